@@ -1,0 +1,1 @@
+//! Benchmarks of Tollgate beside its peers.

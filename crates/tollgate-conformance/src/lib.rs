@@ -1,0 +1,1 @@
+//! What every Tollgate store must pass: the reference model and the suite.

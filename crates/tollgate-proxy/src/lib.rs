@@ -1,0 +1,1 @@
+//! A reverse proxy that limits what passes through it.

@@ -1,0 +1,1 @@
+//! Rate limiting for any Rust service: limiter, stores, headers and a tower layer.
