@@ -1,1 +1,3 @@
 //! Rate limiting for any Rust service: limiter, stores, headers and a tower layer.
+
+pub mod tower;
