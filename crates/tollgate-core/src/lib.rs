@@ -1,1 +1,33 @@
 //! The pure heart of Tollgate: what every limit means, without a clock, IO or dependencies.
+//!
+//! - [`algo`]: the algorithms, one a file.
+//! - [`decide()`]: the step that every store takes.
+//! - [`Store`]: the port; [`Charge`]s go in, [`Readings`] come out.
+//! - [`Verdict`]: what is told of them.
+//! - [`policy`]: from a request's [`Facts`] to charges.
+#![no_std]
+
+extern crate alloc;
+
+pub mod algo;
+pub mod charge;
+pub mod decide;
+pub mod facts;
+pub mod key;
+pub mod limit;
+pub mod policy;
+pub mod reading;
+pub mod store;
+pub mod time;
+pub mod verdict;
+
+pub use charge::{Ask, Charge, ChargeId, Mark, Repeats};
+pub use decide::{Cell, assess, decide};
+pub use facts::{Facts, Headers};
+pub use key::{KeyedHash, Subject, Value};
+pub use limit::{Algorithm, Cost, Limit, LimitError, Refusals, Unit, Visibility};
+pub use policy::Policy;
+pub use reading::{Fit, Found, Reading, Readings};
+pub use store::{Store, StoreError};
+pub use time::{MAX_EXACT, Millis, Timestamp};
+pub use verdict::{Standing, Verdict};

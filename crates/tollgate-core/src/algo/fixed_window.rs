@@ -1,0 +1,138 @@
+//! Fixed window: counts from zero in every window.
+//!
+//! Source: the limiter that GitHub described in "How we scaled the GitHub API with a sharded,
+//! replicated rate limiter in Redis" (2021), with its lesson that the reset is stored as data
+//! beside the count: every answer within a window reports the same reset.
+
+use super::{At, Step};
+use crate::charge::{ChargeId, Mark};
+use crate::limit::{Cost, LimitError, check_span, check_units};
+use crate::reading::{Fit, Found, Reading};
+use crate::time::{MAX_EXACT, Millis, Timestamp};
+
+/// Where windows begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Anchor {
+    /// With the first charge after the last window ended: each subject has windows of its own.
+    #[default]
+    FirstRequest,
+    /// On multiples of the window since the Unix epoch: the same for every subject.
+    Calendar,
+}
+
+/// At most `quota` units in each window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindow {
+    quota: u64,
+    window: Millis,
+    anchor: Anchor,
+}
+
+/// An open window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Units admitted in it.
+    pub used: u64,
+    /// The moment at which it is over: itself no longer in the window.
+    pub resets_at: Timestamp,
+}
+
+impl FixedWindow {
+    /// `quota` units per `window`.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a zero or a number above the largest that every store holds exactly.
+    pub fn new(quota: u64, window: Millis, anchor: Anchor) -> Result<Self, LimitError> {
+        check_units("quota", quota)?;
+        check_span("window", window)?;
+        Ok(Self { quota, window, anchor })
+    }
+
+    /// Units per window.
+    #[must_use]
+    pub const fn quota(&self) -> u64 {
+        self.quota
+    }
+
+    /// The window's length.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// Where windows begin.
+    #[must_use]
+    pub const fn anchor(&self) -> Anchor {
+        self.anchor
+    }
+
+    /// The window in force, or the one that a charge would open.
+    fn current(&self, state: Option<&State>, at: At) -> (State, Found) {
+        let found = match state {
+            Some(state) if at.now >= state.resets_at => Found::Nothing,
+            Some(state) if at.is_impossible(self.opened_at(state)) => Found::Discarded,
+            Some(state) => return (*state, Found::State),
+            None => Found::Nothing,
+        };
+        let resets_at = match self.anchor {
+            Anchor::FirstRequest => at.now.after(self.window),
+            Anchor::Calendar => {
+                let window = self.window.get();
+                Timestamp::from_millis((at.now.as_millis() / window + 1) * window)
+            }
+        };
+        (State { used: 0, resets_at }, found)
+    }
+
+    /// The earliest moment at which a window that ends with `state` can have been opened.
+    fn opened_at(&self, state: &State) -> Timestamp {
+        Timestamp::from_millis(state.resets_at.as_millis().saturating_sub(self.window.get()))
+    }
+}
+
+impl Step for FixedWindow {
+    type State = State;
+
+    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+        let (window, found) = self.current(state, at);
+        let fit = if cost.needed() <= self.quota.saturating_sub(window.used) {
+            Fit::Now
+        } else if cost.needed() <= self.quota {
+            Fit::At(window.resets_at)
+        } else {
+            Fit::Never
+        };
+        Reading {
+            fit,
+            again: fit,
+            used: window.used,
+            whole_at: window.resets_at,
+            mark: Mark(window.resets_at.as_millis()),
+            given_back: 0,
+            found,
+        }
+    }
+
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+        let (window, _) = self.current(state.as_ref(), at);
+        State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..window }
+    }
+
+    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+        let (window, found) = self.current(Some(state), at);
+        if found != Found::State || window.resets_at.as_millis() != mark.0 {
+            return 0;
+        }
+        let given_back = cost.get().min(window.used);
+        state.used -= given_back;
+        given_back
+    }
+
+    fn over_at(&self, state: &State) -> Timestamp {
+        state.resets_at
+    }
+
+    fn refundable_until(&self, mark: Mark) -> Timestamp {
+        Timestamp::from_millis(mark.0)
+    }
+}

@@ -1,0 +1,55 @@
+//! The algorithms, one a file, each a pure step over its own small state.
+
+pub mod concurrency;
+pub mod fixed_window;
+pub mod sliding_log;
+pub mod sliding_window;
+pub mod token_bucket;
+pub mod two_bucket;
+
+pub use concurrency::Concurrency;
+pub use fixed_window::{Anchor, FixedWindow};
+pub use sliding_log::SlidingLog;
+pub use sliding_window::SlidingWindow;
+pub use token_bucket::TokenBucket;
+pub use two_bucket::TwoBucket;
+
+use crate::charge::{ChargeId, Mark};
+use crate::limit::Cost;
+use crate::reading::Reading;
+use crate::time::{Millis, Timestamp};
+
+/// When a step is taken, and how far from it stored state may lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) now: Timestamp,
+    pub(crate) skew_max: Millis,
+}
+
+impl At {
+    /// Whether state of `stored_at` comes from an impossible future.
+    pub(crate) fn is_impossible(self, stored_at: Timestamp) -> bool {
+        stored_at > self.now.after(self.skew_max)
+    }
+}
+
+/// What one algorithm does. Nothing here reads a clock, fails, or touches what it is not given.
+pub(crate) trait Step {
+    /// What is stored between two charges.
+    type State;
+
+    /// How the limit stands and whether `cost` fits. Changes nothing, allocates nothing.
+    fn read(&self, state: Option<&Self::State>, cost: Cost, at: At) -> Reading;
+
+    /// Counts `cost`, which fits or, was refused and counts all the same.
+    fn take(&self, state: Option<Self::State>, cost: Cost, id: ChargeId, at: At) -> Self::State;
+
+    /// Gives `cost` back to where `mark` or `id` says; answers the units that were given back.
+    fn refund(&self, state: &mut Self::State, cost: Cost, mark: Mark, id: ChargeId, at: At) -> u64;
+
+    /// The moment from which the state says nothing any more.
+    fn over_at(&self, state: &Self::State) -> Timestamp;
+
+    /// The moment from which nothing taken at `mark` can be given back.
+    fn refundable_until(&self, mark: Mark) -> Timestamp;
+}

@@ -1,0 +1,164 @@
+//! Sliding log: the exact time and cost of every charge in the last window.
+//!
+//! Source: the log of time stamps in a sorted set, as Figma ("An alternative approach to rate
+//! limiting", 2017) and ClassDojo described it; here only what was admitted is kept, and charges
+//! of one millisecond share an entry. For small quotas such as sign-in attempts.
+
+use alloc::vec::Vec;
+
+use super::{At, Step};
+use crate::charge::{ChargeId, Mark};
+use crate::limit::{Cost, LimitError, check_range, check_span};
+use crate::reading::{Fit, Found, Reading};
+use crate::time::{MAX_EXACT, Millis, Timestamp};
+
+/// The largest quota: what one subject's state can grow to.
+pub const MAX_QUOTA: u64 = 10_000;
+
+/// At most `quota` units in any stretch of `window`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingLog {
+    quota: u64,
+    window: Millis,
+}
+
+/// Charges of one millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// Units, never zero.
+    pub used: u64,
+}
+
+/// The charges, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// In rising order of time.
+    pub entries: Vec<Entry>,
+}
+
+impl SlidingLog {
+    /// `quota` units in any stretch of `window`.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
+    pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
+        let because = "because every charge is kept; a sliding_window holds larger quotas";
+        check_range("quota", quota, MAX_QUOTA, because)?;
+        check_span("window", window)?;
+        Ok(Self { quota, window })
+    }
+
+    /// Units per window.
+    #[must_use]
+    pub const fn quota(&self) -> u64 {
+        self.quota
+    }
+
+    /// The window's length.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// The entries that count and the moment of the decision, never before the newest of them.
+    fn current<'a>(&self, state: Option<&'a State>, at: At) -> (&'a [Entry], Timestamp, Found) {
+        let Some(newest) = state.and_then(|state| state.entries.last()) else {
+            return (&[], at.now, Found::Nothing);
+        };
+        if at.is_impossible(newest.at) {
+            return (&[], at.now, Found::Discarded);
+        }
+        let now = at.now.max(newest.at);
+        let entries = state.map_or(&[][..], |state| &state.entries);
+        let left = entries.partition_point(|entry| entry.at.after(self.window) <= now);
+        let found = if left < entries.len() { Found::State } else { Found::Nothing };
+        (&entries[left..], now, found)
+    }
+
+    /// The moment at which so many entries have left that `needed` fits beside `used`.
+    fn fits_at(&self, entries: &[Entry], mut used: u64, needed: u64) -> Fit {
+        if needed > self.quota {
+            return Fit::Never;
+        }
+        if used <= self.quota - needed {
+            return Fit::Now;
+        }
+        for entry in entries {
+            used -= entry.used.min(used);
+            if used <= self.quota - needed {
+                return Fit::At(entry.at.after(self.window));
+            }
+        }
+        Fit::Now
+    }
+}
+
+impl Step for SlidingLog {
+    type State = State;
+
+    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+        let (entries, now, found) = self.current(state, at);
+        let used = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.used));
+        let fit = self.fits_at(entries, used, cost.needed());
+        Reading {
+            fit,
+            again: fit,
+            used: used.min(MAX_EXACT),
+            whole_at: entries.last().map_or(now, |entry| entry.at.after(self.window)),
+            mark: Mark(now.as_millis()),
+            given_back: 0,
+            found,
+        }
+    }
+
+    /// Refused charges that count could fill the log without end. The oldest entries leave as soon
+    /// as the newer ones fill the quota by themselves: no decision can depend on them any more.
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+        let (entries, now, _) = self.current(state.as_ref(), at);
+        let counted = entries.len();
+        let mut entries = state.map(|state| state.entries).unwrap_or_default();
+        entries.drain(..entries.len() - counted);
+        match entries.last_mut() {
+            Some(entry) if entry.at == now => {
+                entry.used = entry.used.saturating_add(cost.get()).min(MAX_EXACT);
+            }
+            _ if cost != Cost::PEEK => entries.push(Entry { at: now, used: cost.get() }),
+            _ => {}
+        }
+        let mut used = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.used));
+        let superfluous = entries
+            .iter()
+            .take_while(|entry| {
+                let needed = used.saturating_sub(entry.used) < self.quota;
+                used = used.saturating_sub(entry.used);
+                !needed
+            })
+            .count();
+        entries.drain(..superfluous);
+        State { entries }
+    }
+
+    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+        let (entries, _, _) = self.current(Some(state), at);
+        let first = state.entries.len() - entries.len();
+        let found = state.entries.iter().position(|entry| entry.at.as_millis() == mark.0);
+        let Some(index) = found.filter(|index| *index >= first) else { return 0 };
+        let entry = &mut state.entries[index];
+        let given_back = cost.get().min(entry.used);
+        entry.used -= given_back;
+        if entry.used == 0 {
+            state.entries.remove(index);
+        }
+        given_back
+    }
+
+    fn over_at(&self, state: &State) -> Timestamp {
+        state.entries.last().map_or(Timestamp::EPOCH, |entry| entry.at.after(self.window))
+    }
+
+    fn refundable_until(&self, mark: Mark) -> Timestamp {
+        Timestamp::from_millis(mark.0).after(self.window)
+    }
+}

@@ -1,0 +1,185 @@
+//! Sliding window: counts what fell into the blocks of the last window.
+//!
+//! Source: the sub-bucket ("rolling window") counter, as in Hystrix's metrics and Redis recipes:
+//! the window is cut into blocks of `precision`, and whole blocks leave it. With
+//! `precision = window` it is the calendar fixed window.
+
+use alloc::vec::Vec;
+
+use super::{At, Step};
+use crate::charge::{ChargeId, Mark};
+use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
+use crate::reading::{Fit, Found, Reading};
+use crate::time::{MAX_EXACT, Millis, Timestamp};
+
+/// The most blocks of one window: what one subject's state can grow to.
+pub const MAX_BLOCKS: u64 = 1_000;
+
+/// At most `quota` units in the current block and those before it that make up a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    quota: u64,
+    window: Millis,
+    precision: Millis,
+}
+
+/// What one block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its number: its start divided by the precision.
+    pub number: u64,
+    /// Units admitted in it, never zero.
+    pub used: u64,
+}
+
+/// The blocks that hold something, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// In rising order of their numbers.
+    pub blocks: Vec<Block>,
+}
+
+impl SlidingWindow {
+    /// `quota` units per `window`, forgotten in steps of `precision`.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a zero, a precision above the window, or one so fine that the window has
+    /// more than [`MAX_BLOCKS`] blocks.
+    pub fn new(quota: u64, window: Millis, precision: Millis) -> Result<Self, LimitError> {
+        check_units("quota", quota)?;
+        check_span("window", window)?;
+        check_span("precision", precision)?;
+        if precision > window {
+            return Err(LimitError::PrecisionAboveWindow { precision, window });
+        }
+        let blocks = window.get().div_ceil(precision.get());
+        let because = "the most blocks of window / precision that a subject's state may have";
+        check_range("number of blocks", blocks, MAX_BLOCKS, because)?;
+        Ok(Self { quota, window, precision })
+    }
+
+    /// Units per window.
+    #[must_use]
+    pub const fn quota(&self) -> u64 {
+        self.quota
+    }
+
+    /// The window's length.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// The length of one block.
+    #[must_use]
+    pub const fn precision(&self) -> Millis {
+        self.precision
+    }
+
+    /// How many blocks count: the current one and those before it.
+    #[must_use]
+    pub const fn blocks(&self) -> u64 {
+        self.window.get().div_ceil(self.precision.get())
+    }
+
+    /// The moment at which block `number` no longer counts.
+    fn leaves_at(&self, number: u64) -> Timestamp {
+        let after = number.saturating_add(self.blocks());
+        Timestamp::from_millis(after.saturating_mul(self.precision.get()))
+    }
+
+    /// The blocks that count, and the number of the current one, which is never older than them.
+    fn current<'a>(&self, state: Option<&'a State>, at: At) -> (&'a [Block], u64, Found) {
+        let head = at.now.as_millis() / self.precision.get();
+        let Some(newest) = state.and_then(|state| state.blocks.last()) else {
+            return (&[], head, Found::Nothing);
+        };
+        let newest_starts = newest.number.saturating_mul(self.precision.get());
+        if newest_starts > MAX_EXACT || at.is_impossible(Timestamp::from_millis(newest_starts)) {
+            return (&[], head, Found::Discarded);
+        }
+        let head = head.max(newest.number);
+        let blocks = state.map_or(&[][..], |state| &state.blocks);
+        let left = blocks.partition_point(|block| block.number + self.blocks() <= head);
+        let found = if left < blocks.len() { Found::State } else { Found::Nothing };
+        (&blocks[left..], head, found)
+    }
+
+    /// The boundary at which, of `blocks`, so much has left that `needed` fits beside `used`.
+    fn fits_at(&self, blocks: &[Block], mut used: u64, needed: u64) -> Fit {
+        if needed > self.quota {
+            return Fit::Never;
+        }
+        if used <= self.quota - needed {
+            return Fit::Now;
+        }
+        for block in blocks {
+            used -= block.used.min(used);
+            if used <= self.quota - needed {
+                return Fit::At(self.leaves_at(block.number));
+            }
+        }
+        Fit::Now
+    }
+}
+
+impl Step for SlidingWindow {
+    type State = State;
+
+    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+        let (blocks, head, found) = self.current(state, at);
+        let used = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.used));
+        let fit = self.fits_at(blocks, used, cost.needed());
+        Reading {
+            fit,
+            again: fit,
+            used: used.min(MAX_EXACT),
+            whole_at: blocks.last().map_or(at.now, |block| self.leaves_at(block.number)),
+            mark: Mark(head),
+            given_back: 0,
+            found,
+        }
+    }
+
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+        let (blocks, head, _) = self.current(state.as_ref(), at);
+        let counted = blocks.len();
+        let mut blocks = state.map(|state| state.blocks).unwrap_or_default();
+        blocks.drain(..blocks.len() - counted);
+        match blocks.last_mut() {
+            Some(block) if block.number == head => {
+                block.used = block.used.saturating_add(cost.get()).min(MAX_EXACT);
+            }
+            _ if cost != Cost::PEEK => blocks.push(Block { number: head, used: cost.get() }),
+            _ => {}
+        }
+        State { blocks }
+    }
+
+    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+        let (blocks, _, _) = self.current(Some(state), at);
+        let counted = blocks.len();
+        let first = state.blocks.len() - counted;
+        let Some(index) = state.blocks.iter().position(|block| block.number == mark.0) else {
+            return 0;
+        };
+        if index < first {
+            return 0;
+        }
+        let block = &mut state.blocks[index];
+        let given_back = cost.get().min(block.used);
+        block.used -= given_back;
+        if block.used == 0 {
+            state.blocks.remove(index);
+        }
+        given_back
+    }
+
+    fn over_at(&self, state: &State) -> Timestamp {
+        state.blocks.last().map_or(Timestamp::EPOCH, |block| self.leaves_at(block.number))
+    }
+
+    fn refundable_until(&self, mark: Mark) -> Timestamp {
+        self.leaves_at(mark.0)
+    }
+}

@@ -1,0 +1,153 @@
+//! Token bucket: refills evenly, up to a burst. Equal to the generic cell rate algorithm.
+//!
+//! Source: the continuous-state leaky bucket of ITU-T I.371 (1996), annex A, seen as the tokens
+//! that are left; GCRA's theoretical arrival time is the moment at which the bucket is full.
+//! The level is kept in units of 1/window token, so that a millisecond adds exactly `quota` units.
+
+use super::{At, Step};
+use crate::charge::{ChargeId, Mark};
+use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
+use crate::reading::{Fit, Found, Reading};
+use crate::time::{MAX_EXACT, Millis, Timestamp};
+
+/// `quota` tokens arrive evenly per `window`; at most `burst` are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    quota: u64,
+    window: Millis,
+    burst: u64,
+}
+
+/// A bucket that is not full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Tokens times the window in milliseconds.
+    pub level: u64,
+    /// When the level was computed.
+    pub at: Timestamp,
+}
+
+impl TokenBucket {
+    /// `quota` tokens per `window`, up to `burst`.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a zero, or where `burst × window` in milliseconds passes 2^53 − 1.
+    pub fn new(quota: u64, window: Millis, burst: u64) -> Result<Self, LimitError> {
+        check_units("quota", quota)?;
+        check_span("window", window)?;
+        check_units("burst", burst)?;
+        let largest = MAX_EXACT / window.get();
+        let because = "so that burst × window in milliseconds stays below 2^53";
+        check_range("burst", burst, largest, because)?;
+        Ok(Self { quota, window, burst })
+    }
+
+    /// Tokens that arrive per window.
+    #[must_use]
+    pub const fn quota(&self) -> u64 {
+        self.quota
+    }
+
+    /// The time in which `quota` tokens arrive.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// The most tokens that are kept.
+    #[must_use]
+    pub const fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// The time in which an empty bucket fills, rounded up to a millisecond.
+    #[must_use]
+    pub const fn fill_time(&self) -> Millis {
+        Millis::new(self.full().div_ceil(self.quota))
+    }
+
+    /// The level of a full bucket.
+    const fn full(&self) -> u64 {
+        self.burst * self.window.get()
+    }
+
+    /// The level as of now.
+    fn current(&self, state: Option<&State>, at: At) -> (State, Found) {
+        let full = State { level: self.full(), at: at.now };
+        let Some(state) = state else { return (full, Found::Nothing) };
+        if at.is_impossible(state.at) || state.level > self.full() {
+            return (full, Found::Discarded);
+        }
+        let now = at.now.max(state.at);
+        let missing = self.full() - state.level;
+        let elapsed = now.since(state.at).get();
+        // Compared by division: elapsed × quota can pass what 64 bits hold.
+        if elapsed >= missing.div_ceil(self.quota) {
+            return (State { at: now, ..full }, Found::Nothing);
+        }
+        (State { level: state.level + elapsed * self.quota, at: now }, Found::State)
+    }
+
+    /// The moment at which the level has risen by `missing`.
+    fn risen_at(&self, state: &State, missing: u64) -> Timestamp {
+        state.at.after(Millis::new(missing.div_ceil(self.quota)))
+    }
+}
+
+impl Step for TokenBucket {
+    type State = State;
+
+    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+        let (state, found) = self.current(state, at);
+        let window = self.window.get();
+        let tokens = state.level / window;
+        let missing = self.full() - state.level;
+        let fit = if cost.needed() <= tokens {
+            Fit::Now
+        } else if cost.needed() <= self.burst {
+            Fit::At(self.risen_at(&state, cost.needed() * window - state.level))
+        } else {
+            Fit::Never
+        };
+        Reading {
+            fit,
+            again: fit,
+            used: self.burst - tokens,
+            whole_at: self.risen_at(&state, missing),
+            mark: Mark(state.at.after(Millis::new(missing / self.quota)).as_millis()),
+            given_back: 0,
+            found,
+        }
+    }
+
+    /// A refused charge that counts takes what is left: the bucket has no debts.
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+        let (state, _) = self.current(state.as_ref(), at);
+        let taken = cost.get().min(self.burst) * self.window.get();
+        State { level: state.level.saturating_sub(taken), ..state }
+    }
+
+    /// Gives back what of the tokens had not arrived again by itself.
+    ///
+    /// `mark` is the moment at which the bucket, left alone after the charge, would have been full.
+    /// From then on the charge is over. Before it, a bucket that had never been charged would have
+    /// turned away what arrived above its rim: so at most the tokens that arrive until that moment
+    /// are given back, and no refund makes more than was taken.
+    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+        let (now, _) = self.current(Some(state), at);
+        let outstanding = Timestamp::from_millis(mark.0).since(now.at).get();
+        let missing = self.full() - now.level;
+        let owed = outstanding.saturating_mul(self.quota).min(missing);
+        let given = cost.get().min(self.burst).saturating_mul(self.window.get()).min(owed);
+        *state = State { level: now.level + given, ..now };
+        given.div_ceil(self.window.get())
+    }
+
+    fn over_at(&self, state: &State) -> Timestamp {
+        self.risen_at(state, self.full().saturating_sub(state.level))
+    }
+
+    fn refundable_until(&self, mark: Mark) -> Timestamp {
+        Timestamp::from_millis(mark.0)
+    }
+}

@@ -1,0 +1,158 @@
+//! Sliding window, two-bucket estimate: two numbers of state whatever the quota.
+//!
+//! Source: Cloudflare, "How we built rate limiting capable of scaling to millions of domains"
+//! (2017): the previous calendar bucket counts by the part of it that the sliding window still
+//! covers. Here in integers: `previous × (window − elapsed) + current × window`, never divided.
+
+use super::{At, Step};
+use crate::charge::{ChargeId, Mark};
+use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
+use crate::reading::{Fit, Found, Reading};
+use crate::time::{MAX_EXACT, Millis, Timestamp};
+
+/// At most about `quota` units in the last `window`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TwoBucket {
+    quota: u64,
+    window: Millis,
+}
+
+/// Two neighbouring calendar buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The number of the current bucket: its start divided by the window.
+    pub bucket: u64,
+    /// Units in the bucket before it, at most the quota.
+    pub previous: u64,
+    /// Units in the current bucket, at most the quota.
+    pub current: u64,
+}
+
+impl TwoBucket {
+    /// About `quota` units per sliding `window`.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a zero, or where `2 × quota × window` in milliseconds passes 2^53 − 1.
+    pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
+        check_units("quota", quota)?;
+        check_span("window", window)?;
+        let largest = MAX_EXACT / 2 / window.get();
+        let because = "so that 2 × quota × window in milliseconds stays below 2^53";
+        check_range("quota", quota, largest, because)?;
+        Ok(Self { quota, window })
+    }
+
+    /// Units per window.
+    #[must_use]
+    pub const fn quota(&self) -> u64 {
+        self.quota
+    }
+
+    /// The window's length.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// The buckets as of now, and the milliseconds since the current one began.
+    fn current(&self, state: Option<&State>, at: At) -> (State, u64, Found) {
+        let window = self.window.get();
+        let now = at.now.as_millis();
+        let bucket = now / window;
+        let fresh = State { bucket, previous: 0, current: 0 };
+        let Some(state) = state else { return (fresh, now % window, Found::Nothing) };
+        let starts = state.bucket.saturating_mul(window);
+        if starts > MAX_EXACT || at.is_impossible(Timestamp::from_millis(starts)) {
+            return (fresh, now % window, Found::Discarded);
+        }
+        if state.bucket >= bucket {
+            return (*state, now.saturating_sub(starts), Found::State);
+        }
+        if state.bucket + 1 == bucket {
+            let rolled = State { bucket, previous: state.current, current: 0 };
+            let found = if state.current > 0 { Found::State } else { Found::Nothing };
+            return (rolled, now % window, found);
+        }
+        (fresh, now % window, Found::Nothing)
+    }
+
+    /// The first moment at which `needed` fits, if it does not fit now.
+    fn fits_at(&self, state: &State, needed: u64) -> Fit {
+        if needed > self.quota {
+            return Fit::Never;
+        }
+        let window = self.window.get();
+        let free = self.quota - needed;
+        // The bucket in whose course it fits, what weighs on it, and what does not leave in it.
+        let (bucket, fading, staying) = if state.current <= free {
+            (state.bucket, state.previous, state.current)
+        } else {
+            (state.bucket + 1, state.current, 0)
+        };
+        let room = (free - staying) * window;
+        let elapsed = room.checked_div(fading).map_or(0, |left| window - left.min(window));
+        Fit::At(Timestamp::from_millis(bucket * window + elapsed))
+    }
+}
+
+impl Step for TwoBucket {
+    type State = State;
+
+    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+        let (state, elapsed, found) = self.current(state, at);
+        let window = self.window.get();
+        let weight = state.previous * (window - elapsed) + state.current * window;
+        let free = (self.quota * window).saturating_sub(weight);
+        let fit = if cost.needed() <= free / window {
+            Fit::Now
+        } else {
+            self.fits_at(&state, cost.needed())
+        };
+        let whole_at = match (state.previous, state.current) {
+            (0, 0) => at.now,
+            (_, 0) => Timestamp::from_millis((state.bucket + 1) * window),
+            _ => Timestamp::from_millis((state.bucket + 2) * window),
+        };
+        let mark = Mark(state.bucket);
+        Reading {
+            fit,
+            again: fit,
+            used: weight.div_ceil(window),
+            whole_at,
+            mark,
+            given_back: 0,
+            found,
+        }
+    }
+
+    /// A refused charge that counts fills the current bucket at most to the quota: the estimate
+    /// stays exact in 53 bits, and who keeps hammering stays out.
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+        let (state, _, _) = self.current(state.as_ref(), at);
+        State { current: state.current.saturating_add(cost.get()).min(self.quota), ..state }
+    }
+
+    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+        let (rolled, _, _) = self.current(Some(state), at);
+        *state = rolled;
+        let bucket = if mark.0 == state.bucket {
+            &mut state.current
+        } else if mark.0.checked_add(1) == Some(state.bucket) {
+            &mut state.previous
+        } else {
+            return 0;
+        };
+        let given_back = cost.get().min(*bucket);
+        *bucket -= given_back;
+        given_back
+    }
+
+    fn over_at(&self, state: &State) -> Timestamp {
+        let last = if state.current > 0 { state.bucket + 2 } else { state.bucket + 1 };
+        Timestamp::from_millis(last.saturating_mul(self.window.get()))
+    }
+
+    fn refundable_until(&self, mark: Mark) -> Timestamp {
+        Timestamp::from_millis(mark.0.saturating_add(2).saturating_mul(self.window.get()))
+    }
+}

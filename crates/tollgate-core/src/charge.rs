@@ -1,0 +1,66 @@
+//! What a store is asked: a charge on one limit for one subject.
+
+use crate::key::Subject;
+use crate::limit::{Cost, Limit};
+
+/// The id of one admitted request: unique over all nodes, chosen by the caller.
+///
+/// It names the lease in a concurrency limit, and lets a repeated refund be recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChargeId(pub u128);
+
+/// Where a charge was put: the window, block, bucket or moment, as the algorithm numbers them.
+///
+/// Only the step that made it can read it; a refund brings it back so that what is given back goes
+/// to where it was taken from, or nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark(pub u64);
+
+/// Whether a refund may arrive twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// The caller asks once, because it gave its receipt away with the asking.
+    Impossible,
+    /// The receipt left the process and may come again: the store remembers its id until what it
+    /// was charged to is over, and a repetition changes nothing.
+    Guarded,
+}
+
+/// What to do with a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Take `cost` units if every take of the same call fits. Cost 0 peeks.
+    Take {
+        /// How much.
+        cost: Cost,
+        /// For whom: names the lease of a concurrency limit.
+        id: ChargeId,
+    },
+    /// Give back `cost` units to where they were taken from, if that is not over.
+    Refund {
+        /// How much, at most what was taken.
+        cost: Cost,
+        /// Where it was put.
+        mark: Mark,
+        /// The charge that is undone.
+        id: ChargeId,
+        /// Whether this may arrive twice.
+        repeats: Repeats,
+    },
+    /// Put a lease's end off to one lease from now. Nothing but a concurrency limit has leases.
+    Renew {
+        /// The charge that holds the lease.
+        id: ChargeId,
+    },
+}
+
+/// One limit, one subject, one ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a> {
+    /// The limit.
+    pub limit: &'a Limit,
+    /// Who is limited.
+    pub subject: &'a Subject,
+    /// What to do.
+    pub ask: Ask,
+}

@@ -1,0 +1,195 @@
+//! The step: a cell, an ask and a moment give a reading and the next cell.
+//!
+//! The only match on the algorithm. A store reads every take of a call with [`assess`], and only
+//! if all fit carries them out with [`decide`]; nothing here reads a clock, fails or does IO.
+
+use crate::algo::{
+    At, Step, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+};
+use crate::charge::{Ask, Mark};
+use crate::limit::{Algorithm, Cost, Limit, Refusals};
+use crate::reading::{Fit, Found, Reading};
+use crate::time::Timestamp;
+
+/// What a store keeps for one limit and subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Of a fixed window.
+    FixedWindow(fixed_window::State),
+    /// Of a sliding window.
+    SlidingWindow(sliding_window::State),
+    /// Of a two-bucket estimate.
+    TwoBucket(two_bucket::State),
+    /// Of a sliding log.
+    SlidingLog(sliding_log::State),
+    /// Of a token bucket.
+    TokenBucket(token_bucket::State),
+    /// Of a concurrency limit.
+    Concurrency(concurrency::State),
+}
+
+/// Calls `$body` with the limit's algorithm as `$step`, its state of the right kind as `$state`
+/// (`None` where the cell is of another kind) and the cell's constructor as `$wrap`.
+macro_rules! with_step {
+    ($limit:expr, $cell:expr, |$step:ident, $state:ident, $wrap:ident| $body:expr) => {
+        match $limit.algorithm() {
+            Algorithm::FixedWindow($step) => with_step!(@ $cell, FixedWindow, $state, $wrap, $body),
+            Algorithm::SlidingWindow($step) => with_step!(@ $cell, SlidingWindow, $state, $wrap, $body),
+            Algorithm::TwoBucket($step) => with_step!(@ $cell, TwoBucket, $state, $wrap, $body),
+            Algorithm::SlidingLog($step) => with_step!(@ $cell, SlidingLog, $state, $wrap, $body),
+            Algorithm::TokenBucket($step) => with_step!(@ $cell, TokenBucket, $state, $wrap, $body),
+            Algorithm::Concurrency($step) => with_step!(@ $cell, Concurrency, $state, $wrap, $body),
+        }
+    };
+    (@ $cell:expr, $kind:ident, $state:ident, $wrap:ident, $body:expr) => {{
+        #[allow(unused_variables)]
+        let $wrap = Cell::$kind;
+        let $state = match $cell {
+            Some(Cell::$kind(state)) => Some(state),
+            _ => None,
+        };
+        $body
+    }};
+}
+
+/// How `limit` stands at `now`, and whether `cost` fits. Changes nothing, allocates nothing.
+#[must_use]
+pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
+    let at = At { now, skew_max: limit.skew_max() };
+    let found_cell = cell.is_some();
+    with_step!(limit, cell, |step, state, wrap| {
+        let of_another_kind = found_cell && state.is_none();
+        let mut reading = step.read(state, cost, at);
+        if of_another_kind {
+            reading.found = Found::Discarded;
+        }
+        reading
+    })
+}
+
+/// Carries `ask` out at `now`: the reading after it and the next cell.
+///
+/// A take that does not fit changes nothing, unless the limit counts refusals. A cell of another
+/// kind than the limit's, or from an impossible future, counts as none. `None` as the next cell
+/// means that there is nothing to store.
+#[must_use]
+pub fn decide(
+    cell: Option<Cell>,
+    limit: &Limit,
+    ask: Ask,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    match ask {
+        Ask::Take { cost, .. } => {
+            let before = assess(cell.as_ref(), limit, cost, now);
+            if before.fit == Fit::Now {
+                take(cell, limit, ask, now)
+            } else {
+                refuse(cell, limit, ask, now)
+            }
+        }
+        Ask::Refund { .. } => refund(cell, limit, ask, now),
+        Ask::Renew { .. } => renew(cell, limit, ask, now),
+    }
+}
+
+/// Counts a take that was found to fit; its reading says so.
+#[must_use]
+pub fn take(
+    cell: Option<Cell>,
+    limit: &Limit,
+    ask: Ask,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    let Ask::Take { cost, .. } = ask else { return decide(cell, limit, ask, now) };
+    let found = assess(cell.as_ref(), limit, cost, now).found;
+    if cost == Cost::PEEK {
+        return (assess(cell.as_ref(), limit, cost, now), cell);
+    }
+    let (reading, cell) = count(cell, limit, ask, now);
+    (Reading { fit: Fit::Now, found, ..reading }, cell)
+}
+
+/// Answers a take of a refused call: counted where the limit counts refusals, else unchanged.
+///
+/// The reading's fit is this limit's own: it may fit here, and be refused by another limit.
+#[must_use]
+pub fn refuse(
+    cell: Option<Cell>,
+    limit: &Limit,
+    ask: Ask,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    let Ask::Take { cost, .. } = ask else { return decide(cell, limit, ask, now) };
+    let before = assess(cell.as_ref(), limit, cost, now);
+    if limit.refusals() == Refusals::Free || cost == Cost::PEEK {
+        return (before, cell);
+    }
+    let (after, cell) = count(cell, limit, ask, now);
+    // What fitted before its own counting was not what refused.
+    let fit = if before.fit == Fit::Now { Fit::Now } else { after.again };
+    (Reading { fit, found: before.found, ..after }, cell)
+}
+
+fn count(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
+    let Ask::Take { cost, id } = ask else { return (Reading::default(), cell) };
+    let at = At { now, skew_max: limit.skew_max() };
+    with_step!(limit, cell, |step, state, wrap| {
+        // A state from an impossible future counts as none.
+        let state =
+            state.filter(|state| step.read(Some(state), cost, at).found != Found::Discarded);
+        let state = step.take(state, cost, id, at);
+        (step.read(Some(&state), cost, at), Some(wrap(state)))
+    })
+}
+
+fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
+    let Ask::Refund { cost, mark, id, .. } = ask else { return (Reading::default(), cell) };
+    let at = At { now, skew_max: limit.skew_max() };
+    with_step!(limit, cell, |step, state, wrap| {
+        let Some(mut state) = state else {
+            return (step.read(None, Cost::PEEK, at), None);
+        };
+        let given_back = step.refund(&mut state, cost, mark, id, at);
+        let reading = step.read(Some(&state), Cost::PEEK, at);
+        (Reading { given_back, ..reading }, Some(wrap(state)))
+    })
+}
+
+fn renew(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
+    let Ask::Renew { id } = ask else { return (Reading::default(), cell) };
+    let at = At { now, skew_max: limit.skew_max() };
+    let mut cell = cell;
+    let renewed = match (limit.algorithm(), &mut cell) {
+        (Algorithm::Concurrency(step), Some(Cell::Concurrency(state))) => {
+            step.renew(state, id, at).is_some()
+        }
+        _ => false,
+    };
+    let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
+    // A renewal fits if the lease was still held; one that ran out has to be asked for anew.
+    let fit = if renewed { Fit::Now } else { Fit::Never };
+    (Reading { fit, ..reading }, cell)
+}
+
+/// The moment from which `cell` says nothing any more and can be forgotten.
+#[must_use]
+pub fn over_at(cell: &Cell, limit: &Limit) -> Timestamp {
+    with_step!(limit, Some(cell), |step, state, wrap| {
+        state.map_or(Timestamp::EPOCH, |state| step.over_at(state))
+    })
+}
+
+/// The moment from which nothing taken at `mark` can be given back: until then a store remembers
+/// which receipts were refunded.
+#[must_use]
+pub fn refundable_until(limit: &Limit, mark: Mark) -> Timestamp {
+    match limit.algorithm() {
+        Algorithm::FixedWindow(step) => step.refundable_until(mark),
+        Algorithm::SlidingWindow(step) => step.refundable_until(mark),
+        Algorithm::TwoBucket(step) => step.refundable_until(mark),
+        Algorithm::SlidingLog(step) => step.refundable_until(mark),
+        Algorithm::TokenBucket(step) => step.refundable_until(mark),
+        Algorithm::Concurrency(step) => step.refundable_until(mark),
+    }
+}

@@ -1,0 +1,160 @@
+//! Who is limited: a subject, encoded so that two different ones never look alike.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A clear value longer than this many bytes is stored as its keyed hash.
+///
+/// Keys stay short whatever a client sends, and everything a person would type stays readable.
+pub const LONG_VALUE: usize = 128;
+
+/// A keyed 128-bit hash that whoever does not hold the deployment's key cannot compute.
+///
+/// The core has no hash of its own: the caller brings one, with its key.
+pub trait KeyedHash {
+    /// The hash of `bytes` under the deployment's key.
+    fn hash(&self, bytes: &[u8]) -> [u8; 16];
+}
+
+/// The value of one dimension of a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// The request has none. All requests without one share a counter: nobody escapes a limit by
+    /// leaving a header out.
+    Absent,
+    /// Kept readable, unless it is longer than [`LONG_VALUE`].
+    Clear(&'a [u8]),
+    /// A credential: only its keyed hash is ever kept.
+    Secret(&'a [u8]),
+}
+
+const ABSENT: u8 = 0;
+const CLEAR: u8 = 1;
+const LONG: u8 = 2;
+const SECRET: u8 = 3;
+
+/// An ordered list of (dimension, value) pairs such as `user=42`, in one unambiguous encoding.
+///
+/// Every name and value carries its length, and every value its kind, so no byte in either can
+/// make two different subjects equal: delimiters, braces, newlines, NUL and invalid UTF-8 are
+/// bytes like any other.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Subject(Box<[u8]>);
+
+impl Subject {
+    /// Encodes `pairs` in their order. No pairs at all name the one subject that is everybody.
+    pub fn new<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, Value<'a>)>,
+        key: &(impl KeyedHash + ?Sized),
+    ) -> Self {
+        let mut bytes = Vec::with_capacity(64);
+        for (name, value) in pairs {
+            push_sized(&mut bytes, name.as_bytes());
+            match value {
+                Value::Absent => bytes.push(ABSENT),
+                Value::Clear(value) if value.len() <= LONG_VALUE => {
+                    bytes.push(CLEAR);
+                    push_sized(&mut bytes, value);
+                }
+                Value::Clear(value) => {
+                    bytes.push(LONG);
+                    push_sized(&mut bytes, &key.hash(value));
+                }
+                Value::Secret(value) => {
+                    bytes.push(SECRET);
+                    push_sized(&mut bytes, &key.hash(value));
+                }
+            }
+        }
+        Self(bytes.into_boxed_slice())
+    }
+
+    /// The encoding: equal exactly when the subjects are.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The pairs, each with its name and its value as stored.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, Stored<'_>)> {
+        let mut rest = &*self.0;
+        core::iter::from_fn(move || {
+            let name = core::str::from_utf8(take_sized(&mut rest)?).ok()?;
+            let (kind, after) = rest.split_first()?;
+            rest = after;
+            let value = match *kind {
+                ABSENT => Stored::Absent,
+                CLEAR => Stored::Clear(take_sized(&mut rest)?),
+                _ => Stored::Hashed(take_sized(&mut rest)?),
+            };
+            Some((name, value))
+        })
+    }
+}
+
+/// A value as a subject keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored<'a> {
+    /// There was none.
+    Absent,
+    /// The bytes themselves.
+    Clear(&'a [u8]),
+    /// The keyed hash of a credential or of a very long value.
+    Hashed(&'a [u8]),
+}
+
+impl fmt::Display for Subject {
+    /// `user=42, address=2001:db8::/64`; hashes as `#` and their first 8 bytes in hexadecimal,
+    /// bytes that are not plain text escaped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("everybody");
+        }
+        for (index, (name, value)) in self.pairs().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}=")?;
+            match value {
+                Stored::Absent => f.write_str("(none)")?,
+                Stored::Clear(bytes) => write!(f, "{}", bytes.escape_ascii())?,
+                Stored::Hashed(bytes) => {
+                    f.write_str("#")?;
+                    bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subject({self})")
+    }
+}
+
+/// Appends the length of `bytes` (seven bits a byte, the last without its high bit), then `bytes`.
+fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        out.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(bytes);
+}
+
+fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let mut length = 0_usize;
+    for shift in (0..usize::BITS).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        length |= usize::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            let (bytes, after) = rest.split_at_checked(length)?;
+            *rest = after;
+            return Some(bytes);
+        }
+    }
+    None
+}

@@ -1,0 +1,330 @@
+//! A limit: one named rule of how much, in what time, counted how.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::fmt;
+
+use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
+use crate::time::{DEFAULT_SKEW_MAX, MAX_EXACT, MAX_WINDOW, Millis};
+
+/// The longest name of a limit, in bytes.
+pub const MAX_NAME: usize = 64;
+
+/// What a charge takes: whole units, 0 … 2^53 − 1. Zero is a peek.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cost(u64);
+
+impl Cost {
+    /// Nothing: looks at a limit without changing it.
+    pub const PEEK: Self = Self(0);
+    /// One unit, what a request costs unless a policy says otherwise.
+    pub const ONE: Self = Self(1);
+
+    /// A cost of `units`, or `None` above 2^53 − 1.
+    #[must_use]
+    pub const fn new(units: u64) -> Option<Self> {
+        if units > MAX_EXACT { None } else { Some(Self(units)) }
+    }
+
+    /// The whole units.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// What must be free for this cost to be admitted: a peek asks for one unit.
+    #[must_use]
+    pub const fn needed(self) -> u64 {
+        if self.0 == 0 { 1 } else { self.0 }
+    }
+
+    /// Both costs together, at most 2^53 − 1.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        let sum = self.0.saturating_add(other.0);
+        Self(if sum > MAX_EXACT { MAX_EXACT } else { sum })
+    }
+}
+
+/// How a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Counts from zero in every window.
+    FixedWindow(FixedWindow),
+    /// Counts what fell into the blocks of the last window.
+    SlidingWindow(SlidingWindow),
+    /// Estimates a sliding window from two calendar buckets.
+    TwoBucket(TwoBucket),
+    /// Keeps the exact time of every admitted charge.
+    SlidingLog(SlidingLog),
+    /// Refills evenly, up to a burst.
+    TokenBucket(TokenBucket),
+    /// Counts what is in flight.
+    Concurrency(Concurrency),
+}
+
+/// Whether clients are told of a limit in headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Visibility {
+    /// Told in headers and in the standing endpoint.
+    #[default]
+    Visible,
+    /// Enforced without a word in headers; a refusal still names it.
+    Hidden,
+}
+
+/// Whether refused charges count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refusals {
+    /// A refused charge leaves the limit as it was.
+    #[default]
+    Free,
+    /// A refused charge counts: who keeps hammering stays out.
+    Counted,
+}
+
+/// What a limit is measured in, as clients are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Requests, or points that stand for them.
+    #[default]
+    Requests,
+    /// Bytes of content.
+    ContentBytes,
+    /// Requests in flight.
+    ConcurrentRequests,
+}
+
+/// One named rule: algorithm, quota and window, and what clients are told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    name: Box<str>,
+    resource: Box<str>,
+    algorithm: Algorithm,
+    visibility: Visibility,
+    refusals: Refusals,
+    unit: Unit,
+    skew_max: Millis,
+}
+
+impl Limit {
+    /// A visible limit that does not count refusals; its resource is its name.
+    ///
+    /// # Errors
+    /// [`LimitError::Name`] unless the name is 1 to 64 bytes of `a-z A-Z 0-9 _ - .`
+    pub fn new(name: &str, algorithm: Algorithm) -> Result<Self, LimitError> {
+        check_name(name)?;
+        let unit = match algorithm {
+            Algorithm::Concurrency(_) => Unit::ConcurrentRequests,
+            _ => Unit::Requests,
+        };
+        Ok(Self {
+            name: name.into(),
+            resource: name.into(),
+            algorithm,
+            visibility: Visibility::default(),
+            refusals: Refusals::default(),
+            unit,
+            skew_max: DEFAULT_SKEW_MAX,
+        })
+    }
+
+    /// Sets the name under which clients see the limit, shared by limits that stand for each other.
+    ///
+    /// # Errors
+    /// [`LimitError::Name`], as for the limit's own name.
+    pub fn with_resource(mut self, resource: &str) -> Result<Self, LimitError> {
+        check_name(resource)?;
+        self.resource = resource.into();
+        Ok(self)
+    }
+
+    /// Sets whether clients are told.
+    #[must_use]
+    pub fn with_visibility(mut self, visibility: Visibility) -> Self {
+        self.visibility = visibility;
+        self
+    }
+
+    /// Sets whether refused charges count.
+    ///
+    /// # Errors
+    /// [`LimitError::RefusalsNotInFlight`] for a concurrency limit: what was refused never ran.
+    pub fn with_refusals(mut self, refusals: Refusals) -> Result<Self, LimitError> {
+        if refusals == Refusals::Counted && matches!(self.algorithm, Algorithm::Concurrency(_)) {
+            return Err(LimitError::RefusalsNotInFlight);
+        }
+        self.refusals = refusals;
+        Ok(self)
+    }
+
+    /// Sets the unit that clients are told.
+    #[must_use]
+    pub fn with_unit(mut self, unit: Unit) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// Sets how far in the future stored state may lie before it counts as no state.
+    #[must_use]
+    pub fn with_skew_max(mut self, skew_max: Millis) -> Self {
+        self.skew_max = skew_max;
+        self
+    }
+
+    /// The name, unique in its policy.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name under which clients see it.
+    #[must_use]
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// How it counts.
+    #[must_use]
+    pub const fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
+    }
+
+    /// Whether clients are told.
+    #[must_use]
+    pub const fn visibility(&self) -> Visibility {
+        self.visibility
+    }
+
+    /// Whether refused charges count.
+    #[must_use]
+    pub const fn refusals(&self) -> Refusals {
+        self.refusals
+    }
+
+    /// The unit that clients are told.
+    #[must_use]
+    pub const fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// How far in the future stored state may lie.
+    #[must_use]
+    pub const fn skew_max(&self) -> Millis {
+        self.skew_max
+    }
+
+    /// The most that can be used at one moment: the quota, or the burst of a token bucket.
+    #[must_use]
+    pub const fn capacity(&self) -> u64 {
+        match &self.algorithm {
+            Algorithm::FixedWindow(limit) => limit.quota(),
+            Algorithm::SlidingWindow(limit) => limit.quota(),
+            Algorithm::TwoBucket(limit) => limit.quota(),
+            Algorithm::SlidingLog(limit) => limit.quota(),
+            Algorithm::TokenBucket(limit) => limit.burst(),
+            Algorithm::Concurrency(limit) => limit.quota(),
+        }
+    }
+
+    /// The time in which an unused limit is whole again: the window, the time to fill an empty
+    /// bucket, or the lease.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        match &self.algorithm {
+            Algorithm::FixedWindow(limit) => limit.window(),
+            Algorithm::SlidingWindow(limit) => limit.window(),
+            Algorithm::TwoBucket(limit) => limit.window(),
+            Algorithm::SlidingLog(limit) => limit.window(),
+            Algorithm::TokenBucket(limit) => limit.fill_time(),
+            Algorithm::Concurrency(limit) => limit.lease(),
+        }
+    }
+}
+
+/// Why a limit cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// A name is empty, too long or holds other bytes than letters, digits, `_`, `-` and `.`.
+    Name(String),
+    /// A number that must be at least one is zero.
+    Zero(&'static str),
+    /// A number is above the largest that fits.
+    TooLarge {
+        /// Which number.
+        what: &'static str,
+        /// What was given.
+        given: u64,
+        /// The largest that fits beside the other numbers of the limit.
+        largest: u64,
+        /// Why there is a bound.
+        because: &'static str,
+    },
+    /// The precision of a sliding window is longer than its window.
+    PrecisionAboveWindow {
+        /// The precision that was given.
+        precision: Millis,
+        /// The window.
+        window: Millis,
+    },
+    /// A concurrency limit cannot count refusals.
+    RefusalsNotInFlight,
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(
+                f,
+                "the name {name:?} must be 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`"
+            ),
+            Self::Zero(what) => write!(f, "the {what} must be at least 1"),
+            Self::TooLarge { what, given, largest, because } => {
+                write!(f, "the {what} {given} is too large: at most {largest}, {because}")
+            }
+            Self::PrecisionAboveWindow { precision, window } => {
+                write!(f, "the precision {precision} is longer than the window {window}")
+            }
+            Self::RefusalsNotInFlight => {
+                f.write_str("a concurrency limit cannot count refusals: what was refused never ran")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LimitError {}
+
+fn check_name(name: &str) -> Result<(), LimitError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
+        return Err(LimitError::Name(name.into()));
+    }
+    Ok(())
+}
+
+/// Checks that `given` lies in 1 ..= `largest`.
+pub(crate) fn check_range(
+    what: &'static str,
+    given: u64,
+    largest: u64,
+    because: &'static str,
+) -> Result<(), LimitError> {
+    if given == 0 {
+        return Err(LimitError::Zero(what));
+    }
+    if given > largest {
+        return Err(LimitError::TooLarge { what, given, largest, because });
+    }
+    Ok(())
+}
+
+/// Checks a quota or burst on its own.
+pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitError> {
+    check_range(what, given, MAX_EXACT, "the largest integer that every store holds exactly")
+}
+
+/// Checks a window, precision or lease on its own.
+pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
+    check_range(what, given.get(), MAX_WINDOW.get(), "milliseconds in ten years")
+}

@@ -1,0 +1,68 @@
+//! What clients are answered, beside the upstream's own words.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A family of header fields that tell a client how it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderProfile {
+    /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
+    GitHub,
+    /// `ratelimit-policy` and `ratelimit`: structured fields of the current IETF draft.
+    Ietf,
+    /// `x-ratelimit-limit` with its policies, `-remaining` and `-reset` (seconds from now), after
+    /// draft 03 of the IETF document.
+    Draft03,
+    /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), after drafts 04 to 06.
+    ThreeFields,
+}
+
+/// What to do with a request when the store has no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Let it pass: an outage of the limiter is not one of the service.
+    #[default]
+    Allow,
+    /// Refuse it with 503: where passing unlimited is worse, such as sign-in.
+    Deny,
+}
+
+/// How to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// Which header profiles to send, all of them on every limited answer.
+    pub headers: Vec<HeaderProfile>,
+    /// Statuses of the service's answer that give the charge back.
+    pub refund_statuses: Vec<u16>,
+    /// Whether a request is given back that the proxy could not get answered by its upstream.
+    pub refund_upstream_failure: Refund,
+    /// The status of a refusal: 429 by default, GitHub's 403 also is in use.
+    pub refuse_status: u16,
+    /// The path at which a client sees all its standings, never charged; none by default.
+    pub standing_path: Option<Box<str>>,
+    /// What to do without the store.
+    pub on_failure: OnFailure,
+}
+
+/// Whether a charge is given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refund {
+    /// The charge stands.
+    #[default]
+    Keep,
+    /// The charge is given back.
+    GiveBack,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            headers: alloc::vec![HeaderProfile::Ietf],
+            refund_statuses: Vec::new(),
+            refund_upstream_failure: Refund::Keep,
+            refuse_status: 429,
+            standing_path: None,
+            on_failure: OnFailure::Allow,
+        }
+    }
+}

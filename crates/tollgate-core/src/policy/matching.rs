@@ -1,0 +1,74 @@
+//! Which requests a rule speaks of.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::path::{NormalPath, PathPattern};
+use super::subject::host_name;
+use crate::facts::Facts;
+
+/// Conditions that must all hold; of several values in one, any may. None at all hold for every
+/// request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Match {
+    /// Methods, as sent.
+    pub methods: Vec<Box<str>>,
+    /// Path patterns.
+    pub paths: Vec<PathPattern>,
+    /// Hosts, in lower case and without a port; `*.example.com` stands for every name below it.
+    pub hosts: Vec<Box<str>>,
+    /// Headers that must be there.
+    pub headers: Vec<HeaderMatch>,
+    /// Dimensions that the request must have a value for; indices into the policy's.
+    pub has: Vec<usize>,
+    /// Dimensions that it must have none for.
+    pub lacks: Vec<usize>,
+}
+
+/// A header that must be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderMatch {
+    /// Its name in lower case.
+    pub name: Box<str>,
+    /// The value it must have, white space around it apart; any if none is given.
+    pub value: Option<Box<str>>,
+}
+
+impl Match {
+    /// Whether what the rule says of the caller holds: hosts and headers, not method or path.
+    pub(super) fn speaks_of_caller(&self, facts: &Facts<'_>) -> bool {
+        let host = || facts.host.map(host_name);
+        (self.hosts.is_empty()
+            || host().is_some_and(|host| self.hosts.iter().any(|own| host_fits(own, &host))))
+            && self.headers.iter().all(|header| header.fits(facts))
+    }
+
+    /// Whether the method fits.
+    pub(super) fn speaks_of_method(&self, method: &str) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|own| **own == *method)
+    }
+
+    /// The pattern that the path fits: `None` if none does, `Some(None)` if there are no patterns.
+    pub(super) fn pattern(&self, path: &NormalPath) -> Option<Option<&PathPattern>> {
+        if self.paths.is_empty() {
+            return Some(None);
+        }
+        self.paths.iter().find(|pattern| pattern.matches(path)).map(Some)
+    }
+}
+
+impl HeaderMatch {
+    fn fits(&self, facts: &Facts<'_>) -> bool {
+        let mut values = (0..).map_while(|index| facts.headers.value(&self.name, index));
+        values.any(|found| {
+            self.value.as_ref().is_none_or(|value| found.trim_ascii() == value.as_bytes())
+        })
+    }
+}
+
+fn host_fits(own: &str, host: &str) -> bool {
+    match own.strip_prefix('*') {
+        Some(below) => host.len() > below.len() && host.ends_with(below),
+        None => own == host,
+    }
+}

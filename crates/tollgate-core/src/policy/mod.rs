@@ -1,0 +1,163 @@
+//! From a request to its charges: subjects, limits by name, rules in order.
+//!
+//! This is the policy as meant. The file as written is the business of `tollgate-policy`.
+
+pub mod address;
+pub mod answers;
+pub mod matching;
+pub mod path;
+pub mod plan;
+pub mod subject;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+pub use address::{AddressHeader, Forwarding, Network};
+pub use answers::{Answers, HeaderProfile, OnFailure};
+pub use matching::{HeaderMatch, Match};
+pub use path::PathPattern;
+pub use plan::{Plan, Planned};
+pub use subject::{Dimension, Source};
+
+use crate::limit::{Cost, Limit};
+
+/// Which of the rules that match decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// The first rule that matches, alone.
+    #[default]
+    FirstMatch,
+    /// Every rule that matches, as one charge.
+    AllMatches,
+}
+
+/// Whether a rule refuses or only counts what it would refuse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Refuses.
+    #[default]
+    Enforce,
+    /// Charges and judges by itself, and lets everything pass.
+    Shadow,
+}
+
+/// A limit and the dimensions of whom it limits.
+#[derive(Clone, Debug)]
+pub struct LimitFor {
+    /// The limit.
+    pub limit: Arc<Limit>,
+    /// Indices into [`Policy::dimensions`]; none for one counter over everybody.
+    pub per: Vec<usize>,
+}
+
+/// A limit as a rule uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Index into [`Policy::limits`].
+    pub limit: usize,
+    /// What one request costs.
+    pub cost: Cost,
+}
+
+/// One rule: which requests, which limits.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name, unique in the policy.
+    pub name: Box<str>,
+    /// Which requests it speaks of.
+    pub matches: Match,
+    /// What they are charged.
+    pub limits: Vec<Use>,
+    /// Whether it refuses.
+    pub mode: Mode,
+}
+
+/// A policy, checked: every index points to something.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    pub(crate) dimensions: Vec<Dimension>,
+    pub(crate) limits: Vec<LimitFor>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) order: Rules,
+    pub(crate) forwarding: Forwarding,
+    pub(crate) answers: Answers,
+}
+
+impl Policy {
+    /// Puts a policy together; `None` if a limit names a dimension, or a rule a limit or a
+    /// dimension, that is not there.
+    #[must_use]
+    pub fn new(
+        dimensions: Vec<Dimension>,
+        limits: Vec<LimitFor>,
+        rules: Vec<Rule>,
+        order: Rules,
+    ) -> Option<Self> {
+        let known = |index: &usize| *index < dimensions.len();
+        let limits_are_whole = limits.iter().all(|limit| limit.per.iter().all(known));
+        let rules_are_whole = rules.iter().all(|rule| {
+            rule.limits.iter().all(|used| used.limit < limits.len())
+                && rule.matches.has.iter().chain(&rule.matches.lacks).all(known)
+        });
+        let (forwarding, answers) = (Forwarding::default(), Answers::default());
+        (limits_are_whole && rules_are_whole).then_some(Self {
+            dimensions,
+            limits,
+            rules,
+            order,
+            forwarding,
+            answers,
+        })
+    }
+
+    /// Sets which proxies are believed about the client's address.
+    #[must_use]
+    pub fn with_forwarding(mut self, forwarding: Forwarding) -> Self {
+        self.forwarding = forwarding;
+        self
+    }
+
+    /// Sets what clients are answered.
+    #[must_use]
+    pub fn with_answers(mut self, answers: Answers) -> Self {
+        self.answers = answers;
+        self
+    }
+
+    /// The dimensions of subjects.
+    #[must_use]
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions
+    }
+
+    /// The limits.
+    #[must_use]
+    pub fn limits(&self) -> &[LimitFor] {
+        &self.limits
+    }
+
+    /// The rules, in their order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Which of the rules that match decide.
+    #[must_use]
+    pub const fn order(&self) -> Rules {
+        self.order
+    }
+
+    /// Which proxies are believed.
+    #[must_use]
+    pub const fn forwarding(&self) -> &Forwarding {
+        &self.forwarding
+    }
+
+    /// What clients are answered.
+    #[must_use]
+    pub const fn answers(&self) -> &Answers {
+        &self.answers
+    }
+}

@@ -1,0 +1,123 @@
+//! What one request will be charged.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::path::{NormalPath, PathPattern};
+use super::{Mode, Policy, Rule, Rules, Use};
+use crate::facts::Facts;
+use crate::key::{KeyedHash, Subject};
+use crate::limit::{Cost, Limit};
+
+/// One limit, for one subject, at one cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The limit.
+    pub limit: Arc<Limit>,
+    /// Who is limited.
+    pub subject: Subject,
+    /// What it costs.
+    pub cost: Cost,
+}
+
+/// What one request will be charged: at most one charge a limit and subject.
+#[derive(Clone, Debug, Default)]
+pub struct Plan<'p> {
+    /// The rules that matched.
+    pub rules: Vec<&'p Rule>,
+    /// What decides whether it passes, all or nothing.
+    pub enforced: Vec<Planned>,
+    /// What is counted and judged beside it, all or nothing, and stops nobody.
+    pub shadowed: Vec<Planned>,
+}
+
+/// What matched: for the dimensions that are read from it.
+pub(super) struct Matched<'a> {
+    pub(super) rule: &'a str,
+    pub(super) pattern: Option<&'a PathPattern>,
+    pub(super) path: &'a NormalPath,
+}
+
+impl Policy {
+    /// Which rules `facts` meet, and what they are charged.
+    #[must_use]
+    pub fn plan(&self, facts: &Facts<'_>, key: &dyn KeyedHash) -> Plan<'_> {
+        let path = NormalPath::new(facts.path);
+        let mut plan = Plan::default();
+        for rule in &self.rules {
+            let Some(pattern) = rule.matches.pattern(&path) else { continue };
+            let matched = Matched { rule: &rule.name, pattern, path: &path };
+            if !rule.matches.speaks_of_method(facts.method)
+                || !self.speaks_of_caller(rule, facts, &matched)
+            {
+                continue;
+            }
+            plan.rules.push(rule);
+            for used in &rule.limits {
+                let planned = self.planned(used, facts, &matched, key);
+                match rule.mode {
+                    Mode::Enforce => add(&mut plan.enforced, planned),
+                    Mode::Shadow => add(&mut plan.shadowed, planned),
+                }
+            }
+            if self.order == Rules::FirstMatch {
+                break;
+            }
+        }
+        plan
+    }
+
+    /// Every visible limit that `facts`' caller can meet at any path, one for each resource, at no
+    /// cost: of several the one whose rule comes first.
+    #[must_use]
+    pub fn standings_plan(&self, facts: &Facts<'_>, key: &dyn KeyedHash) -> Vec<Planned> {
+        let path = NormalPath::new(facts.path);
+        let mut planned: Vec<Planned> = Vec::new();
+        for rule in self.rules.iter().filter(|rule| rule.mode == Mode::Enforce) {
+            let matched = Matched { rule: &rule.name, pattern: None, path: &path };
+            if !self.speaks_of_caller(rule, facts, &matched) {
+                continue;
+            }
+            for used in &rule.limits {
+                let found = &self.limits[used.limit].limit;
+                let visible = found.visibility() == crate::limit::Visibility::Visible;
+                let is_new = planned.iter().all(|old| old.limit.resource() != found.resource());
+                if visible && is_new {
+                    let used = Use { cost: Cost::PEEK, ..*used };
+                    planned.push(self.planned(&used, facts, &matched, key));
+                }
+            }
+        }
+        planned
+    }
+
+    fn speaks_of_caller(&self, rule: &Rule, facts: &Facts<'_>, matched: &Matched<'_>) -> bool {
+        let has = |index: &usize| self.dimensions[*index].source.is_present(self, facts, matched);
+        rule.matches.speaks_of_caller(facts)
+            && rule.matches.has.iter().all(has)
+            && !rule.matches.lacks.iter().any(has)
+    }
+
+    fn planned(
+        &self,
+        used: &Use,
+        facts: &Facts<'_>,
+        matched: &Matched<'_>,
+        key: &dyn KeyedHash,
+    ) -> Planned {
+        let limit_for = &self.limits[used.limit];
+        let subject = self.subject(&limit_for.per, facts, matched, key);
+        Planned { limit: Arc::clone(&limit_for.limit), subject, cost: used.cost }
+    }
+}
+
+/// Adds a charge; one on the same limit and subject costs what both cost.
+fn add(plan: &mut Vec<Planned>, planned: Planned) {
+    let same = |old: &&mut Planned| {
+        Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject
+    };
+    match plan.iter_mut().find(same) {
+        Some(old) => old.cost = old.cost.plus(planned.cost),
+        None => plan.push(planned),
+    }
+}

@@ -1,0 +1,121 @@
+//! What a store answers: the plain numbers of one limit after one ask.
+
+use alloc::vec::Vec;
+use core::ops::Deref;
+
+use crate::charge::Mark;
+use crate::time::Timestamp;
+
+/// Whether, and if not when, an ask fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fit {
+    /// It fits now.
+    #[default]
+    Now,
+    /// It does not, and will at this moment if nobody else charges: not a millisecond earlier.
+    At(Timestamp),
+    /// It never will: it costs more than the limit can ever hold.
+    Never,
+}
+
+/// What was found where the state should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing, or what is over.
+    #[default]
+    Nothing,
+    /// State in force.
+    State,
+    /// State from an impossible future, or of another kind: it counted as none.
+    Discarded,
+}
+
+/// The numbers of one limit: raw, from one atomic step. What clients are told is made of them in
+/// [`crate::verdict`] and nowhere else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Whether the ask fits in this limit.
+    pub fit: Fit,
+    /// Whether the same ask would fit once more after this one; as `fit` where it was refused.
+    pub again: Fit,
+    /// What is used, after the ask if it was carried out.
+    pub used: u64,
+    /// When nothing of it will be used any more: the end of the window.
+    pub whole_at: Timestamp,
+    /// Where a take was put, for the receipt.
+    pub mark: Mark,
+    /// Units that a refund gave back; zero where its window is over or it was asked before.
+    pub given_back: u64,
+    /// What was found.
+    pub found: Found,
+}
+
+/// How many readings fit without an allocation.
+const INLINE: usize = 4;
+
+/// The readings of one call, in the order of its charges.
+#[derive(Clone, Debug, Default)]
+pub struct Readings {
+    inline: [Reading; INLINE],
+    inline_len: usize,
+    /// Holds all of them as soon as there are more than [`INLINE`].
+    spilled: Vec<Reading>,
+}
+
+impl Readings {
+    /// No readings yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends one.
+    pub fn push(&mut self, reading: Reading) {
+        if self.spilled.is_empty() {
+            if let Some(slot) = self.inline.get_mut(self.inline_len) {
+                *slot = reading;
+                self.inline_len += 1;
+                return;
+            }
+            self.spilled.extend_from_slice(&self.inline);
+        }
+        self.spilled.push(reading);
+    }
+
+    /// Whether every reading fits.
+    #[must_use]
+    pub fn all_fit(&self) -> bool {
+        self.iter().all(|reading| reading.fit == Fit::Now)
+    }
+}
+
+impl Deref for Readings {
+    type Target = [Reading];
+
+    fn deref(&self) -> &[Reading] {
+        if self.spilled.is_empty() { &self.inline[..self.inline_len] } else { &self.spilled }
+    }
+}
+
+impl FromIterator<Reading> for Readings {
+    fn from_iter<I: IntoIterator<Item = Reading>>(readings: I) -> Self {
+        let mut all = Self::new();
+        readings.into_iter().for_each(|reading| all.push(reading));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_keep_their_order_past_what_fits_inline() {
+        for count in 0..12_u64 {
+            let all: Readings =
+                (0..count).map(|used| Reading { used, ..Reading::default() }).collect();
+            assert_eq!(all.len() as u64, count);
+            assert!(all.iter().zip(0..).all(|(reading, used)| reading.used == used));
+        }
+    }
+}

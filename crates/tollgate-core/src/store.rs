@@ -1,0 +1,77 @@
+//! The port: whatever remembers.
+
+use core::fmt;
+use core::future::Future;
+
+use crate::charge::Charge;
+use crate::reading::Readings;
+use crate::time::Timestamp;
+
+/// Remembers how limits stand, and changes them by [`crate::decide`].
+///
+/// # Contract
+/// - One call is one atomic step. Its takes are all or nothing: each is judged on the state before
+///   the call, and only if all fit is any counted (limits that count refusals apart).
+/// - No two charges of one call are on the same limit and subject; the caller adds their costs up.
+/// - The readings are in the order of the charges and from that same step. The call was admitted
+///   exactly if every take's reading fits.
+/// - Refunds and renewals of one call stand each for itself.
+/// - `now` is the caller's; the store reads no clock to decide.
+pub trait Store: Send + Sync {
+    /// Carries out `charges` at `now`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store could not say; then nothing is known to have been charged.
+    fn apply(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
+}
+
+impl<S: Store> Store for &S {
+    fn apply(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
+        (**self).apply(now, charges)
+    }
+}
+
+impl<S: Store> Store for alloc::sync::Arc<S> {
+    fn apply(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
+        (**self).apply(now, charges)
+    }
+}
+
+/// Why a store has no answer. A refusal is never one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It has no room for another subject, and everything it holds is in force.
+    Full,
+    /// It cannot be reached.
+    Unavailable,
+    /// It did not answer in time.
+    TimedOut,
+    /// It answered what no store of this version answers.
+    Corrupt,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the store is full of limits in force: give it more room",
+            Self::Unavailable => "the store cannot be reached",
+            Self::TimedOut => "the store did not answer in time",
+            Self::Corrupt => "the store's answer makes no sense: is it of another version?",
+        })
+    }
+}
+
+impl core::error::Error for StoreError {}

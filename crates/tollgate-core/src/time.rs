@@ -1,0 +1,130 @@
+//! Time as the decision sees it: integer milliseconds, passed in by the caller.
+
+use core::fmt;
+
+/// The largest integer that Rust, Lua and JSON all hold exactly: 2^53 − 1.
+///
+/// Every quantity of a decision stays at or below it, so that each store computes the same integers.
+pub const MAX_EXACT: u64 = (1 << 53) - 1;
+
+/// The longest window, precision or lease: ten years of 365 days and the leap days in them.
+pub const MAX_WINDOW: Millis = Millis::new(10 * 365 * 86_400_000 + 3 * 86_400_000);
+
+/// How far another clock's time may lie ahead before state that bears it counts as no state.
+pub const DEFAULT_SKEW_MAX: Millis = Millis::new(5_000);
+
+/// A moment: milliseconds since the Unix epoch, 0 … 2^53 − 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+/// A length of time in milliseconds, 0 … 2^53 − 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(u64);
+
+impl Timestamp {
+    /// The Unix epoch.
+    pub const EPOCH: Self = Self(0);
+
+    /// The moment `millis` after the Unix epoch; later than 2^53 − 1 counts as 2^53 − 1.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(if millis > MAX_EXACT { MAX_EXACT } else { millis })
+    }
+
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// Whole seconds since the Unix epoch, rounded up: whoever waits for that second is not early.
+    #[must_use]
+    pub const fn as_secs_ceil(self) -> u64 {
+        self.0.div_ceil(1000)
+    }
+
+    /// The moment `by` later, at most 2^53 − 1.
+    #[must_use]
+    pub const fn after(self, by: Millis) -> Self {
+        Self::from_millis(self.0.saturating_add(by.0))
+    }
+
+    /// How long after `earlier` this is; nothing if it is not after it.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Millis {
+        Millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Millis {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// A length of `millis`; more than 2^53 − 1 counts as 2^53 − 1.
+    #[must_use]
+    pub const fn new(millis: u64) -> Self {
+        Self(if millis > MAX_EXACT { MAX_EXACT } else { millis })
+    }
+
+    /// A length of `secs` whole seconds.
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self::new(secs.saturating_mul(1000))
+    }
+
+    /// The length in milliseconds.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The length in whole seconds, rounded up.
+    #[must_use]
+    pub const fn as_secs_ceil(self) -> u64 {
+        self.0.div_ceil(1000)
+    }
+}
+
+impl fmt::Display for Millis {
+    /// As a policy file writes it: the largest unit that leaves a whole number (`1h`, `90s`, `250ms`).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 4] =
+            [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+        for (unit, name) in UNITS {
+            if self.0 > 0 && self.0.is_multiple_of(unit) {
+                return write!(f, "{}{name}", self.0 / unit);
+            }
+        }
+        write!(f, "{}ms", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn lengths_are_written_as_a_policy_writes_them() {
+        for (millis, text) in [
+            (0, "0ms"),
+            (250, "250ms"),
+            (1_000, "1s"),
+            (90_000, "90s"),
+            (3_600_000, "1h"),
+            (86_400_000, "1d"),
+        ] {
+            assert_eq!(Millis::new(millis).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn moments_never_leave_the_exact_range() {
+        let last = Timestamp::from_millis(u64::MAX);
+        assert_eq!(last.as_millis(), MAX_EXACT);
+        assert_eq!(last.after(Millis::new(u64::MAX)), last);
+        assert_eq!(Timestamp::EPOCH.since(last), Millis::ZERO);
+        assert_eq!(Timestamp::from_millis(1_001).as_secs_ceil(), 2);
+    }
+}

@@ -1,0 +1,135 @@
+//! What is told of a charge: remaining, reset and retry are computed here and nowhere else.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::limit::{Cost, Limit, Visibility};
+use crate::reading::{Fit, Reading};
+use crate::time::{Millis, Timestamp};
+
+/// How one limit stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The limit.
+    pub limit: Arc<Limit>,
+    /// What was asked of it.
+    pub cost: Cost,
+    /// Whole units used, after the charge if it was admitted.
+    pub used: u64,
+    /// Whole units that are left: the capacity less what is used, never below zero. A limit that
+    /// refused never shows enough for the cost.
+    pub remaining: u64,
+    /// While the same charge still fits: when the limit is whole again. Once it does not: the
+    /// first moment at which it fits again.
+    pub resets_at: Timestamp,
+    /// Whether this limit by itself admits the charge, and if not when.
+    pub fit: Fit,
+}
+
+impl Standing {
+    /// The standing of `limit` that `reading` tells.
+    #[must_use]
+    pub fn new(limit: Arc<Limit>, cost: Cost, reading: &Reading) -> Self {
+        let resets_at = match reading.again {
+            Fit::At(ready_at) => ready_at,
+            Fit::Now | Fit::Never => reading.whole_at,
+        };
+        let remaining = limit.capacity().saturating_sub(reading.used);
+        Self { limit, cost, used: reading.used, remaining, resets_at, fit: reading.fit }
+    }
+
+    /// The standing after its cost was given back.
+    #[must_use]
+    pub fn refunded(mut self) -> Self {
+        self.used = self.used.saturating_sub(self.cost.get());
+        self.remaining = self.limit.capacity().saturating_sub(self.used);
+        self
+    }
+
+    /// Whether this limit refused the charge.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.fit != Fit::Now
+    }
+
+    /// Whether clients are told of it.
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        self.limit.visibility() == Visibility::Visible
+    }
+
+    /// Whether less of this limit is left than of `other`, as a share of its capacity.
+    fn is_tighter_than(&self, other: &Self) -> bool {
+        let share =
+            |one: &Self, of: &Self| u128::from(one.remaining) * u128::from(of.limit.capacity());
+        (share(self, other), self.remaining) < (share(other, self), other.remaining)
+    }
+}
+
+/// The answer to a charge over any number of limits.
+///
+/// Admitted if every limit admits it; then every one is charged. Otherwise refused, and none is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// When it was decided.
+    pub now: Timestamp,
+    /// Every limit of the charge, in the policy's order.
+    pub standings: Vec<Standing>,
+}
+
+impl Verdict {
+    /// Whether every limit admits the charge.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        self.refusals().next().is_none()
+    }
+
+    /// The limits that refused.
+    pub fn refusals(&self) -> impl Iterator<Item = &Standing> {
+        self.standings.iter().filter(|standing| standing.is_refusal())
+    }
+
+    /// Whether the charge costs more than a limit can ever hold: waiting will not help.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.standings.iter().any(|standing| standing.fit == Fit::Never)
+    }
+
+    /// How long to wait until every limit that refused admits the same charge, if nobody else
+    /// charges meanwhile: not a millisecond less. `None` if it was admitted or never will be.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Millis> {
+        if self.is_never() {
+            return None;
+        }
+        let ready = self.standings.iter().filter_map(|standing| match standing.fit {
+            Fit::At(ready_at) => Some(ready_at.since(self.now)),
+            Fit::Now | Fit::Never => None,
+        });
+        ready.max()
+    }
+
+    /// The one limit to tell a client of that wants to hear of one: of those that refused the one
+    /// with the longest wait, else the one with the smallest share left. Hidden ones are not told.
+    ///
+    /// `None` where only hidden limits refused: no other standing would be true of the refusal.
+    #[must_use]
+    pub fn tightest(&self) -> Option<&Standing> {
+        let visible = |standing: &&Standing| standing.is_visible();
+        if self.is_admitted() {
+            return self.standings.iter().filter(visible).reduce(|tightest, other| {
+                if other.is_tighter_than(tightest) { other } else { tightest }
+            });
+        }
+        self.refusals().filter(visible).reduce(|longest, other| {
+            if other.resets_at > longest.resets_at { other } else { longest }
+        })
+    }
+
+    /// The verdict as it reads after everything it charged was given back.
+    #[must_use]
+    pub fn refunded(mut self) -> Self {
+        self.standings = self.standings.into_iter().map(Standing::refunded).collect();
+        self
+    }
+}
