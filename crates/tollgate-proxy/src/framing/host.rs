@@ -1,0 +1,53 @@
+/// The authority of an absolute `http` target; `None` for every other form.
+pub(crate) fn authority_of(target: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"http://";
+    let (scheme, rest) = target.split_at_checked(SCHEME.len())?;
+    if !scheme.eq_ignore_ascii_case(SCHEME) {
+        return None;
+    }
+    let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+/// Whether `value` is `host` or `host:port`: a name, an IPv4 address or an IPv6 address in brackets. User names,
+/// lists and empty hosts are none.
+pub(crate) fn is_host(value: &[u8]) -> bool {
+    let (host, port) = split_port(value);
+    let sound_host = match host {
+        [b'[', inner @ .., b']'] => {
+            !inner.is_empty()
+                && inner.iter().all(|&byte| byte.is_ascii_hexdigit() || b":.".contains(&byte))
+        }
+        _ => {
+            !host.is_empty()
+                && host
+                    .iter()
+                    .all(|&byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=%".contains(&byte))
+        }
+    };
+    sound_host && port.is_none_or(is_port)
+}
+
+/// Whether two authorities name the same host and port; the scheme's own port may be left out.
+pub(crate) fn same_host(one: &[u8], other: &[u8]) -> bool {
+    let (one_host, one_port) = split_port(one);
+    let (other_host, other_port) = split_port(other);
+    one_host.eq_ignore_ascii_case(other_host)
+        && one_port.unwrap_or(b"80") == other_port.unwrap_or(b"80")
+}
+
+fn split_port(value: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memrchr(b':', value) {
+        // The colons inside of brackets belong to the address.
+        Some(colon) if !value[colon..].contains(&b']') => {
+            (&value[..colon], Some(&value[colon + 1..]))
+        }
+        _ => (value, None),
+    }
+}
+
+fn is_port(port: &[u8]) -> bool {
+    str::from_utf8(port).is_ok_and(|digits| {
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok()
+    })
+}

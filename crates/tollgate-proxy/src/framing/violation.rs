@@ -1,0 +1,127 @@
+use std::fmt;
+
+use http::StatusCode;
+
+/// Why a client's bytes are refused before they become a request.
+///
+/// Each of these is either forbidden by RFC 9112 or read differently by different servers, which is what request
+/// smuggling lives on. None is repaired: a repaired request is a guess about what the next server will read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Violation {
+    /// A line ends in LF alone.
+    BareLineFeed,
+    /// CR is not followed by LF.
+    BareCarriageReturn,
+    /// A control byte (NUL, vertical tab, DEL …) stands in a head or a trailer section.
+    ControlByte,
+    /// More than one empty line comes before a request line.
+    EmptyRequestLine,
+    /// The first line is not `method SP target SP HTTP/x.y`.
+    RequestLine,
+    /// The method holds a byte that no token may hold, or is too long.
+    Method,
+    /// The method is `CONNECT`: this is a gateway to one upstream, not a forward proxy.
+    Connect,
+    /// The target is in none of the forms that the method allows.
+    Target,
+    /// The target is longer than the limit.
+    TargetTooLong,
+    /// The version is not 1.0 or 1.1.
+    Version,
+    /// A field line has no name, a name that is no token, or space before its colon.
+    FieldName,
+    /// A field value continues on a second line.
+    ObsoleteFold,
+    /// The head or trailer section passes its limit of bytes.
+    SectionTooLarge,
+    /// The head or trailer section passes its limit of fields.
+    TooManyFields,
+    /// HTTP/1.1 without a `Host`.
+    HostMissing,
+    /// More than one `Host`.
+    HostRepeated,
+    /// `Host` is not `host[:port]`.
+    HostMalformed,
+    /// The authority of an absolute target is another than `Host`.
+    HostMismatch,
+    /// `Content-Length` is not one plain decimal number that fits.
+    ContentLength,
+    /// More than one `Content-Length` line, equal or not.
+    ContentLengthRepeated,
+    /// Both `Content-Length` and `Transfer-Encoding`.
+    LengthAndTransferEncoding,
+    /// `Transfer-Encoding` is not exactly one `chunked`.
+    TransferEncoding,
+    /// `Transfer-Encoding` in an HTTP/1.0 request.
+    TransferEncodingInOldVersion,
+    /// A chunk's size line is no hexadecimal number that fits, or is too long.
+    ChunkSize,
+    /// A chunk's data is not followed by CRLF.
+    ChunkEnd,
+    /// The chunk extensions of one message pass their limit of bytes.
+    ChunkExtensions,
+    /// A trailer field that frames or routes a message.
+    TrailerField,
+    /// The head did not arrive in time.
+    HeadTimeout,
+}
+
+impl Violation {
+    /// The status of the answer.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::TargetTooLong => StatusCode::URI_TOO_LONG,
+            Self::SectionTooLarge | Self::TooManyFields => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            Self::Connect => StatusCode::NOT_IMPLEMENTED,
+            Self::HeadTimeout => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// One sentence for the client: what is wrong and what would be right. Safe to put in JSON as it is.
+    pub(crate) fn detail(self) -> &'static str {
+        match self {
+            Self::BareLineFeed => "A line ends in LF alone; end lines with CRLF.",
+            Self::BareCarriageReturn => "A CR is not followed by LF; end lines with CRLF.",
+            Self::ControlByte => "The head holds a control byte.",
+            Self::EmptyRequestLine => "Empty lines come before the request line.",
+            Self::RequestLine => "The request line is not: method, space, target, space, version.",
+            Self::Method => "The method is not a token of at most 32 bytes.",
+            Self::Connect => "CONNECT is not offered here.",
+            Self::Target => "The target is not a path, an absolute http URL, or * with OPTIONS.",
+            Self::TargetTooLong => "The target is longer than this server accepts.",
+            Self::Version => "Only HTTP/1.0, HTTP/1.1 and HTTP/2 are spoken here.",
+            Self::FieldName => "A header line does not start with a name and a colon.",
+            Self::ObsoleteFold => "A header value is folded over two lines.",
+            Self::SectionTooLarge => "The header section is larger than this server accepts.",
+            Self::TooManyFields => "The header section has more fields than this server accepts.",
+            Self::HostMissing => "HTTP/1.1 needs a Host header.",
+            Self::HostRepeated => "There is more than one Host header.",
+            Self::HostMalformed => "The Host header is not a host with an optional port.",
+            Self::HostMismatch => "The Host header and the target name different hosts.",
+            Self::ContentLength => "Content-Length is not one decimal number.",
+            Self::ContentLengthRepeated => "There is more than one Content-Length header.",
+            Self::LengthAndTransferEncoding => {
+                "There are both Content-Length and Transfer-Encoding headers."
+            }
+            Self::TransferEncoding => "Transfer-Encoding is not exactly: chunked.",
+            Self::TransferEncodingInOldVersion => "HTTP/1.0 has no Transfer-Encoding.",
+            Self::ChunkSize => "A chunk size is not a hexadecimal number that fits.",
+            Self::ChunkEnd => "The data of a chunk is not followed by CRLF.",
+            Self::ChunkExtensions => "The chunk extensions are larger than this server accepts.",
+            Self::TrailerField => "A trailer field frames or routes the message.",
+            Self::HeadTimeout => "The request head did not arrive in time.",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.detail())
+    }
+}
+
+impl std::error::Error for Violation {}
