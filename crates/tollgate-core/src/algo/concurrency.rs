@@ -134,7 +134,7 @@ impl Step for Concurrency {
             fit,
             again: fit,
             used: used.min(MAX_EXACT),
-            whole_at: held().last().map_or(at.now, |lease| lease.expires_at),
+            whole_at: held().next_back().map_or(at.now, |lease| lease.expires_at),
             mark: Mark::default(),
             given_back: 0,
             found,
