@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::limit::{Cost, Limit, Visibility};
+use crate::limit::{Algorithm, Cost, Limit, Visibility};
 use crate::reading::{Fit, Reading};
 use crate::time::{Millis, Timestamp};
 
@@ -38,9 +38,13 @@ impl Standing {
         Self { limit, cost, used: reading.used, remaining, resets_at, fit: reading.fit }
     }
 
-    /// The standing after its cost was given back.
+    /// The standing after its cost was given back. A lease is held until the request ends, also
+    /// where the request turns out to be free.
     #[must_use]
     pub fn refunded(mut self) -> Self {
+        if matches!(self.limit.algorithm(), Algorithm::Concurrency(_)) {
+            return self;
+        }
         self.used = self.used.saturating_sub(self.cost.get());
         self.remaining = self.limit.capacity().saturating_sub(self.used);
         self
@@ -126,7 +130,7 @@ impl Verdict {
         })
     }
 
-    /// The verdict as it reads after everything it charged was given back.
+    /// The verdict as it reads after everything that it counted was given back.
     #[must_use]
     pub fn refunded(mut self) -> Self {
         self.standings = self.standings.into_iter().map(Standing::refunded).collect();

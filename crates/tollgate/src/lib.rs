@@ -1,4 +1,23 @@
 //! Rate limiting for any Rust service: limiter, stores, headers and a tower layer.
+//!
+//! A [`Limiter`] holds a [`Policy`](tollgate_core::Policy) against a
+//! [`Store`](tollgate_core::Store): [`store::Memory`] in this process, or one of another crate.
+//! [`tower::Layer`] puts it in front of any HTTP service.
 
+pub mod clock;
+pub mod hash_key;
+pub mod headers;
+pub mod limiter;
+pub mod observe;
+pub mod problem;
+pub mod receipt;
+pub mod standing;
 pub mod store;
 pub mod tower;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use hash_key::HashKey;
+pub use limiter::{Decision, Limiter, Source};
+pub use observe::Observer;
+pub use receipt::Receipt;
+pub use tollgate_core as core;

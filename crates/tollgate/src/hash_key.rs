@@ -1,0 +1,63 @@
+//! The deployment's secret key, under which credentials are hashed.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+use tollgate_core::KeyedHash;
+
+/// A secret 128-bit key. Nodes that share a store share the key, or they see other subjects.
+#[derive(Clone)]
+pub struct HashKey([u8; 16]);
+
+impl HashKey {
+    /// A key that only this process knows, made from the operating system's randomness.
+    #[must_use]
+    pub fn random() -> Self {
+        let mut key = [0; 16];
+        for half in key.chunks_exact_mut(8) {
+            half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
+        }
+        Self(key)
+    }
+
+    /// The key that belongs to a secret of any length; the same on every node.
+    #[must_use]
+    pub fn from_secret(secret: &[u8]) -> Self {
+        Self(sip128(&[0; 16], secret))
+    }
+}
+
+impl KeyedHash for HashKey {
+    /// SipHash-2-4 with 128 bits, by Aumasson and Bernstein (2012): a pseudorandom function that is
+    /// made for short inputs under a secret key.
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        sip128(&self.0, bytes)
+    }
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HashKey(secret)")
+    }
+}
+
+fn sip128(key: &[u8; 16], bytes: &[u8]) -> [u8; 16] {
+    let mut hasher = SipHasher24::new_with_key(key);
+    hasher.write(bytes);
+    hasher.finish128().as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_shows_neither_itself_nor_another_keys_hashes() {
+        let (one, other) = (HashKey::from_secret(b"one"), HashKey::from_secret(b"other"));
+        assert_eq!(one.hash(b"token"), HashKey::from_secret(b"one").hash(b"token"));
+        assert_ne!(one.hash(b"token"), other.hash(b"token"));
+        assert_ne!(HashKey::random().hash(b"token"), HashKey::random().hash(b"token"));
+        assert_eq!(format!("{one:?}"), "HashKey(secret)");
+    }
+}

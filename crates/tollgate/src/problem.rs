@@ -1,0 +1,49 @@
+//! The body of a refusal: problem details (RFC 9457), by the types of the IETF draft.
+
+use std::fmt::Write;
+
+use tollgate_core::{Millis, Verdict};
+
+/// The media type of the body.
+pub const CONTENT_TYPE: &str = "application/problem+json";
+
+const TYPES: &str = "https://iana.org/assignments/http-problem-types";
+
+/// The body of a refusal by limits: which refused, and when to come again.
+///
+/// Names of limits are plain letters, digits, `_`, `-` and `.`, so the text is JSON as it stands.
+#[must_use]
+pub fn quota_exceeded(verdict: &Verdict, status: u16) -> String {
+    let mut detail = String::from("Refused by");
+    let mut names = String::new();
+    for (index, standing) in verdict.refusals().enumerate() {
+        let limit = &standing.limit;
+        let separator = if index == 0 { "" } else { "," };
+        // Writing to a string does not fail.
+        let _ = write!(detail, "{separator} limit {}", limit.name());
+        if standing.is_visible() {
+            let _ = write!(detail, " ({} per {})", limit.capacity(), limit.window());
+        }
+        let _ = write!(names, "{separator}\"{}\"", limit.name());
+    }
+    match verdict.retry_after().map(Millis::as_secs_ceil) {
+        Some(seconds) => {
+            let _ = write!(detail, "; try again in {} s.", seconds.max(1));
+        }
+        None => detail.push_str("; the request costs more than the limit can ever hold."),
+    }
+    format!(
+        "{{\"type\":\"{TYPES}#quota-exceeded\",\"title\":\"Quota exceeded\",\"status\":{status},\
+         \"detail\":\"{detail}\",\"violated-policies\":[{names}]}}"
+    )
+}
+
+/// The body of a refusal because the limits cannot be asked and the policy denies then.
+#[must_use]
+pub fn store_unavailable() -> String {
+    format!(
+        "{{\"type\":\"{TYPES}#temporary-reduced-capacity\",\"title\":\"Limits cannot be checked\",\
+         \"status\":503,\"detail\":\"The service cannot check its limits now; try again later.\",\
+         \"violated-policies\":[]}}"
+    )
+}

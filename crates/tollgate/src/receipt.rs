@@ -1,0 +1,117 @@
+//! What an admitted charge returns: with it the charge can be given back, once.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
+use tollgate_core::policy::Planned;
+use tollgate_core::{Algorithm, Cost, Limit, Readings, Subject};
+
+/// Proof of what was charged. It is not `Clone`: whoever gives it back has it no more, so that
+/// nothing is given back twice.
+#[derive(Debug)]
+#[must_use = "a charge that may have to be given back needs its receipt"]
+pub struct Receipt {
+    id: ChargeId,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    limit: Arc<Limit>,
+    subject: Subject,
+    cost: Cost,
+    mark: Mark,
+}
+
+impl Receipt {
+    /// What `planned` was charged, as `readings` tell; peeks leave nothing to give back.
+    pub(crate) fn new(id: ChargeId, planned: Vec<Planned>, readings: &Readings) -> Self {
+        let charged = planned.into_iter().zip(readings.iter());
+        let entries = charged
+            .filter(|(planned, _)| planned.cost != Cost::PEEK)
+            .map(|(planned, reading)| Entry {
+                limit: planned.limit,
+                subject: planned.subject,
+                cost: planned.cost,
+                mark: reading.mark,
+            })
+            .collect();
+        Self { id, entries }
+    }
+
+    /// The charge's id.
+    #[must_use]
+    pub const fn id(&self) -> ChargeId {
+        self.id
+    }
+
+    /// Whether there is nothing to give back.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Parts the leases, which end with the request, from what was counted, which stays.
+    pub fn split_leases(self) -> (Self, Self) {
+        let is_lease = |entry: &Entry| matches!(entry.limit.algorithm(), Algorithm::Concurrency(_));
+        let (leases, counted) = self.entries.into_iter().partition(is_lease);
+        (Self { id: self.id, entries: counted }, Self { id: self.id, entries: leases })
+    }
+
+    /// Adds what another receipt of the same request proves.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.entries.extend(other.entries);
+    }
+
+    pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
+        self.charges(|entry| Ask::Refund {
+            cost: entry.cost,
+            mark: entry.mark,
+            id: self.id,
+            repeats: Repeats::Impossible,
+        })
+    }
+
+    pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {
+        self.charges(|_| Ask::Renew { id: self.id })
+    }
+
+    fn charges(&self, ask: impl Fn(&Entry) -> Ask) -> Vec<Charge<'_>> {
+        self.entries
+            .iter()
+            .map(|entry| Charge { limit: &entry.limit, subject: &entry.subject, ask: ask(entry) })
+            .collect()
+    }
+}
+
+/// An id that no other charge has, on this node or another: a number that this thread drew at
+/// random, and a count.
+pub(crate) fn new_charge_id() -> ChargeId {
+    thread_local! {
+        static NEXT: Cell<u128> = Cell::new(
+            u128::from(RandomState::new().build_hasher().finish()) << 64
+        );
+    }
+    let id = NEXT.get();
+    NEXT.set(id.wrapping_add(1));
+    ChargeId(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_differ_between_charges_and_threads() {
+        let threads = (0..4).map(|_| {
+            std::thread::spawn(|| (0..1_000).map(|_| new_charge_id().0).collect::<Vec<_>>())
+        });
+        let threads: Vec<_> = threads.collect();
+        let ids: HashSet<u128> =
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(ids.len(), 4_000);
+    }
+}

@@ -1,0 +1,114 @@
+//! The body of a limited answer: the service's own, or a refusal.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http_body::{Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use super::in_flight::InFlight;
+
+pin_project! {
+    /// The body of an answer: the service's, passed through as it comes, or the limiter's.
+    pub struct Body<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[project = KindProjection]
+    enum Kind<B> {
+        Service { #[pin] body: B, in_flight: Option<InFlight> },
+        Limiter { text: Option<Bytes> },
+    }
+}
+
+/// A chunk of either body.
+#[derive(Debug)]
+pub enum Chunk<D> {
+    /// The service's.
+    Service(D),
+    /// The limiter's.
+    Limiter(Bytes),
+}
+
+impl<B> Body<B> {
+    pub(super) fn service(body: B, in_flight: InFlight) -> Self {
+        Self { kind: Kind::Service { body, in_flight: Some(in_flight) } }
+    }
+
+    pub(super) fn limiter(text: impl Into<Bytes>) -> Self {
+        Self { kind: Kind::Limiter { text: Some(text.into()) } }
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for Body<B> {
+    type Data = Chunk<B::Data>;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        match self.project().kind.project() {
+            KindProjection::Service { body, in_flight } => {
+                let frame = ready!(body.poll_frame(context));
+                if !matches!(frame, Some(Ok(_))) {
+                    // The answer ends here: what it held is free before the connection is.
+                    *in_flight = None;
+                }
+                Poll::Ready(frame.map(|frame| Ok(frame?.map_data(Chunk::Service))))
+            }
+            KindProjection::Limiter { text } => {
+                Poll::Ready(text.take().map(|text| Ok(Frame::data(Chunk::Limiter(text)))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Service { body, .. } => body.is_end_stream(),
+            Kind::Limiter { text } => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Service { body, .. } => body.size_hint(),
+            Kind::Limiter { text } => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
+            }
+        }
+    }
+}
+
+impl<B> std::fmt::Debug for Body<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body").finish_non_exhaustive()
+    }
+}
+
+impl<D: Buf> Buf for Chunk<D> {
+    fn remaining(&self) -> usize {
+        match self {
+            Self::Service(data) => data.remaining(),
+            Self::Limiter(text) => text.remaining(),
+        }
+    }
+
+    fn chunk(&self) -> &[u8] {
+        match self {
+            Self::Service(data) => data.chunk(),
+            Self::Limiter(text) => text.chunk(),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        match self {
+            Self::Service(data) => data.advance(count),
+            Self::Limiter(text) => text.advance(count),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The layer: a limiter to put in front of services.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::Extensions;
+
+use super::marks::Peer;
+use super::service::Service;
+use crate::limiter::Limiter;
+
+/// Finds the client's end of the connection in a request's extensions.
+pub(super) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
+
+/// Puts a [`Limiter`] in front of a service.
+pub struct Layer<S> {
+    limiter: Arc<Limiter<S>>,
+    peer_from: PeerFrom,
+}
+
+impl<S> Layer<S> {
+    /// A layer that decides by `limiter` and takes the client's address from [`Peer`].
+    pub fn new(limiter: impl Into<Arc<Limiter<S>>>) -> Self {
+        let peer_from = |extensions: &Extensions| extensions.get::<Peer>().map(|peer| peer.0);
+        Self { limiter: limiter.into(), peer_from }
+    }
+
+    /// Takes the client's address from elsewhere in the extensions, where a server puts it.
+    ///
+    /// Requests without one share a counter in every limit per address.
+    #[must_use]
+    pub fn with_peer_from(mut self, peer_from: fn(&Extensions) -> Option<SocketAddr>) -> Self {
+        self.peer_from = peer_from;
+        self
+    }
+}
+
+impl<S, Inner> tower_layer::Layer<Inner> for Layer<S> {
+    type Service = Service<Inner, S>;
+
+    fn layer(&self, inner: Inner) -> Self::Service {
+        Service::new(inner, Arc::clone(&self.limiter), self.peer_from)
+    }
+}
+
+impl<S> Clone for Layer<S> {
+    fn clone(&self) -> Self {
+        Self { limiter: Arc::clone(&self.limiter), peer_from: self.peer_from }
+    }
+}
+
+impl<S> fmt::Debug for Layer<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer").finish_non_exhaustive()
+    }
+}

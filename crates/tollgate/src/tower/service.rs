@@ -1,0 +1,181 @@
+//! The service: decide, pass on or refuse, tell, give back.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use tollgate_core::policy::answers::Refund;
+use tollgate_core::{Facts, Store};
+
+use super::body::Body;
+use super::extract::{Fields, facts};
+use super::in_flight::{InFlight, give_back};
+use super::layer::PeerFrom;
+use super::marks::UpstreamFailed;
+use crate::limiter::{Decision, Limiter, Source};
+use crate::{headers, problem, standing};
+
+/// A service behind a [`Limiter`].
+pub struct Service<Inner, S> {
+    inner: Inner,
+    limiter: Arc<Limiter<S>>,
+    peer_from: PeerFrom,
+}
+
+impl<Inner, S> Service<Inner, S> {
+    pub(super) fn new(inner: Inner, limiter: Arc<Limiter<S>>, peer_from: PeerFrom) -> Self {
+        Self { inner, limiter, peer_from }
+    }
+}
+
+type Answer<B, E> = Pin<Box<dyn Future<Output = Result<Response<Body<B>>, E>> + Send>>;
+
+impl<Inner, S, In, Out> tower_service::Service<Request<In>> for Service<Inner, S>
+where
+    Inner: tower_service::Service<Request<In>, Response = Response<Out>> + Clone + Send + 'static,
+    Inner::Future: Send,
+    Inner::Error: Send,
+    S: Store + 'static,
+    In: Send + 'static,
+    Out: Send + 'static,
+{
+    type Response = Response<Body<Out>>;
+    type Error = Inner::Error;
+    type Future = Answer<Out, Inner::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<In>) -> Self::Future {
+        // The one that was polled ready serves this request; its clone waits for the next.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        let limiter = Arc::clone(&self.limiter);
+        let (parts, body) = request.into_parts();
+        let peer = (self.peer_from)(&parts.extensions).map(|peer| peer.ip());
+        Box::pin(async move {
+            let asked = {
+                let fields = Fields(&parts.headers);
+                let facts = facts(&parts, &fields, peer);
+                if asks_for_standings(&limiter, &facts) {
+                    Asked::Standings(limiter.standings(&facts))
+                } else {
+                    Asked::Service(limiter.check(&facts))
+                }
+            };
+            let decision = match asked {
+                Asked::Standings(standings) => return Ok(answer_standings(standings.await)),
+                Asked::Service(decision) => decision.await,
+            };
+            if !decision.is_admitted() {
+                return Ok(refuse(&limiter, &decision));
+            }
+            let mut charged = Charged::new(&limiter, decision);
+            let response = inner.call(Request::from_parts(parts, body)).await?;
+            charged.settle(&response);
+            Ok(charged.answer(response))
+        })
+    }
+}
+
+enum Asked<Standings, Check> {
+    Standings(Standings),
+    Service(Check),
+}
+
+fn asks_for_standings<S: Store>(limiter: &Limiter<S>, facts: &Facts<'_>) -> bool {
+    limiter.policy().answers().standing_path.as_deref() == Some(facts.path)
+        && facts.method == Method::GET.as_str()
+}
+
+fn answer_standings<B, E>(standings: Result<tollgate_core::Verdict, E>) -> Response<Body<B>> {
+    match standings {
+        Ok(verdict) => answer(StatusCode::OK, "application/json", standing::to_json(&verdict)),
+        Err(_) => store_unavailable(),
+    }
+}
+
+fn refuse<S: Store, B>(limiter: &Limiter<S>, decision: &Decision) -> Response<Body<B>> {
+    if let Source::Failure(_) = decision.source {
+        return store_unavailable();
+    }
+    let answers = limiter.policy().answers();
+    let status =
+        StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    let body = problem::quota_exceeded(&decision.verdict, status.as_u16());
+    let mut response = answer(status, problem::CONTENT_TYPE, body);
+    headers::write(&answers.headers, &decision.verdict, response.headers_mut());
+    response
+}
+
+fn store_unavailable<B>() -> Response<Body<B>> {
+    let body = problem::store_unavailable();
+    answer(StatusCode::SERVICE_UNAVAILABLE, problem::CONTENT_TYPE, body)
+}
+
+fn answer<B>(status: StatusCode, media_type: &'static str, body: String) -> Response<Body<B>> {
+    let mut response = Response::new(Body::limiter(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// An admitted request that the service is at work on.
+struct Charged<S> {
+    limiter: Arc<Limiter<S>>,
+    decision: Decision,
+    in_flight: InFlight,
+}
+
+impl<S: Store + 'static> Charged<S> {
+    fn new(limiter: &Arc<Limiter<S>>, mut decision: Decision) -> Self {
+        let in_flight = match decision.receipt.take() {
+            None => InFlight::nothing(),
+            Some(receipt) => {
+                let (counted, leases) = receipt.split_leases();
+                decision.receipt = Some(counted);
+                InFlight::new(Arc::clone(limiter), leases)
+            }
+        };
+        Self { limiter: Arc::clone(limiter), decision, in_flight }
+    }
+
+    /// Gives the charge back if the answer says so.
+    fn settle<B>(&mut self, response: &Response<B>) {
+        let answers = self.limiter.policy().answers();
+        let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
+        let is_refund = answers.refund_statuses.contains(&response.status().as_u16())
+            || upstream_failed && answers.refund_upstream_failure == Refund::GiveBack;
+        if let (true, Some(receipt)) = (is_refund, self.decision.receipt.take()) {
+            give_back(Arc::clone(&self.limiter), receipt);
+            // Told from the decision's own step, less what it charged: no second question.
+            let verdict = std::mem::take(&mut self.decision.verdict);
+            self.decision.verdict = verdict.refunded();
+        }
+    }
+
+    fn answer<B>(self, response: Response<B>) -> Response<Body<B>> {
+        let (mut parts, body) = response.into_parts();
+        let profiles = &self.limiter.policy().answers().headers;
+        headers::write(profiles, &self.decision.verdict, &mut parts.headers);
+        Response::from_parts(parts, Body::service(body, self.in_flight))
+    }
+}
+
+impl<Inner: Clone, S> Clone for Service<Inner, S> {
+    fn clone(&self) -> Self {
+        let limiter = Arc::clone(&self.limiter);
+        Self { inner: self.inner.clone(), limiter, peer_from: self.peer_from }
+    }
+}
+
+impl<Inner, S> fmt::Debug for Service<Inner, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
