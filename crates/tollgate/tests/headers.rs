@@ -1,0 +1,191 @@
+//! What clients are told, profile by profile. The IETF fields are read by a structured-fields parser.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use sfv::{BareItem, List, ListEntry, Parser};
+use tollgate::headers;
+use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow};
+use tollgate_core::policy::HeaderProfile;
+use tollgate_core::{
+    Algorithm, Cost, Fit, Limit, Millis, Reading, Standing, Timestamp, Unit, Verdict, Visibility,
+};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_500);
+
+fn core() -> Limit {
+    let window = FixedWindow::new(5_000, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
+    Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
+}
+
+fn burst() -> Limit {
+    let window = SlidingWindow::new(10, Millis::new(2_500), Millis::new(500)).unwrap();
+    Limit::new("burst", Algorithm::SlidingWindow(window)).unwrap().with_resource("search").unwrap()
+}
+
+fn concurrent() -> Limit {
+    let limit = Concurrency::new(100, Millis::from_secs(60)).unwrap();
+    Limit::new("concurrent", Algorithm::Concurrency(limit)).unwrap()
+}
+
+fn standing(limit: Limit, used: u64, fit: Fit, whole_in: u64) -> Standing {
+    let whole_at = NOW.after(Millis::new(whole_in));
+    let reading = Reading { fit, again: fit, used, whole_at, ..Reading::default() };
+    Standing::new(Arc::new(limit), Cost::ONE, &reading)
+}
+
+fn written(profiles: &[HeaderProfile], standings: Vec<Standing>) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    headers::write(profiles, &Verdict { now: NOW, standings }, &mut fields);
+    fields
+}
+
+fn number(fields: &HeaderMap, name: &str) -> u64 {
+    let text = fields.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap();
+    text.parse().unwrap_or_else(|_| panic!("{name}: {text} is no whole number"))
+}
+
+/// The members of a structured list: name and whole-number parameters.
+fn members(fields: &HeaderMap, name: &str) -> Vec<(String, Vec<(String, BareItem)>)> {
+    let value = fields.get(name).unwrap_or_else(|| panic!("no {name}"));
+    let list: List = Parser::new(value.as_bytes()).parse().expect("a structured list");
+    let member = |entry: &ListEntry| {
+        let ListEntry::Item(item) = entry else { panic!("an inner list in {name}") };
+        let BareItem::String(text) = &item.bare_item else { panic!("no string in {name}") };
+        let parameters = item.params.iter();
+        let parameters = parameters.map(|(key, value)| (key.to_string(), value.clone())).collect();
+        (text.as_str().to_owned(), parameters)
+    };
+    list.iter().map(member).collect()
+}
+
+fn integer(value: i64) -> BareItem {
+    BareItem::Integer(value.try_into().unwrap())
+}
+
+#[test]
+fn github_tells_the_tightest_limit() {
+    let standings =
+        vec![standing(core(), 1, Fit::Now, 3_599_100), standing(burst(), 9, Fit::Now, 2_000)];
+    let fields = written(&[HeaderProfile::GitHub], standings);
+    assert_eq!(number(&fields, "x-ratelimit-limit"), 10);
+    assert_eq!(number(&fields, "x-ratelimit-remaining"), 1);
+    assert_eq!(number(&fields, "x-ratelimit-used"), 9);
+    assert_eq!(number(&fields, "x-ratelimit-reset"), 1_700_000_003);
+    assert_eq!(fields["x-ratelimit-resource"], "search");
+    assert!(!fields.contains_key("retry-after"));
+}
+
+#[test]
+fn a_refusal_tells_of_what_refused_and_when_to_come_again() {
+    let ready_at = NOW.after(Millis::new(1_001));
+    let refused = standing(burst(), 10, Fit::At(ready_at), 2_000);
+    let fields = written(
+        &[HeaderProfile::GitHub, HeaderProfile::ThreeFields],
+        vec![standing(core(), 4_999, Fit::Now, 60_000), refused],
+    );
+    assert_eq!(number(&fields, "retry-after"), 2);
+    assert_eq!(number(&fields, "x-ratelimit-remaining"), 0);
+    assert_eq!(number(&fields, "x-ratelimit-limit"), 10);
+    assert_eq!(number(&fields, "x-ratelimit-reset"), ready_at.as_secs_ceil());
+    assert_eq!(number(&fields, "ratelimit-reset"), 2);
+}
+
+#[test]
+fn a_wait_of_less_than_a_second_is_told_as_one() {
+    let refused = standing(burst(), 10, Fit::At(NOW.after(Millis::new(1))), 2_000);
+    assert_eq!(number(&written(&[], vec![refused]), "retry-after"), 1);
+}
+
+#[test]
+fn what_never_fits_has_no_retry_after() {
+    let fields =
+        written(&[HeaderProfile::GitHub], vec![standing(burst(), 0, Fit::Never, 2_000)]);
+    assert!(!fields.contains_key("retry-after"));
+}
+
+#[test]
+fn a_hidden_limit_that_refuses_is_not_contradicted() {
+    let hidden = burst().with_visibility(Visibility::Hidden);
+    let refused = standing(hidden, 10, Fit::At(NOW.after(Millis::new(500))), 2_000);
+    let all = [HeaderProfile::GitHub, HeaderProfile::ThreeFields, HeaderProfile::Draft03];
+    for profile in all {
+        let standings = vec![standing(core(), 1, Fit::Now, 60_000), refused.clone()];
+        let fields = written(&[profile], standings);
+        let names: Vec<_> = fields.keys().map(http::HeaderName::as_str).collect();
+        assert_eq!(names, ["retry-after"], "{profile:?}");
+    }
+}
+
+#[test]
+fn ietf_fields_are_structured_lists_of_every_visible_limit() {
+    let hidden = Limit::new("secret", *core().algorithm()).unwrap();
+    let standings = vec![
+        standing(core(), 1, Fit::Now, 3_599_100),
+        standing(burst(), 4, Fit::Now, 1_200),
+        standing(hidden.with_visibility(Visibility::Hidden), 1, Fit::Now, 60_000),
+        standing(concurrent(), 7, Fit::Now, 60_000),
+    ];
+    let fields = written(&[HeaderProfile::Ietf], standings);
+    let policies = members(&fields, "ratelimit-policy");
+    let expected = |pairs: &[(&str, BareItem)]| -> Vec<(String, BareItem)> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+    };
+    let unit = BareItem::String("concurrent-requests".to_owned().try_into().unwrap());
+    assert_eq!(
+        policies,
+        [
+            ("core".into(), expected(&[("q", integer(5_000)), ("w", integer(3_600))])),
+            // A window of 2.5 s is no whole number of seconds: it is not told rather than bent.
+            ("burst".into(), expected(&[("q", integer(10))])),
+            ("concurrent".into(), expected(&[("q", integer(100)), ("qu", unit)])),
+        ]
+    );
+    assert_eq!(
+        members(&fields, "ratelimit"),
+        [
+            ("core".into(), expected(&[("r", integer(4_999)), ("t", integer(3_600))])),
+            ("burst".into(), expected(&[("r", integer(6)), ("t", integer(2))])),
+            ("concurrent".into(), expected(&[("r", integer(93)), ("t", integer(60))])),
+        ]
+    );
+}
+
+#[test]
+fn units_are_told() {
+    let bytes = core().with_unit(Unit::ContentBytes);
+    let fields = written(&[HeaderProfile::Ietf], vec![standing(bytes, 1, Fit::Now, 1_000)]);
+    let (_, parameters) = &members(&fields, "ratelimit-policy")[0];
+    let unit = BareItem::String("content-bytes".to_owned().try_into().unwrap());
+    assert!(parameters.contains(&("qu".to_owned(), unit)));
+}
+
+#[test]
+fn draft_03_lists_every_policy_behind_the_tightest() {
+    let standings =
+        vec![standing(core(), 1, Fit::Now, 3_599_100), standing(burst(), 9, Fit::Now, 2_000)];
+    let fields = written(&[HeaderProfile::Draft03], standings);
+    let expected = r#"10, 5000;w=3600;name="core", 10;w=3;name="burst""#;
+    assert_eq!(fields["x-ratelimit-limit"], expected);
+    assert_eq!(number(&fields, "x-ratelimit-remaining"), 1);
+    assert_eq!(number(&fields, "x-ratelimit-reset"), 2);
+}
+
+#[test]
+fn an_upstreams_own_lists_are_kept_and_its_single_values_replaced() {
+    let mut fields = HeaderMap::new();
+    fields.insert("ratelimit", "\"theirs\";r=1;t=9".parse().unwrap());
+    fields.insert("x-ratelimit-limit", "77".parse().unwrap());
+    let standings = vec![standing(core(), 1, Fit::Now, 3_599_100)];
+    let verdict = Verdict { now: NOW, standings };
+    headers::write(&[HeaderProfile::GitHub, HeaderProfile::Ietf], &verdict, &mut fields);
+    let lists: Vec<_> = fields.get_all("ratelimit").iter().collect();
+    assert_eq!(lists, ["\"theirs\";r=1;t=9", "\"core\";r=4999;t=3600"]);
+    assert_eq!(number(&fields, "x-ratelimit-limit"), 5_000);
+}
+
+#[test]
+fn requests_that_no_limit_speaks_of_carry_no_fields() {
+    let all = [HeaderProfile::GitHub, HeaderProfile::Ietf, HeaderProfile::ThreeFields];
+    assert!(written(&all, Vec::new()).is_empty());
+}
