@@ -1,2 +1,5 @@
 //! The `tollgate` binary.
+
+mod simulate;
+
 fn main() {}

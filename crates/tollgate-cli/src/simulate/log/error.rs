@@ -1,0 +1,59 @@
+//! Why a log cannot be read on. Lines that are no entries are no errors: see [`Tally`](super::Tally).
+
+use std::{fmt, io};
+
+use super::FILES_MAX;
+
+/// A log that cannot be opened or read.
+#[derive(Debug)]
+pub(crate) enum LogError {
+    /// A log cannot be opened.
+    Open {
+        /// The log's name.
+        log: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Reading failed, or gzip data are damaged, after `line` lines.
+    Read {
+        /// The log's name.
+        log: String,
+        /// Lines that were read before.
+        line: u64,
+        /// The system's or the decoder's reason.
+        source: io::Error,
+    },
+    /// More logs than [`FILES_MAX`].
+    TooMany {
+        /// How many were named.
+        count: usize,
+    },
+    /// Standard input was named twice.
+    StdinTwice,
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { log, source } => write!(f, "cannot open {log}: {source}"),
+            Self::Read { log, line, source } => {
+                write!(f, "cannot read {log} after line {line}: {source}")
+            }
+            Self::TooMany { count } => write!(
+                f,
+                "{count} logs are more than the {FILES_MAX} that can be merged at once; \
+                 join some of them first (`cat a.log b.log > joined.log`; gzip files join as well)"
+            ),
+            Self::StdinTwice => f.write_str("`-` (standard input) can be read only once"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Open { source, .. } | Self::Read { source, .. } => Some(source),
+            Self::TooMany { .. } | Self::StdinTwice => None,
+        }
+    }
+}

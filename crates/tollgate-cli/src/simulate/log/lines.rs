@@ -1,0 +1,190 @@
+//! Lines of bounded length out of a reader.
+
+use std::io::{self, Read};
+
+use super::LINE_MAX;
+
+/// Bytes read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// One line, without its end (`\n` or `\r\n`).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// A line of at most [`LINE_MAX`] bytes.
+    Text(&'a [u8]),
+    /// The start of a longer line, whose rest is skipped.
+    TooLong(&'a [u8]),
+}
+
+/// Reads lines; holds one chunk, however long the lines are.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    reader: R,
+    buffer: Box<[u8]>,
+    /// The unread part of the buffer.
+    start: usize,
+    end: usize,
+    rest: Rest,
+}
+
+/// What the next bytes belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    NewLine,
+    /// A line that was too long.
+    Skipped,
+}
+
+impl<R: Read> Lines<R> {
+    /// The lines of `reader`.
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, buffer: vec![0; CHUNK].into(), start: 0, end: 0, rest: Rest::NewLine }
+    }
+
+    /// The next line; `None` after the last, which needs no line end.
+    pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        if self.rest == Rest::Skipped {
+            self.skip_to_line_end()?;
+        }
+        let Some(length) = self.find_line_end()? else {
+            return Ok(None);
+        };
+        let line = self.start..self.start + length.of_line();
+        match length {
+            Length::Ended(bytes) => self.start += bytes + 1,
+            Length::Unended(bytes) => self.start += bytes,
+            Length::Beyond => {
+                self.start = line.end;
+                self.rest = Rest::Skipped;
+                return Ok(Some(Line::TooLong(&self.buffer[line])));
+            }
+        }
+        let text = &self.buffer[line];
+        Ok(Some(Line::Text(text.strip_suffix(b"\r").unwrap_or(text))))
+    }
+
+    /// Fills the buffer until the next line ends in it or is too long.
+    fn find_line_end(&mut self) -> io::Result<Option<Length>> {
+        let mut searched = 0;
+        loop {
+            let unread = &self.buffer[self.start..self.end];
+            let found = memchr::memchr(b'\n', &unread[searched..]).map(|at| searched + at);
+            match found {
+                Some(bytes) if bytes <= LINE_MAX => return Ok(Some(Length::Ended(bytes))),
+                Some(_) => return Ok(Some(Length::Beyond)),
+                None if unread.len() > LINE_MAX => return Ok(Some(Length::Beyond)),
+                None => searched = unread.len(),
+            }
+            if self.fill()? == 0 {
+                return Ok((searched > 0).then_some(Length::Unended(searched)));
+            }
+        }
+    }
+
+    fn skip_to_line_end(&mut self) -> io::Result<()> {
+        self.rest = Rest::NewLine;
+        loop {
+            match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+                Some(at) => {
+                    self.start += at + 1;
+                    return Ok(());
+                }
+                None => self.start = self.end,
+            }
+            if self.fill()? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads more behind the unread part, which is moved to the buffer's start; 0 at the reader's end.
+    fn fill(&mut self) -> io::Result<usize> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        loop {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(bytes) => {
+                    self.end += bytes;
+                    return Ok(bytes);
+                }
+            }
+        }
+    }
+}
+
+/// How far the next line reaches.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    /// To a line end after so many bytes.
+    Ended(usize),
+    /// To the reader's end after so many bytes.
+    Unended(usize),
+    /// Beyond what is read of a line.
+    Beyond,
+}
+
+impl Length {
+    fn of_line(self) -> usize {
+        match self {
+            Self::Ended(bytes) | Self::Unended(bytes) => bytes,
+            Self::Beyond => LINE_MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a few bytes at a time.
+    struct Trickle<'a>(&'a [u8], usize);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(out.len());
+            self.0.read(&mut out[..length])
+        }
+    }
+
+    /// Every line's length, and its text when it was not too long.
+    fn lines(text: &[u8], step: usize) -> Vec<Option<Vec<u8>>> {
+        let mut lines = Lines::new(Trickle(text, step));
+        let mut found = Vec::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            found.push(match line {
+                Line::Text(text) => Some(text.to_vec()),
+                Line::TooLong(start) => {
+                    assert_eq!(start.len(), LINE_MAX);
+                    None
+                }
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn line_ends_of_every_kind() {
+        for step in [1, 2, 3, CHUNK] {
+            let expected = ["a", "b", "", "c\rd", "e"].map(|line| Some(line.as_bytes().to_vec()));
+            assert_eq!(lines(b"a\nb\r\n\nc\rd\ne", step), expected);
+        }
+        assert_eq!(lines(b"", 1), []);
+        assert_eq!(lines(b"\n", 1), [Some(Vec::new())]);
+    }
+
+    #[test]
+    fn a_long_line_is_skipped_and_the_next_is_read() {
+        let longest = vec![b'x'; LINE_MAX];
+        for (excess, step) in [(1, 4096), (CHUNK, 4096), (3 * CHUNK, CHUNK), (7, CHUNK)] {
+            let mut text = vec![b'y'; LINE_MAX + excess];
+            text.push(b'\n');
+            text.extend_from_slice(&longest);
+            text.extend_from_slice(b"\nz");
+            assert_eq!(lines(&text, step), [None, Some(longest.clone()), Some(b"z".to_vec())]);
+            assert_eq!(lines(&vec![b'y'; LINE_MAX + excess], step), [None]);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Several logs as one, in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::FILES_MAX;
+use super::entry::Entry;
+use super::error::LogError;
+use super::fields::FieldMap;
+use super::format::{Format, Parser};
+use super::malformed::Tally;
+use super::reorder::Reorder;
+use super::source::{Input, Source};
+use super::stream::Stream;
+
+/// How logs are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The format of every log; `None` finds out log by log.
+    pub(crate) format: Option<Format>,
+    /// Where JSON lines have their fields.
+    pub(crate) fields: FieldMap,
+    /// Milliseconds of log time that an entry may be behind the latest one of its log.
+    pub(crate) horizon: u64,
+    /// Entries that wait for their turn, over all logs.
+    pub(crate) capacity: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            format: None,
+            fields: FieldMap::default(),
+            horizon: 5 * 60 * 1000,
+            capacity: 262_144,
+        }
+    }
+}
+
+/// Logs as one stream of entries whose times never go back; entries of one time keep their order within a log, and
+/// the order of the logs.
+#[derive(Debug)]
+pub(crate) struct Log {
+    streams: Vec<Stream<Source>>,
+    /// Each stream's next entry.
+    heads: Vec<Option<Entry>>,
+    /// (time, stream) of the heads, the first to go on top.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+    tally: Tally,
+    read: Arc<AtomicU64>,
+    size: Option<u64>,
+}
+
+impl Log {
+    /// Opens all of `inputs`, and reads each up to its first entry.
+    pub(crate) fn open(inputs: &[Input], options: &Options) -> Result<Self, LogError> {
+        if inputs.len() > FILES_MAX {
+            return Err(LogError::TooMany { count: inputs.len() });
+        }
+        if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
+            return Err(LogError::StdinTwice);
+        }
+        let fields = Arc::new(options.fields.clone());
+        let capacity = options.capacity / inputs.len().max(1);
+        let read = Arc::new(AtomicU64::new(0));
+        let mut size = Some(0);
+        let mut streams = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let source = Source::open(input, &read)?;
+            size = size.zip(source.size).map(|(sum, size)| sum + size);
+            let parser = Parser::new(options.format, Arc::clone(&fields));
+            let reorder = Reorder::new(options.horizon, capacity);
+            streams.push(Stream::new(input.to_string(), source, parser, reorder));
+        }
+        let mut log = Self {
+            heads: vec![None; streams.len()],
+            order: BinaryHeap::with_capacity(streams.len()),
+            streams,
+            tally: Tally::default(),
+            read,
+            size,
+        };
+        (0..log.streams.len()).try_for_each(|stream| log.advance(stream))?;
+        Ok(log)
+    }
+
+    /// The next entry; `None` after the last.
+    pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
+        let Some(Reverse((_, stream))) = self.order.pop() else {
+            return Ok(None);
+        };
+        let entry = self.heads[stream].take();
+        self.advance(stream)?;
+        Ok(entry)
+    }
+
+    /// Malformed lines and late entries so far.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Bytes read so far from all logs, before decompression.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all logs, before decompression; `None` when one of them is no regular file.
+    pub(crate) fn bytes_total(&self) -> Option<u64> {
+        self.size
+    }
+
+    fn advance(&mut self, stream: usize) -> Result<(), LogError> {
+        let next = self.streams[stream].next_entry(&mut self.tally)?;
+        if let Some(entry) = &next {
+            self.order.push(Reverse((entry.time, stream)));
+        }
+        self.heads[stream] = next;
+        Ok(())
+    }
+}

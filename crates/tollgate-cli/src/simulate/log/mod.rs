@@ -1,0 +1,39 @@
+//! Access logs, read as one stream of entries in the order of their times.
+//!
+//! The way of one line: bytes → [`lines`] (bounded) → [`mod@format`] (combined or JSON) → [`entry`] (compact) →
+//! [`reorder`] (by time, within a horizon) → [`merge`] (several files). Memory is bounded at every step: a line by
+//! [`LINE_MAX`], a reorder buffer by its capacity, the open files by [`FILES_MAX`].
+
+mod combined;
+mod draft;
+mod entry;
+mod error;
+mod fields;
+mod format;
+mod json;
+mod lines;
+mod malformed;
+mod merge;
+mod quoted;
+mod reorder;
+mod request_line;
+mod source;
+mod stream;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use entry::Entry;
+pub(crate) use error::LogError;
+pub(crate) use fields::{FieldError, FieldMap};
+pub(crate) use format::Format;
+pub(crate) use malformed::Tally;
+pub(crate) use merge::{Log, Options};
+pub(crate) use source::Input;
+
+/// Bytes of the longest line that is read; with its line end that is 64 KiB.
+pub(crate) const LINE_MAX: usize = u16::MAX as usize;
+
+/// Logs that can be open, and merged, at once.
+pub(crate) const FILES_MAX: usize = 64;

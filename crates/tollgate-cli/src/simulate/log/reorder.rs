@@ -1,0 +1,162 @@
+//! Entries put into the order of their times, as far as a bounded buffer can.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::entry::Entry;
+
+/// Whether an entry had to be moved in time to keep the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It was in time.
+    InTime,
+    /// An entry after it was given out already: it takes that one's time.
+    Late,
+}
+
+/// Holds entries until no earlier one can come: until the log is `horizon` beyond them, or the buffer is full.
+///
+/// Entries of one time keep their order. A single line from far in the future does not disturb the others: it waits
+/// at the buffer's end, and what follows it is only no longer held back.
+#[derive(Debug)]
+pub(super) struct Reorder {
+    horizon: u64,
+    capacity: usize,
+    /// (time, arrival, slot) of what waits, the first to go on top.
+    waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    slots: Vec<Option<Entry>>,
+    free: Vec<usize>,
+    arrivals: u64,
+    /// The latest time that came in.
+    latest: u64,
+    /// The time of the last entry given out.
+    reached: u64,
+}
+
+impl Reorder {
+    /// A buffer that holds entries for `horizon` milliseconds of the log's time, and at most `capacity` of them.
+    pub(super) fn new(horizon: u64, capacity: usize) -> Self {
+        Self {
+            horizon,
+            capacity: capacity.max(1),
+            waiting: BinaryHeap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            arrivals: 0,
+            latest: 0,
+            reached: 0,
+        }
+    }
+
+    /// Takes the log's next entry.
+    pub(super) fn push(&mut self, mut entry: Entry) -> Arrival {
+        let arrival = if entry.time < self.reached { Arrival::Late } else { Arrival::InTime };
+        entry.time = entry.time.max(self.reached);
+        self.latest = self.latest.max(entry.time);
+        let time = entry.time;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = Some(entry);
+                slot
+            }
+            None => {
+                self.slots.push(Some(entry));
+                self.slots.len() - 1
+            }
+        };
+        self.waiting.push(Reverse((time, self.arrivals, slot)));
+        self.arrivals += 1;
+        arrival
+    }
+
+    /// The next entry, if no earlier one is waited for.
+    pub(super) fn pop_ready(&mut self) -> Option<Entry> {
+        let Reverse((time, ..)) = self.waiting.peek()?;
+        let ready = self.waiting.len() >= self.capacity || self.latest - time >= self.horizon;
+        if ready { self.pop() } else { None }
+    }
+
+    /// The next entry, when no more will come.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        let Reverse((time, _, slot)) = self.waiting.pop()?;
+        self.reached = time;
+        self.free.push(slot);
+        self.slots[slot].take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::draft::Draft;
+    use super::*;
+
+    /// An entry whose size tells which one it is.
+    fn entry(time: u64, id: u64) -> Entry {
+        let mut draft = Draft::default();
+        draft.time = Some(time);
+        draft.bytes = id;
+        draft.entry().unwrap()
+    }
+
+    /// What comes out of a buffer, as (time, id), and how many were late.
+    fn sorted(times: &[u64], horizon: u64, capacity: usize) -> (Vec<(u64, u64)>, usize) {
+        let mut buffer = Reorder::new(horizon, capacity);
+        let (mut out, mut late) = (Vec::new(), 0);
+        for (id, &time) in (0..).zip(times) {
+            late += usize::from(buffer.push(entry(time, id)) == Arrival::Late);
+            assert!(buffer.slots.len() <= capacity);
+            while let Some(entry) = buffer.pop_ready() {
+                out.push((entry.time, entry.bytes));
+            }
+        }
+        while let Some(entry) = buffer.pop() {
+            out.push((entry.time, entry.bytes));
+        }
+        (out, late)
+    }
+
+    #[test]
+    fn equal_times_keep_their_order() {
+        assert_eq!(sorted(&[5, 3, 5, 3], 100, 10), (vec![(3, 1), (3, 3), (5, 0), (5, 2)], 0));
+    }
+
+    #[test]
+    fn what_comes_after_its_time_is_moved_and_counted() {
+        assert_eq!(sorted(&[100, 200, 50], 10, 10), (vec![(100, 0), (100, 2), (200, 1)], 1));
+        assert_eq!(sorted(&[3, 2, 1], 100, 2), (vec![(2, 1), (2, 2), (3, 0)], 1));
+    }
+
+    #[test]
+    fn a_line_from_the_future_leaves_the_others_alone() {
+        let (out, late) = sorted(&[10, 1_000_000, 20, 30], 5, 10);
+        assert_eq!(out, [(10, 0), (20, 2), (30, 3), (1_000_000, 1)]);
+        assert_eq!(late, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn within_horizon_and_capacity_the_order_is_that_of_a_stable_sort(
+            base in proptest::collection::vec(0u64..50, 0..200),
+            jitter in proptest::collection::vec(0u64..=60, 200),
+        ) {
+            let mut clock = 1000;
+            let times: Vec<u64> = base.iter().zip(&jitter).map(|(step, jitter)| { clock += step; clock - jitter }).collect();
+            let mut expected: Vec<(u64, u64)> = times.iter().copied().zip(0..).collect();
+            expected.sort_by_key(|(time, _)| *time);
+            prop_assert_eq!(sorted(&times, 61, 1000), (expected, 0));
+        }
+
+        #[test]
+        fn whatever_comes_all_of_it_goes_in_order(
+            times in proptest::collection::vec(0u64..1000, 0..200), horizon in 1u64..50, capacity in 1usize..20,
+        ) {
+            let (out, _) = sorted(&times, horizon, capacity);
+            prop_assert!(out.is_sorted_by_key(|(time, _)| *time));
+            let mut ids: Vec<u64> = out.iter().map(|(_, id)| *id).collect();
+            ids.sort_unstable();
+            prop_assert!(ids.into_iter().eq(0..times.len() as u64));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The entries of one log in the order of their times.
+
+use std::io::Read;
+
+use super::entry::Entry;
+use super::error::LogError;
+use super::format::Parser;
+use super::lines::{Line, Lines};
+use super::malformed::{Malformed, Tally};
+use super::reorder::{Arrival, Reorder};
+
+/// One log being read.
+#[derive(Debug)]
+pub(super) struct Stream<R> {
+    name: String,
+    lines: Lines<R>,
+    /// Lines read.
+    line: u64,
+    parser: Parser,
+    reorder: Reorder,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Ahead,
+    Reached,
+}
+
+impl<R: Read> Stream<R> {
+    /// The log that `reader` gives, known to messages as `name`.
+    pub(super) fn new(name: String, reader: R, parser: Parser, reorder: Reorder) -> Self {
+        Self { name, lines: Lines::new(reader), line: 0, parser, reorder, end: End::Ahead }
+    }
+
+    /// The log's next entry; `None` at its end. Malformed lines and late entries go to `tally`.
+    pub(super) fn next_entry(&mut self, tally: &mut Tally) -> Result<Option<Entry>, LogError> {
+        loop {
+            if self.end == End::Reached {
+                return Ok(self.reorder.pop());
+            }
+            if let Some(entry) = self.reorder.pop_ready() {
+                return Ok(Some(entry));
+            }
+            self.read_line(tally)?;
+        }
+    }
+
+    fn read_line(&mut self, tally: &mut Tally) -> Result<(), LogError> {
+        let line = self.lines.next_line().map_err(|source| LogError::Read {
+            log: self.name.clone(),
+            line: self.line,
+            source,
+        })?;
+        let Some(line) = line else {
+            self.end = End::Reached;
+            return Ok(());
+        };
+        self.line += 1;
+        let (text, parsed) = match line {
+            Line::Text([]) => return Ok(()),
+            Line::Text(text) => (text, self.parser.parse(text)),
+            Line::TooLong(start) => (start, Err(Malformed::TooLong)),
+        };
+        match parsed {
+            Ok(entry) => {
+                let late = self.reorder.push(entry) == Arrival::Late;
+                tally.late += u64::from(late);
+            }
+            Err(why) => tally.count(&self.name, self.line, text, why),
+        }
+        Ok(())
+    }
+}
