@@ -17,6 +17,7 @@ mod violation;
 
 use chunks::{ChunkStep, Chunks};
 use head::{After, BodyFraming};
+pub(crate) use host::{is_host, same_host};
 pub(crate) use section::SectionLimits;
 use section::{Section, SectionKind};
 pub(crate) use violation::Violation;

@@ -1,4 +1,52 @@
 //! A reverse proxy that limits what passes through it.
+//!
+//! [`run`] takes HTTP/1.1 and HTTP/2 (in clear text, from the first byte on) and forwards it as HTTP/1.1 to one
+//! [`Upstream`]. What limits is a [tower layer](tower_layer::Layer) around [`Forward`]: the proxy itself knows nothing
+//! of limits of that kind, only of those that keep it standing ([`Limits`], [`Timeouts`]).
+//!
+//! Bodies are streamed both ways and never collected. A request reaches the upstream only if every server would read
+//! it in the same way: before HTTP is parsed, a strict reader follows the framing of each connection, and refuses what
+//! request smuggling is made of.
+//!
+//! ```no_run
+//! use tokio::net::TcpListener;
+//! use tollgate_proxy::Settings;
+//! use tower_layer::Identity;
+//!
+//! # async fn proxy() -> Result<(), Box<dyn std::error::Error>> {
+//! let listener = TcpListener::bind("127.0.0.1:8080").await?;
+//! let settings = Settings::new("http://127.0.0.1:9000".parse()?);
+//! let shutdown = async { tokio::signal::ctrl_c().await.unwrap_or(()) };
+//! tollgate_proxy::run(listener, settings, Identity::new(), shutdown).await?;
+//! # Ok(())
+//! # }
+//! ```
 
-#[allow(dead_code, reason = "the connection that reads through it comes next")]
+mod admission;
+mod body;
+mod connect;
+mod connection;
+mod conversation;
+mod deadline;
+mod entry;
+mod error;
+mod failure;
+mod forward;
+mod forwarded;
 mod framing;
+mod guard;
+mod hop;
+mod problem;
+mod run;
+mod session;
+mod settings;
+mod tunnel;
+mod upgrade;
+mod upstream;
+
+pub use body::{BodyError, RequestBody, ResponseBody};
+pub use error::Error;
+pub use forward::Forward;
+pub use run::run;
+pub use settings::{ForwardedFields, Limits, Settings, Timeouts};
+pub use upstream::{Upstream, UpstreamError};

@@ -1,0 +1,218 @@
+use std::{
+    error::Error as StdError,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use crate::{deadline::Deadline, framing::Violation, hop};
+
+mod upload;
+
+pub(crate) use upload::{Upload, UploadFault};
+
+/// A request body on its way to the upstream: streamed, bounded in size, and bounded in how long it may stall.
+#[derive(Debug)]
+pub struct RequestBody {
+    incoming: Incoming,
+    left: u64,
+    limit: u64,
+    idle: Deadline,
+    upload: Upload,
+}
+
+/// A response body on its way to the client: streamed from the upstream, or made here.
+///
+/// Dropping it ends the upstream's work: its connection is closed unless the body was complete.
+#[derive(Debug)]
+pub struct ResponseBody(Source);
+
+#[derive(Debug)]
+enum Source {
+    Upstream { incoming: Incoming, idle: Deadline },
+    Made(Full<Bytes>),
+}
+
+/// Why a body ended before its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// Nothing came for too long.
+    Stalled {
+        /// How long nothing came.
+        waited: Duration,
+    },
+    /// It is larger than a request body may be.
+    TooLarge {
+        /// The most it may be, in bytes.
+        limit: u64,
+    },
+    /// The connection that it came by failed, or its framing was unsound.
+    Broken(hyper::Error),
+}
+
+impl RequestBody {
+    pub(crate) fn new(incoming: Incoming, limit: u64, idle: Duration) -> Self {
+        let upload = Upload::begin();
+        Self { incoming, left: limit, limit, idle: Deadline::new(idle), upload }
+    }
+
+    /// What becomes of this body, for who waits for the response.
+    pub(crate) fn upload(&self) -> Upload {
+        self.upload.clone()
+    }
+
+    fn pass(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
+        self.idle.clear();
+        self.upload.progress();
+        if let Some(data) = frame.data_ref() {
+            self.left = self.left.checked_sub(data.len() as u64).ok_or_else(|| {
+                self.upload.fail(UploadFault::TooLarge);
+                BodyError::TooLarge { limit: self.limit }
+            })?;
+        }
+        if let Some(trailers) = frame.trailers_mut() {
+            hop::strip_trailers(trailers);
+        }
+        Ok(frame)
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.pass(frame))),
+            Poll::Ready(Some(Err(error))) => {
+                self.upload
+                    .fail(violation_in(&error).map_or(UploadFault::Broken, UploadFault::Unsound));
+                Poll::Ready(Some(Err(BodyError::Broken(error))))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => {
+                ready!(self.idle.poll_passed(cx));
+                self.upload.fail(UploadFault::Stalled);
+                Poll::Ready(Some(Err(BodyError::Stalled { waited: self.idle.limit() })))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+/// Finds what the connection's reader refused; HTTP passes it on as the cause of the body's end.
+fn violation_in(error: &hyper::Error) -> Option<Violation> {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(violation) = error.downcast_ref::<Violation>() {
+            return Some(*violation);
+        }
+        // An io::Error is its payload's wrapper, and its source() is the payload's source.
+        let payload = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        cause = match payload {
+            Some(payload) => Some(payload),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+impl ResponseBody {
+    pub(crate) fn upstream(incoming: Incoming, idle: Duration) -> Self {
+        Self(Source::Upstream { incoming, idle: Deadline::new(idle) })
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self(Source::Made(Full::default()))
+    }
+}
+
+impl From<Full<Bytes>> for ResponseBody {
+    fn from(body: Full<Bytes>) -> Self {
+        Self(Source::Made(body))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let (incoming, idle) = match &mut self.0 {
+            Source::Upstream { incoming, idle } => (incoming, idle),
+            Source::Made(body) => {
+                return Pin::new(body).poll_frame(cx).map_err(|never| match never {});
+            }
+        };
+        match Pin::new(incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                idle.clear();
+                if let Some(trailers) = frame.trailers_mut() {
+                    hop::strip_trailers(trailers);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(BodyError::Broken(error)))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => {
+                ready!(idle.poll_passed(cx));
+                Poll::Ready(Some(Err(BodyError::Stalled { waited: idle.limit() })))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Source::Upstream { incoming, .. } => incoming.is_end_stream(),
+            Source::Made(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Source::Upstream { incoming, .. } => incoming.size_hint(),
+            Source::Made(body) => body.size_hint(),
+        }
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stalled { waited } => {
+                write!(f, "nothing of the body came for {} ms", waited.as_millis())
+            }
+            Self::TooLarge { limit } => write!(f, "the body is larger than {limit} bytes"),
+            Self::Broken(error) => write!(f, "the body broke off: {error}"),
+        }
+    }
+}
+
+impl StdError for BodyError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Broken(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use std::{convert::Infallible, error::Error as StdError, pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{net::TcpStream, time::sleep};
+use tollgate::tower::Peer;
+use tower_service::Service;
+
+use crate::{
+    Settings,
+    body::RequestBody,
+    conversation::Conversation,
+    entry::Entry,
+    framing::SectionLimits,
+    guard::{Guard, GuardTimeouts},
+    session::{Phase, Session},
+    settings::Limits,
+};
+
+/// How long a connection that was told to end may take to say goodbye, once nothing is in flight on it.
+const GOODBYE: Duration = Duration::from_secs(5);
+/// Hyper reads a head into one buffer, which the guard has bounded already; this must only be no smaller.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Serves one client until it leaves, idles too long, or the proxy ends.
+///
+/// An error ends the connection and concerns only its client, who knows; so there is none to return.
+pub(crate) async fn serve<S, B>(
+    stream: TcpStream,
+    peer: Peer,
+    service: S,
+    settings: Arc<Settings>,
+    session: Session,
+) where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let conversation = Arc::new(Conversation::begin());
+    let guard = Guard::new(
+        stream,
+        section_limits(&settings.limits),
+        GuardTimeouts { head: settings.timeouts.request_head, write: settings.timeouts.write_idle },
+        Arc::clone(&conversation),
+    );
+    let entry = Entry {
+        service,
+        peer,
+        settings: Arc::clone(&settings),
+        conversation: Arc::clone(&conversation),
+        session: session.clone(),
+    };
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let entry = entry.clone();
+        async move { Ok::<_, Infallible>(entry.answer(request).await) }
+    });
+    let protocols = protocols(&settings.limits);
+    let mut connection =
+        pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
+
+    let (mut draining, mut cut) = (session.clone(), session);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = cut.reached(Phase::Cut) => return,
+        () = draining.reached(Phase::Draining) => {}
+        () = conversation.idle_for(settings.timeouts.keep_alive_idle) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = connection => {}
+        () = cut.reached(Phase::Cut) => {}
+        () = async {
+            sleep(GOODBYE).await;
+            conversation.idle_for(GOODBYE).await;
+        } => {}
+    }
+}
+
+fn section_limits(limits: &Limits) -> SectionLimits {
+    SectionLimits {
+        bytes: limits.header_bytes,
+        fields: limits.header_fields,
+        target_bytes: limits.target_bytes,
+    }
+}
+
+fn protocols(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // The guard has a deadline for heads, and tells it from an idle connection's.
+        .header_read_timeout(None)
+        .max_headers(limits.header_fields)
+        .max_buf_size(limits.header_bytes.saturating_add(READ_BUFFER_BYTES))
+        .pipeline_flush(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.http2_streams)
+        .max_pending_accept_reset_streams(limits.http2_pending_resets)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .max_send_buf_size(limits.http2_send_buffer_bytes);
+    builder
+}

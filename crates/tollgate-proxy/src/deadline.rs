@@ -1,0 +1,51 @@
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A limit on one wait, measured from when the wait begins. It costs nothing while nobody waits.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    limit: Duration,
+    sleep: Option<Pin<Box<Sleep>>>,
+    wait: Wait,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Idle,
+    Running,
+}
+
+impl Deadline {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { limit, sleep: None, wait: Wait::Idle }
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Ends the wait.
+    pub(crate) fn clear(&mut self) {
+        self.wait = Wait::Idle;
+    }
+
+    /// Begins the wait if it has not begun; ready once it has lasted as long as it may.
+    pub(crate) fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let sleep = match (&mut self.sleep, self.wait) {
+            (Some(sleep), Wait::Running) => sleep,
+            (slot, _) => {
+                self.wait = Wait::Running;
+                let end = Instant::now() + self.limit;
+                let sleep = slot.get_or_insert_with(|| Box::pin(sleep_until(end)));
+                sleep.as_mut().reset(end);
+                sleep
+            }
+        };
+        sleep.as_mut().poll(cx)
+    }
+}

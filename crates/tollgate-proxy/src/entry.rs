@@ -1,0 +1,149 @@
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use tollgate::tower::Peer;
+use tower::ServiceExt;
+use tower_service::Service;
+
+use crate::{
+    Settings,
+    admission::admit,
+    body::{RequestBody, Upload},
+    conversation::{Conversation, UpgradeAnswer},
+    problem::Problem,
+    session::Session,
+};
+
+/// What every request of one connection enters by: it refuses what is not to be looked at further, and gives the rest
+/// to the layered service with the peer's address.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry<S> {
+    pub(crate) service: S,
+    pub(crate) peer: Peer,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) conversation: Arc<Conversation>,
+    pub(crate) session: Session,
+}
+
+/// The body of an answer: the layered service's, or a problem told here.
+pub(crate) type AnswerBody<B> = Either<Counted<B>, Full<Bytes>>;
+
+impl<S, B> Entry<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
+    B: Body,
+{
+    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<AnswerBody<B>> {
+        let version = request.version();
+        if version != Version::HTTP_2
+            && let Some(violation) = self.conversation.next_request()
+        {
+            return refusal(violation.into(), version);
+        }
+        let conversation = Arc::clone(&self.conversation);
+        let exchange = Exchange::begin(&conversation);
+        let asks_upgrade =
+            version == Version::HTTP_11 && request.headers().contains_key(header::UPGRADE);
+        let answer = match admit(&request, &self.settings.limits) {
+            Err(problem) => refusal(problem, version),
+            Ok(()) => self.pass_on(request, version, exchange).await,
+        };
+        if asks_upgrade {
+            conversation.answer_upgrade(match answer.status() {
+                StatusCode::SWITCHING_PROTOCOLS => UpgradeAnswer::Accepted,
+                _ => UpgradeAnswer::Declined,
+            });
+        }
+        answer
+    }
+
+    /// Gives the request to the layered service, and follows it until its answer has gone out.
+    async fn pass_on(
+        self,
+        request: Request<Incoming>,
+        version: Version,
+        exchange: Exchange,
+    ) -> Response<AnswerBody<B>> {
+        let timeouts = &self.settings.timeouts;
+        let limit = self.settings.limits.request_body_bytes;
+        let mut request =
+            request.map(|incoming| RequestBody::new(incoming, limit, timeouts.request_body_idle));
+        let upload = request.body().upload();
+        request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.session);
+        let Ok(mut answer) = self.service.oneshot(request).await;
+        close_after_fault(&mut answer, &upload, version);
+        answer.map(|body| Either::Left(Counted { body, _exchange: exchange }))
+    }
+}
+
+/// A request that failed midway leaves a connection on which nobody knows where the next one begins.
+fn close_after_fault<B>(answer: &mut Response<B>, upload: &Upload, version: Version) {
+    if upload.fault().is_some() && version != Version::HTTP_2 {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+fn refusal<B>(problem: Problem, version: Version) -> Response<Either<B, Full<Bytes>>> {
+    let mut response = problem.into_response();
+    if version != Version::HTTP_2 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response.map(Either::Right)
+}
+
+/// Counts as in flight from the request's head to the end of the answer's body, however either ends.
+#[derive(Debug)]
+struct Exchange(Arc<Conversation>);
+
+impl Exchange {
+    fn begin(conversation: &Arc<Conversation>) -> Self {
+        conversation.begin_exchange();
+        Self(Arc::clone(conversation))
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.0.end_exchange();
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A body whose exchange ends with it.
+    #[derive(Debug)]
+    pub(crate) struct Counted<B> {
+        #[pin]
+        body: B,
+        _exchange: Exchange,
+    }
+}
+
+impl<B: Body> Body for Counted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,56 @@
+use std::{fmt, time::Duration};
+
+use ipnet::IpNet;
+
+use crate::settings::MIN_RESPONSE_HEADER_BYTES;
+
+/// Why a proxy did not start, or did not end well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A limit that must be at least 1 is 0.
+    Zero {
+        /// Its path in [`Settings`](crate::Settings).
+        name: &'static str,
+    },
+    /// `limits.response_header_bytes` is below what an HTTP client needs.
+    ResponseHeaderBytes {
+        /// What was set.
+        given: usize,
+    },
+    /// A trusted network is written as IPv4-mapped IPv6.
+    MappedNetwork {
+        /// The network.
+        network: IpNet,
+    },
+    /// Connections were still busy at the end of the drain, and were cut off.
+    DrainTimeout {
+        /// How many.
+        connections: u32,
+        /// How long they were given.
+        waited: Duration,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero { name } => write!(f, "{name} is 0; set it to at least 1"),
+            Self::ResponseHeaderBytes { given } => write!(
+                f,
+                "limits.response_header_bytes is {given}; set it to at least {MIN_RESPONSE_HEADER_BYTES}"
+            ),
+            Self::MappedNetwork { network } => write!(
+                f,
+                "the trusted proxy {network} is an IPv4 network written as IPv6; write it as IPv4, such as 10.0.0.0/8"
+            ),
+            Self::DrainTimeout { connections, waited } => write!(
+                f,
+                "{connections} connections were still busy {}s after the shutdown and were cut off; raise timeouts.drain to give them longer",
+                waited.as_secs()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,85 @@
+use std::{error::Error as StdError, io};
+
+use http::{Response, StatusCode};
+use hyper_util::client::legacy;
+use tollgate::tower::UpstreamFailed;
+
+use crate::{
+    body::{ResponseBody, UploadFault},
+    problem::Problem,
+};
+
+/// Why a request got no answer from the upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The client did not send it as it should.
+    Client(UploadFault),
+    /// The upstream could not be connected to.
+    Unreachable,
+    /// The upstream could not be connected to in time.
+    ConnectTimeout,
+    /// The upstream did not begin to answer in time.
+    ResponseTimeout,
+    /// The upstream broke the connection off.
+    BrokenOff,
+    /// The upstream's answer is no HTTP, or contradicts itself.
+    Nonsense,
+}
+
+impl Failure {
+    /// Tells what a failed exchange with the upstream means.
+    pub(crate) fn of(error: &legacy::Error) -> Self {
+        if error.is_connect() {
+            return match is_timeout(error) {
+                true => Self::ConnectTimeout,
+                false => Self::Unreachable,
+            };
+        }
+        match error.source().and_then(|source| source.downcast_ref::<hyper::Error>()) {
+            Some(error) if error.is_parse() => Self::Nonsense,
+            _ => Self::BrokenOff,
+        }
+    }
+
+    pub(crate) fn into_response(self) -> Response<ResponseBody> {
+        let mut response = self.problem().into_response().map(ResponseBody::from);
+        if !matches!(self, Self::Client(_)) {
+            response.extensions_mut().insert(UpstreamFailed);
+        }
+        response
+    }
+
+    fn problem(self) -> Problem {
+        let (status, detail) = match self {
+            Self::Client(fault) => return fault.into(),
+            Self::Unreachable => {
+                (StatusCode::BAD_GATEWAY, "The upstream server could not be reached.")
+            }
+            Self::ConnectTimeout => {
+                (StatusCode::GATEWAY_TIMEOUT, "The upstream server could not be reached in time.")
+            }
+            Self::ResponseTimeout => {
+                (StatusCode::GATEWAY_TIMEOUT, "The upstream server did not answer in time.")
+            }
+            Self::BrokenOff => (
+                StatusCode::BAD_GATEWAY,
+                "The upstream server closed the connection before it answered.",
+            ),
+            Self::Nonsense => {
+                (StatusCode::BAD_GATEWAY, "The upstream server sent an invalid answer.")
+            }
+        };
+        Problem::new(status, detail)
+    }
+}
+
+fn is_timeout(error: &legacy::Error) -> bool {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

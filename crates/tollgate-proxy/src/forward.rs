@@ -1,0 +1,260 @@
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header,
+    uri::{PathAndQuery, Scheme},
+};
+use http_body::Body;
+use hyper::{body::Incoming, upgrade::OnUpgrade};
+use tokio::time::{Instant, sleep_until};
+use tollgate::tower::Peer;
+use tower_service::Service;
+
+use crate::{
+    Settings,
+    body::{RequestBody, ResponseBody, Upload},
+    connect::{UpstreamClient, upstream_client},
+    failure::Failure,
+    forwarded::{Trust, add_via, tell},
+    hop,
+    session::Session,
+    tunnel,
+    upgrade::Upgrade,
+};
+
+/// Sends each request to the upstream, and answers with what the upstream answers.
+///
+/// An upstream that fails is an answer too: 502 or 504 with a problem for a body and
+/// [`UpstreamFailed`](tollgate::tower::UpstreamFailed) among the extensions. A request whose body fails is answered
+/// with 400, 408 or 413.
+#[derive(Debug, Clone)]
+pub struct Forward {
+    client: UpstreamClient,
+    settings: Arc<Settings>,
+}
+
+impl Forward {
+    pub(crate) fn new(settings: Arc<Settings>) -> Self {
+        Self { client: upstream_client(&settings), settings }
+    }
+}
+
+impl Service<Request<RequestBody>> for Forward {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let forward = self.clone();
+        Box::pin(async move {
+            Ok(forward.exchange(request).await.unwrap_or_else(Failure::into_response))
+        })
+    }
+}
+
+/// What of a request is needed to make sense of its response.
+struct Asked {
+    method: Method,
+    upgrade: Option<(Upgrade, OnUpgrade, Session)>,
+}
+
+impl Forward {
+    async fn exchange(
+        &self,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let asked = Asked { method: request.method().clone(), upgrade: self.upgrade(&mut request) };
+        let upload = request.body().upload();
+        let outgoing = self.outgoing(request, asked.upgrade.as_ref().map(|(upgrade, ..)| upgrade));
+        let response = self.send(outgoing, &upload).await?;
+        self.incoming(response, asked)
+    }
+
+    fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
+        let upgrade = Upgrade::asked(request, &self.settings.upgrades)?;
+        let session = request.extensions_mut().remove::<Session>()?;
+        Some((upgrade, hyper::upgrade::on(request), session))
+    }
+
+    /// The request as the upstream gets it.
+    fn outgoing(
+        &self,
+        request: Request<RequestBody>,
+        upgrade: Option<&Upgrade>,
+    ) -> Request<RequestBody> {
+        let (parts, body) = request.into_parts();
+        let mut headers = parts.headers;
+        let host = self.host(&headers, &parts.uri);
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let reads_trailers = hop::reads_trailers(&headers);
+        hop::strip(&mut headers);
+        // The proxy itself says when to continue.
+        headers.remove(header::EXPECT);
+        headers.insert(header::HOST, host.clone());
+        join_cookies(&mut headers);
+        state_length(&mut headers, body.size_hint().exact());
+        let trust = Trust::in_peer(peer, &self.settings.trusted_proxies);
+        tell(&mut headers, peer, &host, trust, self.settings.forwarded);
+        add_via(&mut headers, parts.version);
+        if reads_trailers {
+            hop::ask_for_trailers(&mut headers);
+        }
+        if let Some(upgrade) = upgrade {
+            upgrade.write(&mut headers);
+        }
+
+        let mut outgoing = Request::new(body);
+        *outgoing.method_mut() = parts.method;
+        *outgoing.uri_mut() = self.target(&parts.uri);
+        *outgoing.version_mut() = Version::HTTP_11;
+        *outgoing.headers_mut() = headers;
+        outgoing
+    }
+
+    /// The host that the client asked for.
+    fn host(&self, headers: &HeaderMap, target: &Uri) -> HeaderValue {
+        let named = headers.get(header::HOST).cloned();
+        let host = named.or_else(|| header_value(target.authority()?.as_str()));
+        host.or_else(|| header_value(self.settings.upstream.authority().as_str()))
+            .unwrap_or_else(|| HeaderValue::from_static(""))
+    }
+
+    fn target(&self, target: &Uri) -> Uri {
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(Scheme::HTTP);
+        parts.authority = Some(self.settings.upstream.authority().clone());
+        let path = target.path_and_query().cloned();
+        parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        // All three parts are there, which is all that a URI needs.
+        Uri::from_parts(parts).unwrap_or_default()
+    }
+
+    /// Waits for the response's head. The wait is measured from the last piece of the request that went on.
+    async fn send(
+        &self,
+        outgoing: Request<RequestBody>,
+        upload: &Upload,
+    ) -> Result<Response<Incoming>, Failure> {
+        let limit = self.settings.timeouts.response_head;
+        let mut response = pin!(self.client.request(outgoing));
+        loop {
+            let end = upload.last_progress() + limit;
+            tokio::select! {
+                response = response.as_mut() => {
+                    return response.map_err(|error| {
+                        upload.fault().map_or_else(|| Failure::of(&error), Failure::Client)
+                    });
+                }
+                () = sleep_until(end) => {
+                    if upload.last_progress() + limit <= Instant::now() {
+                        return Err(Failure::ResponseTimeout);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The response as the client gets it.
+    fn incoming(
+        &self,
+        mut response: Response<Incoming>,
+        asked: Asked,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return self.switch(response, asked);
+        }
+        let largest = self.settings.limits.response_header_bytes;
+        if section_bytes(response.headers()) > largest
+            || contradicts_itself(&response, &asked.method)
+        {
+            return Err(Failure::Nonsense);
+        }
+        let version = response.version();
+        let mut headers = std::mem::take(response.headers_mut());
+        hop::strip(&mut headers);
+        add_via(&mut headers, version);
+        let status = response.status();
+        let idle = self.settings.timeouts.response_body_idle;
+        let mut answer = Response::new(ResponseBody::upstream(response.into_body(), idle));
+        *answer.status_mut() = status;
+        *answer.headers_mut() = headers;
+        Ok(answer)
+    }
+
+    /// Splices the two connections, if the upstream agrees to what the client asked for.
+    fn switch(
+        &self,
+        mut response: Response<Incoming>,
+        asked: Asked,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let (upgrade, client, session) = asked.upgrade.ok_or(Failure::Nonsense)?;
+        if !upgrade.is_agreed(response.headers()) {
+            return Err(Failure::Nonsense);
+        }
+        let upstream = hyper::upgrade::on(&mut response);
+        let idle = self.settings.timeouts.tunnel_idle;
+        tokio::spawn(tunnel::splice(client, upstream, idle, session));
+
+        let mut headers = std::mem::take(response.headers_mut());
+        hop::strip(&mut headers);
+        add_via(&mut headers, Version::HTTP_11);
+        upgrade.write(&mut headers);
+        let mut answer = Response::new(ResponseBody::empty());
+        *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *answer.headers_mut() = headers;
+        Ok(answer)
+    }
+}
+
+fn header_value(text: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(text).ok()
+}
+
+/// HTTP/2 may split a cookie over many fields; HTTP/1.1 knows one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let crumbs: Vec<&[u8]> =
+        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() > 1
+        && let Ok(cookie) = HeaderValue::from_bytes(&crumbs.join(b"; ".as_slice()))
+    {
+        headers.insert(header::COOKIE, cookie);
+    }
+}
+
+/// Writes a length that was stated in its plainest form, so that no two readers differ on it.
+fn state_length(headers: &mut HeaderMap, exact: Option<u64>) {
+    let stated = headers.remove(header::CONTENT_LENGTH).is_some();
+    if let (true, Some(length)) = (stated, exact) {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+/// How many bytes the fields take on the wire. The client's own limit bounds its buffer, and that only roughly.
+fn section_bytes(headers: &HeaderMap) -> usize {
+    const AROUND: usize = ": \r\n".len();
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()
+}
+
+/// Whether a response states another length than its body has: a length beside a chunked coding, or two lengths.
+fn contradicts_itself(response: &Response<Incoming>, method: &Method) -> bool {
+    let headers = response.headers();
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else { return false };
+    if lengths.next().is_some() || headers.contains_key(header::TRANSFER_ENCODING) {
+        return true;
+    }
+    let bodiless = method == Method::HEAD
+        || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let stated = length.to_str().ok().and_then(|length| length.parse::<u64>().ok());
+    !bodiless && stated != response.body().size_hint().exact()
+}

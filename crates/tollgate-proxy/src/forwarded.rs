@@ -1,0 +1,197 @@
+//! What the upstream is told about the client: `X-Forwarded-*`, `Forwarded` (RFC 7239) and `Via`.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use ipnet::IpNet;
+
+use crate::ForwardedFields;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// This proxy accepts cleartext only.
+const PROTOCOL: HeaderValue = HeaderValue::from_static("http");
+
+/// Whether what a peer says about where a request came from is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    Trusted,
+    Untrusted,
+}
+
+impl Trust {
+    /// Believes only peers within `networks`. An IPv4 peer is the same by whichever socket it came.
+    pub(crate) fn in_peer(peer: Option<IpAddr>, networks: &[IpNet]) -> Self {
+        let known = peer.map(|peer| peer.to_canonical());
+        match known.is_some_and(|peer| networks.iter().any(|network| network.contains(&peer))) {
+            true => Self::Trusted,
+            false => Self::Untrusted,
+        }
+    }
+}
+
+/// Writes the fields for a request that came from `peer` for `host`: appends to what a trusted peer sent, replaces
+/// what any other did.
+pub(crate) fn tell(
+    headers: &mut HeaderMap,
+    peer: Option<IpAddr>,
+    host: &HeaderValue,
+    trust: Trust,
+    fields: ForwardedFields,
+) {
+    if trust == Trust::Untrusted {
+        remove_claims(headers);
+    }
+    let peer = peer.map(|peer| peer.to_canonical());
+    if matches!(fields, ForwardedFields::XForwarded | ForwardedFields::Both) {
+        let address = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+        append_to_list(headers, &X_FORWARDED_FOR, &address);
+        headers.entry(X_FORWARDED_PROTO).or_insert(PROTOCOL);
+        headers.entry(X_FORWARDED_HOST).or_insert_with(|| host.clone());
+    }
+    if matches!(fields, ForwardedFields::Forwarded | ForwardedFields::Both) {
+        append_to_list(headers, &header::FORWARDED, &forwarded_element(peer, host));
+    }
+}
+
+/// Adds this proxy to `Via`, with the version that the message came in.
+pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
+    let via = match received {
+        Version::HTTP_2 => "2 tollgate",
+        Version::HTTP_10 => "1.0 tollgate",
+        _ => "1.1 tollgate",
+    };
+    append_to_list(headers, &header::VIA, via);
+}
+
+/// Removes every field that upstreams read as the client's origin, in whichever spelling: gateways that speak CGI make
+/// one name of `-` and `_`.
+fn remove_claims(headers: &mut HeaderMap) {
+    let claims: Vec<HeaderName> =
+        headers.keys().filter(|name| is_claim(name.as_str())).cloned().collect();
+    for name in claims {
+        headers.remove(name);
+    }
+}
+
+fn is_claim(name: &str) -> bool {
+    let name = name.replace('_', "-");
+    name.starts_with("x-forwarded-") || name == "forwarded" || name == "x-real-ip"
+}
+
+/// Joins all lines of a list field with `member` into one line. Lines that no list can hold are dropped.
+fn append_to_list(headers: &mut HeaderMap, name: &HeaderName, member: &str) {
+    let mut list = String::new();
+    for line in headers.get_all(name).iter().filter_map(|line| line.to_str().ok()) {
+        list.push_str(line);
+        list.push_str(", ");
+    }
+    list.push_str(member);
+    if let Ok(list) = HeaderValue::try_from(list) {
+        headers.insert(name, list);
+    }
+}
+
+fn forwarded_element(peer: Option<IpAddr>, host: &HeaderValue) -> String {
+    let node = match peer {
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => format!("\"[{address}]\""),
+        None => "unknown".to_owned(),
+    };
+    match host.to_str() {
+        Ok(host) => {
+            let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("for={node};host=\"{quoted}\";proto=http")
+        }
+        Err(_) => format!("for={node};proto=http"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: HeaderValue = HeaderValue::from_static("api.example:8080");
+
+    fn told(
+        sent: &[(&'static str, &'static str)],
+        peer: &str,
+        trusted: &[&str],
+        fields: ForwardedFields,
+    ) -> HeaderMap {
+        let mut headers: HeaderMap = sent
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        let networks: Vec<IpNet> =
+            trusted.iter().map(|network| network.parse().expect("a network")).collect();
+        let peer: Option<IpAddr> = peer.parse().ok();
+        tell(&mut headers, peer, &HOST, Trust::in_peer(peer, &networks), fields);
+        headers
+    }
+
+    #[test]
+    fn an_untrusted_client_forges_nothing() {
+        let sent = [
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-proto", "https"),
+            ("x_forwarded_for", "1.1.1.1"),
+            ("x-forwarded-port", "1"),
+            ("x-real-ip", "1.1.1.1"),
+            ("forwarded", "for=1.1.1.1"),
+        ];
+        let headers = told(&sent, "203.0.113.7", &["10.0.0.0/8"], ForwardedFields::Both);
+        assert_eq!(headers["x-forwarded-for"], "203.0.113.7");
+        assert_eq!(headers["x-forwarded-proto"], "http");
+        assert_eq!(headers["x-forwarded-host"], "api.example:8080");
+        assert_eq!(headers["forwarded"], "for=203.0.113.7;host=\"api.example:8080\";proto=http");
+        assert_eq!(headers.len(), 4);
+        assert!(told(&sent, "203.0.113.7", &[], ForwardedFields::Neither).is_empty());
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_appended_to() {
+        let sent = [
+            ("x-forwarded-for", "198.51.100.1"),
+            ("x-forwarded-for", "10.0.0.9"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "shop.example"),
+            ("forwarded", "for=198.51.100.1;proto=https"),
+        ];
+        let headers = told(&sent, "::ffff:10.1.2.3", &["10.0.0.0/8"], ForwardedFields::Both);
+        assert_eq!(headers["x-forwarded-for"], "198.51.100.1, 10.0.0.9, 10.1.2.3");
+        assert_eq!(headers["x-forwarded-proto"], "https");
+        assert_eq!(headers["x-forwarded-host"], "shop.example");
+        assert_eq!(
+            headers["forwarded"],
+            "for=198.51.100.1;proto=https, for=10.1.2.3;host=\"api.example:8080\";proto=http"
+        );
+    }
+
+    #[test]
+    fn an_ipv6_address_is_quoted_in_forwarded_only() {
+        let headers = told(&[], "2001:db8::1", &[], ForwardedFields::Both);
+        assert_eq!(headers["x-forwarded-for"], "2001:db8::1");
+        assert_eq!(
+            headers["forwarded"],
+            "for=\"[2001:db8::1]\";host=\"api.example:8080\";proto=http"
+        );
+    }
+
+    #[test]
+    fn one_family_is_written_when_one_is_asked_for() {
+        let x = told(&[], "192.0.2.1", &[], ForwardedFields::XForwarded);
+        assert!(x.contains_key("x-forwarded-for") && !x.contains_key("forwarded"));
+        let standard = told(&[], "192.0.2.1", &[], ForwardedFields::Forwarded);
+        assert!(!standard.contains_key("x-forwarded-for") && standard.contains_key("forwarded"));
+    }
+
+    #[test]
+    fn via_tells_the_version_received() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::VIA, HeaderValue::from_static("1.1 edge"));
+        add_via(&mut headers, Version::HTTP_2);
+        assert_eq!(headers["via"], "1.1 edge, 2 tollgate");
+    }
+}

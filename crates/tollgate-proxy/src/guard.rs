@@ -1,0 +1,258 @@
+use std::{
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+use crate::{
+    conversation::{Conversation, UpgradeAnswer},
+    deadline::Deadline,
+    framing::{Framing, SectionLimits, Step, Violation},
+};
+
+/// A client's connection, of which the reader sees sound bytes only.
+///
+/// A head goes on when it is complete and sound. In place of an unsound one goes a request made here, which the
+/// [`Conversation`] marks: so the refusal waits for the answers to the requests before it, and the connection ends with
+/// it. An unsound body ends in an error, which carries the [`Violation`].
+#[derive(Debug)]
+pub(crate) struct Guard<S> {
+    stream: S,
+    framing: Framing,
+    /// What was read and did not go on; its first `sound` bytes may. Bounded by the limits of the framing.
+    held: BytesMut,
+    sound: usize,
+    course: Course,
+    conversation: Arc<Conversation>,
+    head: Deadline,
+    write: Deadline,
+    linger: Deadline,
+    linger_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Following,
+    /// Nothing the client sends matters any more.
+    Refused,
+}
+
+/// How long the guard waits for a client's bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GuardTimeouts {
+    pub(crate) head: Duration,
+    pub(crate) write: Duration,
+}
+
+/// What goes on in place of an unsound head.
+const REFUSED_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
+const READ_BYTES: usize = 8 * 1024;
+/// Closing a socket with unread bytes resets it, and the client might never see the answer that tells it why. So an
+/// early answer's connection takes, and drops, what the client still sends: for so long and so many bytes.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 4 * 1024 * 1024;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
+    pub(crate) fn new(
+        stream: S,
+        limits: SectionLimits,
+        timeouts: GuardTimeouts,
+        conversation: Arc<Conversation>,
+    ) -> Self {
+        Self {
+            stream,
+            framing: Framing::new(limits),
+            held: BytesMut::new(),
+            sound: 0,
+            course: Course::Following,
+            conversation,
+            head: Deadline::new(timeouts.head),
+            write: Deadline::new(timeouts.write),
+            linger: Deadline::new(LINGER),
+            linger_bytes: 0,
+        }
+    }
+
+    /// Judges what is held until some of it is sound or more is needed.
+    fn judge(&mut self, cx: &mut Context<'_>) -> Result<Verdict, Violation> {
+        loop {
+            match self.framing.step(&self.held) {
+                Step::Pass(sound) => {
+                    self.sound = sound;
+                    self.head.clear();
+                    return Ok(Verdict::Sound);
+                }
+                Step::Hold => return Ok(Verdict::ReadMore),
+                Step::RefuseBody(violation) => return Err(violation),
+                Step::RefuseHead(violation) => {
+                    self.refuse(violation);
+                    return Ok(Verdict::Sound);
+                }
+                Step::AwaitUpgradeAnswer => match self.conversation.poll_upgrade_answer(cx) {
+                    Poll::Ready(UpgradeAnswer::Accepted) => self.framing.accept_upgrade(),
+                    Poll::Ready(UpgradeAnswer::Declined) => self.framing.decline_upgrade(),
+                    // With nothing held, a read still shows whether the client left.
+                    Poll::Pending if self.held.is_empty() => return Ok(Verdict::ReadMore),
+                    Poll::Pending => return Ok(Verdict::Wait),
+                },
+            }
+        }
+    }
+
+    fn refuse(&mut self, violation: Violation) {
+        self.conversation.refuse(self.framing.heads() + 1, violation);
+        self.course = Course::Refused;
+        self.held = BytesMut::from(REFUSED_REQUEST);
+        self.sound = self.held.len();
+    }
+
+    /// Reads into what is held. Ready with the number of bytes; 0 at the end.
+    fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.held.reserve(READ_BYTES);
+        pin!(self.stream.read_buf(&mut self.held)).poll(cx)
+    }
+
+    /// Ready once the head under way is too late. Between two requests the connection is merely idle.
+    fn poll_head_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let under_way = !self.held.is_empty() || self.framing.heads() == 0;
+        match self.framing.expects_head() && under_way {
+            true => self.head.poll_passed(cx),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Whether the client may be in the middle of sending something that nobody will read.
+    fn is_cut_short(&self) -> bool {
+        self.course == Course::Refused || !self.held.is_empty() || !self.framing.between_messages()
+    }
+
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            self.held.clear();
+            let read = match self.poll_hold(cx) {
+                Poll::Ready(Ok(read)) => read,
+                Poll::Ready(Err(_)) => 0,
+                Poll::Pending => return self.linger.poll_passed(cx),
+            };
+            self.linger_bytes += read;
+            if read == 0 || self.linger_bytes > LINGER_BYTES {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        ready!(self.write.poll_passed(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no bytes")))
+    }
+}
+
+enum Verdict {
+    Sound,
+    ReadMore,
+    Wait,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let guard = self.get_mut();
+        loop {
+            if guard.sound > 0 {
+                let taken = guard.sound.min(buf.remaining());
+                buf.put_slice(&guard.held[..taken]);
+                guard.held.advance(taken);
+                guard.sound -= taken;
+                return Poll::Ready(Ok(()));
+            }
+            if guard.course == Course::Refused {
+                return Poll::Pending;
+            }
+            let wants = buf.remaining() as u64;
+            if guard.held.is_empty() && guard.framing.unexamined().is_some_and(|n| n >= wants) {
+                let before = buf.filled().len();
+                ready!(Pin::new(&mut guard.stream).poll_read(cx, buf))?;
+                guard.framing.step(&buf.filled()[before..]);
+                return Poll::Ready(Ok(()));
+            }
+            let verdict = guard
+                .judge(cx)
+                .map_err(|violation| io::Error::new(io::ErrorKind::InvalidData, violation))?;
+            match verdict {
+                Verdict::Sound => continue,
+                Verdict::Wait => return Poll::Pending,
+                Verdict::ReadMore => {}
+            }
+            match guard.poll_hold(cx)? {
+                Poll::Ready(0) => return Poll::Ready(Ok(())),
+                Poll::Ready(_) => {}
+                Poll::Pending => {
+                    ready!(guard.poll_head_late(cx));
+                    if guard.held.is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    guard.refuse(Violation::HeadTimeout);
+                }
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guard<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let guard = self.get_mut();
+        match Pin::new(&mut guard.stream).poll_write(cx, buf) {
+            Poll::Pending => guard.poll_stalled(cx),
+            written => {
+                guard.write.clear();
+                written
+            }
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let guard = self.get_mut();
+        match Pin::new(&mut guard.stream).poll_write_vectored(cx, bufs) {
+            Poll::Pending => guard.poll_stalled(cx),
+            written => {
+                guard.write.clear();
+                written
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let guard = self.get_mut();
+        ready!(Pin::new(&mut guard.stream).poll_shutdown(cx))?;
+        if guard.is_cut_short() || guard.linger_bytes > 0 {
+            // So that a later poll does not judge the emptied buffer anew.
+            guard.course = Course::Refused;
+            ready!(guard.poll_linger(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,132 @@
+//! Fields that concern one connection and not the message (RFC 9110, 7.6.1).
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+/// Removed from every message, whether `Connection` nominates them or not.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("http2-settings"),
+];
+
+/// Not removed though a `Connection` may nominate them: without them the message would be another one.
+const END_TO_END: [HeaderName; 3] = [header::HOST, header::CONTENT_LENGTH, header::COOKIE];
+
+/// Fields that a trailer section may not bring: they frame, route or authorize the message that is already under way.
+const NO_TRAILERS: [HeaderName; 5] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::AUTHORIZATION,
+    header::FORWARDED,
+    HeaderName::from_static("x-forwarded-for"),
+];
+
+/// Removes the hop-by-hop fields and all that `Connection` nominates.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    let nominated: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
+        .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
+        .filter(|name| !END_TO_END.contains(name))
+        .collect();
+    for name in nominated.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Removes from a trailer section what only a head may say.
+pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
+    strip(trailers);
+    for name in &NO_TRAILERS {
+        trailers.remove(name);
+    }
+}
+
+/// Whether the sender of these fields reads trailers.
+pub(crate) fn reads_trailers(headers: &HeaderMap) -> bool {
+    tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"))
+}
+
+/// Says on behalf of this hop that trailers are read.
+pub(crate) fn ask_for_trailers(headers: &mut HeaderMap) {
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+}
+
+/// Whether `Connection` nominates `option`.
+pub(crate) fn nominates(headers: &HeaderMap, option: &str) -> bool {
+    tokens(headers, &header::CONNECTION).any(|token| token.eq_ignore_ascii_case(option))
+}
+
+/// The members of a list field over all its lines; lines that are not ASCII hold none.
+fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn hop_by_hop_and_nominated_fields_go() {
+        let mut headers = headers(&[
+            ("connection", "close, X-One"),
+            ("connection", "x-two ,, keep-alive"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("upgrade", "h2c"),
+            ("http2-settings", "AAMAAABkAAQAAP__"),
+            ("proxy-authorization", "Basic eDp5"),
+            ("x-one", "1"),
+            ("x-two", "2"),
+            ("x-three", "3"),
+        ]);
+        strip(&mut headers);
+        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["x-three"]);
+    }
+
+    #[test]
+    fn what_makes_the_message_cannot_be_nominated_away() {
+        let mut headers = headers(&[
+            ("connection", "host, content-length, cookie"),
+            ("host", "a"),
+            ("content-length", "1"),
+            ("cookie", "a=b"),
+        ]);
+        strip(&mut headers);
+        assert_eq!(headers.len(), 3);
+    }
+
+    #[test]
+    fn trailers_keep_their_own_fields_only() {
+        let mut trailers =
+            headers(&[("digest", "x"), ("host", "a"), ("x-forwarded-for", "1.1.1.1")]);
+        strip_trailers(&mut trailers);
+        assert_eq!(trailers.len(), 1);
+        assert!(trailers.contains_key("digest"));
+    }
+
+    #[test]
+    fn te_is_read_as_a_list() {
+        assert!(reads_trailers(&headers(&[("te", "gzip, Trailers")])));
+        assert!(!reads_trailers(&headers(&[("te", "gzip")])));
+    }
+}

@@ -1,0 +1,197 @@
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::{Error, Upstream};
+
+/// All that a proxy is told. [`Settings::new`] fills in defaults that suit an open network.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where requests go.
+    pub upstream: Upstream,
+    /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and appended to. What any other peer sends in them
+    /// is replaced, so that a client cannot forge its address. None by default.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Which fields tell the upstream about the client.
+    pub forwarded: ForwardedFields,
+    /// The protocols that a client may upgrade to. A request for another is forwarded as a plain request. `h2c` does
+    /// not belong here: requests inside of it would pass unlimited. By default `websocket`.
+    pub upgrades: Vec<String>,
+    /// How long anything may take.
+    pub timeouts: Timeouts,
+    /// How large or how many anything may be.
+    pub limits: Limits,
+}
+
+/// Which fields tell the upstream the client's address, protocol and host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForwardedFields {
+    /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+    /// Both families.
+    #[default]
+    Both,
+    /// None; what untrusted clients send in them is still removed.
+    Neither,
+}
+
+/// The longest waits. Whatever passes one of them ends, with an answer where one can still be given.
+#[derive(Debug, Clone)]
+pub struct Timeouts {
+    /// From a request's first byte to the end of its head, and from the accept to the first byte. Default 5 s; then 408.
+    pub request_head: Duration,
+    /// Between two pieces of a request body while the upstream is ready for more. Default 10 s; then 408.
+    pub request_body_idle: Duration,
+    /// To find the upstream's address and connect to it. Default 2 s; then 504.
+    pub connect: Duration,
+    /// From the end of the request, or its last progress, to the head of the response. Default 30 s; then 504.
+    pub response_head: Duration,
+    /// Between two pieces of a response body. Default 60 s; then the response breaks off.
+    pub response_body_idle: Duration,
+    /// For a client to take any byte of what waits for it. Default 60 s; then its connection closes.
+    pub write_idle: Duration,
+    /// A connection without a request, the client's or one in the upstream's pool. Default 60 s; then it closes.
+    pub keep_alive_idle: Duration,
+    /// An upgraded connection without a byte in either direction. Default 1 h; then it closes.
+    pub tunnel_idle: Duration,
+    /// From the shutdown until what is still in flight is cut off. Default 30 s.
+    pub drain: Duration,
+}
+
+/// The largest sizes and numbers.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Client connections at once, upgraded ones included. At the limit no more are accepted: they wait in the
+    /// kernel's backlog. Default 10,000.
+    pub connections: u32,
+    /// Bytes of a request's head, or of its trailers. Default 16 KiB; above, 431.
+    pub header_bytes: usize,
+    /// Fields of a request's head, or of its trailers. Default 100; above, 431.
+    pub header_fields: usize,
+    /// Bytes of a request's target. Default 8 KiB; above, 414.
+    pub target_bytes: usize,
+    /// Bytes of a request's body. Default 10 MiB; above, 413.
+    pub request_body_bytes: u64,
+    /// Bytes of a response's head, at least 8 KiB. Default 64 KiB; above, 502.
+    pub response_header_bytes: usize,
+    /// Idle connections kept to the upstream. Default 64.
+    pub idle_upstream_connections: usize,
+    /// Concurrent requests of one HTTP/2 connection. Default 128.
+    pub http2_streams: u32,
+    /// Requests of one HTTP/2 connection that its client reset and that are not yet put away. Default 20; above, the
+    /// connection closes.
+    pub http2_pending_resets: usize,
+    /// Response bytes buffered for one HTTP/2 request. Default 64 KiB.
+    pub http2_send_buffer_bytes: usize,
+}
+
+impl Settings {
+    /// The defaults for `upstream`.
+    pub fn new(upstream: Upstream) -> Self {
+        Self {
+            upstream,
+            trusted_proxies: Vec::new(),
+            forwarded: ForwardedFields::default(),
+            upgrades: vec!["websocket".to_owned()],
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Refuses settings that cannot work.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        let sizes = [
+            ("limits.connections", limits.connections as usize),
+            ("limits.header_bytes", limits.header_bytes),
+            ("limits.header_fields", limits.header_fields),
+            ("limits.target_bytes", limits.target_bytes),
+            ("limits.http2_streams", limits.http2_streams as usize),
+            ("limits.http2_send_buffer_bytes", limits.http2_send_buffer_bytes),
+        ];
+        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
+            return Err(Error::Zero { name });
+        }
+        if limits.response_header_bytes < MIN_RESPONSE_HEADER_BYTES {
+            return Err(Error::ResponseHeaderBytes { given: limits.response_header_bytes });
+        }
+        match self.trusted_proxies.iter().find(|network| is_mapped(network)) {
+            Some(network) => Err(Error::MappedNetwork { network: *network }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the HTTP client needs at least to read anything.
+pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
+
+/// Peers are compared by their IPv4 address where they have one, so that such a network would match nobody, or, with
+/// a short prefix, everybody.
+fn is_mapped(network: &IpNet) -> bool {
+    matches!(network, IpNet::V6(network) if network.network().to_ipv4_mapped().is_some())
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            request_head: Duration::from_secs(5),
+            request_body_idle: Duration::from_secs(10),
+            connect: Duration::from_secs(2),
+            response_head: Duration::from_secs(30),
+            response_body_idle: Duration::from_secs(60),
+            write_idle: Duration::from_secs(60),
+            keep_alive_idle: Duration::from_secs(60),
+            tunnel_idle: Duration::from_secs(60 * 60),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            header_bytes: 16 * 1024,
+            header_fields: 100,
+            target_bytes: 8 * 1024,
+            request_body_bytes: 10 * 1024 * 1024,
+            response_header_bytes: 64 * 1024,
+            idle_upstream_connections: 64,
+            http2_streams: 128,
+            http2_pending_resets: 20,
+            http2_send_buffer_bytes: 64 * 1024,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings::new("http://127.0.0.1:9000".parse().expect("an upstream"))
+    }
+
+    #[test]
+    fn the_defaults_are_sound() {
+        assert!(settings().check().is_ok());
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_named() {
+        let mut settings = settings();
+        settings.limits.header_fields = 0;
+        let error = settings.check().expect_err("zero fields");
+        assert!(error.to_string().contains("limits.header_fields"), "{error}");
+    }
+
+    #[test]
+    fn a_mapped_network_is_refused() {
+        let mut settings = settings();
+        settings.trusted_proxies = vec!["::ffff:10.0.0.0/104".parse().expect("a network")];
+        let error = settings.check().expect_err("a mapped network");
+        assert!(error.to_string().contains("IPv4"), "{error}");
+    }
+}

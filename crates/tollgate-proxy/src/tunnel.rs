@@ -1,0 +1,109 @@
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional},
+    time::timeout,
+};
+
+use crate::session::{Phase, Session};
+
+/// Splices the two ends of an upgraded exchange until either closes, neither sends for `idle`, or the proxy cuts off.
+///
+/// The client's end opens when the 101 has gone out to it; what it sent before waits until then.
+pub(crate) async fn splice(
+    client: OnUpgrade,
+    upstream: OnUpgrade,
+    idle: Duration,
+    mut session: Session,
+) {
+    let traffic = async {
+        let Ok(Ok((client, upstream))) =
+            timeout(idle, async { tokio::try_join!(client, upstream) }).await
+        else {
+            return;
+        };
+        let moves = Arc::new(AtomicU64::new(0));
+        let mut client = Metered { io: TokioIo::new(client), moves: Arc::clone(&moves) };
+        let mut upstream = TokioIo::new(upstream);
+        tokio::select! {
+            // How a tunnel ends concerns its two ends only, who both see it.
+            _ = copy_bidirectional(&mut client, &mut upstream) => {}
+            () = stillness(&moves, idle) => {}
+        }
+    };
+    tokio::select! {
+        () = traffic => {}
+        () = session.reached(Phase::Cut) => {}
+    }
+}
+
+/// Waits until a whole period passes in which `moves` stays the same.
+async fn stillness(moves: &AtomicU64, period: Duration) {
+    let mut before = moves.load(Ordering::Relaxed);
+    loop {
+        tokio::time::sleep(period).await;
+        let now = moves.load(Ordering::Relaxed);
+        if now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// One end of a tunnel, past which every byte of either direction goes; it counts reads and writes.
+#[derive(Debug)]
+struct Metered<T> {
+    io: T,
+    moves: Arc<AtomicU64>,
+}
+
+impl<T> Metered<T> {
+    fn note<R>(&self, moved: &Poll<R>) {
+        if moved.is_ready() {
+            self.moves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        self.note(&read);
+        read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.note(&written);
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,66 @@
+use http::{HeaderMap, HeaderValue, Request, Version, header};
+
+use crate::hop;
+
+/// The protocol that a request asks for in place of HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Upgrade(HeaderValue);
+
+impl Upgrade {
+    /// What `request` asks for, if it is exactly one protocol and one of `allowed`. Anything else is no upgrade: a
+    /// server may always ignore the wish.
+    pub(crate) fn asked<B>(request: &Request<B>, allowed: &[String]) -> Option<Self> {
+        if request.version() != Version::HTTP_11 {
+            return None;
+        }
+        let headers = request.headers();
+        let protocol = only_protocol(headers)?;
+        let known = allowed
+            .iter()
+            .any(|allowed| protocol.as_bytes().eq_ignore_ascii_case(allowed.as_bytes()));
+        (known && hop::nominates(headers, "upgrade")).then(|| Self(protocol.clone()))
+    }
+
+    /// Whether the head of a 101 agrees to this protocol.
+    pub(crate) fn is_agreed(&self, headers: &HeaderMap) -> bool {
+        only_protocol(headers)
+            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.0.as_bytes()))
+    }
+
+    /// Writes the fields that ask for it, or agree to it.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, self.0.clone());
+    }
+}
+
+fn only_protocol(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut protocols = headers.get_all(header::UPGRADE).iter();
+    let first = protocols.next()?;
+    protocols.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(version: Version, lines: &[(&str, &str)]) -> Option<Upgrade> {
+        let mut request = Request::builder().version(version);
+        for (name, value) in lines {
+            request = request.header(*name, *value);
+        }
+        Upgrade::asked(&request.body(()).expect("a request"), &["websocket".to_owned()])
+    }
+
+    #[test]
+    fn only_one_allowed_and_nominated_protocol_is_an_upgrade() {
+        let wish = [("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket")];
+        assert!(asked(Version::HTTP_11, &wish).is_some());
+        assert!(asked(Version::HTTP_10, &wish).is_none());
+        assert!(asked(Version::HTTP_11, &wish[1..]).is_none());
+        for protocol in ["h2c", "websocket, h2c", "TLS/1.0"] {
+            let wish = [("connection", "upgrade"), ("upgrade", protocol)];
+            assert!(asked(Version::HTTP_11, &wish).is_none(), "{protocol}");
+        }
+    }
+}

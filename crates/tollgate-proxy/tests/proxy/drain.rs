@@ -1,0 +1,92 @@
+use std::{sync::Arc, time::Duration};
+
+use http::Response;
+use http_body_util::Full;
+use tokio::{net::TcpStream, sync::Semaphore};
+use tollgate_proxy::Error;
+
+use crate::{
+    setup::{Client, Proxy, header, settings, statuses, within},
+    upstream::serve,
+};
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// An upstream that tells of each request by `arrived`, and answers it once `released` allows.
+struct Held {
+    arrived: Arc<Semaphore>,
+    released: Arc<Semaphore>,
+}
+
+impl Held {
+    async fn start() -> (Self, std::net::SocketAddr) {
+        let held = Self { arrived: gate(), released: gate() };
+        let (arrived, released) = (Arc::clone(&held.arrived), Arc::clone(&held.released));
+        let address = serve(move |_| {
+            let (arrived, released) = (Arc::clone(&arrived), Arc::clone(&released));
+            async move {
+                arrived.add_permits(1);
+                released.acquire().await.expect("open").forget();
+                Response::new(Full::<bytes::Bytes>::from("done"))
+            }
+        })
+        .await;
+        (held, address)
+    }
+
+    async fn arrival(&self) {
+        within(self.arrived.acquire()).await.expect("open").forget();
+    }
+}
+
+fn gate() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(0))
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_finished_and_no_more_are_accepted() {
+    let (held, upstream) = Held::start().await;
+    let proxy = Proxy::start(upstream).await;
+    let address = proxy.address;
+    let mut busy = Client::connect(address).await;
+    busy.send(REQUEST).await;
+    held.arrival().await;
+    let mut idle = Client::connect(address).await;
+
+    let ended = proxy.stop();
+    assert_eq!(idle.read_to_end().await, "");
+    within(async { while TcpStream::connect(address).await.is_ok() {} }).await;
+    assert!(!ended.is_finished());
+
+    held.released.add_permits(1);
+    let answer = busy.read_to_end().await;
+    assert_eq!(statuses(&answer), [200]);
+    assert!(answer.ends_with("done"), "{answer}");
+    assert_eq!(header(&answer, "connection"), Some("close"), "{answer}");
+    assert_eq!(within(ended).await.expect("no panic"), Ok(()));
+}
+
+#[tokio::test]
+async fn what_outlasts_the_drain_is_cut_off_and_told() {
+    let (held, upstream) = Held::start().await;
+    let mut settings = settings(upstream);
+    settings.timeouts.drain = Duration::from_millis(50);
+    let proxy = Proxy::with(settings).await;
+    let mut client = Client::connect(proxy.address).await;
+    client.send(REQUEST).await;
+    held.arrival().await;
+
+    let ended = within(proxy.stop()).await.expect("no panic");
+    let waited = Duration::from_millis(50);
+    assert_eq!(ended, Err(Error::DrainTimeout { connections: 1, waited }));
+    assert_eq!(client.read_to_end().await, "");
+}
+
+#[tokio::test]
+async fn settings_that_cannot_work_are_refused_at_once() {
+    let mut settings = settings("127.0.0.1:9".parse().expect("an address"));
+    settings.limits.connections = 0;
+    let proxy = Proxy::with(settings).await;
+    let ended = within(proxy.ended()).await.expect("no panic");
+    assert_eq!(ended, Err(Error::Zero { name: "limits.connections" }));
+}

@@ -1,0 +1,126 @@
+//! Upstreams: one that records and echoes, others that a test writes.
+
+use std::{convert::Infallible, future::Future, net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+
+/// A request that reached the upstream, and was complete.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) line: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+/// Answers every request with its own method, target and body, and remembers it.
+pub(crate) struct Recorder {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Recorder {
+    pub(crate) async fn start() -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let memory = Arc::clone(&seen);
+        let address = serve(move |request| {
+            let memory = Arc::clone(&memory);
+            async move {
+                let (parts, body) = request.into_parts();
+                let line = format!("{} {}", parts.method, parts.uri);
+                // A body that breaks off is no request: nothing is answered, nothing recorded.
+                let Ok(body) = body.collect().await else { return std::future::pending().await };
+                let trailers = body.trailers().cloned();
+                let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+                let answer = Response::new(Full::from(format!("{line} [{body}]")));
+                memory.lock().push(Seen { line, headers: parts.headers, body, trailers });
+                answer
+            }
+        })
+        .await;
+        Self { address, seen }
+    }
+
+    /// What was seen since the last call.
+    pub(crate) fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.seen.lock())
+    }
+
+    /// The one request that was seen since the last call.
+    pub(crate) fn take_one(&self) -> Seen {
+        let mut seen = self.take();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        seen.remove(0)
+    }
+}
+
+/// An HTTP/1.1 upstream that answers with `answer`.
+pub(crate) async fn serve<F, A, B>(answer: F) -> SocketAddr
+where
+    F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
+    A: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    serve_raw(move |stream| {
+        let answer = answer.clone();
+        async move {
+            let service = service_fn(move |request| {
+                let answer = answer(request);
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
+            // How a connection ends is for the test to see from its other side.
+            let _ = http1::Builder::new()
+                .max_headers(200)
+                .serve_connection(TokioIo::new(stream), service)
+                .with_upgrades()
+                .await;
+        }
+    })
+    .await
+}
+
+/// An upstream that treats each connection as `treat` does.
+pub(crate) async fn serve_raw<F, T>(treat: F) -> SocketAddr
+where
+    F: Fn(TcpStream) -> T + Send + 'static,
+    T: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(treat(stream));
+        }
+    });
+    address
+}
+
+/// An upstream that reads one head on each connection, writes `answer` and closes.
+pub(crate) async fn canned(answer: &'static str) -> SocketAddr {
+    use tokio::io::AsyncWriteExt;
+    serve_raw(move |mut stream| async move {
+        read_head(&mut stream).await;
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let _ = stream.shutdown().await;
+    })
+    .await
+}
+
+/// Reads to the end of a head; returns it with what came after it.
+pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
+    use tokio::io::AsyncReadExt;
+    let mut read = Vec::new();
+    while !read.windows(4).any(|window| window == b"\r\n\r\n") {
+        if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&read).into_owned()
+}
