@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step};
+use super::{At, Step, fits_when_left};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span};
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The largest quota: what one subject's state can grow to.
@@ -91,28 +91,6 @@ impl Concurrency {
         let index = state.leases.partition_point(|other| other.expires_at <= lease.expires_at);
         state.leases.insert(index, lease);
     }
-
-    /// The moment at which, by their ends alone, so many leases are over that `needed` fits.
-    fn fits_at<'a>(
-        &self,
-        held: impl Iterator<Item = &'a Lease>,
-        mut used: u64,
-        needed: u64,
-    ) -> Fit {
-        if needed > self.quota {
-            return Fit::Never;
-        }
-        if used <= self.quota - needed {
-            return Fit::Now;
-        }
-        for lease in held {
-            used -= lease.used.min(used);
-            if used <= self.quota - needed {
-                return Fit::At(lease.expires_at);
-            }
-        }
-        Fit::Now
-    }
 }
 
 impl Step for Concurrency {
@@ -129,7 +107,8 @@ impl Step for Concurrency {
         } else {
             Found::Nothing
         };
-        let fit = self.fits_at(held(), used, cost.needed());
+        let leaving = held().map(|lease| (lease.used, lease.expires_at));
+        let fit = fits_when_left(self.quota, used, cost.needed(), leaving);
         Reading {
             fit,
             again: fit,

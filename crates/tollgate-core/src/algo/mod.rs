@@ -16,7 +16,7 @@ pub use two_bucket::TwoBucket;
 
 use crate::charge::{ChargeId, Mark};
 use crate::limit::Cost;
-use crate::reading::Reading;
+use crate::reading::{Fit, Reading};
 use crate::time::{Millis, Timestamp};
 
 /// When a step is taken, and how far from it stored state may lie.
@@ -52,4 +52,27 @@ pub(crate) trait Step {
 
     /// The moment from which nothing taken at `mark` can be given back.
     fn refundable_until(&self, mark: Mark) -> Timestamp;
+}
+
+/// Whether `needed` fits beside `used`, or when so much of it has left that it does.
+///
+/// `leaving` are the units that leave and the moments at which they do, the first to leave first.
+pub(crate) fn fits_when_left(
+    quota: u64,
+    mut used: u64,
+    needed: u64,
+    leaving: impl Iterator<Item = (u64, Timestamp)>,
+) -> Fit {
+    let Some(free) = quota.checked_sub(needed) else { return Fit::Never };
+    if used <= free {
+        return Fit::Now;
+    }
+    for (units, leaves_at) in leaving {
+        used = used.saturating_sub(units);
+        if used <= free {
+            return Fit::At(leaves_at);
+        }
+    }
+    // Not reached: what is used is the sum of what leaves, and nothing used fits.
+    Fit::Never
 }

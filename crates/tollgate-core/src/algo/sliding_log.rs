@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step};
+use super::{At, Step, fits_when_left};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span};
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The largest quota: what one subject's state can grow to.
@@ -76,23 +76,6 @@ impl SlidingLog {
         let found = if left < entries.len() { Found::State } else { Found::Nothing };
         (&entries[left..], now, found)
     }
-
-    /// The moment at which so many entries have left that `needed` fits beside `used`.
-    fn fits_at(&self, entries: &[Entry], mut used: u64, needed: u64) -> Fit {
-        if needed > self.quota {
-            return Fit::Never;
-        }
-        if used <= self.quota - needed {
-            return Fit::Now;
-        }
-        for entry in entries {
-            used -= entry.used.min(used);
-            if used <= self.quota - needed {
-                return Fit::At(entry.at.after(self.window));
-            }
-        }
-        Fit::Now
-    }
 }
 
 impl Step for SlidingLog {
@@ -101,7 +84,8 @@ impl Step for SlidingLog {
     fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
         let (entries, now, found) = self.current(state, at);
         let used = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.used));
-        let fit = self.fits_at(entries, used, cost.needed());
+        let leaving = entries.iter().map(|entry| (entry.used, entry.at.after(self.window)));
+        let fit = fits_when_left(self.quota, used, cost.needed(), leaving);
         Reading {
             fit,
             again: fit,

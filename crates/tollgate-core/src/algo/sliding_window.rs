@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step};
+use super::{At, Step, fits_when_left};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The most blocks of one window: what one subject's state can grow to.
@@ -104,23 +104,6 @@ impl SlidingWindow {
         let found = if left < blocks.len() { Found::State } else { Found::Nothing };
         (&blocks[left..], head, found)
     }
-
-    /// The boundary at which, of `blocks`, so much has left that `needed` fits beside `used`.
-    fn fits_at(&self, blocks: &[Block], mut used: u64, needed: u64) -> Fit {
-        if needed > self.quota {
-            return Fit::Never;
-        }
-        if used <= self.quota - needed {
-            return Fit::Now;
-        }
-        for block in blocks {
-            used -= block.used.min(used);
-            if used <= self.quota - needed {
-                return Fit::At(self.leaves_at(block.number));
-            }
-        }
-        Fit::Now
-    }
 }
 
 impl Step for SlidingWindow {
@@ -129,7 +112,8 @@ impl Step for SlidingWindow {
     fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
         let (blocks, head, found) = self.current(state, at);
         let used = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.used));
-        let fit = self.fits_at(blocks, used, cost.needed());
+        let leaving = blocks.iter().map(|block| (block.used, self.leaves_at(block.number)));
+        let fit = fits_when_left(self.quota, used, cost.needed(), leaving);
         Reading {
             fit,
             again: fit,
