@@ -35,7 +35,7 @@ pub enum Source {
 #[derive(Debug)]
 pub struct Decision {
     /// The names of the rules that matched, in the policy's order.
-    pub rules: Vec<Box<str>>,
+    pub rules: Vec<Arc<str>>,
     /// How the limits stand that decided. Without standings if the store had no answer.
     pub verdict: Verdict,
     /// What the rules in shadow mode would have said.
@@ -121,7 +121,7 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
         let plan = self.policy.plan(facts, &self.key);
-        let rules = plan.rules.iter().map(|rule| rule.name.clone()).collect();
+        let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
             let (verdict, source, mut receipt) = self.charge(now, plan.enforced).await;

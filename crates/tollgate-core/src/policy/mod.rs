@@ -9,7 +9,6 @@ pub mod path;
 pub mod plan;
 pub mod subject;
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -64,7 +63,7 @@ pub struct Use {
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// Its name, unique in the policy.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Which requests it speaks of.
     pub matches: Match,
     /// What they are charged.
