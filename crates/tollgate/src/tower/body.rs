@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -25,15 +25,6 @@ pin_project! {
     }
 }
 
-/// A chunk of either body.
-#[derive(Debug)]
-pub enum Chunk<D> {
-    /// The service's.
-    Service(D),
-    /// The limiter's.
-    Limiter(Bytes),
-}
-
 impl<B> Body<B> {
     pub(super) fn service(body: B, in_flight: InFlight) -> Self {
         Self { kind: Kind::Service { body, in_flight: Some(in_flight) } }
@@ -44,8 +35,8 @@ impl<B> Body<B> {
     }
 }
 
-impl<B: http_body::Body> http_body::Body for Body<B> {
-    type Data = Chunk<B::Data>;
+impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
@@ -59,10 +50,10 @@ impl<B: http_body::Body> http_body::Body for Body<B> {
                     // The answer ends here: what it held is free before the connection is.
                     *in_flight = None;
                 }
-                Poll::Ready(frame.map(|frame| Ok(frame?.map_data(Chunk::Service))))
+                Poll::Ready(frame)
             }
             KindProjection::Limiter { text } => {
-                Poll::Ready(text.take().map(|text| Ok(Frame::data(Chunk::Limiter(text)))))
+                Poll::Ready(text.take().map(|text| Ok(Frame::data(text))))
             }
         }
     }
@@ -87,28 +78,5 @@ impl<B: http_body::Body> http_body::Body for Body<B> {
 impl<B> std::fmt::Debug for Body<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Body").finish_non_exhaustive()
-    }
-}
-
-impl<D: Buf> Buf for Chunk<D> {
-    fn remaining(&self) -> usize {
-        match self {
-            Self::Service(data) => data.remaining(),
-            Self::Limiter(text) => text.remaining(),
-        }
-    }
-
-    fn chunk(&self) -> &[u8] {
-        match self {
-            Self::Service(data) => data.chunk(),
-            Self::Limiter(text) => text.chunk(),
-        }
-    }
-
-    fn advance(&mut self, count: usize) {
-        match self {
-            Self::Service(data) => data.advance(count),
-            Self::Limiter(text) => text.advance(count),
-        }
     }
 }
