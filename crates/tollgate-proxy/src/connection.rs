@@ -102,8 +102,7 @@ fn protocols(limits: &Limits) -> auto::Builder<TokioExecutor> {
         // The guard has a deadline for heads, and tells it from an idle connection's.
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
-        .max_buf_size(limits.header_bytes.saturating_add(READ_BUFFER_BYTES))
-        .pipeline_flush(true);
+        .max_buf_size(limits.header_bytes.saturating_add(READ_BUFFER_BYTES));
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -1,8 +1,13 @@
 //! The proxy over real sockets, between clients that write raw bytes and upstreams that record what they get.
 
+mod cancel;
+mod corpus;
 mod drain;
 mod failure;
+mod http2;
+mod layer;
 mod limits;
+mod malformed;
 mod relay;
 mod setup;
 mod upgrade;

@@ -1,7 +1,10 @@
 //! Starts proxies, and speaks to them byte by byte.
 
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{convert::Infallible, future::Future, net::SocketAddr, time::Duration};
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -9,8 +12,9 @@ use tokio::{
     task::{JoinError, JoinHandle},
     time::timeout,
 };
-use tollgate_proxy::{Error, Settings, run};
-use tower_layer::Identity;
+use tollgate_proxy::{Error, Forward, RequestBody, Settings, run};
+use tower_layer::{Identity, Layer};
+use tower_service::Service;
 
 /// Ends a test that hangs; nothing that passes comes near it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,6 +32,21 @@ impl Proxy {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
+        Self::layered(settings, Identity::new()).await
+    }
+
+    /// A proxy with a layer of the test's own around the forwarding.
+    pub(crate) async fn layered<L, S, B>(settings: Settings, layer: L) -> Self
+    where
+        L: Layer<Forward, Service = S> + Send + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel();
@@ -35,7 +54,7 @@ impl Proxy {
             // A test that is over stops its proxy too.
             let _ = stopped.await;
         };
-        let ended = tokio::spawn(run(listener, settings, Identity::new(), shutdown));
+        let ended = tokio::spawn(run(listener, settings, layer, shutdown));
         Self { address, stop, ended }
     }
 
@@ -79,6 +98,12 @@ impl Client {
     pub(crate) async fn send_anyway(&mut self, bytes: impl AsRef<[u8]>) {
         // The proxy may have answered and closed already; what it answered is asserted by the reader.
         let _ = within(self.stream.write_all(bytes.as_ref())).await;
+    }
+
+    /// Says that nothing more will come.
+    pub(crate) async fn finish(&mut self) {
+        // Fails where the proxy was first to end the connection.
+        let _ = within(self.stream.shutdown()).await;
     }
 
     /// Everything up to the end of the connection.
