@@ -1,0 +1,44 @@
+//! The policy as meant: names become indices, words become values, and what does not fit together
+//! is found.
+
+mod answers;
+mod deployment;
+mod limits;
+mod names;
+mod rules;
+mod subjects;
+mod warnings;
+
+use tollgate_core::Policy;
+
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::written::PolicyFile;
+use names::Known;
+
+/// The policy and the settings that `file` means; `None` if something is wrong, which is reported.
+pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
+    let mut subjects = Known::new(file.subjects.value(), "subject");
+    let mut limits = Known::new(file.limits.value(), "limit");
+    let dimensions = subjects::dimensions(&subjects, report);
+    let counted = limits::limits(&limits, &mut subjects, report);
+    let rules = rules::rules(file, &counted, &mut limits, &mut subjects, report);
+    let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
+    let forwarding = deployment::forwarding(file, report);
+    let answers = answers::answers(file.answers.value(), report);
+    let settings = deployment::settings(file, report);
+    if !report.is_clean() {
+        return None;
+    }
+    let rule_spans: Vec<_> = rules.iter().flatten().map(|rule| rule.at).collect();
+    let policy = Policy::new(
+        dimensions.into_iter().collect::<Option<_>>()?,
+        counted.into_iter().map(|counted| Some(counted?.limit)).collect::<Option<_>>()?,
+        rules.into_iter().map(|rule| Some(rule?.rule)).collect::<Option<_>>()?,
+        order,
+    )?
+    .with_forwarding(forwarding?)
+    .with_answers(answers?);
+    warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
+    Some((policy, settings?))
+}

@@ -1,0 +1,51 @@
+//! Names that a file gives, and their uses.
+
+use std::collections::HashMap;
+
+use crate::read::{Given, Named, Names, quoted};
+use crate::report::Report;
+use crate::tree::Span;
+
+/// The names of one kind in the order of the file, and which of them are used.
+pub(super) struct Known<'f, T> {
+    kind: &'static str,
+    named: &'f [Named<T>],
+    indices: HashMap<&'f str, usize>,
+    used: Vec<bool>,
+}
+
+impl<'f, T> Known<'f, T> {
+    pub(super) fn new(names: Option<&'f Names<T>>, kind: &'static str) -> Self {
+        let named = names.map_or(&[][..], |names| &names.0);
+        let indices = named.iter().enumerate().map(|(index, named)| (&*named.name.value, index));
+        Self { kind, named, indices: indices.collect(), used: vec![false; named.len()] }
+    }
+
+    /// All of them, in the order of the file.
+    pub(super) fn all(&self) -> &'f [Named<T>] {
+        self.named
+    }
+
+    /// The index of `name`, which is used at `at`; `None` if there is none, which is reported.
+    pub(super) fn index(&mut self, name: &str, at: Span, report: &mut Report<'_>) -> Option<usize> {
+        if let Some(index) = self.indices.get(name) {
+            self.used[*index] = true;
+            return Some(*index);
+        }
+        let message = format!("unknown {} {}", self.kind, quoted(name));
+        if self.named.is_empty() {
+            let hint = format_args!("the file has no `{}s`", self.kind);
+            report.mistake(at, message, hint);
+        } else {
+            let known = self.named.iter().map(|named| &*named.name.value);
+            report.mistake_near(at, message, name, known);
+        }
+        None
+    }
+
+    /// The names that nothing uses.
+    pub(super) fn unused(&self) -> impl Iterator<Item = &Given<String>> {
+        let unused = self.named.iter().zip(&self.used).filter(|(_, used)| !**used);
+        unused.map(|(named, _)| &named.name)
+    }
+}

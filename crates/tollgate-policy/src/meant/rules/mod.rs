@@ -1,0 +1,141 @@
+//! Rules: conditions, and limits by their names.
+
+mod conditions;
+
+use std::collections::HashMap;
+
+use tollgate_core::Cost;
+use tollgate_core::policy::{Mode, Rule, Use};
+
+use super::limits::Counted;
+use super::names::Known;
+use crate::read::{Field, Given, List, OneOrMore, is_name, quoted};
+use crate::report::Report;
+use crate::tree::Span;
+use crate::written::{self, LimitUse, PolicyFile, Subject};
+
+/// A rule and where it begins.
+pub(super) struct Placed {
+    pub(super) rule: Rule,
+    pub(super) at: Span,
+}
+
+/// The rules in their order; `None` for what is wrong, which is reported.
+pub(super) fn rules(
+    file: &PolicyFile,
+    counted: &[Option<Counted>],
+    limits: &mut Known<'_, written::Limit>,
+    subjects: &mut Known<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Vec<Option<Placed>> {
+    let Some(rules) = file.rules.given() else { return Vec::new() };
+    let List(written) = &rules.value;
+    if written.is_empty() {
+        report.mistake(
+            rules.at,
+            "there is no rule",
+            "a rule says which requests meet which limits",
+        );
+    }
+    let names = names(written, report);
+    let rule = |(given, name): (&Given<written::Rule>, String)| {
+        let matches = match &given.value.r#match {
+            Field::Absent => Some(Default::default()),
+            Field::Wrong => None,
+            Field::Given(conditions) => conditions::matching(&conditions.value, subjects, report),
+        };
+        let uses = uses(&given.value, counted, limits, report);
+        let mode = given.value.mode.value().map_or(Mode::Enforce, |mode| mode.0);
+        let rule = Rule { name: name.into(), matches: matches?, limits: uses?, mode };
+        Some(Placed { rule, at: given.at })
+    };
+    let placed = written.iter().zip(names).map(rule).collect();
+    check_parameters(file, report);
+    placed
+}
+
+/// The names of the rules; those without one are numbered.
+fn names(rules: &[Given<written::Rule>], report: &mut Report<'_>) -> Vec<String> {
+    let mut lines: HashMap<String, usize> = HashMap::new();
+    let mut names = Vec::with_capacity(rules.len());
+    for (index, rule) in rules.iter().enumerate() {
+        let (name, at) = match rule.value.name.given() {
+            Some(given) => (given.value.0.clone(), given.at),
+            None => (format!("rule-{}", index + 1), rule.at),
+        };
+        if !is_name(&name) {
+            let message = format_args!("{} is no name", quoted(&name));
+            report.mistake(at, message, "1 to 64 letters, digits, `_`, `-` or `.`");
+        }
+        if let Some(line) = lines.insert(name.clone(), at.line) {
+            let message = format_args!("another rule is called {}", quoted(&name));
+            report.mistake(at, message, format_args!("the one on line {line}"));
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// What a rule charges.
+fn uses(
+    rule: &written::Rule,
+    counted: &[Option<Counted>],
+    limits: &mut Known<'_, written::Limit>,
+    report: &mut Report<'_>,
+) -> Option<Vec<Use>> {
+    let OneOrMore(written) = rule.limits.value()?;
+    let mut uses: Vec<Use> = Vec::with_capacity(written.len());
+    let mut is_whole = true;
+    for given in written {
+        let LimitUse { limit, cost } = &given.value;
+        let Some(index) = limits.index(&limit.value, limit.at, report) else {
+            is_whole = false;
+            continue;
+        };
+        if uses.iter().any(|used| used.limit == index) {
+            let message = format_args!("the limit {} is there twice", quoted(&limit.value));
+            report.mistake(limit.at, message, "add its costs up");
+        }
+        // What is wrong with the limit itself was reported there.
+        match counted[index].as_ref().and_then(|counted| charged(counted, limit, cost, report)) {
+            Some(cost) => uses.push(Use { limit: index, cost }),
+            None => is_whole = false,
+        }
+    }
+    is_whole.then_some(uses)
+}
+
+/// What one request costs.
+fn charged(
+    counted: &Counted,
+    limit: &Given<String>,
+    cost: &Field<crate::read::Whole>,
+    report: &mut Report<'_>,
+) -> Option<Cost> {
+    let (cost, at) = match cost {
+        Field::Absent => (counted.cost, limit.at),
+        Field::Wrong => return None,
+        Field::Given(given) => (Cost::new(given.value.0)?, given.at),
+    };
+    let capacity = counted.limit.limit.capacity();
+    if cost.get() > capacity {
+        let message =
+            format_args!("a cost of {} never fits into {}", cost.get(), quoted(&limit.value));
+        report.mistake(at, message, format_args!("at most {capacity} fit at once"));
+        return None;
+    }
+    Some(cost)
+}
+
+/// Reports subjects that stand for a parameter which no path pattern has.
+fn check_parameters(file: &PolicyFile, report: &mut Report<'_>) {
+    let Some(subjects) = file.subjects.value() else { return };
+    let parameters = conditions::parameters(file);
+    for subject in subjects.0.iter().filter_map(|named| named.value.as_ref()) {
+        let Some(given) = subject.path_parameter.given() else { continue };
+        if !parameters.contains(&*given.value.0) {
+            let message = format!("no path pattern has a parameter {}", quoted(&given.value.0));
+            report.mistake_near(given.at, message, &given.value.0, parameters.iter().copied());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Subjects: from one of several sources to a dimension.
+
+use tollgate_core::policy::{Dimension, Source};
+
+use super::names::Known;
+use crate::read::{Field, Given, Text, Whole, quoted};
+use crate::report::Report;
+use crate::tree::Span;
+use crate::written::{Kept, Subject};
+
+/// Headers that hold credentials: their values are hashed unless the file says otherwise.
+const CREDENTIALS: [&str; 14] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "apikey",
+    "x-auth-token",
+    "x-access-token",
+    "x-session-token",
+    "x-csrf-token",
+    "private-token",
+    "x-goog-api-key",
+    "x-amz-security-token",
+    "ocp-apim-subscription-key",
+];
+
+const IPV4_PREFIX: u8 = 32;
+const IPV6_PREFIX: u8 = 64;
+
+/// The dimensions of the subjects, in their order; `None` for what is wrong, which is reported.
+pub(super) fn dimensions(
+    subjects: &Known<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Vec<Option<Dimension>> {
+    let dimension = |named: &crate::read::Named<Subject>| {
+        let subject = named.value.as_ref()?;
+        let source = source(&named.name, subject, report);
+        misplaced(subject, report);
+        Some(Dimension { name: named.name.value.as_str().into(), source: source? })
+    };
+    subjects.all().iter().map(dimension).collect()
+}
+
+fn source(name: &Given<String>, subject: &Subject, report: &mut Report<'_>) -> Option<Source> {
+    one_source(name, subject, report)?;
+    if let Some(header) = subject.header.given() {
+        return by_header(header, subject, report);
+    }
+    if let Some(header) = subject.credential.given() {
+        return Some(Source::Credential { header: field_name(header, "header", report)? });
+    }
+    if let Some(cookie) = subject.cookie.given() {
+        is_token(&cookie.value.0, cookie.at, "cookie", report)?;
+        return Some(Source::Cookie { cookie: cookie.value.0.as_str().into() });
+    }
+    if subject.client_address.given().is_some() {
+        return Some(Source::ClientAddress {
+            ipv4_prefix: prefix(&subject.ipv4_prefix, 32, IPV4_PREFIX, report)?,
+            ipv6_prefix: prefix(&subject.ipv6_prefix, 128, IPV6_PREFIX, report)?,
+        });
+    }
+    if let Some(parameter) = subject.path_parameter.value() {
+        return Some(Source::PathParameter { parameter: parameter.0.as_str().into() });
+    }
+    if let Some(value) = subject.constant.value() {
+        return Some(Source::Constant { value: value.0.as_str().into() });
+    }
+    let plain = [
+        (subject.host.value(), Source::Host),
+        (subject.route.value(), Source::Route),
+        (subject.method.value(), Source::Method),
+    ];
+    plain.into_iter().find_map(|(present, source)| present.map(|_| source))
+}
+
+/// Checks that there is exactly one source.
+fn one_source(name: &Given<String>, subject: &Subject, report: &mut Report<'_>) -> Option<()> {
+    fn place<T>(key: &'static str, field: &Field<T>) -> Option<(&'static str, Option<Span>)> {
+        (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
+    }
+    let places = [
+        place("header", &subject.header),
+        place("credential", &subject.credential),
+        place("cookie", &subject.cookie),
+        place("client_address", &subject.client_address),
+        place("path_parameter", &subject.path_parameter),
+        place("host", &subject.host),
+        place("route", &subject.route),
+        place("method", &subject.method),
+        place("constant", &subject.constant),
+    ];
+    let mut written = places.into_iter().flatten();
+    let Some((first, _)) = written.next() else {
+        let message = format_args!("the subject {} has no source", quoted(&name.value));
+        let hint = "one of header, credential, cookie, client_address, path_parameter, host, route, \
+                    method or constant";
+        report.mistake(name.at, message, hint);
+        return None;
+    };
+    let Some((second, at)) = written.next() else { return Some(()) };
+    let message = format_args!("a subject has one source, this one has `{first}` and `{second}`");
+    report.mistake(
+        at.unwrap_or(name.at),
+        message,
+        "make two subjects of it: a limit can count per both",
+    );
+    None
+}
+
+/// Reports options of a source that is not there.
+fn misplaced(subject: &Subject, report: &mut Report<'_>) {
+    if subject.client_address.is_absent() {
+        let prefixes =
+            [("ipv4_prefix", &subject.ipv4_prefix), ("ipv6_prefix", &subject.ipv6_prefix)];
+        for (key, field) in prefixes {
+            if let Some(given) = field.given() {
+                report
+                    .plain_mistake(given.key, format_args!("`{key}` belongs to `client_address`"));
+            }
+        }
+    }
+    if let (true, Some(keep)) = (subject.header.is_absent(), subject.keep.given()) {
+        let hint = "credentials and cookies are hashed, everything else is kept as it is";
+        report.mistake(keep.key, "`keep` belongs to `header`", hint);
+    }
+}
+
+fn by_header(header: &Given<Text>, subject: &Subject, report: &mut Report<'_>) -> Option<Source> {
+    let name = field_name(header, "header", report)?;
+    let is_credential = CREDENTIALS.contains(&&*name);
+    let kept = match subject.keep.given() {
+        Some(keep) if keep.value.0 == Kept::Clear && is_credential => {
+            let message = format_args!("the credential in {name} is kept in clear");
+            report.warning(keep.at, message, "whoever reads the store can use it: keep it hashed");
+            Kept::Clear
+        }
+        Some(keep) => keep.value.0,
+        None if is_credential => Kept::Hashed,
+        None => Kept::Clear,
+    };
+    Some(match kept {
+        Kept::Hashed => Source::Credential { header: name },
+        Kept::Clear => Source::Header { header: name },
+    })
+}
+
+fn prefix(field: &Field<Whole>, most: u8, default: u8, report: &mut Report<'_>) -> Option<u8> {
+    let Some(given) = field.given() else {
+        return field.is_absent().then_some(default);
+    };
+    let bits = u8::try_from(given.value.0).ok().filter(|bits| (1..=most).contains(bits));
+    if bits.is_none() {
+        let message = format_args!("a prefix of {} bits", given.value.0);
+        report.mistake(given.at, message, format_args!("expected 1 to {most}"));
+    }
+    bits
+}
+
+/// The name of a header in lower case.
+pub(super) fn field_name(
+    given: &Given<Text>,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<Box<str>> {
+    is_token(&given.value.0, given.at, what, report)?;
+    Some(given.value.0.to_ascii_lowercase().into())
+}
+
+/// Checks that `text` is a token of RFC 9110, as names of headers and cookies are.
+pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if text.bytes().all(fits) {
+        return Some(());
+    }
+    let message = format_args!("no {what} is called {}", quoted(text));
+    report.mistake(at, message, "letters, digits and `-` are usual in its name");
+    None
+}

@@ -1,0 +1,100 @@
+//! What works, but hardly as it was meant.
+
+use tollgate_core::policy::{Match, Rules, Source};
+use tollgate_core::{Limit, Policy};
+
+use super::names::Known;
+use crate::read::quoted;
+use crate::report::Report;
+use crate::tree::Span;
+use crate::written::{self, Subject};
+
+/// Warns of names that nothing uses, rules that never decide, and counters that strangers share.
+pub(super) fn warn(
+    policy: &Policy,
+    subjects: &Known<'_, Subject>,
+    limits: &Known<'_, written::Limit>,
+    rule_spans: &[Span],
+    report: &mut Report<'_>,
+) {
+    for name in limits.unused() {
+        let message = format_args!("no rule uses the limit {}", quoted(&name.value));
+        report.warning(name.at, message, "it limits nobody");
+    }
+    for name in subjects.unused() {
+        let message = format_args!("nothing uses the subject {}", quoted(&name.value));
+        report.warning(name.at, message, "name it in a limit's `per`, or in `has` or `lacks`");
+    }
+    for (index, at) in rule_spans.iter().enumerate() {
+        shadowed_rule(policy, index, *at, report);
+        shared_counters(policy, index, *at, report);
+    }
+}
+
+/// Warns of a rule that another one always comes before.
+fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
+    if policy.order() != Rules::FirstMatch {
+        return;
+    }
+    let rules = policy.rules();
+    let rule = &rules[index];
+    if let Some(earlier) =
+        rules[..index].iter().find(|earlier| covers(&earlier.matches, &rule.matches))
+    {
+        let message = format_args!("the rule {} never decides", quoted(&rule.name));
+        let hint =
+            format_args!("{} comes first and matches all of its requests", quoted(&earlier.name));
+        report.warning(at, message, hint);
+    }
+}
+
+/// Whether every request that `later` matches is one that `earlier` matches.
+fn covers(earlier: &Match, later: &Match) -> bool {
+    fn any_of<T: PartialEq>(earlier: &[T], later: &[T]) -> bool {
+        earlier.is_empty() || (!later.is_empty() && later.iter().all(|one| earlier.contains(one)))
+    }
+    fn all_of<T: PartialEq>(earlier: &[T], later: &[T]) -> bool {
+        earlier.iter().all(|one| later.contains(one))
+    }
+    let takes_every_path = earlier.paths.iter().any(|path| path.as_str() == "/**");
+    any_of(&earlier.methods, &later.methods)
+        && (takes_every_path || any_of(&earlier.paths, &later.paths))
+        && any_of(&earlier.hosts, &later.hosts)
+        && all_of(&earlier.headers, &later.headers)
+        && all_of(&earlier.has, &later.has)
+        && all_of(&earlier.lacks, &later.lacks)
+}
+
+/// Warns of limits that count apart by what the rule's requests need not have.
+fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
+    let rule = &policy.rules()[index];
+    for limit_for in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {
+        for dimension in &limit_for.per {
+            let subject = &policy.dimensions()[*dimension];
+            let may_be_absent = match &subject.source {
+                Source::Credential { .. } | Source::Header { .. } | Source::Cookie { .. } => true,
+                Source::PathParameter { parameter } => {
+                    let paths = &rule.matches.paths;
+                    paths.is_empty() || !paths.iter().all(|path| path.has_parameter(parameter))
+                }
+                _ => false,
+            };
+            if may_be_absent && !rule.matches.has.contains(dimension) {
+                shared_counter(&limit_for.limit, &rule.name, &subject.name, at, report);
+            }
+        }
+    }
+}
+
+fn shared_counter(limit: &Limit, rule: &str, subject: &str, at: Span, report: &mut Report<'_>) {
+    let limit = quoted(limit.name());
+    let message = format_args!(
+        "in the rule {}, all requests without a {subject} share one counter of {limit}",
+        quoted(rule)
+    );
+    report.warning(
+        at,
+        message,
+        format_args!("match: {{ has: {subject} }} leaves them to another rule"),
+    );
+}

@@ -1,0 +1,179 @@
+//! Keys with values: declared once, read and described from that one declaration.
+
+use std::collections::HashMap;
+
+use schemars::{Schema, json_schema};
+use serde_json::{Map, Value};
+
+use super::{Field, Given, Read, quoted, unexpected};
+use crate::report::Report;
+use crate::tree::{Node, Shape, Span};
+
+/// Declares a struct whose fields are the keys of a mapping; their docs are what a person reads in
+/// the schema and the reference.
+macro_rules! keys {
+    (
+        $(#[doc = $doc:literal])*
+        struct $name:ident as $what:literal $(, requires $($required:literal),+)?
+        { $( $(#[doc = $key_doc:literal])* $key:ident: $type:ty, )* }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Default)]
+        pub(crate) struct $name {
+            $( $(#[doc = $key_doc])* pub(crate) $key: $crate::read::Field<$type>, )*
+        }
+
+        impl $crate::read::Read for $name {
+            const WHAT: &'static str = $what;
+
+            fn read(node: &$crate::tree::Node, report: &mut $crate::report::Report<'_>) -> Option<Self> {
+                let known = &[$( $crate::read::key_name(stringify!($key)) ),*];
+                let required = &[$( $($required),+ )?];
+                let mut keys = $crate::read::Keys::open(node, $what, known, required, report)?;
+                $( let $key = keys.take($crate::read::key_name(stringify!($key)), report); )*
+                Some(Self { $( $key ),* })
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let properties = [$( $crate::read::Property {
+                    name: $crate::read::key_name(stringify!($key)),
+                    about: concat!("", $($key_doc),*),
+                    schema: generator.subschema_for::<$type>(),
+                } ),*];
+                $crate::read::object_schema(concat!("", $($doc),*), properties, &[$( $($required),+ )?])
+            }
+        }
+    };
+}
+pub(crate) use keys;
+
+/// The key that a field is named after.
+pub(crate) const fn key_name(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// The keys of one mapping, each taken once.
+pub(crate) struct Keys<'n> {
+    values: HashMap<&'n str, (&'n Node, &'n Node)>,
+}
+
+impl<'n> Keys<'n> {
+    /// Looks for `known` keys, of which `required` must be there; reports what is wrong with them.
+    pub(crate) fn open(
+        node: &'n Node,
+        what: &str,
+        known: &[&'static str],
+        required: &[&'static str],
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
+        let mut values = HashMap::new();
+        for (key, (key_node, value)) in entries(node, what, report)? {
+            if known.contains(&key) {
+                values.insert(key, (key_node, value));
+            } else {
+                unknown_key(key, key_node.at, what, known, report);
+            }
+        }
+        for missing in required.iter().filter(|required| !values.contains_key(**required)) {
+            report.plain_mistake(node.at, format_args!("{what} needs `{missing}`"));
+        }
+        Some(Self { values })
+    }
+
+    /// Reads the value of `key`.
+    pub(crate) fn take<T: Read>(&mut self, key: &str, report: &mut Report<'_>) -> Field<T> {
+        let Some((key_node, value)) = self.values.remove(key) else { return Field::Absent };
+        if matches!(value.shape, Shape::Null) {
+            let message = format_args!("`{key}` has no value");
+            report.mistake(key_node.at, message, format_args!("expected {}", T::WHAT));
+            return Field::Wrong;
+        }
+        match T::read(value, report) {
+            Some(read) => Field::Given(Given { value: read, at: value.at, key: key_node.at }),
+            None => Field::Wrong,
+        }
+    }
+}
+
+/// The keys and values of a mapping in their order, without those that are no words or written
+/// twice, which is reported.
+pub(super) fn entries<'n>(
+    node: &'n Node,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<Vec<(&'n str, (&'n Node, &'n Node))>> {
+    let Shape::Mapping(pairs) = &node.shape else {
+        unexpected(node, what, report);
+        return None;
+    };
+    let mut lines: HashMap<&str, usize> = HashMap::new();
+    let mut entries = Vec::with_capacity(pairs.len());
+    for (key, value) in pairs {
+        let Some(name) = key.text() else {
+            unexpected(key, "a key", report);
+            continue;
+        };
+        match lines.get(name) {
+            Some(line) => report.mistake(
+                key.at,
+                format_args!("the key {} is there twice", quoted(name)),
+                format_args!("first on line {line}"),
+            ),
+            None => {
+                lines.insert(name, key.at.line);
+                entries.push((name, (key, value)));
+            }
+        }
+    }
+    Some(entries)
+}
+
+fn unknown_key(key: &str, at: Span, what: &str, known: &[&'static str], report: &mut Report<'_>) {
+    let message = format!("unknown key {} in {what}", quoted(key));
+    if key == "<<" {
+        report.mistake(at, message, "merge keys are not YAML 1.2: write the keys out");
+    } else if crate::nearest::nearest(key, known.iter().copied()).is_some() {
+        report.mistake_near(at, message, key, known.iter().copied());
+    } else {
+        report.mistake(at, message, format_args!("known are {}", known.join(", ")));
+    }
+}
+
+/// A key as the schema describes it.
+pub(crate) struct Property {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) schema: Schema,
+}
+
+/// The schema of a mapping with these keys and no others.
+pub(crate) fn object_schema(
+    about: &str,
+    properties: impl IntoIterator<Item = Property>,
+    required: &[&str],
+) -> Schema {
+    let mut described = Map::new();
+    for Property { name, about, mut schema } in properties {
+        schema.insert("description".to_owned(), about.trim().into());
+        described.insert(name.to_owned(), schema.to_value());
+    }
+    let mut schema = json_schema!({
+        "description": about.trim(),
+        "type": "object",
+        "properties": Value::Object(described),
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema
+}

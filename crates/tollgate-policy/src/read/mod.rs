@@ -1,0 +1,114 @@
+//! From the tree to keys and values: the forms that every part of a policy file is made of.
+//!
+//! Reading never stops at a mistake: what can be read is, so that all mistakes are told at once.
+
+mod duration;
+mod keys;
+mod list;
+mod names;
+mod number;
+mod size;
+mod word;
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+
+pub(crate) use duration::Duration;
+pub(crate) use keys::{Keys, Property, key_name, keys, object_schema};
+pub(crate) use list::{List, OneOrMore};
+pub(crate) use names::{Named, Names, is_name};
+pub(crate) use number::Whole;
+pub(crate) use size::Size;
+pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
+
+use crate::report::Report;
+use crate::tree::{Node, Shape, Span};
+
+/// What can be read from a node.
+pub(crate) trait Read: JsonSchema + Sized {
+    /// What it is, with its article and an example where that helps.
+    const WHAT: &'static str;
+
+    /// Reads it; `None` if that cannot be done, which is reported.
+    fn read(node: &Node, report: &mut Report<'_>) -> Option<Self>;
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Given<T> {
+    pub(crate) value: T,
+    pub(crate) at: Span,
+    /// Where its key stands, or it itself if it has none.
+    pub(crate) key: Span,
+}
+
+/// The value of a key.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Field<T> {
+    /// The key is not there.
+    #[default]
+    Absent,
+    /// It is there, and what is wrong with its value is reported.
+    Wrong,
+    Given(Given<T>),
+}
+
+impl<T> Field<T> {
+    pub(crate) fn given(&self) -> Option<&Given<T>> {
+        match self {
+            Self::Given(given) => Some(given),
+            Self::Absent | Self::Wrong => None,
+        }
+    }
+
+    pub(crate) fn value(&self) -> Option<&T> {
+        self.given().map(|given| &given.value)
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+impl<T: Read> Given<T> {
+    /// Reads what has no key.
+    pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        let value = T::read(node, report)?;
+        Some(Self { value, at: node.at, key: node.at })
+    }
+}
+
+/// Reports that `node` is not what it should be.
+pub(crate) fn unexpected(node: &Node, what: &str, report: &mut Report<'_>) {
+    report.plain_mistake(node.at, format_args!("expected {what}, found {}", found(node)));
+}
+
+/// Reports that `node` is not what it should be, and what would be.
+pub(crate) fn unexpected_but(node: &Node, what: &str, hint: &str, report: &mut Report<'_>) {
+    report.mistake(node.at, format_args!("expected {what}, found {}", found(node)), hint);
+}
+
+/// A node as a message names it.
+fn found(node: &Node) -> String {
+    match &node.shape {
+        Shape::Null => "nothing".to_owned(),
+        Shape::Plain(text) | Shape::Quoted(text) => quoted(text),
+        Shape::Sequence(_) => "a list".to_owned(),
+        Shape::Mapping(_) => "keys with values".to_owned(),
+    }
+}
+
+/// A text in quotes, on one line, and not endless.
+pub(crate) fn quoted(text: &str) -> String {
+    const MAX_QUOTED: usize = 48;
+    let mut shown = String::from("\"");
+    for letter in text.chars().take(MAX_QUOTED) {
+        match letter {
+            letter if letter.is_control() => _ = write!(shown, "{}", letter.escape_default()),
+            letter => shown.push(letter),
+        }
+    }
+    shown.push_str(if text.chars().nth(MAX_QUOTED).is_some() { "…\"" } else { "\"" });
+    shown
+}

@@ -1,0 +1,132 @@
+//! Collects what is found while a file is read, so that all of it is told at once.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use crate::finding::{Excerpt, Finding, MAX_EXCERPT, Mistakes};
+use crate::tree::Span;
+
+/// The most mistakes, and the most warnings, that are kept.
+const MAX_KEPT: usize = 100;
+
+/// What was found in one file so far.
+pub(crate) struct Report<'t> {
+    file: Arc<str>,
+    lines: Vec<&'t str>,
+    mistakes: Vec<Finding>,
+    mistakes_unshown: usize,
+    warnings: Vec<Finding>,
+}
+
+impl<'t> Report<'t> {
+    pub(crate) fn new(file: &str, text: &'t str) -> Self {
+        Self {
+            file: file.into(),
+            lines: text.split('\n').map(|line| line.trim_end_matches('\r')).collect(),
+            mistakes: Vec::new(),
+            mistakes_unshown: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Notes a mistake and what would be right.
+    pub(crate) fn mistake(&mut self, at: Span, message: impl Display, hint: impl Display) {
+        self.note_mistake(at, message, Some(&hint));
+    }
+
+    /// Notes a mistake whose message says all there is to say.
+    pub(crate) fn plain_mistake(&mut self, at: Span, message: impl Display) {
+        self.note_mistake(at, message, None);
+    }
+
+    /// Notes a mistake, and the nearest known name if there is one.
+    pub(crate) fn mistake_near<'k>(
+        &mut self,
+        at: Span,
+        message: impl Display,
+        name: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) {
+        // Comparing names takes time; nobody sees the result of what is not kept.
+        let near = if self.mistakes.len() < MAX_KEPT {
+            crate::nearest::nearest(name, known)
+        } else {
+            None
+        };
+        match near {
+            Some(near) => self.mistake(at, message, format_args!("did you mean {near:?}?")),
+            None => self.plain_mistake(at, message),
+        }
+    }
+
+    /// Notes what works, but hardly as it was meant.
+    pub(crate) fn warning(&mut self, at: Span, message: impl Display, hint: impl Display) {
+        if self.warnings.len() < MAX_KEPT {
+            let finding = self.finding(at, &message, Some(&hint));
+            self.warnings.push(finding);
+        }
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// The warnings, in the order of the file.
+    ///
+    /// # Errors
+    /// The mistakes, in the order of the file, if there are any.
+    pub(crate) fn finish(mut self) -> Result<Vec<Finding>, Mistakes> {
+        if self.mistakes.is_empty() {
+            self.warnings.sort_by_key(|finding| (finding.line, finding.column));
+            return Ok(self.warnings);
+        }
+        Err(self.into_mistakes())
+    }
+
+    /// The mistakes, in the order of the file.
+    pub(crate) fn into_mistakes(mut self) -> Mistakes {
+        self.mistakes.sort_by_key(|finding| (finding.line, finding.column));
+        Mistakes { file: self.file, found: self.mistakes, unshown: self.mistakes_unshown }
+    }
+
+    fn note_mistake(&mut self, at: Span, message: impl Display, hint: Option<&dyn Display>) {
+        if self.mistakes.len() == MAX_KEPT {
+            self.mistakes_unshown += 1;
+            return;
+        }
+        let finding = self.finding(at, &message, hint);
+        self.mistakes.push(finding);
+    }
+
+    fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
+        // A parser may place the end of a file behind its last line.
+        let line = at.line.clamp(1, self.lines.len());
+        let text = self.lines[line - 1];
+        let length = text.chars().count();
+        let column = if line == at.line { at.column.clamp(1, length + 1) } else { length + 1 };
+        Finding {
+            file: Arc::clone(&self.file),
+            line,
+            column,
+            message: message.to_string(),
+            hint: hint.map(ToString::to_string),
+            excerpt: excerpt(text, column - 1, at.width),
+        }
+    }
+}
+
+/// The part of `line` around the character `start`, fit for a terminal.
+fn excerpt(line: &str, start: usize, width: usize) -> Excerpt {
+    let skipped = if start < MAX_EXCERPT / 2 { 0 } else { start - MAX_EXCERPT / 4 };
+    let shown = |letter: char| match letter {
+        '\t' => ' ',
+        letter if letter.is_control() => '\u{fffd}',
+        letter => letter,
+    };
+    let text: String = line.chars().skip(skipped).take(MAX_EXCERPT).map(shown).collect();
+    let text = text.trim_end();
+    let start = start - skipped;
+    let left = text.chars().count().saturating_sub(start);
+    Excerpt { text: text.to_owned(), start, width: width.min(left).max(1) }
+}

@@ -1,0 +1,38 @@
+//! What clients are told, as written.
+
+use super::choices::{OnFailureName, ProfileName};
+use crate::read::{Flag, OneOrMore, Text, Whole, keys};
+
+keys! {
+    /// What clients are told, and what is given back.
+    struct Answers as "answers" {
+        /// The header profiles to send, several at once if you like. By default `ietf`; `[]` sends none.
+        headers: OneOrMore<ProfileName>,
+        /// When a charge is given back. By default never.
+        refund: Refunds,
+        /// How a refusal looks.
+        refuse: RefuseAnswer,
+        /// The path at which `GET` tells a client all its standings, in the shape of GitHub's `/rate_limit`, and is never charged. By default there is none.
+        standing: Text,
+        /// What happens to a request when the store has no answer. By default `allow`.
+        on_failure: OnFailureName,
+    }
+}
+
+keys! {
+    /// When a charge is given back.
+    struct Refunds as "refunds" {
+        /// Statuses of the service's answer, such as 304.
+        status: OneOrMore<Whole>,
+        /// Whether a request is given back that the service did not answer. By default false.
+        upstream_failure: Flag,
+    }
+}
+
+keys! {
+    /// How a refusal looks.
+    struct RefuseAnswer as "a refusal" {
+        /// Its status, 400 to 599. By default 429.
+        status: Whole,
+    }
+}

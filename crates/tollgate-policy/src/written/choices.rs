@@ -1,0 +1,144 @@
+//! The words among which a policy file chooses.
+
+use tollgate_core::Unit;
+use tollgate_core::algo::Anchor;
+use tollgate_core::policy::{AddressHeader, HeaderProfile, Mode, OnFailure, Rules};
+
+use crate::read::words;
+
+/// How a limit counts, without its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    #[default]
+    FixedWindow,
+    SlidingWindow,
+    TwoBucket,
+    SlidingLog,
+    TokenBucket,
+    Concurrency,
+}
+
+impl Kind {
+    /// The word that stands for it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::FixedWindow => "fixed_window",
+            Self::SlidingWindow => "sliding_window",
+            Self::TwoBucket => "two_bucket",
+            Self::SlidingLog => "sliding_log",
+            Self::TokenBucket => "token_bucket",
+            Self::Concurrency => "concurrency",
+        }
+    }
+}
+
+words! {
+    /// How a limit counts.
+    struct AlgorithmName(Kind) as "an algorithm" {
+        /// Counts from zero in every window.
+        "fixed_window" => Kind::FixedWindow,
+        /// Counts what came in the last window, cut into pieces of `precision`.
+        "sliding_window" => Kind::SlidingWindow,
+        /// Estimates the last window from this one and the one before: two numbers whatever the quota.
+        "two_bucket" => Kind::TwoBucket,
+        /// Keeps the exact time of every admitted request; for quotas up to 10,000.
+        "sliding_log" => Kind::SlidingLog,
+        /// Refills evenly with `quota` in a `window`, up to `burst`.
+        "token_bucket" => Kind::TokenBucket,
+        /// Counts the requests in flight, at most 10,000.
+        "concurrency" => Kind::Concurrency,
+    }
+}
+
+words! {
+    /// When a fixed window begins.
+    struct AnchorName(Anchor) as "an anchor" {
+        /// With a client's first request.
+        "first_request" => Anchor::FirstRequest,
+        /// On multiples of the window since 1970, for everybody at once.
+        "calendar" => Anchor::Calendar,
+    }
+}
+
+words! {
+    /// What a limit is measured in, as clients are told.
+    struct UnitName(Unit) as "a unit" {
+        /// Requests, or points that stand for them.
+        "requests" => Unit::Requests,
+        /// Bytes of content.
+        "content-bytes" => Unit::ContentBytes,
+        /// Requests in flight.
+        "concurrent-requests" => Unit::ConcurrentRequests,
+    }
+}
+
+words! {
+    /// How a value is kept.
+    struct Keep(Kept) as "a way to keep a value" {
+        /// Only as a hash under the deployment's key: nobody can read it from the store.
+        "hashed" => Kept::Hashed,
+        /// As it is: readable for whoever looks into the store.
+        "clear" => Kept::Clear,
+    }
+}
+
+/// How a value is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Hashed,
+    Clear,
+}
+
+words! {
+    /// Which of the rules that match a request decide.
+    struct RuleOrder(Rules) as "an order" {
+        /// The first rule that matches, alone.
+        "first_match" => Rules::FirstMatch,
+        /// Every rule that matches, as one charge: all of their limits admit the request, or none is charged.
+        "all_matches" => Rules::AllMatches,
+    }
+}
+
+words! {
+    /// Whether a rule refuses.
+    struct RuleMode(Mode) as "a mode" {
+        /// Refuses what does not fit.
+        "enforce" => Mode::Enforce,
+        /// Counts and judges, and lets everything pass.
+        "shadow" => Mode::Shadow,
+    }
+}
+
+words! {
+    /// Header fields that tell a client how it stands.
+    struct ProfileName(HeaderProfile) as "a header profile" {
+        /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
+        "github" => HeaderProfile::GitHub,
+        /// `ratelimit-policy` and `ratelimit`, after the current IETF draft.
+        "ietf" => HeaderProfile::Ietf,
+        /// `x-ratelimit-limit` with its policies, `-remaining` and `-reset` (seconds from now), after draft 03.
+        "draft-03" => HeaderProfile::Draft03,
+        /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), after drafts 04 to 06.
+        "three-fields" => HeaderProfile::ThreeFields,
+    }
+}
+
+words! {
+    /// What happens to a request when the store has no answer.
+    struct OnFailureName(OnFailure) as "a way to fail" {
+        /// It passes: an outage of the limiter is not one of the service.
+        "allow" => OnFailure::Allow,
+        /// It is refused with 503: where passing unlimited is worse, such as sign-in.
+        "deny" => OnFailure::Deny,
+    }
+}
+
+words! {
+    /// Which header the trusted proxies write.
+    struct HeaderName(AddressHeader) as "a forwarding header" {
+        /// `X-Forwarded-For`.
+        "x-forwarded-for" => AddressHeader::XForwardedFor,
+        /// `Forwarded`, RFC 7239.
+        "forwarded" => AddressHeader::Forwarded,
+    }
+}

@@ -1,0 +1,42 @@
+//! What belongs to the deployment rather than to its limits, as written.
+
+use super::HeaderName;
+use crate::read::{Size, Text, Whole, keys};
+
+keys! {
+    /// How the trusted proxies tell whom they forward for.
+    struct Forwarded as "forwarding" {
+        /// The header that they write. By default `x-forwarded-for`.
+        header: HeaderName,
+        /// The most proxies between a client and this node, 1 to 32. By default as many as are trusted, up to 32.
+        hops: Whole,
+    }
+}
+
+keys! {
+    /// Where the key comes from under which credentials are hashed: exactly one source.
+    struct Secret as "a secret" {
+        /// The environment variable that holds it.
+        env: Text,
+        /// The file that holds it.
+        file: Text,
+    }
+}
+
+keys! {
+    /// Where the counters are kept.
+    struct StoreBounds as "a store" {
+        /// In the memory of this process, and how much of it.
+        memory: Memory,
+    }
+}
+
+keys! {
+    /// How much the store in memory may hold.
+    struct Memory as "bounds" {
+        /// The most counters. By default 1,000,000.
+        max_entries: Whole,
+        /// The most bytes. By default `256MiB`.
+        max_bytes: Size,
+    }
+}

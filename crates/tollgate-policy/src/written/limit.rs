@@ -1,0 +1,38 @@
+//! A limit, as written.
+
+use super::choices::{AlgorithmName, AnchorName, UnitName};
+use crate::read::{Duration, Flag, OneOrMore, Text, Whole, keys};
+
+keys! {
+    /// A limit: how much, in what time, for whom.
+    struct Limit as "a limit", requires "quota" {
+        /// How it counts. By default `fixed_window`.
+        algorithm: AlgorithmName,
+        /// How much is admitted in a window; for `token_bucket` what refills in a window, for `concurrency` what may be in flight.
+        quota: Whole,
+        /// The time that the quota is for, such as `1h`. Every algorithm but `concurrency` needs it.
+        window: Duration,
+        /// Of a `token_bucket`: the most that can be saved up. By default the quota.
+        burst: Whole,
+        /// Of a `sliding_window`: the pieces it is cut into, at most 1,000 in a window. By default a sixtieth of the window.
+        precision: Duration,
+        /// Of a `fixed_window`: when it begins. By default `first_request`.
+        anchor: AnchorName,
+        /// Of `concurrency`: how long a request counts if the node that serves it dies; a living one renews it. By default `60s`.
+        lease: Duration,
+        /// The subjects that it counts apart: one counter for each combination of their values. Without any, everybody shares one counter.
+        per: OneOrMore<Text>,
+        /// What a request costs where its rule does not say. By default 1.
+        cost: Whole,
+        /// What it is measured in, as clients are told. By default `requests`, for `concurrency` `concurrent-requests`.
+        unit: UnitName,
+        /// Whether clients are told of it in headers. A refusal names it in any case. By default true.
+        visible: Flag,
+        /// The name that clients see, which limits that stand for each other can share. By default the limit's own.
+        resource: Text,
+        /// Whether refused requests count, so that who keeps hammering stays out. By default false.
+        count_refused: Flag,
+        /// How far stored state may lie in the future, as clocks disagree, before it counts as none. By default `5s`.
+        skew_max: Duration,
+    }
+}

@@ -1,0 +1,43 @@
+//! The keys of a policy file as they are written.
+//!
+//! Their docs are the reference that people read, in the schema as in the book.
+
+mod answers;
+mod choices;
+mod deployment;
+mod limit;
+mod rule;
+mod subject;
+
+pub(crate) use answers::Answers;
+pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleMode, RuleOrder};
+pub(crate) use deployment::{Forwarded, Secret, StoreBounds};
+pub(crate) use limit::Limit;
+pub(crate) use rule::{Conditions, LimitUse, Rule};
+pub(crate) use subject::Subject;
+
+use crate::read::{List, Names, OneOrMore, Text, keys};
+
+keys! {
+    /// A policy of Tollgate: who is counted, which limits there are, and which requests meet them.
+    struct PolicyFile as "a policy", requires "limits", "rules" {
+        /// Who is counted: each name stands for something that is read from a request.
+        subjects: Names<Subject>,
+        /// The networks of the proxies that are believed about whom they forward for, such as `10.0.0.0/8`. By default nobody is.
+        trusted_proxies: OneOrMore<Text>,
+        /// How the trusted proxies tell whom they forward for.
+        forwarded: Forwarded,
+        /// The limits by their names.
+        limits: Names<Limit>,
+        /// Which of the rules that match a request decide. By default `first_match`: the first one, alone.
+        rules_apply: RuleOrder,
+        /// Which requests meet which limits, in this order. A request that no rule matches is not limited.
+        rules: List<Rule>,
+        /// What clients are told.
+        answers: Answers,
+        /// Where the key comes from under which credentials are hashed before they are used. By default one is made by chance when the process starts.
+        secret: Secret,
+        /// Where the counters are kept.
+        store: StoreBounds,
+    }
+}

@@ -1,0 +1,76 @@
+//! The policies that come with the project, and what requests meet in them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use tollgate_core::{Facts, Headers, KeyedHash, Policy};
+use tollgate_policy::load;
+
+struct Fold;
+
+impl KeyedHash for Fold {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        let fold = |sum: u128, byte: &u8| sum.wrapping_mul(257).wrapping_add(u128::from(*byte));
+        bytes.iter().fold(1, fold).to_le_bytes()
+    }
+}
+
+fn policy(name: &str) -> Policy {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name);
+    let loaded = load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.is_empty(), "{}", warnings.join("\n"));
+    loaded.policy
+}
+
+/// The rules that a request meets, and its charges as `limit subject cost`.
+fn met(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> String {
+    let peer: Option<IpAddr> = "192.0.2.7".parse().ok();
+    let headers: &dyn Headers = &Fields(headers);
+    let plan = policy.plan(&Facts { method, path, host: None, peer, headers }, &Fold);
+    let rules: Vec<&str> = plan.rules.iter().map(|rule| &*rule.name).collect();
+    let charges: Vec<String> = plan
+        .enforced
+        .iter()
+        .map(|planned| {
+            let names: Vec<&str> = planned.subject.pairs().map(|(name, _)| name).collect();
+            format!("{}/{} {}", planned.limit.name(), names.join("+"), planned.cost.get())
+        })
+        .collect();
+    format!("{}: {}", rules.join(" "), charges.join(", "))
+}
+
+struct Fields<'a>(&'a [(&'a str, &'a [u8])]);
+
+impl Headers for Fields<'_> {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        self.0.iter().filter(|(field, _)| *field == name).nth(index).map(|(_, value)| *value)
+    }
+}
+
+#[test]
+fn github() {
+    let policy = policy("github.yaml");
+    let token: &[(&str, &[u8])] = &[("authorization", b"Bearer x")];
+    for (method, path, headers, expected) in [
+        ("GET", "/repos/a/b", token, "read: core/token 1, concurrent/token 1, points/token 1"),
+        ("HEAD", "/repos/a/b", token, "read: core/token 1, concurrent/token 1, points/token 1"),
+        ("POST", "/repos/a/b", token, "write: core/token 1, concurrent/token 1, points/token 5"),
+        ("DELETE", "/repos/a/b", token, "write: core/token 1, concurrent/token 1, points/token 5"),
+        (
+            "GET",
+            "/search/code",
+            token,
+            "search: search/token 1, concurrent/token 1, points/token 1",
+        ),
+        ("GET", "/repos/a/b", &[], "stranger: anonymous/address 1"),
+        ("POST", "/search/code", &[], "stranger: anonymous/address 1"),
+    ] {
+        assert_eq!(met(&policy, method, path, headers), expected, "{method} {path}");
+    }
+    assert_eq!(policy.answers().refund_statuses, [304]);
+    assert_eq!(policy.answers().standing_path.as_deref(), Some("/rate_limit"));
+    let anonymous = policy.limits().iter().find(|limit| limit.limit.name() == "anonymous").unwrap();
+    assert_eq!((anonymous.limit.capacity(), anonymous.limit.resource()), (60, "core"));
+    assert_eq!(anonymous.limit.window().to_string(), "1h");
+}
