@@ -1,1 +1,5 @@
 //! Where limits are kept.
+
+pub mod memory;
+
+pub use memory::Memory;

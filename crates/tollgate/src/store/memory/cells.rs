@@ -1,0 +1,180 @@
+//! The states that are larger than two words, densely packed beside the table.
+
+use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
+use tollgate_core::{Algorithm, Cell, Limit, Timestamp};
+
+use super::fingerprint::Fingerprint;
+
+/// The large states of one shard and the bytes they take.
+///
+/// Dense, so that its memory can shrink: where one is removed, the last takes its place.
+#[derive(Default)]
+pub(super) struct Cells {
+    cells: Vec<(Fingerprint, Cell)>,
+    /// Bytes that the states have allocated for themselves.
+    heap: usize,
+}
+
+/// The bytes that a fresh state of any algorithm allocates at most: four leases.
+pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Lease>();
+
+/// What stays in the place of a state that is being decided on.
+const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH });
+
+impl Cells {
+    /// The bytes allocated now.
+    pub(super) fn bytes(&self) -> usize {
+        Self::bytes_of(self.cells.capacity()) + self.heap
+    }
+
+    /// The bytes allocated once `more` states fit.
+    pub(super) fn bytes_with(&self, more: usize) -> usize {
+        Self::bytes_of(self.capacity_with(more)) + self.heap
+    }
+
+    /// Makes room for `more` states.
+    pub(super) fn reserve(&mut self, more: usize) {
+        let capacity = self.capacity_with(more);
+        self.cells.reserve_exact(capacity - self.cells.len());
+    }
+
+    /// The state at `index`.
+    pub(super) fn get(&self, index: usize) -> Option<&Cell> {
+        self.cells.get(index).map(|(_, cell)| cell)
+    }
+
+    /// Adds the state of `owner`; answers its index.
+    pub(super) fn push(&mut self, owner: Fingerprint, cell: Cell) -> usize {
+        self.reserve(1);
+        self.heap += heap_of(&cell);
+        self.cells.push((owner, cell));
+        self.cells.len() - 1
+    }
+
+    /// Lends the state at `index` out, until [`Self::put_back`].
+    pub(super) fn lend(&mut self, index: usize) -> Option<Cell> {
+        let cell = std::mem::replace(&mut self.cells.get_mut(index)?.1, TAKEN);
+        self.heap -= heap_of(&cell);
+        Some(cell)
+    }
+
+    /// Puts a state where one was lent from, without the memory that it no longer needs.
+    pub(super) fn put_back(&mut self, index: usize, mut cell: Cell) {
+        trim(&mut cell);
+        if let Some((_, place)) = self.cells.get_mut(index) {
+            self.heap += heap_of(&cell);
+            *place = cell;
+        }
+    }
+
+    /// Removes the state at `index`; answers whose state is there now, if anyone's.
+    pub(super) fn remove(&mut self, index: usize) -> Option<Fingerprint> {
+        if index >= self.cells.len() {
+            return None;
+        }
+        let (_, cell) = self.cells.swap_remove(index);
+        self.heap -= heap_of(&cell);
+        if self.cells.len() < self.cells.capacity() / 4 {
+            self.cells.shrink_to(self.cells.len() * 2);
+        }
+        self.cells.get(index).map(|(owner, _)| *owner)
+    }
+
+    /// The bytes that the state at `index` must allocate before it can take one more charge.
+    pub(super) fn growth(&self, index: usize) -> usize {
+        self.get(index).map_or(0, |cell| match cell {
+            Cell::SlidingWindow(state) => growth_of(&state.blocks),
+            Cell::SlidingLog(state) => growth_of(&state.entries),
+            Cell::Concurrency(state) => growth_of(&state.leases),
+            _ => 0,
+        })
+    }
+
+    /// Allocates what [`Self::growth`] says, so that a charge allocates nothing.
+    pub(super) fn grow(&mut self, index: usize) {
+        let Some((_, cell)) = self.cells.get_mut(index) else { return };
+        self.heap -= heap_of(cell);
+        match cell {
+            Cell::SlidingWindow(state) => grow(&mut state.blocks),
+            Cell::SlidingLog(state) => grow(&mut state.entries),
+            Cell::Concurrency(state) => grow(&mut state.leases),
+            _ => {}
+        }
+        self.heap += heap_of(cell);
+    }
+
+    fn capacity_with(&self, more: usize) -> usize {
+        let needed = self.cells.len() + more;
+        let capacity = self.cells.capacity();
+        if needed <= capacity { capacity } else { needed.max(capacity + capacity / 4) }
+    }
+
+    const fn bytes_of(capacity: usize) -> usize {
+        capacity * size_of::<(Fingerprint, Cell)>()
+    }
+}
+
+/// A state of nothing with room for exactly one charge, for algorithms whose state is a list: it
+/// means the same as none, and most subjects that come once stay this small.
+pub(super) fn seed(limit: &Limit) -> Option<Cell> {
+    match limit.algorithm() {
+        Algorithm::SlidingWindow(_) => {
+            Some(Cell::SlidingWindow(sliding_window::State { blocks: Vec::with_capacity(1) }))
+        }
+        Algorithm::SlidingLog(_) => {
+            Some(Cell::SlidingLog(sliding_log::State { entries: Vec::with_capacity(1) }))
+        }
+        Algorithm::Concurrency(_) => {
+            Some(Cell::Concurrency(concurrency::State { leases: Vec::with_capacity(1) }))
+        }
+        Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_) => None,
+    }
+}
+
+/// Whether states of `limit` are kept here.
+pub(super) const fn holds(limit: &Limit) -> bool {
+    !matches!(limit.algorithm(), Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_))
+}
+
+fn heap_of(cell: &Cell) -> usize {
+    match cell {
+        Cell::SlidingWindow(state) => bytes_of(&state.blocks),
+        Cell::SlidingLog(state) => bytes_of(&state.entries),
+        Cell::Concurrency(state) => bytes_of(&state.leases),
+        Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => 0,
+    }
+}
+
+fn trim(cell: &mut Cell) {
+    match cell {
+        Cell::SlidingWindow(state) => shrink(&mut state.blocks),
+        Cell::SlidingLog(state) => shrink(&mut state.entries),
+        Cell::Concurrency(state) => shrink(&mut state.leases),
+        Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
+    }
+}
+
+fn bytes_of<T>(list: &Vec<T>) -> usize {
+    list.capacity() * size_of::<T>()
+}
+
+fn growth_of<T>(list: &Vec<T>) -> usize {
+    if list.len() < list.capacity() { 0 } else { step(list) * size_of::<T>() }
+}
+
+fn grow<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(step(list));
+    }
+}
+
+/// How many items a full list grows by: a half, so that growing costs little per item.
+fn step<T>(list: &[T]) -> usize {
+    (list.len() / 2).max(1)
+}
+
+fn shrink<T>(list: &mut Vec<T>) {
+    if list.len() < list.capacity() / 4 {
+        list.shrink_to(list.len() * 2);
+    }
+}

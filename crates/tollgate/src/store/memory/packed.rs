@@ -1,0 +1,196 @@
+//! The state of one entry in two words.
+//!
+//! Every quantity of a decision is below 2^53: that leaves eleven bits of each word. They say what
+//! the entry is and whether it may be evicted, and hold an estimate of when a bucket is full.
+
+use std::num::NonZeroU64;
+
+use tollgate_core::algo::{fixed_window, token_bucket};
+use tollgate_core::{Cell, MAX_EXACT, Millis, Timestamp};
+
+use super::lifetime;
+
+/// Whether an entry may be dropped to make room for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tenure {
+    /// The limit has units left: losing the state gives away what was used.
+    Evictable,
+    /// The limit is reached, or units are in flight, or a refund is remembered: whoever could drop
+    /// it could get past the limit.
+    Protected,
+}
+
+/// What an entry holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// The state itself.
+    FixedWindow(fixed_window::State),
+    /// The state itself.
+    TokenBucket(token_bucket::State),
+    /// The index of the state, which is larger than two words, among the [`Cells`].
+    ///
+    /// [`Cells`]: super::cells::Cells
+    Large(usize),
+    /// That a charge was refunded.
+    Refunded,
+}
+
+/// [`Content`] with its end and its [`Tenure`], 16 bytes also as an `Option`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packed {
+    head: NonZeroU64,
+    tail: u64,
+}
+
+const NUMBER_BITS: u32 = 53;
+const TAG_SHIFT: u32 = 61;
+const PROTECTED: u64 = 1 << 60;
+/// The bits of the head between the number and [`PROTECTED`].
+const SPARE_BITS: u32 = 7;
+
+const FIXED_WINDOW: NonZeroU64 = tag(1);
+const TOKEN_BUCKET: NonZeroU64 = tag(2);
+const LARGE: NonZeroU64 = tag(3);
+const REFUNDED: NonZeroU64 = tag(4);
+const TAG: u64 = !0 << TAG_SHIFT;
+
+/// No tag is zero, so that no head is.
+const fn tag(number: u64) -> NonZeroU64 {
+    NonZeroU64::new(number << TAG_SHIFT).unwrap()
+}
+
+impl Packed {
+    /// The state of `cell`, which says nothing any more from `over_at` on; `None` if it is larger
+    /// than two words.
+    pub(super) fn new(cell: &Cell, over_at: Timestamp, tenure: Tenure) -> Option<Self> {
+        match cell {
+            Cell::FixedWindow(state) => {
+                let resets_at = state.resets_at.as_millis();
+                Some(Self::of(FIXED_WINDOW, state.used, resets_at, tenure))
+            }
+            Cell::TokenBucket(state) => {
+                let lifetime = lifetime::encode(over_at.since(state.at));
+                let spare = (lifetime & ((1 << SPARE_BITS) - 1)) << NUMBER_BITS;
+                let tail = state.at.as_millis() | (lifetime >> SPARE_BITS) << NUMBER_BITS;
+                Some(Self::of(TOKEN_BUCKET, state.level | spare, tail, tenure))
+            }
+            _ => None,
+        }
+    }
+
+    /// The state with this `index` among the large ones.
+    pub(super) fn large(index: usize, over_at: Timestamp, tenure: Tenure) -> Self {
+        Self::of(LARGE, index as u64, over_at.as_millis(), tenure)
+    }
+
+    /// That a charge was refunded, which need not be known any more from `over_at` on.
+    pub(super) fn refunded(over_at: Timestamp) -> Self {
+        Self::of(REFUNDED, 0, over_at.as_millis(), Tenure::Protected)
+    }
+
+    /// What it holds.
+    pub(super) fn content(self) -> Content {
+        let number = self.head.get() & MAX_EXACT;
+        let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
+        match self.head.get() & TAG {
+            tag if tag == FIXED_WINDOW.get() => {
+                Content::FixedWindow(fixed_window::State { used: number, resets_at: moment })
+            }
+            tag if tag == TOKEN_BUCKET.get() => {
+                Content::TokenBucket(token_bucket::State { level: number, at: moment })
+            }
+            tag if tag == LARGE.get() => Content::Large(number as usize),
+            _ => Content::Refunded,
+        }
+    }
+
+    /// The moment from which it says nothing any more. Never too early; of a token bucket at most
+    /// one part in 2048 of its time to fill too late.
+    pub(super) fn over_at(self) -> Timestamp {
+        let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
+        moment.after(self.lifetime())
+    }
+
+    /// Whether it may be dropped.
+    pub(super) fn tenure(self) -> Tenure {
+        if self.head.get() & PROTECTED == 0 { Tenure::Evictable } else { Tenure::Protected }
+    }
+
+    /// The same that may not be dropped.
+    pub(super) fn protected(self) -> Self {
+        Self { head: self.head | PROTECTED, ..self }
+    }
+
+    /// The same as another index among the large ones; nothing else has an index.
+    pub(super) fn moved_to(self, index: usize) -> Self {
+        Self::large(index, self.over_at(), self.tenure())
+    }
+
+    /// What is added to the moment in the tail: only a token bucket has any of these bits set.
+    fn lifetime(self) -> Millis {
+        let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);
+        lifetime::decode(low | (self.tail >> NUMBER_BITS) << SPARE_BITS)
+    }
+
+    fn of(tag: NonZeroU64, number: u64, tail: u64, tenure: Tenure) -> Self {
+        let flag = if tenure == Tenure::Protected { PROTECTED } else { 0 };
+        Self { head: tag | flag | number, tail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tenures() -> impl Strategy<Value = Tenure> {
+        prop_oneof![Just(Tenure::Evictable), Just(Tenure::Protected)]
+    }
+
+    #[test]
+    fn a_packed_state_is_two_words() {
+        assert_eq!(size_of::<Option<Packed>>(), 16);
+    }
+
+    proptest! {
+        #[test]
+        fn a_fixed_window_comes_back_as_it_was(
+            used in 0..=MAX_EXACT, resets_at in 0..=MAX_EXACT, tenure in tenures(),
+        ) {
+            let resets_at = Timestamp::from_millis(resets_at);
+            let state = fixed_window::State { used, resets_at };
+            let packed = Packed::new(&Cell::FixedWindow(state), resets_at, tenure).unwrap();
+            prop_assert_eq!(packed.content(), Content::FixedWindow(state));
+            prop_assert_eq!(packed.over_at(), resets_at);
+            prop_assert_eq!(packed.tenure(), tenure);
+            prop_assert_eq!(packed.protected().content(), packed.content());
+            prop_assert_eq!(packed.protected().tenure(), Tenure::Protected);
+        }
+
+        #[test]
+        fn a_token_bucket_comes_back_as_it_was(
+            level in 0..=MAX_EXACT, at in 0..=MAX_EXACT, fills_in in 0..=MAX_EXACT,
+            tenure in tenures(),
+        ) {
+            let state = token_bucket::State { level, at: Timestamp::from_millis(at) };
+            let over_at = state.at.after(Millis::new(fills_in));
+            let packed = Packed::new(&Cell::TokenBucket(state), over_at, tenure).unwrap();
+            prop_assert_eq!(packed.content(), Content::TokenBucket(state));
+            prop_assert!(packed.over_at() >= over_at);
+            let late = packed.over_at().since(over_at).get();
+            prop_assert!(late <= fills_in / 2048, "{} late in {}", late, fills_in);
+            prop_assert_eq!(packed.tenure(), tenure);
+        }
+
+        #[test]
+        fn an_index_comes_back_as_it_was(
+            index in 0_usize..1 << 40, over_at in 0..=MAX_EXACT, tenure in tenures(),
+        ) {
+            let over_at = Timestamp::from_millis(over_at);
+            let packed = Packed::large(7, over_at, tenure).moved_to(index);
+            prop_assert_eq!(packed.content(), Content::Large(index));
+            prop_assert_eq!((packed.over_at(), packed.tenure()), (over_at, tenure));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! One part of the store, behind one lock: what the step does to its entries.
+
+use std::borrow::Cow;
+
+use tollgate_core::decide::{over_at, refundable_until, refuse, take};
+use tollgate_core::{
+    Ask, Cell, Charge, Cost, Fit, Found, Limit, Mark, Reading, Refusals, Timestamp, assess, decide,
+};
+
+use super::bounds::Bounds;
+use super::cells::{self, Cells};
+use super::fingerprint::Fingerprint;
+use super::packed::{Content, Packed, Tenure};
+use super::room::Room;
+use super::table::Table;
+
+/// Some of the entries, and what their number and bytes may come to.
+pub(super) struct Shard {
+    pub(super) table: Table<Packed>,
+    pub(super) cells: Cells,
+    pub(super) bounds: Bounds,
+    /// What calls in progress have been promised and not yet used.
+    pub(super) promised: Room,
+    /// Until then there is nothing to evict.
+    pub(super) barren_until: Timestamp,
+    /// The slot at which the sweep goes on.
+    pub(super) cursor: usize,
+    /// Calls since the sweep last went on.
+    pub(super) unswept_calls: u32,
+    pub(super) counts: Counts,
+}
+
+/// What happened in a shard since it was made, and how many refunds it remembers now.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) evicted: u64,
+    pub(super) swept: u64,
+    pub(super) discarded: u64,
+    pub(super) full: u64,
+    pub(super) refunds: usize,
+}
+
+/// One charge and where its entries are.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) charge: Charge<'a>,
+    /// Of the limit and the subject; also tells the shard.
+    pub(super) key: Fingerprint,
+    /// Of the refund, where it may arrive twice.
+    pub(super) refund: Option<Fingerprint>,
+}
+
+/// Whether every take of the call fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ruling {
+    /// Every one: all are counted.
+    Admitted,
+    /// Not every one: none is counted, unless its limit counts refusals.
+    Refused,
+}
+
+impl Shard {
+    /// An empty shard.
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            table: Table::new(),
+            cells: Cells::default(),
+            bounds,
+            promised: Room::default(),
+            barren_until: Timestamp::EPOCH,
+            cursor: 0,
+            unswept_calls: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether `target` stands in nobody's way: a take that fits, or what is not a take.
+    pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
+        let Ask::Take { cost, .. } = target.charge.ask else { return true };
+        let cell = self.table.find(target.key).and_then(|slot| self.cell(slot));
+        assess(cell.as_deref(), target.charge.limit, cost, now).fit == Fit::Now
+    }
+
+    /// The room that [`Self::carry_out`] will need.
+    pub(super) fn room_for(&self, now: Timestamp, target: &Target<'_>, ruling: Ruling) -> Room {
+        let slot = self.table.find(target.key);
+        let limit = target.charge.limit;
+        match target.charge.ask {
+            Ask::Take { cost, .. } if !counts(limit, cost, ruling) => Room::NONE,
+            Ask::Take { .. } => match slot.and_then(|slot| self.content(slot)) {
+                None => Room::for_entry(limit),
+                Some(Content::Large(index)) => Room::for_growth(self.cells.growth(index)),
+                Some(_) => Room::for_change(limit),
+            },
+            Ask::Refund { mark, .. } => match target.refund {
+                Some(refund)
+                    if slot.is_some()
+                        && now < remembered_until(limit, mark, now)
+                        && self.table.find(refund).is_none() =>
+                {
+                    Room::ENTRY
+                }
+                _ => Room::NONE,
+            },
+            Ask::Renew { .. } => Room::NONE,
+        }
+    }
+
+    /// Does what `target` asks; whatever it adds must have been promised.
+    pub(super) fn carry_out(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        ruling: Ruling,
+    ) -> Reading {
+        let reading = match target.charge.ask {
+            Ask::Take { cost, .. } => self.take(now, target, cost, ruling),
+            Ask::Refund { mark, .. } => self.refund(now, target, mark),
+            Ask::Renew { .. } => self.change(now, target),
+        };
+        if reading.found == Found::Discarded {
+            self.counts.discarded += 1;
+        }
+        reading
+    }
+
+    fn take(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost, ruling: Ruling) -> Reading {
+        let Charge { limit, ask, .. } = target.charge;
+        if !counts(limit, cost, ruling) {
+            return self.look(now, target, cost);
+        }
+        let slot = self.table.find(target.key);
+        if let Some(Content::Large(index)) = slot.and_then(|slot| self.content(slot)) {
+            self.cells.grow(index);
+        }
+        self.step(target, |cell| {
+            let cell = cell.or_else(|| cells::seed(limit));
+            let (reading, cell) = match ruling {
+                Ruling::Admitted => take(cell, limit, ask, now),
+                Ruling::Refused => refuse(cell, limit, ask, now),
+            };
+            let tenure = match reading.fit {
+                Fit::Now => tenure(cell.as_ref(), limit, cost, reading.again, now),
+                Fit::At(_) | Fit::Never => Tenure::Protected,
+            };
+            (reading, cell, tenure)
+        })
+    }
+
+    /// Answers a take that is not counted. If it was refused here, what refused it stays.
+    fn look(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost) -> Reading {
+        let slot = self.table.find(target.key);
+        let cell = slot.and_then(|slot| self.cell(slot));
+        let reading = assess(cell.as_deref(), target.charge.limit, cost, now);
+        if let Some(slot) = slot
+            && reading.fit != Fit::Now
+            && reading.found == Found::State
+            && let Some((_, packed)) = self.table.get(slot)
+        {
+            self.table.set(slot, packed.protected());
+        }
+        reading
+    }
+
+    /// Gives back, unless that was done before; remembers it where it may be asked again.
+    fn refund(&mut self, now: Timestamp, target: &Target<'_>, mark: Mark) -> Reading {
+        if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
+            return self.look(now, target, Cost::PEEK);
+        }
+        let reading = self.change(now, target);
+        let until = remembered_until(target.charge.limit, mark, now);
+        if let Some(refund) = target.refund
+            && reading.given_back > 0
+            && now < until
+        {
+            self.table.insert(refund, Packed::refunded(until));
+            self.counts.refunds += 1;
+        }
+        reading
+    }
+
+    fn change(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+        let Charge { limit, ask, .. } = target.charge;
+        self.step(target, |cell| {
+            let (reading, cell) = decide(cell, limit, ask, now);
+            let tenure = tenure(cell.as_ref(), limit, Cost::PEEK, reading.again, now);
+            (reading, cell, tenure)
+        })
+    }
+
+    /// Passes the state of `target` through `decide` and keeps what comes out.
+    fn step(
+        &mut self,
+        target: &Target<'_>,
+        decide: impl FnOnce(Option<Cell>) -> (Reading, Option<Cell>, Tenure),
+    ) -> Reading {
+        let slot = self.table.find(target.key);
+        let content = slot.and_then(|slot| self.content(slot));
+        let cell = match content {
+            Some(Content::FixedWindow(state)) => Some(Cell::FixedWindow(state)),
+            Some(Content::TokenBucket(state)) => Some(Cell::TokenBucket(state)),
+            Some(Content::Large(index)) => self.cells.lend(index),
+            Some(Content::Refunded) | None => None,
+        };
+        let (reading, cell, tenure) = decide(cell);
+        self.keep(target, slot, cell, tenure);
+        reading
+    }
+
+    fn keep(
+        &mut self,
+        target: &Target<'_>,
+        slot: Option<usize>,
+        cell: Option<Cell>,
+        tenure: Tenure,
+    ) {
+        let over_at = cell.as_ref().map(|cell| over_at(cell, target.charge.limit));
+        let (Some(cell), Some(over_at)) = (cell, over_at.filter(|end| *end > Timestamp::EPOCH))
+        else {
+            if let Some(slot) = slot {
+                self.forget(slot);
+            }
+            return;
+        };
+        if tenure == Tenure::Evictable {
+            self.barren_until = Timestamp::EPOCH;
+        }
+        let index = match slot.and_then(|slot| self.content(slot)) {
+            Some(Content::Large(index)) => Some(index),
+            _ => None,
+        };
+        let packed = match (Packed::new(&cell, over_at, tenure), index) {
+            (None, Some(index)) => {
+                self.cells.put_back(index, cell);
+                Packed::large(index, over_at, tenure)
+            }
+            (None, None) => Packed::large(self.cells.push(target.key, cell), over_at, tenure),
+            (Some(packed), index) => {
+                self.forget_large(index);
+                packed
+            }
+        };
+        match slot {
+            Some(slot) => self.table.set(slot, packed),
+            None => self.table.insert(target.key, packed),
+        }
+    }
+
+    /// Removes the entry in `slot`.
+    pub(super) fn forget(&mut self, slot: usize) {
+        match self.table.remove(slot).map(Packed::content) {
+            Some(Content::Large(index)) => self.forget_large(Some(index)),
+            Some(Content::Refunded) => self.counts.refunds -= 1,
+            Some(Content::FixedWindow(_) | Content::TokenBucket(_)) | None => {}
+        }
+        self.barren_until = Timestamp::EPOCH;
+    }
+
+    /// Removes a large state, and tells the owner of the one that took its place.
+    fn forget_large(&mut self, index: Option<usize>) {
+        let Some(index) = index else { return };
+        let Some(slot) = self.cells.remove(index).and_then(|owner| self.table.find(owner)) else {
+            return;
+        };
+        if let Some((_, packed)) = self.table.get(slot) {
+            self.table.set(slot, packed.moved_to(index));
+        }
+    }
+
+    fn content(&self, slot: usize) -> Option<Content> {
+        self.table.get(slot).map(|(_, packed)| packed.content())
+    }
+
+    fn cell(&self, slot: usize) -> Option<Cow<'_, Cell>> {
+        match self.content(slot)? {
+            Content::FixedWindow(state) => Some(Cow::Owned(Cell::FixedWindow(state))),
+            Content::TokenBucket(state) => Some(Cow::Owned(Cell::TokenBucket(state))),
+            Content::Large(index) => self.cells.get(index).map(Cow::Borrowed),
+            Content::Refunded => None,
+        }
+    }
+}
+
+/// Whether the state after an ask may be dropped: not while units are in flight, nor where no unit
+/// more fits. `again` says it for an ask of one unit; for another it has to be found out.
+fn tenure(cell: Option<&Cell>, limit: &Limit, cost: Cost, again: Fit, now: Timestamp) -> Tenure {
+    let again = if cost.needed() == 1 { again } else { assess(cell, limit, Cost::ONE, now).fit };
+    match (cell, again) {
+        (Some(Cell::Concurrency(_)), _) | (_, Fit::At(_) | Fit::Never) => Tenure::Protected,
+        (_, Fit::Now) => Tenure::Evictable,
+    }
+}
+
+/// How long a refund of what was put at `mark` is remembered: no longer than a charge of now could
+/// be refunded, whatever a receipt from outside says.
+fn remembered_until(limit: &Limit, mark: Mark, now: Timestamp) -> Timestamp {
+    let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_max());
+    refundable_until(limit, mark).min(longest)
+}
+
+/// Whether a take changes what is stored.
+fn counts(limit: &Limit, cost: Cost, ruling: Ruling) -> bool {
+    let is_counted = ruling == Ruling::Admitted || limit.refusals() == Refusals::Counted;
+    cost != Cost::PEEK && is_counted
+}

@@ -1,0 +1,260 @@
+//! An open-addressing hash table whose keys are already hashes.
+//!
+//! Linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its home takes the
+//! place of a nearer one, so that a search ends early even at 7/8 full. Homes come from a
+//! multiplication, not a mask, so that the capacity can grow by a quarter instead of doubling; and
+//! a removal shifts its successors back, so that no tombstones are left. An entry of the store is
+//! 32 bytes: half a cache line, which it never straddles.
+
+use super::fingerprint::Fingerprint;
+
+/// From a fingerprint to a small value.
+pub(super) struct Table<V> {
+    slots: Box<[Slot<V>]>,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Slot<V> {
+    key: Fingerprint,
+    value: Option<V>,
+}
+
+/// How full a table may be: seven slots in eight.
+const FULL_OF: (usize, usize) = (7, 8);
+
+/// The capacity of a table that holds anything.
+const SMALLEST: usize = 8;
+
+impl<V: Copy> Table<V> {
+    /// An empty table, which takes no memory.
+    pub(super) fn new() -> Self {
+        Self { slots: Box::default(), len: 0 }
+    }
+
+    /// How many entries there are.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many slots there are.
+    pub(super) const fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The bytes that `capacity` slots take.
+    pub(super) const fn bytes(capacity: usize) -> usize {
+        capacity.saturating_mul(size_of::<Slot<V>>())
+    }
+
+    /// The smallest capacity for `len` entries.
+    pub(super) const fn capacity_for(len: usize) -> usize {
+        if len == 0 {
+            return 0;
+        }
+        let fitting = len.saturating_mul(FULL_OF.1).div_ceil(FULL_OF.0);
+        if fitting < SMALLEST { SMALLEST } else { fitting }
+    }
+
+    /// The most entries that `capacity` slots may hold.
+    pub(super) const fn len_for(capacity: usize) -> usize {
+        (capacity as u128 * FULL_OF.0 as u128 / FULL_OF.1 as u128) as usize
+    }
+
+    /// The capacity to grow to when there is no more room.
+    pub(super) const fn grown(&self) -> usize {
+        let by = self.capacity() / 4;
+        self.capacity() + if by < SMALLEST { SMALLEST } else { by }
+    }
+
+    /// The slot of `key`.
+    pub(super) fn find(&self, key: Fingerprint) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut slot = self.home(key);
+        let mut distance = 0;
+        loop {
+            let there = &self.slots[slot];
+            there.value?;
+            if there.key == key {
+                return Some(slot);
+            }
+            // Who is nearer to its home than this key would be was not displaced by it.
+            if self.distance(there.key, slot) < distance {
+                return None;
+            }
+            slot = self.next(slot);
+            distance += 1;
+        }
+    }
+
+    /// What is in `slot`.
+    pub(super) fn get(&self, slot: usize) -> Option<(Fingerprint, V)> {
+        let there = self.slots.get(slot)?;
+        Some((there.key, there.value?))
+    }
+
+    /// Replaces the value of the entry in `slot`.
+    pub(super) fn set(&mut self, slot: usize, value: V) {
+        debug_assert!(self.slots[slot].value.is_some(), "an empty slot has no value to replace");
+        self.slots[slot].value = Some(value);
+    }
+
+    /// Adds the entry of a key that is not there, and grows if it must.
+    pub(super) fn insert(&mut self, key: Fingerprint, value: V) {
+        if self.len >= Self::len_for(self.capacity()) {
+            self.resize(self.grown());
+        }
+        self.place(key, value);
+    }
+
+    /// Takes the entry in `slot` out; what follows it may move one slot back.
+    pub(super) fn remove(&mut self, slot: usize) -> Option<V> {
+        let removed = self.slots.get_mut(slot)?.value.take()?;
+        self.len -= 1;
+        let mut hole = slot;
+        loop {
+            let next = self.next(hole);
+            let there = self.slots[next];
+            if there.value.is_none() || self.distance(there.key, next) == 0 {
+                return Some(removed);
+            }
+            self.slots[hole] = there;
+            self.slots[next].value = None;
+            hole = next;
+        }
+    }
+
+    /// Moves all entries to a table of `capacity` slots, or as many as they need.
+    pub(super) fn resize(&mut self, capacity: usize) {
+        let capacity = capacity.max(Self::capacity_for(self.len));
+        let empty = Slot { key: Fingerprint::default(), value: None };
+        let old = std::mem::replace(&mut self.slots, vec![empty; capacity].into_boxed_slice());
+        self.len = 0;
+        for slot in old {
+            if let Some(value) = slot.value {
+                self.place(slot.key, value);
+            }
+        }
+    }
+
+    /// Every entry.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Fingerprint, V)> {
+        self.slots.iter().filter_map(|slot| Some((slot.key, slot.value?)))
+    }
+
+    fn place(&mut self, key: Fingerprint, value: V) {
+        let mut carried = Slot { key, value: Some(value) };
+        let mut slot = self.home(key);
+        let mut distance = 0;
+        while self.slots[slot].value.is_some() {
+            let there = self.distance(self.slots[slot].key, slot);
+            if there < distance {
+                std::mem::swap(&mut self.slots[slot], &mut carried);
+                distance = there;
+            }
+            slot = self.next(slot);
+            distance += 1;
+        }
+        self.slots[slot] = carried;
+        self.len += 1;
+    }
+
+    /// Where `key` would be if nobody else were there.
+    fn home(&self, key: Fingerprint) -> usize {
+        ((u128::from(key.place) * self.slots.len() as u128) >> 64) as usize
+    }
+
+    /// How far `slot` is from the home of `key`, which is there.
+    fn distance(&self, key: Fingerprint, slot: usize) -> usize {
+        let home = self.home(key);
+        if slot >= home { slot - home } else { slot + self.slots.len() - home }
+    }
+
+    fn next(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Insert(Fingerprint, u64),
+        Remove(Fingerprint),
+        Resize(usize),
+    }
+
+    /// Few places, so that homes collide, crowd the end of the table and wrap around it.
+    fn keys() -> impl Strategy<Value = Fingerprint> {
+        let place = prop_oneof![Just(0), Just(u64::MAX), Just(u64::MAX / 2), any::<u64>()];
+        (place, 0_u64..12).prop_map(|(place, rest)| Fingerprint { place, rest })
+    }
+
+    fn steps() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            5 => (keys(), any::<u64>()).prop_map(|(key, value)| Step::Insert(key, value)),
+            3 => keys().prop_map(Step::Remove),
+            1 => (0_usize..200).prop_map(Step::Resize),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_is_a_map(steps in prop::collection::vec(steps(), 0..400)) {
+            let mut table = Table::new();
+            let mut model = HashMap::new();
+            for step in steps {
+                match step {
+                    Step::Insert(key, value) => {
+                        match table.find(key) {
+                            Some(slot) => table.set(slot, value),
+                            None => table.insert(key, value),
+                        }
+                        model.insert(key, value);
+                    }
+                    Step::Remove(key) => {
+                        let removed = table.find(key).and_then(|slot| table.remove(slot));
+                        prop_assert_eq!(removed, model.remove(&key));
+                    }
+                    Step::Resize(capacity) => table.resize(capacity),
+                }
+                prop_assert_eq!(table.len(), model.len());
+                prop_assert!(table.len() <= Table::<u64>::len_for(table.capacity()));
+                for (key, value) in &model {
+                    let found = table.find(*key).and_then(|slot| table.get(slot));
+                    prop_assert_eq!(found, Some((*key, *value)));
+                }
+                let all: HashMap<_, _> = table.iter().collect();
+                prop_assert_eq!(&all, &model);
+            }
+        }
+    }
+
+    #[test]
+    fn any_capacity_holds_what_it_was_computed_for() {
+        for len in 1..2_000 {
+            let capacity = Table::<u64>::capacity_for(len);
+            assert!(Table::<u64>::len_for(capacity) >= len, "{len} entries in {capacity} slots");
+        }
+    }
+
+    #[test]
+    fn a_table_of_any_size_is_at_least_two_thirds_full_after_it_grew() {
+        let mut table = Table::new();
+        let mut state = 1_u64;
+        for count in 1..20_000_usize {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(count as u64);
+            table.insert(Fingerprint { place: state, rest: count as u64 }, ());
+            assert!(count < 200 || table.len() * 3 >= table.capacity() * 2, "{count} entries");
+        }
+    }
+}

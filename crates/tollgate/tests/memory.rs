@@ -1,0 +1,10 @@
+//! The memory store seen from outside: how much it holds, and what leaves it.
+
+mod memory {
+    mod atomicity;
+    mod bounds;
+    mod eviction;
+    mod refunds;
+    mod sweep;
+    mod world;
+}

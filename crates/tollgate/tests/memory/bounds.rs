@@ -1,0 +1,145 @@
+use tollgate::core::{Ask, Charge, Cost, Fit, KeyedHash, Limit, Mark, StoreError, Subject, Value};
+use tollgate::store::Memory;
+use tollgate::store::memory::Bounds;
+
+use super::world::*;
+
+#[test]
+fn a_store_full_of_limits_in_force_says_so_and_goes_on_for_who_is_there() {
+    let store = store_of(3);
+    let (limit, two) = (fixed_window(1, 1_000), token_bucket(2, 10_000, 2));
+    assert!(is_admitted(&store, START, &limit, "a"));
+    assert!(is_admitted(&store, START, &limit, "b"));
+    assert_eq!(ask(&store, START, &two, &subject("c"), take(2, 0)).unwrap().fit, Fit::Now);
+    let before = store.stats();
+    assert_eq!(ask(&store, START, &limit, &subject("d"), take(1, 0)), Err(StoreError::Full));
+    assert_eq!(store.stats().full, before.full + 1);
+    assert_eq!(store.stats().entries, 3);
+    // Who is there goes on, also where the answer is yes.
+    assert!(!is_admitted(&store, START, &limit, "a"));
+    assert!(is_admitted(&store, at(5_000), &two, "c"));
+    // Looking needs no room.
+    assert_eq!(used(&store, START, &limit, "d"), 0);
+}
+
+#[test]
+fn a_call_without_room_for_all_of_it_changes_nothing() {
+    let store = store_of(2);
+    let (limit, other) = (fixed_window(5, 1_000), concurrency(1, 1_000));
+    assert_eq!(ask(&store, START, &other, &subject("x"), take(1, 0)).unwrap().fit, Fit::Now);
+    assert!(is_admitted(&store, START, &limit, "a"));
+    let charges = [
+        Charge { limit: &limit, subject: &subject("a"), ask: take(1, 0) },
+        Charge { limit: &limit, subject: &subject("b"), ask: take(1, 0) },
+    ];
+    assert_eq!(store.apply_now(START, &charges).unwrap_err(), StoreError::Full);
+    assert_eq!(used(&store, START, &limit, "a"), 1);
+    assert_eq!(used(&store, START, &limit, "b"), 0);
+}
+
+#[test]
+fn peeks_refusals_refunds_and_renewals_add_no_entries() {
+    let store = store_of(100);
+    let (limit, flights) = (fixed_window(5, 1_000), concurrency(5, 1_000));
+    let who = subject("who");
+    for nothing in
+        [take(0, 0), take(6, 0), refund(1, Mark(0), 1), Ask::Renew { id: Default::default() }]
+    {
+        ask(&store, START, &limit, &who, nothing).unwrap();
+        ask(&store, START, &flights, &who, nothing).unwrap();
+    }
+    assert_eq!(store.stats().entries, 0);
+}
+
+#[test]
+fn the_bound_on_bytes_holds_whatever_is_kept() {
+    let bounds = Bounds { max_entries: usize::MAX, max_bytes: 256 * 1024 };
+    let store = Memory::new(bounds);
+    let limits = [
+        fixed_window(100, 600_000),
+        sliding_window(1_000, 600_000, 1_000),
+        sliding_log(1_000, 600_000),
+        token_bucket(1_000, 600_000, 100),
+    ];
+    for number in 0..40_000_u64 {
+        let who = format!("{}", number * number % 7_919);
+        let limit = &limits[number as usize % limits.len()];
+        ask(&store, at(number * 10), limit, &subject(&who), take(1, number.into())).unwrap();
+        assert!(store.stats().bytes <= bounds.max_bytes, "{:?} at {number}", store.stats());
+    }
+    assert!(store.stats().evicted > 0, "{:?}", store.stats());
+}
+
+#[test]
+fn leases_without_end_meet_the_bound_on_bytes() {
+    let bounds = Bounds { max_entries: 1_000, max_bytes: 16 * 1024 };
+    let store = Memory::new(bounds);
+    let flights = concurrency(10_000, 60_000);
+    let who = subject("who");
+    let admitted = (0..10_000)
+        .take_while(|id| ask(&store, START, &flights, &who, take(1, *id)).is_ok())
+        .count();
+    assert!((100..1_000).contains(&admitted), "{admitted} leases of 32 bytes in 16 KiB");
+    assert!(store.stats().bytes <= bounds.max_bytes);
+    assert_eq!(used(&store, START, &flights, "who"), admitted as u64);
+    // What is given back can be taken again.
+    let back = ask(&store, START, &flights, &who, refund(1, Mark(0), 3)).unwrap();
+    assert_eq!(back.given_back, 1);
+    assert_eq!(ask(&store, START, &flights, &who, take(1, 77_777)).unwrap().fit, Fit::Now);
+}
+
+#[test]
+fn subjects_of_a_mebibyte_take_no_more_than_others() {
+    let store = store_of(1_000);
+    let limit = fixed_window(1, 1_000);
+    let long = |end: u8| {
+        let mut name = vec![b'n'; 1 << 20];
+        name.push(end);
+        let name = String::from_utf8(name).unwrap();
+        struct Unused;
+        impl KeyedHash for Unused {
+            fn hash(&self, _: &[u8]) -> [u8; 16] {
+                unreachable!("short values are kept")
+            }
+        }
+        Subject::new([(name.as_str(), Value::Absent)], &Unused)
+    };
+    let (a, b) = (long(b'a'), long(b'b'));
+    assert!(a.as_bytes().len() > 1 << 20);
+    for who in [&a, &b] {
+        assert_eq!(ask(&store, START, &limit, who, take(1, 0)).unwrap().fit, Fit::Now);
+        assert_ne!(ask(&store, START, &limit, who, take(1, 0)).unwrap().fit, Fit::Now);
+    }
+    assert!(store.stats().bytes < 1_000, "{:?}", store.stats());
+}
+
+#[test]
+fn a_store_for_nothing_holds_nothing() {
+    for bounds in
+        [Bounds { max_entries: 0, max_bytes: 1 << 20 }, Bounds { max_entries: 10, max_bytes: 0 }]
+    {
+        let store = Memory::new(bounds);
+        let limit = fixed_window(1, 1_000);
+        let peek = Ask::Take { cost: Cost::PEEK, id: Default::default() };
+        assert_eq!(ask(&store, START, &limit, &subject("a"), take(1, 0)), Err(StoreError::Full));
+        assert_eq!(ask(&store, START, &limit, &subject("a"), peek).unwrap().fit, Fit::Now);
+        assert_eq!(store.stats().bytes, 0);
+    }
+}
+
+#[test]
+fn limits_of_one_name_and_another_kind_take_over_from_each_other() {
+    let store = store_of(100);
+    let who = subject("who");
+    let named = |limit: Limit| Limit::new("same", *limit.algorithm()).unwrap();
+    let fixed = named(fixed_window(5, 60_000));
+    let sliding = named(sliding_window(5, 60_000, 1_000));
+    for round in 1..=4 {
+        for limit in [&fixed, &sliding] {
+            let reading = ask(&store, START, limit, &who, take(1, 0)).unwrap();
+            assert_eq!((reading.fit, reading.used), (Fit::Now, 1), "round {round}");
+        }
+    }
+    assert_eq!(store.stats().entries, 1);
+    assert_eq!(store.stats().discarded, 7);
+}

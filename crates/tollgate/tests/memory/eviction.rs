@@ -1,0 +1,107 @@
+use tollgate::core::{Charge, Fit, Limit, StoreError};
+
+use super::world::*;
+
+#[test]
+fn an_attacker_with_random_keys_does_not_free_a_client_at_its_limit() {
+    let store = store_of(10_000);
+    let limit = fixed_window(3, 3_600_000);
+    for _ in 0..3 {
+        assert!(is_admitted(&store, START, &limit, "victim"));
+    }
+    assert!(!is_admitted(&store, START, &limit, "victim"));
+    for number in 0..100_000 {
+        assert!(is_admitted(&store, at(number / 100), &limit, &format!("attacker-{number}")));
+    }
+    assert!(!is_admitted(&store, at(1_000), &limit, "victim"));
+    let stats = store.stats();
+    assert!(stats.entries <= 10_000, "{stats:?}");
+    assert_eq!(stats.evicted + stats.entries as u64, 100_001, "{stats:?}");
+    assert_eq!((stats.full, stats.swept), (0, 0), "{stats:?}");
+}
+
+#[test]
+fn a_client_that_reached_its_limit_without_a_refusal_is_protected() {
+    let store = store_of(64);
+    let limit = token_bucket(2, 3_600_000, 2);
+    for _ in 0..2 {
+        assert!(is_admitted(&store, START, &limit, "victim"));
+    }
+    for number in 0..1_000 {
+        assert!(is_admitted(&store, START, &limit, &number.to_string()));
+    }
+    assert_eq!(used(&store, START, &limit, "victim"), 2);
+}
+
+#[test]
+fn a_client_whose_large_charge_was_refused_is_protected() {
+    let store = store_of(64);
+    let limit = fixed_window(10, 3_600_000);
+    let victim = subject("victim");
+    assert_eq!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().fit, Fit::Now);
+    assert_ne!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().fit, Fit::Now);
+    for number in 0..1_000 {
+        assert!(is_admitted(&store, START, &limit, &number.to_string()));
+    }
+    assert_eq!(used(&store, START, &limit, "victim"), 6);
+}
+
+#[test]
+fn leases_in_flight_are_protected() {
+    let store = store_of(64);
+    let (flights, window) = (concurrency(10, 60_000), fixed_window(5, 3_600_000));
+    let client = subject("client");
+    assert_eq!(ask(&store, START, &flights, &client, take(1, 7)).unwrap().fit, Fit::Now);
+    for number in 0..1_000 {
+        assert!(is_admitted(&store, START, &window, &number.to_string()));
+    }
+    assert_eq!(used(&store, START, &flights, "client"), 1);
+}
+
+#[test]
+fn what_ends_first_goes_first() {
+    let store = store_of(4);
+    let limit = fixed_window(10, 10_000);
+    for (moment, who) in [(30, "fourth"), (0, "first"), (20, "third"), (10, "second")] {
+        assert!(is_admitted(&store, at(moment), &limit, who));
+    }
+    for (gone, new) in [("first", "a"), ("second", "b"), ("third", "c")] {
+        assert_eq!(used(&store, at(100), &limit, gone), 1);
+        assert!(is_admitted(&store, at(100), &limit, new));
+        assert_eq!(used(&store, at(100), &limit, gone), 0, "{gone} should have made room");
+    }
+    assert_eq!(used(&store, at(100), &limit, "fourth"), 1);
+    assert_eq!(store.stats().evicted, 3);
+}
+
+#[test]
+fn a_call_does_not_evict_what_it_is_about() {
+    let store = store_of(4);
+    let limit = fixed_window(10, 10_000);
+    let hour = Limit::new("hour", *fixed_window(1_000, 3_600_000).algorithm()).unwrap();
+    let who = subject("who");
+    assert!(is_admitted(&store, START, &limit, "who"));
+    for (moment, other) in [(1, "b"), (2, "c"), (3, "d")] {
+        assert!(is_admitted(&store, at(moment), &limit, other));
+    }
+    let charges = [
+        Charge { limit: &limit, subject: &who, ask: take(1, 0) },
+        Charge { limit: &hour, subject: &who, ask: take(1, 0) },
+    ];
+    let readings = store.apply_now(at(6), &charges).unwrap();
+    assert_eq!([readings[0].used, readings[1].used], [2, 1]);
+    assert_eq!(used(&store, at(6), &limit, "b"), 0);
+}
+
+#[test]
+fn what_is_over_makes_room_though_it_was_at_its_limit() {
+    let store = store_of(2);
+    let limit = fixed_window(1, 1_000);
+    assert!(is_admitted(&store, START, &limit, "a"));
+    assert!(is_admitted(&store, START, &limit, "b"));
+    let newcomer = subject("c");
+    assert_eq!(ask(&store, at(999), &limit, &newcomer, take(1, 0)), Err(StoreError::Full));
+    assert_eq!(ask(&store, at(1_000), &limit, &newcomer, take(1, 0)).unwrap().fit, Fit::Now);
+    let stats = store.stats();
+    assert_eq!((stats.swept, stats.evicted, stats.full), (1, 0, 1));
+}

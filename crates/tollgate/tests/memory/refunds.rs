@@ -1,0 +1,92 @@
+use tollgate::core::{Charge, ChargeId, Mark, StoreError};
+
+use super::world::*;
+
+#[test]
+fn a_guarded_refund_is_done_once() {
+    let store = store_of(100);
+    for limit in [
+        fixed_window(5, 10_000),
+        sliding_window(5, 10_000, 100),
+        sliding_log(5, 10_000),
+        token_bucket(5, 10_000, 5),
+    ] {
+        let who = subject("who");
+        let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
+        ask(&store, START, &limit, &who, take(2, 2)).unwrap();
+        let back = ask(&store, at(1), &limit, &who, refund(2, first.mark, 1)).unwrap();
+        assert_eq!((back.given_back, back.used), (2, 2), "{}", limit.name());
+        let again = ask(&store, at(2), &limit, &who, refund(2, first.mark, 1)).unwrap();
+        assert_eq!((again.given_back, again.used), (0, 2), "{}", limit.name());
+    }
+    assert_eq!(store.stats().refunds, 4);
+}
+
+#[test]
+fn a_remembered_refund_is_not_pushed_out_and_leaves_with_its_window() {
+    let store = store_of(64);
+    let limit = fixed_window(5, 10_000);
+    let who = subject("who");
+    let first = ask(&store, START, &limit, &who, take(1, 1)).unwrap();
+    ask(&store, START, &limit, &who, take(4, 2)).unwrap();
+    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.mark, 1)).unwrap().given_back, 1);
+    ask(&store, START, &limit, &who, take(1, 3)).unwrap();
+    for number in 0..1_000 {
+        assert!(is_admitted(&store, START, &limit, &number.to_string()));
+    }
+    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.mark, 1)).unwrap().given_back, 0);
+    for number in 0..1_000 {
+        assert!(is_admitted(&store, at(20_000), &limit, &number.to_string()));
+    }
+    assert_eq!(store.stats().refunds, 0);
+}
+
+#[test]
+fn a_refund_that_cannot_be_remembered_is_not_done() {
+    let store = store_of(2);
+    let limit = fixed_window(2, 10_000);
+    let who = subject("who");
+    let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
+    ask(&store, START, &limit, &subject("other"), take(2, 2)).unwrap();
+    let back = ask(&store, START, &limit, &who, refund(2, first.mark, 1));
+    assert_eq!(back, Err(StoreError::Full));
+    assert_eq!(used(&store, START, &limit, "who"), 2);
+    // The other one leaves, and there is room.
+    ask(&store, at(9_999), &limit, &who, refund(2, first.mark, 1)).unwrap_err();
+    assert_eq!(ask(&store, at(10_000), &limit, &who, refund(2, first.mark, 1)).unwrap().used, 0);
+}
+
+#[test]
+fn refunds_of_one_call_stand_each_for_itself() {
+    let store = store_of(100);
+    let (limit, flights) = (fixed_window(5, 10_000), concurrency(5, 10_000));
+    let who = subject("who");
+    let taken = [
+        Charge { limit: &limit, subject: &who, ask: take(1, 9) },
+        Charge { limit: &flights, subject: &who, ask: take(1, 9) },
+    ];
+    let marks: Vec<Mark> =
+        store.apply_now(START, &taken).unwrap().iter().map(|reading| reading.mark).collect();
+    let back = [
+        Charge { ask: refund(1, Mark(12_345), 9), ..taken[0] },
+        Charge { ask: refund(1, marks[1], 9), ..taken[1] },
+    ];
+    let readings = store.apply_now(at(1), &back).unwrap();
+    assert_eq!([readings[0].given_back, readings[1].given_back], [0, 1]);
+    // No leases are left, and a refund that gave nothing back is not remembered.
+    assert_eq!((store.stats().entries, store.stats().refunds), (1, 0));
+}
+
+#[test]
+fn a_receipt_with_an_impossible_mark_is_not_remembered_for_ever() {
+    let store = store_of(100);
+    let limit = token_bucket(5, 10_000, 5);
+    let who = subject("who");
+    ask(&store, START, &limit, &who, take(5, 1)).unwrap();
+    ask(&store, START, &limit, &who, refund(1, Mark(u64::MAX), ChargeId(1).0)).unwrap();
+    assert_eq!(store.stats().refunds, 1);
+    for number in 0..100 {
+        assert!(is_admitted(&store, at(60_000), &limit, &number.to_string()));
+    }
+    assert_eq!(store.stats().refunds, 0);
+}

@@ -1,0 +1,95 @@
+//! A store, a few limits and the asks that the tests make of them.
+
+use tollgate::core::algo::{
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket,
+};
+use tollgate::core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Fit, KeyedHash, Limit, Mark, Millis, Reading, Repeats,
+    StoreError, Subject, Timestamp, Value,
+};
+use tollgate::store::Memory;
+use tollgate::store::memory::Bounds;
+
+/// The moment at which every test begins.
+pub(super) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// A store of at most `max_entries`, in as many bytes as they take.
+pub(super) fn store_of(max_entries: usize) -> Memory {
+    Memory::new(Bounds { max_entries, max_bytes: usize::MAX })
+}
+
+/// The moment `millis` after [`START`].
+pub(super) fn at(millis: u64) -> Timestamp {
+    START.after(Millis::new(millis))
+}
+
+pub(super) fn fixed_window(quota: u64, window_ms: u64) -> Limit {
+    let window = FixedWindow::new(quota, Millis::new(window_ms), Anchor::FirstRequest);
+    Limit::new("fixed", Algorithm::FixedWindow(window.unwrap())).unwrap()
+}
+
+pub(super) fn sliding_window(quota: u64, window_ms: u64, precision_ms: u64) -> Limit {
+    let window = SlidingWindow::new(quota, Millis::new(window_ms), Millis::new(precision_ms));
+    Limit::new("sliding", Algorithm::SlidingWindow(window.unwrap())).unwrap()
+}
+
+pub(super) fn sliding_log(quota: u64, window_ms: u64) -> Limit {
+    let log = SlidingLog::new(quota, Millis::new(window_ms));
+    Limit::new("log", Algorithm::SlidingLog(log.unwrap())).unwrap()
+}
+
+pub(super) fn token_bucket(quota: u64, window_ms: u64, burst: u64) -> Limit {
+    let bucket = TokenBucket::new(quota, Millis::new(window_ms), burst);
+    Limit::new("bucket", Algorithm::TokenBucket(bucket.unwrap())).unwrap()
+}
+
+pub(super) fn concurrency(quota: u64, lease_ms: u64) -> Limit {
+    let limit = Concurrency::new(quota, Millis::new(lease_ms));
+    Limit::new("concurrent", Algorithm::Concurrency(limit.unwrap())).unwrap()
+}
+
+struct NoSecrets;
+
+impl KeyedHash for NoSecrets {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        let mut hash = [0; 16];
+        for (index, byte) in bytes.iter().enumerate() {
+            hash[index % 16] ^= byte.rotate_left(index as u32 / 16);
+        }
+        hash
+    }
+}
+
+pub(super) fn subject(value: &str) -> Subject {
+    Subject::new([("user", Value::Clear(value.as_bytes()))], &NoSecrets)
+}
+
+pub(super) fn take(cost: u64, id: u128) -> Ask {
+    Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(id) }
+}
+
+pub(super) fn refund(cost: u64, mark: Mark, id: u128) -> Ask {
+    let repeats = Repeats::Guarded;
+    Ask::Refund { cost: Cost::new(cost).unwrap(), mark, id: ChargeId(id), repeats }
+}
+
+/// What one ask of one subject is answered.
+pub(super) fn ask(
+    store: &Memory,
+    now: Timestamp,
+    limit: &Limit,
+    subject: &Subject,
+    ask: Ask,
+) -> Result<Reading, StoreError> {
+    store.apply_now(now, &[Charge { limit, subject, ask }]).map(|readings| readings[0])
+}
+
+/// Whether a take of one unit is admitted; the store must have room.
+pub(super) fn is_admitted(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> bool {
+    ask(store, now, limit, &subject(who), take(1, 0)).unwrap().fit == Fit::Now
+}
+
+/// What `who` has used, by a peek.
+pub(super) fn used(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> u64 {
+    ask(store, now, limit, &subject(who), take(0, 0)).unwrap().used
+}
