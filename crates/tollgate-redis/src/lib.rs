@@ -1,0 +1,6 @@
+//! Limits in Redis and Valkey: one server-side step decides, in one round trip.
+
+mod codec;
+mod error;
+
+pub use error::StepError;
