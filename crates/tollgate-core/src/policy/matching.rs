@@ -34,13 +34,36 @@ pub struct HeaderMatch {
     pub value: Option<Box<str>>,
 }
 
+/// The first condition of a rule that a request does not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmet {
+    /// No path pattern fits.
+    Path,
+    /// No method fits.
+    Method,
+    /// No host fits.
+    Host,
+    /// A header is not there, or has another value; its index in [`Match::headers`].
+    Header(usize),
+    /// It has no value for this dimension; an index into the policy's.
+    Has(usize),
+    /// It has a value for this dimension; an index into the policy's.
+    Lacks(usize),
+}
+
 impl Match {
-    /// Whether what the rule says of the caller holds: hosts and headers, not method or path.
-    pub(super) fn speaks_of_caller(&self, facts: &Facts<'_>) -> bool {
+    /// Checks what the rule says of the caller: hosts and headers, not method or path.
+    pub(super) fn check_caller(&self, facts: &Facts<'_>) -> Result<(), Unmet> {
         let host = || facts.host.map(host_name);
-        (self.hosts.is_empty()
-            || host().is_some_and(|host| self.hosts.iter().any(|own| host_fits(own, &host))))
-            && self.headers.iter().all(|header| header.fits(facts))
+        let speaks_of_host = self.hosts.is_empty()
+            || host().is_some_and(|host| self.hosts.iter().any(|own| host_fits(own, &host)));
+        if !speaks_of_host {
+            return Err(Unmet::Host);
+        }
+        match self.headers.iter().position(|header| !header.fits(facts)) {
+            Some(index) => Err(Unmet::Header(index)),
+            None => Ok(()),
+        }
     }
 
     /// Whether the method fits.

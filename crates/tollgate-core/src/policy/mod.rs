@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 pub use address::{AddressHeader, Forwarding, Network};
 pub use answers::{Answers, HeaderProfile, OnFailure};
-pub use matching::{HeaderMatch, Match};
+pub use matching::{HeaderMatch, Match, Unmet};
 pub use path::PathPattern;
 pub use plan::{Plan, Planned};
 pub use subject::{Dimension, Source};

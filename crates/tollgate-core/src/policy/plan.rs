@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::matching::Unmet;
 use super::path::{NormalPath, PathPattern};
 use super::{Mode, Policy, Rule, Rules, Use};
 use crate::facts::Facts;
@@ -45,13 +46,7 @@ impl Policy {
         let path = NormalPath::new(facts.path);
         let mut plan = Plan::default();
         for rule in &self.rules {
-            let Some(pattern) = rule.matches.pattern(&path) else { continue };
-            let matched = Matched { rule: &rule.name, pattern, path: &path };
-            if !rule.matches.speaks_of_method(facts.method)
-                || !self.speaks_of_caller(rule, facts, &matched)
-            {
-                continue;
-            }
+            let Ok(matched) = self.matched(rule, facts, &path) else { continue };
             plan.rules.push(rule);
             for used in &rule.limits {
                 let planned = self.planned(used, facts, &matched, key);
@@ -67,6 +62,12 @@ impl Policy {
         plan
     }
 
+    /// The first condition of `rule` that `facts` do not meet, or `None` if it matches.
+    #[must_use]
+    pub fn unmet(&self, rule: &Rule, facts: &Facts<'_>) -> Option<Unmet> {
+        self.matched(rule, facts, &NormalPath::new(facts.path)).err()
+    }
+
     /// Every visible limit that `facts`' caller can meet at any path, one for each resource, at no
     /// cost: of several the one whose rule comes first.
     #[must_use]
@@ -75,7 +76,7 @@ impl Policy {
         let mut planned: Vec<Planned> = Vec::new();
         for rule in self.rules.iter().filter(|rule| rule.mode == Mode::Enforce) {
             let matched = Matched { rule: &rule.name, pattern: None, path: &path };
-            if !self.speaks_of_caller(rule, facts, &matched) {
+            if self.check_caller(rule, facts, &matched).is_err() {
                 continue;
             }
             for used in &rule.limits {
@@ -91,11 +92,36 @@ impl Policy {
         planned
     }
 
-    fn speaks_of_caller(&self, rule: &Rule, facts: &Facts<'_>, matched: &Matched<'_>) -> bool {
+    fn matched<'a>(
+        &self,
+        rule: &'a Rule,
+        facts: &Facts<'_>,
+        path: &'a NormalPath,
+    ) -> Result<Matched<'a>, Unmet> {
+        let pattern = rule.matches.pattern(path).ok_or(Unmet::Path)?;
+        let matched = Matched { rule: &rule.name, pattern, path };
+        if !rule.matches.speaks_of_method(facts.method) {
+            return Err(Unmet::Method);
+        }
+        self.check_caller(rule, facts, &matched)?;
+        Ok(matched)
+    }
+
+    fn check_caller(
+        &self,
+        rule: &Rule,
+        facts: &Facts<'_>,
+        matched: &Matched<'_>,
+    ) -> Result<(), Unmet> {
+        rule.matches.check_caller(facts)?;
         let has = |index: &usize| self.dimensions[*index].source.is_present(self, facts, matched);
-        rule.matches.speaks_of_caller(facts)
-            && rule.matches.has.iter().all(has)
-            && !rule.matches.lacks.iter().any(has)
+        if let Some(index) = rule.matches.has.iter().find(|index| !has(index)) {
+            return Err(Unmet::Has(*index));
+        }
+        match rule.matches.lacks.iter().find(|index| has(index)) {
+            Some(index) => Err(Unmet::Lacks(*index)),
+            None => Ok(()),
+        }
     }
 
     fn planned(
