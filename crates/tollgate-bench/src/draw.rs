@@ -1,0 +1,87 @@
+//! In which order subjects come: drawn before the clock runs, the same for every contender.
+
+/// A small generator (`SplitMix64`; Steele, Lea and Flood, 2014): reproducible, and its cost is not
+/// measured.
+#[derive(Clone, Debug)]
+pub struct Generator(u64);
+
+impl Generator {
+    /// A generator whose numbers `seed` decides.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub const fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The next number below `bound`.
+    pub const fn below(&mut self, bound: u32) -> u32 {
+        (((self.number() >> 32) * bound as u64) >> 32) as u32
+    }
+
+    /// The next number in 0 … 1.
+    fn unit(&mut self) -> f64 {
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Always the same subject.
+#[must_use]
+pub fn hot(count: usize) -> Vec<u32> {
+    vec![0; count]
+}
+
+/// Every one of `subjects` as likely as any other.
+#[must_use]
+pub fn uniform(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
+    let mut generator = Generator::new(seed);
+    (0..count).map(|_| generator.below(subjects)).collect()
+}
+
+/// The subject of rank r about as likely as 1/r (Zipf's law with exponent 1, drawn as `subjects^u`);
+/// ranks lie scattered among the subjects.
+#[must_use]
+pub fn skewed(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
+    let mut generator = Generator::new(seed);
+    let mut scattered: Vec<u32> = (0..subjects).collect();
+    for last in (1..subjects).rev() {
+        scattered.swap(last as usize, generator.below(last + 1) as usize);
+    }
+    let draw = |_| {
+        let rank = f64::from(subjects).powf(generator.unit()) as u32;
+        scattered[rank.min(subjects - 1) as usize]
+    };
+    (0..count).map(draw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniform_draws_reach_everyone_and_nobody_else() {
+        let mut seen = [0_u32; 16];
+        for index in uniform(16, 16_000, 1) {
+            seen[index as usize] += 1;
+        }
+        assert!(seen.iter().all(|count| (800..1_200).contains(count)), "{seen:?}");
+    }
+
+    #[test]
+    fn skewed_draws_favour_few() {
+        let mut seen = vec![0_u32; 10_000];
+        for index in skewed(10_000, 100_000, 1) {
+            seen[index as usize] += 1;
+        }
+        seen.sort_unstable_by(|a, b| b.cmp(a));
+        let hundred: u32 = seen[..100].iter().sum();
+        assert!((40_000..60_000).contains(&hundred), "a hundredth of the subjects has {hundred}");
+    }
+}

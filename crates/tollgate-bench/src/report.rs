@@ -1,0 +1,50 @@
+//! One table of everything that was measured, each beside the first contender.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::rounds::Took;
+
+/// The table of a run.
+#[derive(Debug)]
+pub struct Report(Table);
+
+impl Report {
+    /// A table without rows.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header(["case", "who", "ns wall", "ns processor", "processor, of governor's"]);
+        for column in table.column_iter_mut().skip(2) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        Self(table)
+    }
+
+    /// Adds what the contenders named `names` took in one case; the first is what the others are
+    /// held against.
+    pub fn add(&mut self, case: &str, names: &[&str], took: &[Took]) {
+        let first = took.first().copied().unwrap_or_default();
+        for (name, took) in names.iter().zip(took) {
+            self.0.add_row([
+                case.to_owned(),
+                (*name).to_owned(),
+                format!("{:.1}", took.wall),
+                format!("{:.1}", took.processor),
+                format!("{:.2}", took.processor / first.processor),
+            ]);
+        }
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
