@@ -2,21 +2,30 @@
 //! every mistake with its place out.
 //!
 //! - [`load`] and [`parse`] read a file; [`Mistakes`] shows all that is wrong with it at once.
+//! - [`explain`] says a policy in words, [`trace()`] what one request meets in it.
+//! - [`schema()`] is the JSON schema of the file, for editors.
 //!
 //! A file goes through three forms, each in a module of its own: a tree in which everything knows
 //! its place, the keys as written, and the policy as meant. The keys are declared once; reader,
 //! schema and reference are made of that one declaration.
 
+mod explain;
 mod finding;
 mod load;
 mod meant;
 mod nearest;
 mod read;
 mod report;
+mod schema;
 mod settings;
+mod trace;
 mod tree;
+mod words;
 mod written;
 
+pub use explain::{Explanation, explain};
 pub use finding::{Finding, Mistakes};
 pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
+pub use schema::schema;
 pub use settings::{KeySource, MemoryBounds, Settings};
+pub use trace::{Outcome, Step, Trace, trace};

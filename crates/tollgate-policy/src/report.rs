@@ -4,10 +4,14 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::finding::{Excerpt, Finding, MAX_EXCERPT, Mistakes};
+use crate::nearest::nearest;
 use crate::tree::Span;
 
 /// The most mistakes, and the most warnings, that are kept.
 const MAX_KEPT: usize = 100;
+
+/// The most known names that are listed where none is near.
+const MAX_LISTED: usize = 16;
 
 /// What was found in one file so far.
 pub(crate) struct Report<'t> {
@@ -39,24 +43,28 @@ impl<'t> Report<'t> {
         self.note_mistake(at, message, None);
     }
 
-    /// Notes a mistake, and the nearest known name if there is one.
+    /// Notes a mistake, and the nearest of the `known` names, or all of them if none is near and
+    /// they are few. The nearest is what was probably meant.
     pub(crate) fn mistake_near<'k>(
         &mut self,
         at: Span,
         message: impl Display,
         name: &str,
-        known: impl IntoIterator<Item = &'k str>,
-    ) {
-        // Comparing names takes time; nobody sees the result of what is not kept.
-        let near = if self.mistakes.len() < MAX_KEPT {
-            crate::nearest::nearest(name, known)
-        } else {
-            None
-        };
+        known: impl Iterator<Item = &'k str> + Clone,
+    ) -> Option<&'k str> {
+        if self.mistakes.len() == MAX_KEPT {
+            // Comparing names takes time; nobody sees the result of what is not kept.
+            self.plain_mistake(at, message);
+            return None;
+        }
+        let near = nearest(name, known.clone());
+        let few: Vec<&str> = known.take(MAX_LISTED + 1).collect();
         match near {
             Some(near) => self.mistake(at, message, format_args!("did you mean {near:?}?")),
-            None => self.plain_mistake(at, message),
+            None if few.is_empty() || few.len() > MAX_LISTED => self.plain_mistake(at, message),
+            None => self.mistake(at, message, format_args!("known are {}", few.join(", "))),
         }
+        near
     }
 
     /// Notes what works, but hardly as it was meant.

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use tollgate_core::{Facts, Headers, KeyedHash, Policy};
+use tollgate_core::policy::OnFailure;
+use tollgate_core::{Facts, Headers, KeyedHash, Policy, Refusals};
 use tollgate_policy::load;
 
 struct Fold;
@@ -73,4 +74,52 @@ fn github() {
     let anonymous = policy.limits().iter().find(|limit| limit.limit.name() == "anonymous").unwrap();
     assert_eq!((anonymous.limit.capacity(), anonymous.limit.resource()), (60, "core"));
     assert_eq!(anonymous.limit.window().to_string(), "1h");
+}
+
+#[test]
+fn layered() {
+    let policy = policy("layered.yaml");
+    let address = "address-second/address 1, address-minute/address 1, address-hour/address 1";
+    let user = "user-second/user 1, user-minute/user 1, user-hour/user 1";
+    assert_eq!(met(&policy, "GET", "/", &[]), format!("everybody: {address}"));
+    let signed_in = met(&policy, "GET", "/", &[("x-user", b"42")]);
+    assert_eq!(signed_in, format!("everybody signed-in: {address}, {user}"));
+    let quotas: Vec<String> = policy
+        .limits()
+        .iter()
+        .map(|limit| format!("{}/{}", limit.limit.capacity(), limit.limit.window()))
+        .collect();
+    assert_eq!(quotas, ["10/1s", "120/1m", "240/1h", "10/1s", "120/1m", "240/1h"]);
+}
+
+#[test]
+fn sign_in() {
+    let policy = policy("sign-in.yaml");
+    let account: &[(&str, &[u8])] = &[("x-account", b"alice")];
+    for (method, path, headers, expected) in [
+        (
+            "POST",
+            "/login",
+            account,
+            "sign-in: account-attempts/account 1, address-attempts/address 1",
+        ),
+        ("POST", "/login/", &[], "sign-in-without-account: address-attempts/address 1"),
+        ("GET", "/login", account, ": "),
+        ("POST", "/other", account, ": "),
+    ] {
+        assert_eq!(met(&policy, method, path, headers), expected, "{method} {path}");
+    }
+    assert_eq!(policy.answers().on_failure, OnFailure::Deny);
+    assert!(policy.limits().iter().all(|limit| limit.limit.refusals() == Refusals::Counted));
+}
+
+#[test]
+fn every_policy_is_spoken_of_here() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["github.yaml", "layered.yaml", "sign-in.yaml"]);
 }

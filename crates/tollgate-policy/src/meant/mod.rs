@@ -18,8 +18,8 @@ use names::Known;
 
 /// The policy and the settings that `file` means; `None` if something is wrong, which is reported.
 pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
-    let mut subjects = Known::new(file.subjects.value(), "subject");
-    let mut limits = Known::new(file.limits.value(), "limit");
+    let mut subjects = Known::new(&file.subjects, "subject");
+    let mut limits = Known::new(&file.limits, "limit");
     let dimensions = subjects::dimensions(&subjects, report);
     let counted = limits::limits(&limits, &mut subjects, report);
     let rules = rules::rules(file, &counted, &mut limits, &mut subjects, report);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::read::{Given, Named, Names, quoted};
+use crate::read::{Field, Given, Named, Names, quoted};
 use crate::report::Report;
 use crate::tree::Span;
 
@@ -12,13 +12,16 @@ pub(super) struct Known<'f, T> {
     named: &'f [Named<T>],
     indices: HashMap<&'f str, usize>,
     used: Vec<bool>,
+    /// Whether the names could be read; else it is reported that they could not.
+    are_read: bool,
 }
 
 impl<'f, T> Known<'f, T> {
-    pub(super) fn new(names: Option<&'f Names<T>>, kind: &'static str) -> Self {
-        let named = names.map_or(&[][..], |names| &names.0);
+    pub(super) fn new(names: &'f Field<Names<T>>, kind: &'static str) -> Self {
+        let are_read = !matches!(names, Field::Wrong);
+        let named = names.value().map_or(&[][..], |names| &names.0);
         let indices = named.iter().enumerate().map(|(index, named)| (&*named.name.value, index));
-        Self { kind, named, indices: indices.collect(), used: vec![false; named.len()] }
+        Self { kind, named, indices: indices.collect(), used: vec![false; named.len()], are_read }
     }
 
     /// All of them, in the order of the file.
@@ -31,6 +34,9 @@ impl<'f, T> Known<'f, T> {
         if let Some(index) = self.indices.get(name) {
             self.used[*index] = true;
             return Some(*index);
+        }
+        if !self.are_read {
+            return None;
         }
         let message = format!("unknown {} {}", self.kind, quoted(name));
         if self.named.is_empty() {

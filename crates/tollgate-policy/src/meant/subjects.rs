@@ -175,6 +175,6 @@ pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>
         return Some(());
     }
     let message = format_args!("no {what} is called {}", quoted(text));
-    report.mistake(at, message, "letters, digits and `-` are usual in its name");
+    report.mistake(at, message, "expected letters, digits and `-`");
     None
 }

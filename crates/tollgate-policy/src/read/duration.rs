@@ -50,6 +50,12 @@ fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
             format!("which unit? {text}ms, {text}s, {text}m, {text}h, {text}d or {text}w").into()
         );
     }
+    if text.starts_with('-') {
+        return Err("it cannot be negative".into());
+    }
+    if text.contains('.') {
+        return Err("no fractions: 1h30m, 90m, 500ms".into());
+    }
     let mut total: u64 = 0;
     let mut smaller_than = u64::MAX;
     let mut rest = text;

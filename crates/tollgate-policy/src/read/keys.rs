@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemars::{Schema, json_schema};
 use serde_json::{Map, Value};
 
-use super::{Field, Given, Read, quoted, unexpected};
+use super::{Field, Given, Read, quoted, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, Shape, Span};
 
@@ -64,6 +64,8 @@ pub(crate) const fn key_name(field: &'static str) -> &'static str {
 /// The keys of one mapping, each taken once.
 pub(crate) struct Keys<'n> {
     values: HashMap<&'n str, (&'n Node, &'n Node)>,
+    /// Keys that are not there, and of which that is reported.
+    reported: Vec<&'static str>,
 }
 
 impl<'n> Keys<'n> {
@@ -75,23 +77,34 @@ impl<'n> Keys<'n> {
         required: &[&'static str],
         report: &mut Report<'_>,
     ) -> Option<Self> {
-        let mut values = HashMap::new();
+        if !matches!(node.shape, Shape::Mapping(_)) {
+            let hint = format!("its keys are {}", known.join(", "));
+            unexpected_but(node, what, &hint, report);
+            return None;
+        }
+        let mut keys = Self { values: HashMap::new(), reported: Vec::new() };
         for (key, (key_node, value)) in entries(node, what, report)? {
             if known.contains(&key) {
-                values.insert(key, (key_node, value));
+                keys.values.insert(key, (key_node, value));
             } else {
-                unknown_key(key, key_node.at, what, known, report);
+                // What was meant is not missing: it is misspelt.
+                keys.reported.extend(unknown_key(key, key_node.at, what, known, report));
             }
         }
-        for missing in required.iter().filter(|required| !values.contains_key(**required)) {
-            report.plain_mistake(node.at, format_args!("{what} needs `{missing}`"));
+        for missing in required {
+            if !keys.values.contains_key(missing) && !keys.reported.contains(missing) {
+                report.plain_mistake(node.at, format_args!("{what} needs `{missing}`"));
+                keys.reported.push(missing);
+            }
         }
-        Some(Self { values })
+        Some(keys)
     }
 
     /// Reads the value of `key`.
     pub(crate) fn take<T: Read>(&mut self, key: &str, report: &mut Report<'_>) -> Field<T> {
-        let Some((key_node, value)) = self.values.remove(key) else { return Field::Absent };
+        let Some((key_node, value)) = self.values.remove(key) else {
+            return if self.reported.contains(&key) { Field::Wrong } else { Field::Absent };
+        };
         if matches!(value.shape, Shape::Null) {
             let message = format_args!("`{key}` has no value");
             report.mistake(key_node.at, message, format_args!("expected {}", T::WHAT));
@@ -137,15 +150,20 @@ pub(super) fn entries<'n>(
     Some(entries)
 }
 
-fn unknown_key(key: &str, at: Span, what: &str, known: &[&'static str], report: &mut Report<'_>) {
+/// Reports a key that is not known; the one that was probably meant.
+fn unknown_key(
+    key: &str,
+    at: Span,
+    what: &str,
+    known: &[&'static str],
+    report: &mut Report<'_>,
+) -> Option<&'static str> {
     let message = format!("unknown key {} in {what}", quoted(key));
     if key == "<<" {
         report.mistake(at, message, "merge keys are not YAML 1.2: write the keys out");
-    } else if crate::nearest::nearest(key, known.iter().copied()).is_some() {
-        report.mistake_near(at, message, key, known.iter().copied());
-    } else {
-        report.mistake(at, message, format_args!("known are {}", known.join(", ")));
+        return None;
     }
+    report.mistake_near(at, message, key, known.iter().copied())
 }
 
 /// A key as the schema describes it.

@@ -17,17 +17,14 @@ impl Read for Whole {
     const WHAT: &'static str = "a whole number such as 5000 or 5_000";
 
     fn read(node: &Node, report: &mut Report<'_>) -> Option<Self> {
-        let text = match &node.shape {
-            Shape::Plain(text) => text,
-            Shape::Quoted(text) if digits(text).is_ok() => {
-                unexpected_but(node, Self::WHAT, "leave the quotes out", report);
-                return None;
-            }
-            _ => {
-                unexpected(node, Self::WHAT, report);
-                return None;
-            }
+        let Some(text) = node.text() else {
+            unexpected(node, Self::WHAT, report);
+            return None;
         };
+        if matches!(node.shape, Shape::Quoted(_)) && digits(text).is_ok() {
+            unexpected_but(node, Self::WHAT, "leave the quotes out", report);
+            return None;
+        }
         match digits(text) {
             Ok(number) => Some(Self(number)),
             Err(Some(hint)) => {

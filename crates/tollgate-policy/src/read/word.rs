@@ -64,13 +64,9 @@ pub(crate) fn read_word<T, const N: usize>(
     if let Some(word) = words.into_iter().find(|word| word.word == text) {
         return Some(word.value);
     }
-    let message = format!("unknown {what} {}", quoted(text)).replacen("unknown a ", "unknown ", 1);
-    let message = message.replacen("unknown an ", "unknown ", 1);
-    if crate::nearest::nearest(text, known).is_some() {
-        report.mistake_near(node.at, message, text, known);
-    } else {
-        report.mistake(node.at, message, format_args!("known are {}", known.join(", ")));
-    }
+    let kind = what.split_once(' ').map_or(what, |(_article, kind)| kind);
+    let message = format!("unknown {kind} {}", quoted(text));
+    report.mistake_near(node.at, message, text, known.into_iter());
     None
 }
 

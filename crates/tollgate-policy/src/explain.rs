@@ -1,0 +1,148 @@
+//! A policy in words: what `tollgate check` says of one.
+
+use std::fmt;
+
+use tollgate_core::Policy;
+use tollgate_core::policy::answers::Refund;
+use tollgate_core::policy::{Mode, OnFailure, Rules};
+
+use crate::words;
+
+/// A policy in words; [`Display`](fmt::Display) writes it, several lines without a last line end.
+#[derive(Clone, Copy, Debug)]
+pub struct Explanation<'p> {
+    policy: &'p Policy,
+}
+
+/// Says `policy` in words: its subjects, its limits, its rules in order, what clients are told.
+#[must_use]
+pub const fn explain(policy: &Policy) -> Explanation<'_> {
+    Explanation { policy }
+}
+
+impl fmt::Display for Explanation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = self.policy;
+        let subjects = policy.dimensions().iter().map(|one| (&*one.name, words::source(one)));
+        table(f, "subjects", subjects.collect())?;
+        let limits = policy.limits().iter();
+        let limits = limits.map(|one| (one.limit.name(), words::limit(policy, one)));
+        table(f, "limits", limits.collect())?;
+        self.rules(f)?;
+        self.answers(f)
+    }
+}
+
+impl Explanation<'_> {
+    fn rules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = self.policy;
+        let title = match policy.order() {
+            Rules::FirstMatch => "rules, the first that matches decides",
+            Rules::AllMatches => "rules, all that match decide together",
+        };
+        let rules = policy.rules().iter().map(|rule| {
+            let conditions = words::conditions(policy, &rule.matches);
+            let limits = words::uses(policy, &rule.limits);
+            let mode = match rule.mode {
+                Mode::Enforce => "",
+                Mode::Shadow => " (only counted)",
+            };
+            (&*rule.name, format!("{conditions} → {limits}{mode}"))
+        });
+        table(f, title, rules.collect())
+    }
+
+    fn answers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answers = self.policy.answers();
+        let mut rows = vec![
+            ("headers", words::profiles(answers)),
+            ("refusal", format!("status {}", answers.refuse_status)),
+        ];
+        if !answers.refund_statuses.is_empty() {
+            let statuses: Vec<String> =
+                answers.refund_statuses.iter().map(ToString::to_string).collect();
+            rows.push(("refund", format!("when the service answers {}", statuses.join(", "))));
+        }
+        if answers.refund_upstream_failure == Refund::GiveBack {
+            rows.push(("refund", "when the service does not answer".to_owned()));
+        }
+        if let Some(path) = &answers.standing_path {
+            rows.push(("standing", format!("GET {path}, never charged")));
+        }
+        let on_failure = match answers.on_failure {
+            OnFailure::Allow => "requests pass",
+            OnFailure::Deny => "requests are refused with 503",
+        };
+        rows.push(("no store", on_failure.to_owned()));
+        if !self.policy.forwarding().trusted.is_empty() {
+            let networks = self.policy.forwarding().trusted.iter().map(ToString::to_string);
+            rows.push((
+                "proxies",
+                format!("{} are believed", networks.collect::<Vec<_>>().join(", ")),
+            ));
+        }
+        table(f, "answers", rows)?;
+        Ok(())
+    }
+}
+
+/// A title, and rows of names with what is said of them.
+fn table(f: &mut fmt::Formatter<'_>, title: &str, rows: Vec<(&str, String)>) -> fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    writeln!(f, "{title}")?;
+    rows.into_iter().try_for_each(|(name, text)| writeln!(f, "  {name:width$}  {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explain;
+
+    #[test]
+    fn a_policy_is_said_in_words() {
+        let text = "
+subjects:
+  token: { header: authorization }
+  address: { client_address: {}, ipv6_prefix: 56 }
+  user: { path_parameter: id }
+limits:
+  core: { quota: 5000, window: 1h, per: token }
+  burst: { algorithm: token_bucket, quota: 10, window: 1s, burst: 50, per: [token, address] }
+  all: { algorithm: concurrency, quota: 100, visible: false }
+  login: { algorithm: sliding_log, quota: 5, window: 15m, per: user, count_refused: true, resource: core }
+rules:
+  - { name: write, match: { method: [POST, PUT], path: /a/**, has: token }, limits: [core, { burst: 5 }] }
+  - { name: login, match: { path: '/u/{id}', host: example.com, header: { x-beta: 'on' }, lacks: token }, limits: login, mode: shadow }
+  - { name: rest, limits: all }
+answers: { headers: [github, ietf], refund: { status: 304, upstream_failure: true }, standing: /rate_limit, on_failure: deny }
+trusted_proxies: 10.0.0.0/8
+";
+        let loaded = crate::parse("shop.yaml", text).unwrap();
+        let expected = "\
+subjects
+  token    the credential in authorization, hashed
+  address  the client's address, of IPv6 the /56
+  user     {id} in the path
+limits
+  core   5000 requests per 1h for each token
+  burst  10 requests per 1s, at most 50 at once for each token and address
+  all    100 requests in flight at once for everybody together; hidden
+  login  5 requests in any 15m for each user; refusals count; told as core
+rules, the first that matches decides
+  write  POST or PUT, path /a/**, has token → core, burst at 5
+  login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (only counted)
+  rest   every request → all
+answers
+  headers   github, ietf
+  refusal   status 429
+  refund    when the service answers 304
+  refund    when the service does not answer
+  standing  GET /rate_limit, never charged
+  no store  requests are refused with 503
+  proxies   10.0.0.0/8 are believed
+";
+        assert_eq!(explain(&loaded.policy).to_string(), expected);
+    }
+}

@@ -1,0 +1,19 @@
+//! The JSON schema of a policy file.
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+
+use crate::written::PolicyFile;
+
+/// The JSON schema (draft 2020-12) of a policy file, made of the declarations that the reader is
+/// made of. It ends with a line end.
+#[must_use]
+pub fn schema() -> String {
+    let schema = generator().into_root_schema_for::<PolicyFile>();
+    // The alternate form is indented.
+    format!("{:#}\n", schema.to_value())
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().into_generator()
+}

@@ -1,0 +1,197 @@
+//! What one request meets in a policy, and why not what it does not meet.
+
+use std::fmt;
+
+use tollgate_core::policy::{Mode, Plan, Planned, Rule, Rules, Unmet};
+use tollgate_core::{Facts, KeyedHash, Policy};
+
+use crate::words;
+
+/// What one request meets in a policy; [`Display`](fmt::Display) writes it, line by line.
+#[derive(Clone, Debug)]
+pub struct Trace<'p> {
+    policy: &'p Policy,
+    /// Every rule, in order.
+    pub steps: Vec<Step<'p>>,
+    /// What the request is charged.
+    pub plan: Plan<'p>,
+}
+
+/// One rule, and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'p> {
+    /// The rule.
+    pub rule: &'p Rule,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It matches, and decides.
+    Matched,
+    /// The first of its conditions that the request does not meet.
+    Unmet(Unmet),
+    /// An earlier rule decided.
+    NotReached,
+}
+
+/// Follows a request through `policy`. Credentials show as hashes under `key`.
+#[must_use]
+pub fn trace<'p>(policy: &'p Policy, facts: &Facts<'_>, key: &dyn KeyedHash) -> Trace<'p> {
+    let mut is_decided = false;
+    let step = |rule: &'p Rule| {
+        let outcome = match policy.unmet(rule, facts) {
+            _ if is_decided => Outcome::NotReached,
+            Some(unmet) => Outcome::Unmet(unmet),
+            None => {
+                is_decided = policy.order() == Rules::FirstMatch;
+                Outcome::Matched
+            }
+        };
+        Step { rule, outcome }
+    };
+    let steps = policy.rules().iter().map(step).collect();
+    Trace { policy, steps, plan: policy.plan(facts, key) }
+}
+
+impl fmt::Display for Trace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.steps.iter().map(|step| step.rule.name.len()).max().unwrap_or(0);
+        for Step { rule, outcome } in &self.steps {
+            write!(f, "{:width$}  ", rule.name)?;
+            match outcome {
+                Outcome::Matched => match rule.mode {
+                    Mode::Enforce => writeln!(f, "matches")?,
+                    Mode::Shadow => writeln!(f, "matches, and is only counted")?,
+                },
+                Outcome::NotReached => writeln!(f, "not reached")?,
+                Outcome::Unmet(unmet) => writeln!(f, "no: {}", self.unmet(rule, *unmet))?,
+            }
+        }
+        if self.plan.rules.is_empty() {
+            return writeln!(f, "No rule matches: the request is not limited.");
+        }
+        if self.plan.enforced.is_empty() && self.plan.shadowed.is_empty() {
+            return writeln!(f, "The request is charged on no limit.");
+        }
+        charges(f, "charged, all or none", self.policy, &self.plan.enforced)?;
+        charges(f, "only counted", self.policy, &self.plan.shadowed)
+    }
+}
+
+impl Trace<'_> {
+    fn unmet(&self, rule: &Rule, unmet: Unmet) -> String {
+        let matches = &rule.matches;
+        let name = |index: usize| self.policy.dimensions().get(index).map_or("?", |one| &*one.name);
+        match unmet {
+            Unmet::Path => {
+                let paths: Vec<&str> = matches.paths.iter().map(|path| path.as_str()).collect();
+                format!("the path is not {}", paths.join(" or "))
+            }
+            Unmet::Method => format!("the method is not {}", matches.methods.join(" or ")),
+            Unmet::Host => format!("the host is not {}", matches.hosts.join(" or ")),
+            Unmet::Header(index) => match matches.headers.get(index) {
+                Some(header) => match &header.value {
+                    Some(value) => format!("the header {} is not {value}", header.name),
+                    None => format!("there is no header {}", header.name),
+                },
+                None => "a header is not there".to_owned(),
+            },
+            Unmet::Has(index) => format!("it has no {}", name(index)),
+            Unmet::Lacks(index) => format!("it has a value for {}", name(index)),
+        }
+    }
+}
+
+fn charges(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    policy: &Policy,
+    charges: &[Planned],
+) -> fmt::Result {
+    if charges.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "{title}")?;
+    let width = charges.iter().map(|one| one.limit.name().len()).max().unwrap_or(0);
+    for Planned { limit, subject, cost } in charges {
+        let known = policy.limits().iter().find(|known| known.limit.name() == limit.name());
+        let text = known.map(|known| words::limit(policy, known)).unwrap_or_default();
+        writeln!(f, "  {:width$}  cost {} for {subject} — {text}", limit.name(), cost.get())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_core::Headers;
+
+    struct Sum;
+
+    impl KeyedHash for Sum {
+        fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+            [bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)); 16]
+        }
+    }
+
+    const POLICY: &str = "
+subjects: { token: { header: authorization }, address: { client_address: true } }
+limits:
+  core: { quota: 5000, window: 1h, per: token }
+  points: { quota: 900, window: 1m, per: token, visible: false }
+  anonymous: { quota: 60, window: 1h, per: address }
+rules:
+  - { name: search, match: { path: /search/**, has: token }, limits: core }
+  - { name: write, match: { method: POST, has: token }, limits: [core, { points: 5 }] }
+  - { name: beta, match: { header: { x-beta: '1' } }, limits: core }
+  - { name: partner, match: { host: partner.example }, limits: [] }
+  - { name: known, match: { has: token }, limits: core }
+  - { name: stranger, match: { lacks: token }, limits: anonymous }
+  - { name: rest, limits: [] }
+";
+
+    fn traced(method: &str, headers: &dyn Headers) -> String {
+        let loaded = crate::parse("shop.yaml", POLICY).unwrap();
+        let peer = "192.0.2.1".parse().ok();
+        let facts = Facts { method, path: "/a", host: None, peer, headers };
+        trace(&loaded.policy, &facts, &Sum).to_string()
+    }
+
+    #[test]
+    fn every_rule_says_why_it_did_not_match() {
+        let expected = "\
+search    no: the path is not /search/**
+write     no: the method is not POST
+beta      no: the header x-beta is not 1
+partner   no: the host is not partner.example
+known     no: it has no token
+stranger  matches
+rest      not reached
+charged, all or none
+  anonymous  cost 1 for address=192.0.2.1 — 60 requests per 1h for each address
+";
+        assert_eq!(traced("GET", &()), expected);
+    }
+
+    struct Token;
+
+    impl Headers for Token {
+        fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+            (name == "authorization" && index == 0).then_some(b"Bearer a")
+        }
+    }
+
+    #[test]
+    fn credentials_show_as_hashes() {
+        let expected = "\
+charged, all or none
+  core    cost 1 for token=#6161616161616161 — 5000 requests per 1h for each token
+  points  cost 5 for token=#6161616161616161 — 900 requests per 1m for each token; hidden
+";
+        let traced = traced("POST", &Token);
+        assert!(traced.ends_with(expected), "{traced}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Parts of a policy in words, for people.
+
+use std::fmt::Write;
+
+use tollgate_core::algo::Anchor;
+use tollgate_core::policy::{Answers, Dimension, HeaderProfile, LimitFor, Match, Source, Use};
+use tollgate_core::{Algorithm, Policy, Refusals, Unit, Visibility};
+
+/// `search at 1, points at 5`.
+pub(crate) fn uses(policy: &Policy, uses: &[Use]) -> String {
+    let one = |used: &Use| {
+        let name = policy.limits()[used.limit].limit.name();
+        match used.cost.get() {
+            1 => name.to_owned(),
+            cost => format!("{name} at {cost}"),
+        }
+    };
+    match uses {
+        [] => "no limit".to_owned(),
+        uses => uses.iter().map(one).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// `5000 requests per 1h for each token`.
+pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
+    let limit = &limit_for.limit;
+    let unit = match limit.unit() {
+        Unit::Requests => "requests",
+        Unit::ContentBytes => "bytes",
+        Unit::ConcurrentRequests => "requests in flight",
+    };
+    let mut text = match limit.algorithm() {
+        Algorithm::FixedWindow(it) => {
+            let anchor = match it.anchor() {
+                Anchor::FirstRequest => "",
+                Anchor::Calendar => " of the calendar",
+            };
+            format!("{} {unit} per {}{anchor}", it.quota(), it.window())
+        }
+        Algorithm::SlidingWindow(it) => {
+            let (quota, window, precision) = (it.quota(), it.window(), it.precision());
+            format!("{quota} {unit} in any {window}, to {precision}")
+        }
+        Algorithm::TwoBucket(it) => format!("about {} {unit} in any {}", it.quota(), it.window()),
+        Algorithm::SlidingLog(it) => format!("{} {unit} in any {}", it.quota(), it.window()),
+        Algorithm::TokenBucket(it) => {
+            format!("{} {unit} per {}, at most {} at once", it.quota(), it.window(), it.burst())
+        }
+        Algorithm::Concurrency(it) => format!("{} {unit} at once", it.quota()),
+    };
+    text.push_str(&whom(policy, &limit_for.per));
+    if limit.visibility() == Visibility::Hidden {
+        text.push_str("; hidden");
+    }
+    if limit.refusals() == Refusals::Counted {
+        text.push_str("; refusals count");
+    }
+    if limit.resource() != limit.name() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "; told as {}", limit.resource());
+    }
+    text
+}
+
+fn whom(policy: &Policy, per: &[usize]) -> String {
+    let names: Vec<&str> = per.iter().map(|index| &*policy.dimensions()[*index].name).collect();
+    match names.as_slice() {
+        [] => " for everybody together".to_owned(),
+        names => format!(" for each {}", names.join(" and ")),
+    }
+}
+
+/// `the credential in authorization, hashed`.
+pub(crate) fn source(dimension: &Dimension) -> String {
+    match &dimension.source {
+        Source::Credential { header } => format!("the credential in {header}, hashed"),
+        Source::Header { header } => format!("the header {header}"),
+        Source::Cookie { cookie } => format!("the cookie {cookie}, hashed"),
+        Source::ClientAddress { ipv4_prefix: 32, ipv6_prefix } => {
+            format!("the client's address, of IPv6 the /{ipv6_prefix}")
+        }
+        Source::ClientAddress { ipv4_prefix, ipv6_prefix } => {
+            format!("the client's network: /{ipv4_prefix}, of IPv6 the /{ipv6_prefix}")
+        }
+        Source::PathParameter { parameter } => format!("{{{parameter}}} in the path"),
+        Source::Host => "the host".to_owned(),
+        Source::Route => "the path pattern of the rule".to_owned(),
+        Source::Method => "the method".to_owned(),
+        Source::Constant { value } => format!("always {value}"),
+    }
+}
+
+/// `GET or HEAD on /search/**, with a token`.
+pub(crate) fn conditions(policy: &Policy, matches: &Match) -> String {
+    let names = |indices: &[usize]| -> Vec<String> {
+        indices.iter().map(|index| policy.dimensions()[*index].name.to_string()).collect()
+    };
+    let mut parts = Vec::new();
+    if !matches.methods.is_empty() {
+        parts.push(matches.methods.join(" or "));
+    }
+    if !matches.paths.is_empty() {
+        let paths: Vec<&str> = matches.paths.iter().map(|path| path.as_str()).collect();
+        parts.push(format!("path {}", paths.join(" or ")));
+    }
+    if !matches.hosts.is_empty() {
+        parts.push(format!("host {}", matches.hosts.join(" or ")));
+    }
+    for header in &matches.headers {
+        parts.push(match &header.value {
+            Some(value) => format!("header {}: {value}", header.name),
+            None => format!("header {}", header.name),
+        });
+    }
+    parts.extend(names(&matches.has).into_iter().map(|name| format!("has {name}")));
+    parts.extend(names(&matches.lacks).into_iter().map(|name| format!("lacks {name}")));
+    match parts.as_slice() {
+        [] => "every request".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+/// The names of the header profiles as a policy file writes them.
+pub(crate) fn profiles(answers: &Answers) -> String {
+    let name = |profile: &HeaderProfile| match profile {
+        HeaderProfile::GitHub => "github",
+        HeaderProfile::Ietf => "ietf",
+        HeaderProfile::Draft03 => "draft-03",
+        HeaderProfile::ThreeFields => "three-fields",
+    };
+    match answers.headers.as_slice() {
+        [] => "none".to_owned(),
+        profiles => profiles.iter().map(name).collect::<Vec<_>>().join(", "),
+    }
+}
