@@ -27,6 +27,9 @@ use crate::{
 const GOODBYE: Duration = Duration::from_secs(5);
 /// Hyper reads a head into one buffer, which the guard has bounded already; this must only be no smaller.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Request bytes that one HTTP/2 request, and all of one connection, may send before the upstream took any.
+const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// Serves one client until it leaves, idles too long, or the proxy ends.
 ///
@@ -109,6 +112,8 @@ fn protocols(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .max_concurrent_streams(limits.http2_streams)
         .max_pending_accept_reset_streams(limits.http2_pending_resets)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
         .max_send_buf_size(limits.http2_send_buffer_bytes);
     builder
 }

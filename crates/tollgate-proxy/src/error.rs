@@ -13,6 +13,13 @@ pub enum Error {
         /// Its path in [`Settings`](crate::Settings).
         name: &'static str,
     },
+    /// A timeout is below 1 ms or above a year.
+    Wait {
+        /// Its path in [`Settings`](crate::Settings).
+        name: &'static str,
+        /// What was set.
+        given: Duration,
+    },
     /// `limits.response_header_bytes` is below what an HTTP client needs.
     ResponseHeaderBytes {
         /// What was set.
@@ -36,6 +43,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zero { name } => write!(f, "{name} is 0; set it to at least 1"),
+            Self::Wait { name, given } => {
+                write!(f, "{name} is {given:?}; set it to at least 1ms and at most 365 days")
+            }
             Self::ResponseHeaderBytes { given } => write!(
                 f,
                 "limits.response_header_bytes is {given}; set it to at least {MIN_RESPONSE_HEADER_BYTES}"

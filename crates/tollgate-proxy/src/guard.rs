@@ -114,7 +114,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
     /// Reads into what is held. Ready with the number of bytes; 0 at the end.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.held.reserve(READ_BYTES);
-        pin!(self.stream.read_buf(&mut self.held)).poll(cx)
+        let read = pin!(self.stream.read_buf(&mut self.held)).poll(cx);
+        if read.is_pending() && self.held.is_empty() {
+            // An idle connection keeps no buffer.
+            self.held = BytesMut::new();
+        }
+        read
     }
 
     /// Ready once the head under way is too late. Between two requests the connection is merely idle.

@@ -8,6 +8,10 @@
 //! it in the same way: before HTTP is parsed, a strict reader follows the framing of each connection, and refuses what
 //! request smuggling is made of.
 //!
+//! What the proxy refuses or cannot do it tells by a problem (RFC 9457), and never with an address of what stands
+//! behind it. A client that closes its sending side counts as gone, and its request is abandoned. A request is never
+//! sent twice: where the upstream closes a kept connection in the moment of its use, the answer is 502.
+//!
 //! ```no_run
 //! use tokio::net::TcpListener;
 //! use tollgate_proxy::Settings;

@@ -37,7 +37,7 @@ pub enum ForwardedFields {
     Neither,
 }
 
-/// The longest waits. Whatever passes one of them ends, with an answer where one can still be given.
+/// The longest waits, each from 1 ms to a year. Whatever passes one of them ends, with an answer where one can still be given.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
     /// From a request's first byte to the end of its head, and from the accept to the first byte. Default 5 s; then 408.
@@ -114,6 +114,23 @@ impl Settings {
         if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
             return Err(Error::Zero { name });
         }
+        let timeouts = &self.timeouts;
+        let waits = [
+            ("timeouts.request_head", timeouts.request_head),
+            ("timeouts.request_body_idle", timeouts.request_body_idle),
+            ("timeouts.connect", timeouts.connect),
+            ("timeouts.response_head", timeouts.response_head),
+            ("timeouts.response_body_idle", timeouts.response_body_idle),
+            ("timeouts.write_idle", timeouts.write_idle),
+            ("timeouts.keep_alive_idle", timeouts.keep_alive_idle),
+            ("timeouts.tunnel_idle", timeouts.tunnel_idle),
+            // Nothing at all is a sound time to drain.
+            ("timeouts.drain", timeouts.drain.max(SHORTEST_WAIT)),
+        ];
+        let sound = SHORTEST_WAIT..=LONGEST_WAIT;
+        if let Some((name, given)) = waits.into_iter().find(|(_, wait)| !sound.contains(wait)) {
+            return Err(Error::Wait { name, given });
+        }
         if limits.response_header_bytes < MIN_RESPONSE_HEADER_BYTES {
             return Err(Error::ResponseHeaderBytes { given: limits.response_header_bytes });
         }
@@ -123,6 +140,10 @@ impl Settings {
         }
     }
 }
+
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+/// Far below where adding it to a point in time overflows.
+const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What the HTTP client needs at least to read anything.
 pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
@@ -185,6 +206,19 @@ mod tests {
         settings.limits.header_fields = 0;
         let error = settings.check().expect_err("zero fields");
         assert!(error.to_string().contains("limits.header_fields"), "{error}");
+    }
+
+    #[test]
+    fn a_wait_of_nothing_or_for_ever_is_named() {
+        for wait in [Duration::ZERO, Duration::MAX] {
+            let mut settings = settings();
+            settings.timeouts.connect = wait;
+            let error = settings.check().expect_err("no sound wait");
+            assert!(error.to_string().contains("timeouts.connect"), "{error}");
+        }
+        let mut settings = settings();
+        settings.timeouts.drain = Duration::ZERO;
+        assert!(settings.check().is_ok());
     }
 
     #[test]

@@ -1,3 +1,5 @@
+use http::Uri;
+
 use super::{
     Violation,
     host::{authority_of, is_host, same_host},
@@ -102,6 +104,7 @@ fn version_of(version: &[u8]) -> Result<Version, Violation> {
 }
 
 /// A fragment is refused because URI parsers drop it silently, and bytes beyond ASCII because servers differ on them.
+/// What the parser of the next step would refuse is refused here, where the client is told why.
 fn check_target(method: &[u8], target: &[u8]) -> Result<(), Violation> {
     let visible = target.iter().all(|&byte| byte.is_ascii_graphic() && byte != b'#');
     let form = match target {
@@ -109,7 +112,7 @@ fn check_target(method: &[u8], target: &[u8]) -> Result<(), Violation> {
         b"*" => method == b"OPTIONS",
         _ => authority_of(target).is_some_and(is_host),
     };
-    if visible && form { Ok(()) } else { Err(Violation::Target) }
+    if visible && form && Uri::try_from(target).is_ok() { Ok(()) } else { Err(Violation::Target) }
 }
 
 /// The fields of a head that frame or route the message.

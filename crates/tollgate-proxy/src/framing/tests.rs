@@ -159,6 +159,19 @@ fn sections_that_never_end_are_refused_at_their_limit() {
 }
 
 #[test]
+fn every_target_that_passes_is_a_uri_too() {
+    // What the HTTP parser behind refused, it would answer without a word of explanation.
+    for (before, byte) in [b"/", b"?"].into_iter().flat_map(|c| (0..=0xff_u8).map(move |b| (c, b)))
+    {
+        let target = [b"/", before.as_slice(), &[byte], b"b"].concat();
+        let stream = [b"GET ", target.as_slice(), b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
+        if whole(&stream).last == Step::Hold {
+            assert!(http::Uri::try_from(target.as_slice()).is_ok(), "{byte:#x}");
+        }
+    }
+}
+
+#[test]
 fn bytes_after_an_upgrade_wait_for_the_answer() {
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     let smuggled = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";

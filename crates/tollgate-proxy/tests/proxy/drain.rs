@@ -7,7 +7,7 @@ use tollgate_proxy::Error;
 
 use crate::{
     setup::{Client, Proxy, header, settings, statuses, within},
-    upstream::serve,
+    upstream::{read_head, serve, serve_raw},
 };
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -80,6 +80,36 @@ async fn what_outlasts_the_drain_is_cut_off_and_told() {
     let waited = Duration::from_millis(50);
     assert_eq!(ended, Err(Error::DrainTimeout { connections: 1, waited }));
     assert_eq!(client.read_to_end().await, "");
+}
+
+#[tokio::test]
+async fn an_open_tunnel_is_given_the_drain_and_then_cut_off() {
+    let upstream = canned_open(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhi",
+    )
+    .await;
+    let mut settings = settings(upstream);
+    settings.timeouts.drain = Duration::from_millis(50);
+    let proxy = Proxy::with(settings).await;
+    let mut client = Client::connect(proxy.address).await;
+    client
+        .send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        .await;
+    client.read_until("\r\n\r\nhi").await;
+    let ended = within(proxy.stop()).await.expect("no panic");
+    assert!(matches!(ended, Err(Error::DrainTimeout { connections: 1, .. })), "{ended:?}");
+    assert_eq!(client.read_to_end().await, "");
+}
+
+/// An upstream that answers with `answer` and keeps the connection.
+async fn canned_open(answer: &'static str) -> std::net::SocketAddr {
+    use tokio::io::AsyncWriteExt;
+    serve_raw(move |mut stream| async move {
+        read_head(&mut stream).await;
+        stream.write_all(answer.as_bytes()).await.expect("the proxy reads");
+        std::future::pending::<()>().await;
+    })
+    .await
 }
 
 #[tokio::test]

@@ -86,6 +86,8 @@ async fn http2_obeys_the_same_limits() {
     assert_eq!(status(mismatch, "").await, StatusCode::BAD_REQUEST);
     let long = Request::get(format!("http://a/{}", "x".repeat(9_000)));
     assert_eq!(status(long, "").await, StatusCode::URI_TOO_LONG);
+    let large = Request::get("http://a/").header("x", "y".repeat(17 * 1024));
+    assert_eq!(status(large, "").await, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     let tea = Request::get("http://a/").header("expect", "tea");
     assert_eq!(status(tea, "").await, StatusCode::EXPECTATION_FAILED);
     assert!(upstream.take().is_empty());

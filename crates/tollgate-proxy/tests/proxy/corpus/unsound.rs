@@ -156,6 +156,8 @@ pub(super) const ROWS: &[&[u8]] = &[
     b"GET a HTTP/1.1\r\nHost: a\r\n\r\n",
     b"GET * HTTP/1.1\r\nHost: a\r\n\r\n",
     b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"GET /<a> HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"GET /`a` HTTP/1.1\r\nHost: a\r\n\r\n",
     b"GET /caf\xe9 HTTP/1.1\r\nHost: a\r\n\r\n",
     b"GET /a\x7f HTTP/1.1\r\nHost: a\r\n\r\n",
     b"GET ?a HTTP/1.1\r\nHost: a\r\n\r\n",
