@@ -17,6 +17,7 @@ fn check_places(text: &str, mistakes: &Mistakes) {
         let end = line.chars().count() + 1;
         assert!((1..=end).contains(&finding.column()), "{finding}\n in {text:?}");
         assert!(!finding.message().contains('\n'), "{finding}");
+        assert!(!finding.message().contains("not understood"), "a silent refusal of {text:?}");
     }
     assert!(!mistakes.to_string().is_empty());
 }

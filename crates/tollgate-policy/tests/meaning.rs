@@ -1,0 +1,244 @@
+//! What each key means, and what is meant where nothing is written.
+
+use std::path::PathBuf;
+
+use tollgate_core::algo::{
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::policy::answers::Refund;
+use tollgate_core::policy::{
+    AddressHeader, Answers, Forwarding, HeaderProfile, Mode, Network, OnFailure, Rules, Source,
+};
+use tollgate_core::{Algorithm, Limit, Millis, Refusals, Unit, Visibility};
+use tollgate_policy::{KeySource, Loaded, MemoryBounds, Settings, parse};
+
+const HOUR: Millis = Millis::from_secs(3_600);
+
+fn loaded(text: &str) -> Loaded {
+    parse("shop.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// A file with one limit and a rule that uses it, and more.
+fn with(more: &str) -> Loaded {
+    loaded(&format!(
+        "limits: {{ core: {{ quota: 5, window: 1h }} }}\nrules: [{{ limits: core }}]\n{more}"
+    ))
+}
+
+fn limit(keys: &str) -> Limit {
+    let loaded =
+        loaded(&format!("limits: {{ core: {{ {keys} }} }}\nrules: [{{ limits: core }}]\n"));
+    (*loaded.policy.limits()[0].limit).clone()
+}
+
+fn source(keys: &str) -> Source {
+    let text = format!(
+        "subjects: {{ who: {{ {keys} }} }}\nlimits: {{ core: {{ quota: 5, window: 1h, per: who }} }}\n\
+         rules: [{{ match: {{ path: '/{{id}}', has: who }}, limits: core }}]\n"
+    );
+    let loaded = loaded(&text);
+    loaded.policy.dimensions()[0].source.clone()
+}
+
+#[test]
+fn algorithms_have_their_numbers() {
+    let first = Anchor::FirstRequest;
+    for (keys, expected) in [
+        (
+            "quota: 5_000, window: 1h",
+            Algorithm::FixedWindow(FixedWindow::new(5_000, HOUR, first).unwrap()),
+        ),
+        (
+            "algorithm: fixed_window, quota: 5, window: 60m, anchor: calendar",
+            Algorithm::FixedWindow(FixedWindow::new(5, HOUR, Anchor::Calendar).unwrap()),
+        ),
+        (
+            "algorithm: sliding_window, quota: 5, window: 1h",
+            Algorithm::SlidingWindow(SlidingWindow::new(5, HOUR, Millis::from_secs(60)).unwrap()),
+        ),
+        (
+            "algorithm: sliding_window, quota: 5, window: 1h, precision: 10m",
+            Algorithm::SlidingWindow(SlidingWindow::new(5, HOUR, Millis::from_secs(600)).unwrap()),
+        ),
+        (
+            "algorithm: sliding_window, quota: 5, window: 7ms",
+            Algorithm::SlidingWindow(
+                SlidingWindow::new(5, Millis::new(7), Millis::new(1)).unwrap(),
+            ),
+        ),
+        (
+            "algorithm: two_bucket, quota: 5, window: 1h",
+            Algorithm::TwoBucket(TwoBucket::new(5, HOUR).unwrap()),
+        ),
+        (
+            "algorithm: sliding_log, quota: 5, window: 1h",
+            Algorithm::SlidingLog(SlidingLog::new(5, HOUR).unwrap()),
+        ),
+        (
+            "algorithm: token_bucket, quota: 5, window: 1h",
+            Algorithm::TokenBucket(TokenBucket::new(5, HOUR, 5).unwrap()),
+        ),
+        (
+            "algorithm: token_bucket, quota: 5, window: 1h, burst: 50",
+            Algorithm::TokenBucket(TokenBucket::new(5, HOUR, 50).unwrap()),
+        ),
+        (
+            "algorithm: concurrency, quota: 5",
+            Algorithm::Concurrency(Concurrency::new(5, Millis::from_secs(60)).unwrap()),
+        ),
+        (
+            "algorithm: concurrency, quota: 5, lease: 1m30s",
+            Algorithm::Concurrency(Concurrency::new(5, Millis::from_secs(90)).unwrap()),
+        ),
+    ] {
+        assert_eq!(*limit(keys).algorithm(), expected, "{keys}");
+    }
+}
+
+#[test]
+fn limits_are_told_as_written() {
+    let algorithm =
+        Algorithm::FixedWindow(FixedWindow::new(5, HOUR, Anchor::FirstRequest).unwrap());
+    let plain = Limit::new("core", algorithm).unwrap();
+    assert_eq!(limit("quota: 5, window: 1h"), plain);
+    assert_eq!(limit("quota: 5, window: 1h, visible: true, count_refused: false"), plain);
+    let keys = "quota: 5, window: 1h, visible: false, count_refused: true, resource: api, \
+                unit: content-bytes, skew_max: 2s";
+    let expected = plain
+        .with_visibility(Visibility::Hidden)
+        .with_refusals(Refusals::Counted)
+        .and_then(|limit| limit.with_resource("api"))
+        .unwrap()
+        .with_unit(Unit::ContentBytes)
+        .with_skew_max(Millis::from_secs(2));
+    assert_eq!(limit(keys), expected);
+}
+
+#[test]
+fn subjects_have_their_sources() {
+    let credential = |header: &str| Source::Credential { header: header.into() };
+    let plain = |header: &str| Source::Header { header: header.into() };
+    let address = |ipv4_prefix, ipv6_prefix| Source::ClientAddress { ipv4_prefix, ipv6_prefix };
+    for (keys, expected) in [
+        ("header: Authorization", credential("authorization")),
+        ("header: x-api-key", credential("x-api-key")),
+        ("header: cookie", credential("cookie")),
+        ("header: X-User", plain("x-user")),
+        ("header: x-user, keep: clear", plain("x-user")),
+        ("header: x-user, keep: hashed", credential("x-user")),
+        ("credential: x-partner", credential("x-partner")),
+        ("cookie: SID", Source::Cookie { cookie: "SID".into() }),
+        ("client_address: {}", address(32, 64)),
+        ("client_address: true, ipv4_prefix: 24, ipv6_prefix: 48", address(24, 48)),
+        ("path_parameter: id", Source::PathParameter { parameter: "id".into() }),
+        ("host: {}", Source::Host),
+        ("route: true", Source::Route),
+        ("method: {}", Source::Method),
+        ("constant: all", Source::Constant { value: "all".into() }),
+    ] {
+        assert_eq!(source(keys), expected, "{keys}");
+    }
+}
+
+#[test]
+fn rules_have_their_conditions_and_costs() {
+    let loaded = loaded(
+        "
+subjects: { token: { header: authorization }, user: { header: x-user } }
+limits:
+  core: { quota: 5, window: 1h }
+  points: { quota: 900, window: 1m, cost: 3 }
+rules:
+  - name: write
+    match:
+      method: [POST, PUT]
+      path: [/a/**, '/b/{id}']
+      host: [Example.COM, '*.example.org.', '[::1]']
+      header: [x-beta, { X-Version: 2, accept: application/json }]
+      has: token
+      lacks: [user]
+    limits: [core, { points: 5 }]
+    mode: shadow
+  - match: { path: /health }
+    limits: []
+  - limits: points
+",
+    );
+    assert_eq!(loaded.policy.order(), Rules::FirstMatch);
+    let [write, health, rest] = loaded.policy.rules() else { panic!("three rules") };
+    let matches = &write.matches;
+    let methods: Vec<&str> = matches.methods.iter().map(|method| &**method).collect();
+    let paths: Vec<&str> = matches.paths.iter().map(|path| path.as_str()).collect();
+    let hosts: Vec<&str> = matches.hosts.iter().map(|host| &**host).collect();
+    let headers: Vec<(&str, Option<&str>)> =
+        matches.headers.iter().map(|header| (&*header.name, header.value.as_deref())).collect();
+    assert_eq!(methods, ["POST", "PUT"]);
+    assert_eq!(paths, ["/a/**", "/b/{id}"]);
+    assert_eq!(hosts, ["example.com", "*.example.org", "[::1]"]);
+    let wanted = [("x-beta", None), ("x-version", Some("2")), ("accept", Some("application/json"))];
+    assert_eq!(headers, wanted);
+    assert_eq!((&*matches.has, &*matches.lacks), (&[0][..], &[1][..]));
+    let costs = |rule: &tollgate_core::policy::Rule| -> Vec<(usize, u64)> {
+        rule.limits.iter().map(|used| (used.limit, used.cost.get())).collect()
+    };
+    assert_eq!((costs(write), write.mode), (vec![(0, 1), (1, 5)], Mode::Shadow));
+    assert_eq!((costs(health), health.mode, &*health.name), (vec![], Mode::Enforce, "rule-2"));
+    assert_eq!((costs(rest), &*rest.name), (vec![(1, 3)], "rule-3"));
+}
+
+#[test]
+fn nobody_is_trusted_unless_named() {
+    assert_eq!(*with("").policy.forwarding(), Forwarding::default());
+    let loaded = with(
+        "trusted_proxies: [10.0.0.0/8, 2001:db8::/32, 192.0.2.1]\nforwarded: { header: forwarded, hops: 2 }\n",
+    );
+    let trusted = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1/32"];
+    let expected = Forwarding {
+        trusted: trusted.iter().map(|text| Network::parse(text).unwrap()).collect(),
+        header: AddressHeader::Forwarded,
+        hops: Some(2),
+    };
+    assert_eq!(*loaded.policy.forwarding(), expected);
+    assert_eq!(with("rules_apply: all_matches\n").policy.order(), Rules::AllMatches);
+}
+
+#[test]
+fn answers_are_given_as_written() {
+    assert_eq!(*with("").policy.answers(), Answers::default());
+    let loaded = with(
+        "
+answers:
+  headers: [github, draft-03, three-fields]
+  refund: { status: [304, 404], upstream_failure: true }
+  refuse: { status: 403 }
+  standing: /rate_limit
+  on_failure: deny
+",
+    );
+    let expected = Answers {
+        headers: vec![HeaderProfile::GitHub, HeaderProfile::Draft03, HeaderProfile::ThreeFields],
+        refund_statuses: vec![304, 404],
+        refund_upstream_failure: Refund::GiveBack,
+        refuse_status: 403,
+        standing_path: Some("/rate_limit".into()),
+        on_failure: OnFailure::Deny,
+    };
+    assert_eq!(*loaded.policy.answers(), expected);
+    assert!(with("answers: { headers: [] }\n").policy.answers().headers.is_empty());
+}
+
+#[test]
+fn settings_are_those_of_the_deployment() {
+    assert_eq!(with("").settings, Settings::default());
+    let loaded = with(
+        "secret: { env: TOLLGATE_SECRET }\nstore: { memory: { max_entries: 5_000, max_bytes: 64MiB } }\n",
+    );
+    let expected = Settings {
+        key: KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() },
+        memory: MemoryBounds { max_entries: 5_000, max_bytes: 64 << 20 },
+    };
+    assert_eq!(loaded.settings, expected);
+    let path = PathBuf::from("/run/secrets/tollgate");
+    let loaded = with("secret: { file: /run/secrets/tollgate }\n");
+    assert_eq!(loaded.settings.key, KeySource::File { path });
+}
