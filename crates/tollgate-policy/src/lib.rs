@@ -5,6 +5,22 @@
 //! - [`explain`] says a policy in words, [`trace()`] what one request meets in it.
 //! - [`schema()`] is the JSON schema of the file, for editors.
 //!
+//! ```
+//! let text = "
+//! subjects: { address: { client_address: {} } }
+//! limits: { core: { quota: 60, window: 1h, per: address } }
+//! rules: [{ limits: core }]
+//! ";
+//! let loaded = tollgate_policy::parse("shop.yaml", text)?;
+//! let said = tollgate_policy::explain(&loaded.policy).to_string();
+//! assert!(said.contains("60 requests per 1h for each address"));
+//!
+//! let mistakes = tollgate_policy::parse("shop.yaml", &text.replace("1h", "1 hour")).unwrap_err();
+//! let finding = &mistakes.findings()[0];
+//! assert_eq!((finding.line(), finding.column()), (3, 37));
+//! # Ok::<(), tollgate_policy::Mistakes>(())
+//! ```
+//!
 //! A file goes through three forms, each in a module of its own: a tree in which everything knows
 //! its place, the keys as written, and the policy as meant. The keys are declared once; reader,
 //! schema and reference are made of that one declaration.

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use tollgate_core::limit::MAX_NAME;
+
 use crate::finding::{Excerpt, Finding, MAX_EXCERPT, Mistakes};
 use crate::nearest::nearest;
 use crate::tree::Span;
@@ -58,7 +60,9 @@ impl<'t> Report<'t> {
             return None;
         }
         let near = nearest(name, known.clone());
-        let few: Vec<&str> = known.take(MAX_LISTED + 1).collect();
+        // What is no name is not offered as one.
+        let plain = |name: &&str| name.len() <= MAX_NAME && name.chars().all(is_shown);
+        let few: Vec<&str> = known.filter(plain).take(MAX_LISTED + 1).collect();
         match near {
             Some(near) => self.mistake(at, message, format_args!("did you mean {near:?}?")),
             None if few.is_empty() || few.len() > MAX_LISTED => self.plain_mistake(at, message),
@@ -124,13 +128,19 @@ impl<'t> Report<'t> {
     }
 }
 
+/// Whether a terminal shows the character where it stands: it is no control character, and does
+/// not turn the direction of what follows.
+pub(crate) fn is_shown(letter: char) -> bool {
+    !letter.is_control() && !matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// The part of `line` around the character `start`, fit for a terminal.
 fn excerpt(line: &str, start: usize, width: usize) -> Excerpt {
     let skipped = if start < MAX_EXCERPT / 2 { 0 } else { start - MAX_EXCERPT / 4 };
     let shown = |letter: char| match letter {
         '\t' => ' ',
-        letter if letter.is_control() => '\u{fffd}',
-        letter => letter,
+        letter if is_shown(letter) => letter,
+        _ => '\u{fffd}',
     };
     let text: String = line.chars().skip(skipped).take(MAX_EXCERPT).map(shown).collect();
     let text = text.trim_end();

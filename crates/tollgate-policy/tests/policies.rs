@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tollgate_core::policy::OnFailure;
 use tollgate_core::{Facts, Headers, KeyedHash, Policy, Refusals};
-use tollgate_policy::load;
+use tollgate_policy::{load, parse};
 
 struct Fold;
 
@@ -122,4 +122,19 @@ fn every_policy_is_spoken_of_here() {
         .collect();
     names.sort();
     assert_eq!(names, ["github.yaml", "layered.yaml", "sign-in.yaml"]);
+}
+
+#[test]
+fn the_policy_in_the_book_can_be_used() {
+    let book = include_str!("../../../docs/policy.md");
+    let mut policies = 0;
+    for block in book.split("```yaml\n").skip(1) {
+        let (text, _) = block.split_once("```").unwrap();
+        if text.contains("rules:") {
+            let loaded = parse("docs/policy.md", text).unwrap_or_else(|error| panic!("{error}"));
+            assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+            policies += 1;
+        }
+    }
+    assert_eq!(policies, 1);
 }

@@ -10,8 +10,6 @@ mod number;
 mod size;
 mod word;
 
-use std::fmt::Write;
-
 use schemars::JsonSchema;
 
 pub(crate) use duration::Duration;
@@ -22,7 +20,7 @@ pub(crate) use number::Whole;
 pub(crate) use size::Size;
 pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
 
-use crate::report::Report;
+use crate::report::{Report, is_shown};
 use crate::tree::{Node, Shape, Span};
 
 /// What can be read from a node.
@@ -104,9 +102,10 @@ pub(crate) fn quoted(text: &str) -> String {
     const MAX_QUOTED: usize = 48;
     let mut shown = String::from("\"");
     for letter in text.chars().take(MAX_QUOTED) {
-        match letter {
-            letter if letter.is_control() => _ = write!(shown, "{}", letter.escape_default()),
-            letter => shown.push(letter),
+        if is_shown(letter) {
+            shown.push(letter);
+        } else {
+            shown.extend(letter.escape_default());
         }
     }
     shown.push_str(if text.chars().nth(MAX_QUOTED).is_some() { "…\"" } else { "\"" });

@@ -71,7 +71,7 @@ fn method(given: &Given<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
         report.mistake(
             given.at,
             message,
-            format_args!("did you mean {}?", name.to_ascii_uppercase()),
+            format_args!("did you mean {}?", quoted(&name.to_ascii_uppercase())),
         );
         return None;
     }
