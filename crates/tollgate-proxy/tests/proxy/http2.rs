@@ -126,7 +126,7 @@ async fn a_drain_finishes_the_streams_and_closes() {
 async fn an_idle_connection_closes() {
     let upstream = Recorder::start().await;
     let mut settings = settings(upstream.address);
-    settings.timeouts.keep_alive_idle = Duration::from_millis(50);
+    settings.timeouts.keep_alive_idle = Duration::from_secs(1);
     let proxy = Proxy::with(settings).await;
     let (mut sender, connection) = connect(proxy.address).await;
     assert_eq!(text(send(&mut sender, Request::get("http://a/"), "").await).await, "GET / []");

@@ -65,7 +65,7 @@ async fn a_refusal_reaches_a_client_that_is_still_sending() {
 async fn a_head_that_does_not_end_is_408() {
     let upstream = Recorder::start().await;
     let mut settings = settings(upstream.address);
-    settings.timeouts.request_head = Duration::from_millis(50);
+    settings.timeouts.request_head = Duration::from_secs(1);
     let proxy = Proxy::with(settings).await;
     let answer = exchange(proxy.address, "GET / HTTP/1.1\r\nHost: a\r\n").await;
     assert_eq!(statuses(&answer), [408], "{answer}");
@@ -93,7 +93,7 @@ async fn a_body_that_stalls_is_408() {
 async fn an_idle_connection_closes() {
     let upstream = Recorder::start().await;
     let mut settings = settings(upstream.address);
-    settings.timeouts.keep_alive_idle = Duration::from_millis(50);
+    settings.timeouts.keep_alive_idle = Duration::from_secs(1);
     let proxy = Proxy::with(settings).await;
     let mut client = Client::connect(proxy.address).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;

@@ -131,7 +131,7 @@ async fn a_tunnel_ends_with_either_side_or_with_silence() {
     })
     .await;
     let mut settings = settings(upstream);
-    settings.timeouts.tunnel_idle = std::time::Duration::from_millis(50);
+    settings.timeouts.tunnel_idle = std::time::Duration::from_secs(1);
     let patient = Proxy::start(upstream).await;
     let mut client = Client::connect(patient.address).await;
     client.send(WISH).await;
