@@ -17,7 +17,7 @@
 //!
 //! let mistakes = tollgate_policy::parse("shop.yaml", &text.replace("1h", "1 hour")).unwrap_err();
 //! let finding = &mistakes.findings()[0];
-//! assert_eq!((finding.line(), finding.column()), (3, 37));
+//! assert_eq!((finding.line(), finding.column()), (3, 38));
 //! # Ok::<(), tollgate_policy::Mistakes>(())
 //! ```
 //!
