@@ -12,7 +12,7 @@ fn what_is_over_leaves_as_the_store_is_used_and_gives_its_memory_back() {
     let full = store.stats();
     assert_eq!((full.entries, full.evicted), (1_800, 0));
     let moment = at(1_000 + 5_000);
-    for _ in 0..5_000 {
+    for _ in 0..10_000 {
         is_admitted(&store, moment, &limit, "somebody");
     }
     let swept = store.stats();

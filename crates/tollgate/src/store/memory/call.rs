@@ -2,7 +2,7 @@
 
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
-use tollgate_core::{Readings, StoreError, Timestamp};
+use tollgate_core::{Reading, Readings, StoreError, Timestamp};
 
 use super::Memory;
 use super::fingerprint::Fingerprint;
@@ -58,6 +58,23 @@ pub(super) fn apply(
         shard.forget_promises();
     }
     readings
+}
+
+impl Shard {
+    /// What [`apply`] does, for a call of one charge.
+    pub(super) fn apply_alone(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+    ) -> Result<Reading, StoreError> {
+        let ruling = if self.admits(now, target) { Ruling::Admitted } else { Ruling::Refused };
+        let room = self.room_for(now, target, ruling);
+        let spared = |key| target.key == key || target.refund == Some(key);
+        self.promise(now, room, &spared)?;
+        let reading = self.carry_out(now, target, ruling);
+        self.forget_promises();
+        Ok(reading)
+    }
 }
 
 /// Makes room for everything the call adds, before it changes anything.

@@ -13,7 +13,7 @@ const EVICTED_OF: usize = 16;
 
 /// Calls between two steps of the sweep, and the slots that a step looks at: as many as there are
 /// calls, in a row, because neighbours come from memory together.
-const SWEEP_EVERY: u32 = 16;
+const SWEEP_EVERY: u32 = 32;
 const SWEEP_SLOTS: usize = 16;
 
 /// A table with fewer entries than one in so many slots is made smaller.

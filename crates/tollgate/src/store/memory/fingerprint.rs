@@ -6,7 +6,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use siphasher::sip128::{Hasher128, SipHasher13};
+use siphasher::sip::SipHasher13 as SipHasher64;
+use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 use tollgate_core::{ChargeId, Limit, Subject};
 
 /// The keyed hash of one entry's name.
@@ -25,49 +26,104 @@ impl Fingerprint {
     }
 }
 
-/// Makes the fingerprints of one store, under a key that never leaves it.
-pub(super) struct Fingerprinter(SipHasher13);
-
-/// Sets what is fingerprinted apart: no two kinds share an input.
-const CHARGED: u8 = 0;
-const REFUNDED: u8 = 1;
+/// Makes the fingerprints of one store, under keys that never leave it.
+pub(super) struct Fingerprinter {
+    names: SipHasher64,
+    subjects: SipHasher13,
+    refunds: SipHasher13,
+}
 
 impl Fingerprinter {
-    /// With a key that the operating system's randomness chose.
+    /// With keys that the operating system's randomness chose.
     ///
-    /// [`RandomState`] is seeded from it; what its hasher makes of two different inputs tells
-    /// nothing of the one by the other.
+    /// [`RandomState`] is seeded from it; what its hasher makes of different inputs tells nothing
+    /// of the one by the other.
     pub(super) fn random() -> Self {
         let source = RandomState::new();
-        Self(SipHasher13::new_with_keys(source.hash_one(0_u8), source.hash_one(1_u8)))
+        let key = |number: u8| source.hash_one(number);
+        Self {
+            names: SipHasher64::new_with_keys(key(0), key(1)),
+            subjects: SipHasher13::new_with_keys(key(2), key(3)),
+            refunds: SipHasher13::new_with_keys(key(4), key(5)),
+        }
     }
 
     /// Of what `subject` used of `limit`.
     pub(super) fn charged(&self, limit: &Limit, subject: &Subject) -> Fingerprint {
-        let mut hasher = self.named(CHARGED, limit);
-        hasher.write(subject.as_bytes());
-        finish(&hasher)
+        self.under(limit, self.subjects.hash(subject.as_bytes()))
     }
 
-    /// Of the refund of the charge `id`.
+    /// Of the refund of the charge `id`, which goes before the subject and always is as long.
     pub(super) fn refunded(&self, limit: &Limit, subject: &Subject, id: ChargeId) -> Fingerprint {
-        let mut hasher = self.named(REFUNDED, limit);
+        let mut hasher = self.refunds;
         hasher.write(&id.0.to_le_bytes());
         hasher.write(subject.as_bytes());
-        finish(&hasher)
+        self.under(limit, hasher.finish128())
     }
 
-    /// The subject comes last, and what is before it bears its own length: no two names look alike.
-    fn named(&self, kind: u8, limit: &Limit) -> SipHasher13 {
-        let name = limit.name().as_bytes();
-        let mut hasher = self.0;
-        hasher.write_u64(name.len() as u64 | u64::from(kind) << 32);
-        hasher.write(name);
-        hasher
+    /// Sets the limits apart: a name's own hash, under a key of its own, is added to `hash`. So the
+    /// two are hashed side by side, and nothing has to be copied together. For two different pairs
+    /// to meet, the hashes of two subjects would have to differ by just what two names' do.
+    fn under(&self, limit: &Limit, hash: Hash128) -> Fingerprint {
+        let name = self.names.hash(limit.name().as_bytes());
+        Fingerprint { place: hash.h1 ^ name, rest: hash.h2 ^ name }
     }
 }
 
-fn finish(hasher: &SipHasher13) -> Fingerprint {
-    let hash = hasher.finish128();
-    Fingerprint { place: hash.h1, rest: hash.h2 }
+#[cfg(test)]
+mod tests {
+    use tollgate_core::algo::{Anchor, FixedWindow};
+    use tollgate_core::{Algorithm, KeyedHash, Millis, Value};
+
+    use super::*;
+
+    struct NoSecrets;
+
+    impl KeyedHash for NoSecrets {
+        fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+            [bytes.len() as u8; 16]
+        }
+    }
+
+    fn limit(name: &str) -> Limit {
+        let window = FixedWindow::new(1, Millis::from_secs(1), Anchor::FirstRequest);
+        Limit::new(name, Algorithm::FixedWindow(window.unwrap())).unwrap()
+    }
+
+    fn subject(dimension: &str) -> Subject {
+        Subject::new([(dimension, Value::Absent)], &NoSecrets)
+    }
+
+    #[test]
+    fn a_name_is_never_taken_for_the_subject_behind_it() {
+        let prints = Fingerprinter::random();
+        let mut seen = std::collections::HashSet::new();
+        for name in ["a", "ab", "abc", "b"] {
+            for dimension in ["", "a", "b", "ab", "c", "abc", "cab"] {
+                let (limit, subject) = (limit(name), subject(dimension));
+                assert!(seen.insert(prints.charged(&limit, &subject)), "{name} {dimension}");
+                for id in [ChargeId(0), ChargeId(u128::MAX)] {
+                    assert!(seen.insert(prints.refunded(&limit, &subject, id)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn subjects_of_any_length_have_one_fingerprint() {
+        let (prints, limit) = (Fingerprinter::random(), limit("core"));
+        for length in 0..300 {
+            let one = subject(&"n".repeat(length));
+            let other = subject(&"n".repeat(length + 1));
+            assert_eq!(prints.charged(&limit, &one), prints.charged(&limit, &one.clone()));
+            assert_ne!(prints.charged(&limit, &one), prints.charged(&limit, &other));
+        }
+    }
+
+    #[test]
+    fn two_stores_do_not_share_a_key() {
+        let (limit, subject) = (limit("core"), subject("user"));
+        let [one, other] = [Fingerprinter::random(), Fingerprinter::random()];
+        assert_ne!(one.charged(&limit, &subject), other.charged(&limit, &subject));
+    }
 }

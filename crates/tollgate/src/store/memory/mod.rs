@@ -33,7 +33,7 @@ pub use bounds::Bounds;
 pub use stats::Stats;
 
 use fingerprint::Fingerprinter;
-use shard::{Ruling, Shard, Target};
+use shard::{Shard, Target};
 
 /// Remembers limits in this process.
 ///
@@ -113,12 +113,10 @@ impl Memory {
     fn apply_one(&self, now: Timestamp, target: &Target<'_>) -> Result<Readings, StoreError> {
         let mut shard = self.lock(target.key.shard(self.shards.len()));
         shard.sweep(now);
-        let ruling = if shard.admits(now, target) { Ruling::Admitted } else { Ruling::Refused };
-        let room = shard.room_for(now, target, ruling);
-        let spared = |key| target.key == key || target.refund == Some(key);
-        shard.promise(now, room, &spared)?;
-        let reading = shard.carry_out(now, target, ruling);
-        shard.forget_promises();
+        let reading = match shard.take_in_place(now, target) {
+            Some(reading) => reading,
+            None => shard.apply_alone(now, target)?,
+        };
         let mut readings = Readings::new();
         readings.push(reading);
         Ok(readings)
