@@ -1,10 +1,14 @@
 //! Single cases of the memory store: `cargo bench -p tollgate-bench --bench memory`.
+//!
+//! One iteration takes a thousand decisions: a single one is about as short as a clock can tell.
 
-use divan::{Bencher, black_box};
+use divan::Bencher;
+use divan::counter::ItemsCount;
 use tollgate::{Clock, SystemClock};
-use tollgate_bench::contender::{Allowance, Contender, Governor, Tollgate};
-use tollgate_bench::draw::Generator;
+use tollgate_bench::contender::{Allowance, CoarseClock, Contender, Governor, Tollgate};
+use tollgate_bench::draw;
 
+const DECISIONS: usize = 1_000;
 const SUBJECTS: u32 = 1_000_000;
 
 fn main() {
@@ -12,34 +16,46 @@ fn main() {
 }
 
 #[divan::bench]
-fn clock(bencher: Bencher<'_, '_>) {
+fn system_clock(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| SystemClock.now());
+}
+
+#[divan::bench]
+fn coarse_clock(bencher: Bencher<'_, '_>) {
+    bencher.bench_local(|| CoarseClock.now());
 }
 
 #[divan::bench(threads = [1, 2])]
 fn hot_key_governor(bencher: Bencher<'_, '_>) {
-    let limiter = Governor::new(1, Allowance::Ample);
-    bencher.bench(|| limiter.charge(black_box(0)));
+    hot_key(bencher, &Governor::new(Allowance::Ample));
 }
 
 #[divan::bench(threads = [1, 2])]
 fn hot_key_tollgate(bencher: Bencher<'_, '_>) {
-    let limiter = Tollgate::fixed_window(1, Allowance::Ample).unwrap();
-    bencher.bench(|| limiter.charge(black_box(0)));
+    hot_key(bencher, &tollgate());
 }
 
 #[divan::bench]
 fn many_keys_governor(bencher: Bencher<'_, '_>) {
-    many_keys(bencher, &Governor::new(SUBJECTS, Allowance::Ample));
+    many_keys(bencher, &Governor::new(Allowance::Ample));
 }
 
 #[divan::bench]
 fn many_keys_tollgate(bencher: Bencher<'_, '_>) {
-    many_keys(bencher, &Tollgate::fixed_window(SUBJECTS, Allowance::Ample).unwrap());
+    many_keys(bencher, &tollgate());
+}
+
+fn tollgate() -> Tollgate<SystemClock> {
+    Tollgate::fixed_window("tollgate", SystemClock, Allowance::Ample).unwrap()
+}
+
+fn hot_key(bencher: Bencher<'_, '_>, limiter: &impl Contender) {
+    let requests = limiter.requests(&[0]);
+    bencher.counter(ItemsCount::new(DECISIONS)).bench(|| requests.decide(DECISIONS));
 }
 
 fn many_keys(bencher: Bencher<'_, '_>, limiter: &impl Contender) {
-    (0..SUBJECTS).for_each(|index| _ = limiter.charge(index));
-    let mut generator = Generator::new(1);
-    bencher.bench_local(|| limiter.charge(generator.below(SUBJECTS)));
+    limiter.requests(&draw::each(SUBJECTS, 1)).decide(SUBJECTS as usize);
+    let requests = limiter.requests(&draw::uniform(SUBJECTS, SUBJECTS as usize, 2));
+    bencher.counter(ItemsCount::new(SUBJECTS)).bench_local(|| requests.decide(SUBJECTS as usize));
 }

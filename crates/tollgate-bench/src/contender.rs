@@ -1,24 +1,49 @@
-//! Who is compared: each decides on the subject of a number, by its own clock.
+//! Who is compared: each decides by its own clock, on keys of the type that it takes.
 
+use std::fmt;
+use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use governor::{DefaultKeyedRateLimiter, Quota};
+use rustix::time::{ClockId, clock_gettime};
+use tollgate::Clock;
 use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, KeyedHash, Limit, LimitError, Millis, Subject, Value,
+    Algorithm, Ask, Charge, ChargeId, Cost, KeyedHash, Limit, LimitError, Millis, Subject,
+    Timestamp, Value,
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
-use tollgate::{Clock, SystemClock};
 
-/// A rate limiter under test, with its subjects at hand.
+/// A rate limiter under test.
 pub trait Contender: Sync {
     /// What the report calls it.
     fn name(&self) -> &'static str;
 
-    /// Reads the clock and charges one unit to the subject `index`; whether it was admitted.
-    fn charge(&self, index: u32) -> bool;
+    /// The requests of the subjects in `order`, each with a key of its own that lies beside the
+    /// next one's: as a server has the key of a request at hand when it asks its limiter.
+    fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_>;
+}
+
+/// Requests that are ready to be decided on.
+pub trait Requests: Sync {
+    /// Reads the clock and charges one unit, `decisions` times, over and over in their order;
+    /// answers how many were admitted.
+    fn decide(&self, decisions: usize) -> usize;
+}
+
+/// A limiter, how it decides on one key, and the keys.
+struct Prepared<K, F> {
+    keys: Vec<K>,
+    charge: F,
+}
+
+impl<K: Sync, F: Fn(&K) -> bool + Sync> Requests for Prepared<K, F> {
+    fn decide(&self, decisions: usize) -> usize {
+        let keys = self.keys.iter().cycle().take(decisions);
+        keys.filter(|key| (self.charge)(black_box(key))).count()
+    }
 }
 
 /// How much every subject may have.
@@ -31,22 +56,18 @@ pub enum Allowance {
 }
 
 /// `governor`'s keyed limiter as its documentation shows it: a `DashMap` with `String` keys.
-pub struct Governor {
-    limiter: DefaultKeyedRateLimiter<String>,
-    keys: Vec<String>,
-}
+pub struct Governor(DefaultKeyedRateLimiter<String>);
 
 impl Governor {
-    /// A limiter for `subjects` keys, none of them charged yet.
+    /// A limiter that nobody was charged by.
     #[must_use]
-    pub fn new(subjects: u32, allowance: Allowance) -> Self {
+    pub fn new(allowance: Allowance) -> Self {
         let quota = match allowance {
             Allowance::Ample => Quota::per_second(NonZeroU32::MAX),
             Allowance::Exhausted => Quota::with_period(Duration::from_secs(3_600))
                 .unwrap_or(Quota::per_hour(NonZeroU32::MIN)),
         };
-        let keys = (0..subjects).map(subject_name).collect();
-        Self { limiter: DefaultKeyedRateLimiter::keyed(quota), keys }
+        Self(DefaultKeyedRateLimiter::keyed(quota))
     }
 }
 
@@ -55,67 +76,91 @@ impl Contender for Governor {
         "governor"
     }
 
-    fn charge(&self, index: u32) -> bool {
-        self.limiter.check_key(&self.keys[index as usize]).is_ok()
+    fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_> {
+        let keys = order.iter().copied().map(subject_name).collect();
+        Box::new(Prepared { keys, charge: |key: &String| self.0.check_key(key).is_ok() })
     }
 }
 
 /// Tollgate's memory store, asked as the limiter asks it: the answer carries the whole standing.
-pub struct Tollgate {
+pub struct Tollgate<C> {
     name: &'static str,
     store: Memory,
     limit: Limit,
-    clock: SystemClock,
-    subjects: Vec<Subject>,
+    clock: C,
 }
 
-impl Tollgate {
-    /// A store for `subjects` subjects under a fixed window, none of them charged yet.
+impl<C: Clock> Tollgate<C> {
+    /// A store that nobody was charged in, under a fixed window.
     ///
     /// # Errors
     /// [`LimitError`] if the allowance makes no limit.
-    pub fn fixed_window(subjects: u32, allowance: Allowance) -> Result<Self, LimitError> {
+    pub fn fixed_window(
+        name: &'static str,
+        clock: C,
+        allowance: Allowance,
+    ) -> Result<Self, LimitError> {
         let quota = match allowance {
             Allowance::Ample => 1_000_000_000_000,
             Allowance::Exhausted => 1,
         };
         let window = FixedWindow::new(quota, Millis::from_secs(3_600), Anchor::FirstRequest)?;
-        Self::new("tollgate, fixed window", Algorithm::FixedWindow(window), subjects)
+        Self::new(name, clock, Algorithm::FixedWindow(window))
     }
 
-    /// A store for `subjects` subjects under a token bucket, none of them charged yet.
+    /// A store that nobody was charged in, under a token bucket.
     ///
     /// # Errors
     /// [`LimitError`] if the allowance makes no limit.
-    pub fn token_bucket(subjects: u32, allowance: Allowance) -> Result<Self, LimitError> {
+    pub fn token_bucket(
+        name: &'static str,
+        clock: C,
+        allowance: Allowance,
+    ) -> Result<Self, LimitError> {
         let bucket = match allowance {
             Allowance::Ample => TokenBucket::new(4_000_000_000, Millis::from_secs(1), 4_000_000)?,
             Allowance::Exhausted => TokenBucket::new(1, Millis::from_secs(3_600), 1)?,
         };
-        Self::new("tollgate, token bucket", Algorithm::TokenBucket(bucket), subjects)
+        Self::new(name, clock, Algorithm::TokenBucket(bucket))
     }
 
-    fn new(name: &'static str, algorithm: Algorithm, subjects: u32) -> Result<Self, LimitError> {
+    fn new(name: &'static str, clock: C, algorithm: Algorithm) -> Result<Self, LimitError> {
         let limit = Limit::new("core", algorithm)?;
         let store = Memory::new(Bounds { max_entries: 8_000_000, max_bytes: usize::MAX });
-        let subject = |number| {
-            let name = subject_name(number);
-            Subject::new([("user", Value::Clear(name.as_bytes()))], &NoSecrets)
-        };
-        let subjects = (0..subjects).map(subject).collect();
-        Ok(Self { name, store, limit, clock: SystemClock, subjects })
+        Ok(Self { name, store, limit, clock })
+    }
+
+    fn charge(&self, subject: &Subject) -> bool {
+        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = Charge { limit: &self.limit, subject, ask };
+        self.store.apply_now(self.clock.now(), &[charge]).is_ok_and(|readings| readings.all_fit())
     }
 }
 
-impl Contender for Tollgate {
+impl<C: Clock> Contender for Tollgate<C> {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn charge(&self, index: u32) -> bool {
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(u128::from(index)) };
-        let charge = Charge { limit: &self.limit, subject: &self.subjects[index as usize], ask };
-        self.store.apply_now(self.clock.now(), &[charge]).is_ok_and(|readings| readings.all_fit())
+    fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_> {
+        let subject = |number| {
+            let name = subject_name(number);
+            Subject::new([("user", Value::Clear(name.as_bytes()))], &NoSecrets)
+        };
+        let keys = order.iter().copied().map(subject).collect();
+        Box::new(Prepared { keys, charge: |subject: &Subject| self.charge(subject) })
+    }
+}
+
+/// The wall clock as the kernel last wrote it down: up to a timer tick (1 … 10 ms) behind, and
+/// read without asking the processor's counter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CoarseClock;
+
+impl Clock for CoarseClock {
+    fn now(&self) -> Timestamp {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Timestamp::from_millis(now.tv_sec.unsigned_abs() * 1_000 + now.tv_nsec as u64 / 1_000_000)
     }
 }
 
@@ -133,14 +178,14 @@ impl KeyedHash for NoSecrets {
     }
 }
 
-impl std::fmt::Debug for Governor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Governor").field("keys", &self.keys.len()).finish_non_exhaustive()
+impl fmt::Debug for Governor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Governor").field("keys", &self.0.len()).finish()
     }
 }
 
-impl std::fmt::Debug for Tollgate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<C> fmt::Debug for Tollgate<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tollgate").field("store", &self.store.stats()).finish_non_exhaustive()
     }
 }

@@ -32,10 +32,15 @@ impl Generator {
     }
 }
 
-/// Always the same subject.
+/// Every one of `subjects` once, in a random order.
 #[must_use]
-pub fn hot(count: usize) -> Vec<u32> {
-    vec![0; count]
+pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
+    let mut generator = Generator::new(seed);
+    let mut order: Vec<u32> = (0..subjects).collect();
+    for last in (1..subjects).rev() {
+        order.swap(last as usize, generator.below(last + 1) as usize);
+    }
+    order
 }
 
 /// Every one of `subjects` as likely as any other.
@@ -50,10 +55,7 @@ pub fn uniform(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
 #[must_use]
 pub fn skewed(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
-    let mut scattered: Vec<u32> = (0..subjects).collect();
-    for last in (1..subjects).rev() {
-        scattered.swap(last as usize, generator.below(last + 1) as usize);
-    }
+    let scattered = each(subjects, generator.number());
     let draw = |_| {
         let rank = f64::from(subjects).powf(generator.unit()) as u32;
         scattered[rank.min(subjects - 1) as usize]
@@ -64,6 +66,14 @@ pub fn skewed(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_comes_once() {
+        let mut order = each(1_000, 1);
+        assert_ne!(order, (0..1_000).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, (0..1_000).collect::<Vec<_>>());
+    }
 
     #[test]
     fn uniform_draws_reach_everyone_and_nobody_else() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::contender::Contender;
+use crate::contender::{Contender, Requests};
 
 /// What one decision took, in nanoseconds: the median of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,53 +19,67 @@ pub struct Took {
     pub processor: f64,
 }
 
-/// Lets each of `contenders` decide on every element of `orders`, one thread for each order, in
-/// `rounds` rounds.
+/// Lets each of `contenders` take `decisions` decisions on the subjects of each of `orders`, one
+/// thread for each order, in `rounds` rounds.
 #[must_use]
-pub fn compare(contenders: &[&dyn Contender], orders: &[Vec<u32>], rounds: usize) -> Vec<Took> {
+pub fn compare(
+    contenders: &[&dyn Contender],
+    orders: &[Vec<u32>],
+    decisions: usize,
+    rounds: usize,
+) -> Vec<Took> {
+    let prepared: Vec<Vec<_>> = contenders
+        .iter()
+        .map(|contender| orders.iter().map(|order| contender.requests(order)).collect())
+        .collect();
     let mut took: Vec<Vec<Took>> = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..rounds {
         // Who begins changes from round to round.
         for turn in 0..contenders.len() {
             let index = (round + turn) % contenders.len();
-            took[index].push(time(contenders[index], orders));
+            took[index].push(time(&prepared[index], decisions));
         }
     }
     took.iter().map(|rounds| median(rounds)).collect()
 }
 
 /// One round of one contender.
-fn time(contender: &dyn Contender, orders: &[Vec<u32>]) -> Took {
-    let decisions: usize = orders.iter().map(Vec::len).sum();
-    let start = Barrier::new(orders.len());
-    let spans: Vec<(Instant, Instant, Duration)> = thread::scope(|scope| {
-        let threads: Vec<_> = orders
+fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> Took {
+    let start = Barrier::new(threads.len());
+    let spans: Vec<Span> = thread::scope(|scope| {
+        let running: Vec<_> = threads
             .iter()
-            .map(|order| {
+            .map(|requests| {
                 let start = &start;
                 scope.spawn(move || {
                     start.wait();
-                    run(contender, order)
+                    run(&**requests, decisions)
                 })
             })
             .collect();
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        running.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    let begun = spans.iter().map(|span| span.0).min();
-    let ended = spans.iter().map(|span| span.1).max();
+    let begun = spans.iter().map(|span| span.begun).min();
+    let ended = spans.iter().map(|span| span.ended).max();
     let wall = ended.zip(begun).map(|(ended, begun)| ended - begun).unwrap_or_default();
-    let processor: Duration = spans.iter().map(|span| span.2).sum();
-    let each = |whole: Duration| whole.as_nanos() as f64 / decisions as f64;
+    let processor: Duration = spans.iter().map(|span| span.processor).sum();
+    let each = |whole: Duration| whole.as_nanos() as f64 / (decisions * threads.len()) as f64;
     Took { wall: each(wall), processor: each(processor) }
 }
 
-fn run(contender: &dyn Contender, order: &[u32]) -> (Instant, Instant, Duration) {
-    let processor = processor_time();
+/// What one thread spent.
+struct Span {
+    begun: Instant,
+    ended: Instant,
+    processor: Duration,
+}
+
+fn run(requests: &dyn Requests, decisions: usize) -> Span {
+    let before = processor_time();
     let begun = Instant::now();
-    for index in order {
-        black_box(contender.charge(black_box(*index)));
-    }
-    (begun, Instant::now(), processor_time().saturating_sub(processor))
+    black_box(requests.decide(decisions));
+    let ended = Instant::now();
+    Span { begun, ended, processor: processor_time().saturating_sub(before) }
 }
 
 fn processor_time() -> Duration {

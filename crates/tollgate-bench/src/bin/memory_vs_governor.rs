@@ -7,7 +7,9 @@ use std::alloc::System;
 use std::error::Error;
 
 use cap::Cap;
-use tollgate_bench::contender::{Allowance, Contender, Governor, Tollgate};
+use tollgate::SystemClock;
+use tollgate::core::LimitError;
+use tollgate_bench::contender::{Allowance, CoarseClock, Contender, Governor, Tollgate};
 use tollgate_bench::draw;
 use tollgate_bench::report::Report;
 use tollgate_bench::rounds::compare;
@@ -27,30 +29,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rounds = arguments.next().map_or(Ok(ROUNDS), |given| given.parse())?;
 
     let mut report = Report::new();
-    let mut case = |name: &str, contenders: &[&dyn Contender], orders: &[Vec<u32>]| {
+    let mut case = |name: &str, contenders: &[Box<dyn Contender>], orders: &[Vec<u32>]| {
+        let contenders: Vec<&dyn Contender> = contenders.iter().map(|one| &**one).collect();
         let names: Vec<_> = contenders.iter().map(|contender| contender.name()).collect();
-        report.add(name, &names, &compare(contenders, orders, rounds));
+        report.add(name, &names, &compare(&contenders, orders, DECISIONS, rounds));
     };
 
-    let one = |allowance| -> Result<_, Box<dyn Error>> {
-        let fixed_window = Tollgate::fixed_window(1, allowance)?;
-        Ok((Governor::new(1, allowance), fixed_window, Tollgate::token_bucket(1, allowance)?))
-    };
-    let hot = || draw::hot(DECISIONS);
-    let (a, b, c) = one(Allowance::Ample)?;
-    case("one hot key, 1 thread", &[&a, &b, &c], &[hot()]);
-    case("one hot key, 2 threads", &[&a, &b, &c], &[hot(), hot()]);
-    let (a, b, c) = one(Allowance::Exhausted)?;
-    case("one hot key, refused, 1 thread", &[&a, &b, &c], &[hot()]);
+    let ample = contenders(Allowance::Ample)?;
+    case("one hot key, 1 thread", &ample, &[vec![0]]);
+    case("one hot key, 2 threads", &ample, &[vec![0], vec![0]]);
+    case("one hot key, refused, 1 thread", &contenders(Allowance::Exhausted)?, &[vec![0]]);
 
-    let a = Governor::new(subjects, Allowance::Ample);
-    let b = Tollgate::fixed_window(subjects, Allowance::Ample)?;
-    let c = Tollgate::token_bucket(subjects, Allowance::Ample)?;
-    let all: [&dyn Contender; 3] = [&a, &b, &c];
+    let all = contenders(Allowance::Ample)?;
     println!("{subjects} subjects, bytes per key:");
-    for contender in all {
-        let bytes = allocated_by(|| (0..subjects).for_each(|index| _ = contender.charge(index)));
-        println!("  {:24}{:6.1}", contender.name(), bytes as f64 / f64::from(subjects));
+    let everyone = draw::each(subjects, 4);
+    for contender in &all {
+        let requests = contender.requests(&everyone);
+        let bytes = allocated_by(|| _ = requests.decide(subjects as usize));
+        println!("  {:34}{:6.1}", contender.name(), bytes as f64 / f64::from(subjects));
     }
     let uniform = |seed| draw::uniform(subjects, DECISIONS, seed);
     case("many keys, uniform, 1 thread", &all, &[uniform(1)]);
@@ -58,6 +54,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     case("many keys, skewed, 1 thread", &all, &[draw::skewed(subjects, DECISIONS, 3)]);
     println!("\n{report}");
     Ok(())
+}
+
+/// Those that are compared, nobody charged yet; the first is what the others are held against.
+fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, LimitError> {
+    Ok(vec![
+        Box::new(Governor::new(allowance)),
+        Box::new(Tollgate::fixed_window("tollgate, fixed window", SystemClock, allowance)?),
+        Box::new(Tollgate::token_bucket("tollgate, token bucket", SystemClock, allowance)?),
+        Box::new(Tollgate::fixed_window("tollgate, fixed, coarse clock", CoarseClock, allowance)?),
+    ])
 }
 
 /// The bytes that `work` leaves allocated.
