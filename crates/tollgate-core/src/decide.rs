@@ -145,14 +145,17 @@ fn count(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Readin
 
 fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
     let Ask::Refund { cost, mark, id, .. } = ask else { return (Reading::default(), cell) };
+    let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
+    // What counts as none has nothing to give back, and is replaced by a take alone.
+    if before.found == Found::Discarded {
+        return (before, cell);
+    }
     let at = At { now, skew_max: limit.skew_max() };
     with_step!(limit, cell, |step, state, wrap| {
-        let Some(mut state) = state else {
-            return (step.read(None, Cost::PEEK, at), None);
-        };
+        let Some(mut state) = state else { return (before, None) };
         let given_back = step.refund(&mut state, cost, mark, id, at);
         let reading = step.read(Some(&state), Cost::PEEK, at);
-        (Reading { given_back, ..reading }, Some(wrap(state)))
+        (Reading { given_back, found: before.found, ..reading }, Some(wrap(state)))
     })
 }
 

@@ -65,11 +65,29 @@ impl Concurrency {
 
     /// Puts the lease of `id` off to one lease from now; answers whether there was one.
     pub(crate) fn renew(&self, state: &mut State, id: ChargeId, at: At) -> Option<u64> {
+        let at = self.moment(&state.leases, at);
+        self.index_of(state, id, at)?;
         self.prune(state, at);
         let index = state.leases.iter().position(|lease| lease.id == id)?;
         let lease = state.leases.remove(index);
         self.insert(state, Lease { expires_at: at.now.after(self.lease), ..lease });
         Some(lease.used)
+    }
+
+    /// The moment of the decision: never before a lease was granted or renewed.
+    ///
+    /// By a clock that lags a lease would end early, and be cut short by its own renewal.
+    fn moment(&self, leases: &[Lease], at: At) -> At {
+        let newest = leases.iter().rfind(|lease| !self.is_impossible(lease, at));
+        let granted_at = newest.map_or(Timestamp::EPOCH, |newest| {
+            Timestamp::EPOCH.after(newest.expires_at.since(Timestamp::EPOCH.after(self.lease)))
+        });
+        At { now: at.now.max(granted_at), ..at }
+    }
+
+    /// Where the lease of `id` is, if it is still held.
+    fn index_of(&self, state: &State, id: ChargeId, at: At) -> Option<usize> {
+        state.leases.iter().position(|lease| lease.id == id && self.is_held(lease, at))
     }
 
     /// Whether a lease is still held.
@@ -82,11 +100,12 @@ impl Concurrency {
         lease.expires_at > at.now.after(self.lease).after(at.skew_max)
     }
 
+    /// Drops what nobody holds.
     fn prune(&self, state: &mut State, at: At) {
         state.leases.retain(|lease| self.is_held(lease, at));
     }
 
-    /// Puts a lease where its end belongs: at the back, unless a clock stepped back.
+    /// Puts a lease where its end belongs: at the back, unless the limit's lease was shortened.
     fn insert(&self, state: &mut State, lease: Lease) {
         let index = state.leases.partition_point(|other| other.expires_at <= lease.expires_at);
         state.leases.insert(index, lease);
@@ -98,6 +117,8 @@ impl Step for Concurrency {
 
     fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
         let leases = state.map_or(&[][..], |state| &state.leases);
+        let asked_at = at.now;
+        let at = self.moment(leases, at);
         let held = || leases.iter().filter(|lease| self.is_held(lease, at));
         let used = held().fold(0_u64, |sum, lease| sum.saturating_add(lease.used));
         let found = if used > 0 {
@@ -113,7 +134,7 @@ impl Step for Concurrency {
             fit,
             again: fit,
             used: used.min(MAX_EXACT),
-            whole_at: held().next_back().map_or(at.now, |lease| lease.expires_at),
+            whole_at: held().next_back().map_or(asked_at, |lease| lease.expires_at),
             mark: Mark::default(),
             given_back: 0,
             found,
@@ -123,6 +144,7 @@ impl Step for Concurrency {
     /// A charge that holds a lease already holds that one: a repeated take is one request.
     fn take(&self, state: Option<State>, cost: Cost, id: ChargeId, at: At) -> State {
         let mut state = state.unwrap_or_default();
+        let at = self.moment(&state.leases, at);
         self.prune(&mut state, at);
         if cost != Cost::PEEK {
             state.leases.retain(|lease| lease.id != id);
@@ -133,9 +155,11 @@ impl Step for Concurrency {
     }
 
     fn refund(&self, state: &mut State, _cost: Cost, _mark: Mark, id: ChargeId, at: At) -> u64 {
+        let at = self.moment(&state.leases, at);
+        let Some(index) = self.index_of(state, id, at) else { return 0 };
+        let given_back = state.leases.remove(index).used;
         self.prune(state, at);
-        let Some(index) = state.leases.iter().position(|lease| lease.id == id) else { return 0 };
-        state.leases.remove(index).used
+        given_back
     }
 
     fn over_at(&self, state: &State) -> Timestamp {

@@ -27,7 +27,7 @@ pub struct SlidingLog {
 pub struct Entry {
     /// When.
     pub at: Timestamp,
-    /// Units, never zero.
+    /// Units; zero only in the newest, which keeps time from running backwards.
     pub used: u64,
 }
 
@@ -90,7 +90,10 @@ impl Step for SlidingLog {
             fit,
             again: fit,
             used: used.min(MAX_EXACT),
-            whole_at: entries.last().map_or(now, |entry| entry.at.after(self.window)),
+            whole_at: entries
+                .iter()
+                .rfind(|entry| entry.used > 0)
+                .map_or(at.now, |entry| entry.at.after(self.window)),
             mark: Mark(now.as_millis()),
             given_back: 0,
             found,
@@ -108,7 +111,10 @@ impl Step for SlidingLog {
             Some(entry) if entry.at == now => {
                 entry.used = entry.used.saturating_add(cost.get()).min(MAX_EXACT);
             }
-            _ if cost != Cost::PEEK => entries.push(Entry { at: now, used: cost.get() }),
+            _ if cost != Cost::PEEK => {
+                entries.pop_if(|entry| entry.used == 0);
+                entries.push(Entry { at: now, used: cost.get() });
+            }
             _ => {}
         }
         let mut used = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.used));
@@ -132,7 +138,8 @@ impl Step for SlidingLog {
         let entry = &mut state.entries[index];
         let given_back = cost.get().min(entry.used);
         entry.used -= given_back;
-        if entry.used == 0 {
+        // The newest stays, empty: older entries may be gone that would count before it.
+        if entry.used == 0 && index + 1 < state.entries.len() {
             state.entries.remove(index);
         }
         given_back

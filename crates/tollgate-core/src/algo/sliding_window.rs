@@ -28,7 +28,7 @@ pub struct SlidingWindow {
 pub struct Block {
     /// Its number: its start divided by the precision.
     pub number: u64,
-    /// Units admitted in it, never zero.
+    /// Units admitted in it; zero only in the newest, which keeps time from running backwards.
     pub used: u64,
 }
 
@@ -100,7 +100,8 @@ impl SlidingWindow {
         }
         let head = head.max(newest.number);
         let blocks = state.map_or(&[][..], |state| &state.blocks);
-        let left = blocks.partition_point(|block| block.number + self.blocks() <= head);
+        let left =
+            blocks.partition_point(|block| block.number.saturating_add(self.blocks()) <= head);
         let found = if left < blocks.len() { Found::State } else { Found::Nothing };
         (&blocks[left..], head, found)
     }
@@ -118,7 +119,10 @@ impl Step for SlidingWindow {
             fit,
             again: fit,
             used: used.min(MAX_EXACT),
-            whole_at: blocks.last().map_or(at.now, |block| self.leaves_at(block.number)),
+            whole_at: blocks
+                .iter()
+                .rfind(|block| block.used > 0)
+                .map_or(at.now, |block| self.leaves_at(block.number)),
             mark: Mark(head),
             given_back: 0,
             found,
@@ -134,7 +138,10 @@ impl Step for SlidingWindow {
             Some(block) if block.number == head => {
                 block.used = block.used.saturating_add(cost.get()).min(MAX_EXACT);
             }
-            _ if cost != Cost::PEEK => blocks.push(Block { number: head, used: cost.get() }),
+            _ if cost != Cost::PEEK => {
+                blocks.pop_if(|block| block.used == 0);
+                blocks.push(Block { number: head, used: cost.get() });
+            }
             _ => {}
         }
         State { blocks }
@@ -153,7 +160,8 @@ impl Step for SlidingWindow {
         let block = &mut state.blocks[index];
         let given_back = cost.get().min(block.used);
         block.used -= given_back;
-        if block.used == 0 {
+        // The newest stays, empty: older blocks may be gone that would count before it.
+        if block.used == 0 && index + 1 < state.blocks.len() {
             state.blocks.remove(index);
         }
         given_back

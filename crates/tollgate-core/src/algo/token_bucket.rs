@@ -139,7 +139,9 @@ impl Step for TokenBucket {
         let missing = self.full() - now.level;
         let owed = outstanding.saturating_mul(self.quota).min(missing);
         let given = cost.get().min(self.burst).saturating_mul(self.window.get()).min(owed);
-        *state = State { level: now.level + given, ..now };
+        if given > 0 {
+            *state = State { level: now.level + given, ..now };
+        }
         given.div_ceil(self.window.get())
     }
 

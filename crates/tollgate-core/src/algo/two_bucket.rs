@@ -65,8 +65,14 @@ impl TwoBucket {
         if starts > MAX_EXACT || at.is_impossible(Timestamp::from_millis(starts)) {
             return (fresh, now % window, Found::Discarded);
         }
+        // A limit that was lowered counts as full: its products stay exact.
+        let state = State {
+            previous: state.previous.min(self.quota),
+            current: state.current.min(self.quota),
+            ..*state
+        };
         if state.bucket >= bucket {
-            return (*state, now.saturating_sub(starts), Found::State);
+            return (state, now.saturating_sub(starts), Found::State);
         }
         if state.bucket + 1 == bucket {
             let rolled = State { bucket, previous: state.current, current: 0 };
@@ -133,11 +139,11 @@ impl Step for TwoBucket {
     }
 
     fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
-        let (rolled, _, _) = self.current(Some(state), at);
-        *state = rolled;
-        let bucket = if mark.0 == state.bucket {
+        let (now, _, _) = self.current(Some(state), at);
+        let still_counts = now.bucket.saturating_sub(mark.0) < 2;
+        let bucket = if still_counts && mark.0 == state.bucket {
             &mut state.current
-        } else if mark.0.checked_add(1) == Some(state.bucket) {
+        } else if still_counts && mark.0.checked_add(1) == Some(state.bucket) {
             &mut state.previous
         } else {
             return 0;

@@ -1,0 +1,109 @@
+//! Mistakes that the step once made, each under its name.
+#![allow(missing_docs)]
+
+use tollgate_core::algo::{
+    Concurrency, SlidingLog, SlidingWindow, TokenBucket, TwoBucket, two_bucket,
+};
+use tollgate_core::{
+    Algorithm, Ask, Cell, ChargeId, Cost, Fit, Found, Limit, MAX_EXACT, Mark, Millis, Reading,
+    Repeats, Timestamp, decide,
+};
+
+struct Counter {
+    limit: Limit,
+    cell: Option<Cell>,
+}
+
+impl Counter {
+    fn new(algorithm: Algorithm) -> Self {
+        Self { limit: Limit::new("limit", algorithm).unwrap(), cell: None }
+    }
+
+    fn ask(&mut self, at: u64, ask: Ask) -> Reading {
+        let (reading, cell) =
+            decide(self.cell.take(), &self.limit, ask, Timestamp::from_millis(at));
+        self.cell = cell;
+        reading
+    }
+
+    fn take(&mut self, at: u64, units: u64, id: u128) -> Reading {
+        self.ask(at, Ask::Take { cost: Cost::new(units).unwrap(), id: ChargeId(id) })
+    }
+
+    fn refund(&mut self, at: u64, units: u64, mark: Mark, id: u128) -> Reading {
+        let (cost, id) = (Cost::new(units).unwrap(), ChargeId(id));
+        self.ask(at, Ask::Refund { cost, mark, id, repeats: Repeats::Impossible })
+    }
+}
+
+fn two_bucket(quota: u64, window: u64) -> Algorithm {
+    Algorithm::TwoBucket(TwoBucket::new(quota, Millis::new(window)).unwrap())
+}
+
+/// The newest block was dropped when it was refunded, and with it the moment before which older
+/// blocks, dropped as well, would have counted.
+#[test]
+fn a_refund_let_time_run_backwards() {
+    let (window, precision) = (Millis::new(10), Millis::new(1));
+    for algorithm in [
+        Algorithm::SlidingWindow(SlidingWindow::new(2, window, precision).unwrap()),
+        Algorithm::SlidingLog(SlidingLog::new(2, window).unwrap()),
+    ] {
+        let mut counter = Counter::new(algorithm);
+        counter.take(100, 2, 1);
+        let mark = counter.take(110, 1, 2).mark;
+        assert_eq!(counter.refund(110, 1, mark, 2).given_back, 1);
+        let behind = counter.take(105, 1, 3);
+        assert_eq!(behind.mark, Mark(110), "decided at the stored time: {algorithm:?}");
+    }
+}
+
+/// The buckets of a limit that was larger before were weighed as they were, past 64 bits.
+#[test]
+fn a_lowered_limit_overflowed_the_estimate() {
+    let mut counter = Counter::new(two_bucket(1_000, 3_600_000));
+    let (previous, current) = (MAX_EXACT, MAX_EXACT);
+    counter.cell = Some(Cell::TwoBucket(two_bucket::State { bucket: 1, previous, current }));
+    let reading = counter.take(3_600_000, 1, 1);
+    assert!(matches!(reading.fit, Fit::At(_)), "{reading:?}");
+    assert_eq!(reading.used, 2_000);
+}
+
+/// A refund that gave nothing moved the moment of the state on.
+#[test]
+fn a_refund_of_nothing_changed_the_cell() {
+    let bucket = TokenBucket::new(1, Millis::new(10), 10).unwrap();
+    let lease = Concurrency::new(5, Millis::new(100)).unwrap();
+    for algorithm in
+        [two_bucket(5, 100), Algorithm::TokenBucket(bucket), Algorithm::Concurrency(lease)]
+    {
+        let mut counter = Counter::new(algorithm);
+        counter.take(150, 3, 1);
+        let before = counter.cell.clone();
+        assert_eq!(counter.refund(1_000, 1, Mark::default(), 2).given_back, 0);
+        assert_eq!(counter.cell, before, "{algorithm:?}");
+    }
+}
+
+/// A refund that found state of another kind, or from an impossible future, dropped it.
+#[test]
+fn a_refund_dropped_what_it_cannot_read() {
+    let mut counter = Counter::new(two_bucket(5, 100));
+    counter.take(150, 3, 1);
+    let before = counter.cell.clone();
+    let bucket = TokenBucket::new(1, Millis::new(10), 10).unwrap();
+    counter.limit = Limit::new("limit", Algorithm::TokenBucket(bucket)).unwrap();
+    let reading = counter.refund(150, 1, Mark(1), 1);
+    assert_eq!((reading.given_back, reading.found), (0, Found::Discarded));
+    assert_eq!(counter.cell, before);
+}
+
+/// A lease that was renewed by a clock that lags ended before it would have without renewing.
+#[test]
+fn a_lagging_clock_cut_a_lease_short() {
+    let lease = Concurrency::new(1, Millis::new(1_000)).unwrap();
+    let mut counter = Counter::new(Algorithm::Concurrency(lease));
+    counter.take(5_000, 1, 1);
+    assert_eq!(counter.ask(4_500, Ask::Renew { id: ChargeId(1) }).fit, Fit::Now);
+    assert_eq!(counter.take(5_999, 1, 2).fit, Fit::At(Timestamp::from_millis(6_000)));
+}
