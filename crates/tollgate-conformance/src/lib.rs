@@ -1,1 +1,20 @@
 //! What every Tollgate store must pass: the reference model and the suite.
+//!
+//! - [`Model`]: an obvious, slow oracle that keeps every charge and sums them up for each question.
+//! - [`suite`]: fixed cases; [`check`] runs them all on a store.
+//! - [`trace`]: random traces, run on a store and on the model side by side.
+//! - [`Cells`]: the simplest store there can be, to prove the core itself.
+
+pub mod cells;
+pub mod model;
+pub mod plain_hash;
+pub mod random;
+pub mod suite;
+pub mod trace;
+
+pub use cells::Cells;
+pub use model::{Ledger, Model};
+pub use plain_hash::PlainHash;
+pub use random::Random;
+pub use suite::check;
+pub use trace::{Difference, Trace, run_trace};

@@ -1,0 +1,75 @@
+//! The simplest store there can be: a map of cells behind a lock.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tollgate_core::decide::{refundable_until, refuse, take};
+use tollgate_core::{
+    Ask, Cell, Charge, ChargeId, Cost, Fit, Reading, Readings, Repeats, Store, StoreError, Subject,
+    Timestamp, assess, decide,
+};
+
+type Key = (Box<str>, Subject);
+
+/// Applies the core's step to a map and adds nothing: no bound, no sweep, no speed.
+///
+/// What passes here is true of the core; what then fails in another store is that store's own.
+#[derive(Debug, Default)]
+pub struct Cells(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    cells: HashMap<Key, Cell>,
+    /// Until when each refunded charge must not be refunded again.
+    refunded: HashMap<(Key, ChargeId), Timestamp>,
+}
+
+impl Store for Cells {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).apply(now, charges))
+    }
+}
+
+impl State {
+    fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
+        let admitted = charges.iter().all(|charge| match charge.ask {
+            Ask::Take { cost, .. } => {
+                let cell = self.cells.get(&key(charge));
+                assess(cell, charge.limit, cost, now).fit == Fit::Now
+            }
+            Ask::Refund { .. } | Ask::Renew { .. } => true,
+        });
+        charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
+    }
+
+    fn carry_out(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
+        let key = key(charge);
+        if self.is_repeated(now, charge) {
+            return assess(self.cells.get(&key), charge.limit, Cost::PEEK, now);
+        }
+        let cell = self.cells.remove(&key);
+        let (reading, cell) = match charge.ask {
+            Ask::Take { .. } if admitted => take(cell, charge.limit, charge.ask, now),
+            Ask::Take { .. } => refuse(cell, charge.limit, charge.ask, now),
+            Ask::Refund { .. } | Ask::Renew { .. } => decide(cell, charge.limit, charge.ask, now),
+        };
+        if let Some(cell) = cell {
+            self.cells.insert(key, cell);
+        }
+        reading
+    }
+
+    /// Whether this is a guarded refund that came before; remembers it if it is one that did not.
+    fn is_repeated(&mut self, now: Timestamp, charge: &Charge<'_>) -> bool {
+        let Ask::Refund { mark, id, repeats: Repeats::Guarded, .. } = charge.ask else {
+            return false;
+        };
+        let until = refundable_until(charge.limit, mark);
+        self.refunded.retain(|_, until| *until > now);
+        until > now && self.refunded.insert((key(charge), id), until).is_some()
+    }
+}
+
+fn key(charge: &Charge<'_>) -> Key {
+    (charge.limit.name().into(), charge.subject.clone())
+}

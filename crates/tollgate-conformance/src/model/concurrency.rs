@@ -1,0 +1,95 @@
+//! Concurrency: the leases that are held.
+
+use tollgate_core::{ChargeId, MAX_EXACT, algo};
+
+use super::account::Account;
+
+#[derive(Debug)]
+pub(super) struct Concurrency {
+    lease: u64,
+    skew: u64,
+    leases: Vec<Lease>,
+}
+
+#[derive(Debug)]
+struct Lease {
+    id: ChargeId,
+    units: u64,
+    granted_at: u64,
+}
+
+impl Concurrency {
+    pub(super) fn new(of: &algo::Concurrency, skew: u64) -> Self {
+        Self { lease: of.lease().get(), skew, leases: Vec::new() }
+    }
+
+    fn possible(&self, seen: u64) -> impl Iterator<Item = &Lease> {
+        self.leases.iter().filter(move |lease| lease.granted_at <= seen + self.skew)
+    }
+
+    /// The moment of the decision: never before a lease was granted.
+    fn moment(&self, seen: u64, at: u64) -> u64 {
+        self.possible(seen).map(|lease| lease.granted_at).fold(at, u64::max)
+    }
+
+    fn held(&self, seen: u64, at: u64) -> impl Iterator<Item = &Lease> {
+        let moment = self.moment(seen, at);
+        self.possible(seen).filter(move |lease| moment < lease.granted_at + self.lease)
+    }
+
+    /// Lets go of what nobody holds.
+    fn sweep(&mut self, now: u64) {
+        let held: Vec<_> = self.held(now, now).map(|lease| lease.id).collect();
+        self.leases.retain(|lease| held.contains(&lease.id));
+    }
+}
+
+impl Account for Concurrency {
+    fn used(&self, seen: u64, at: u64) -> u64 {
+        self.held(seen, at).map(|lease| lease.units).sum::<u64>().min(MAX_EXACT)
+    }
+
+    fn whole_at(&self, now: u64) -> u64 {
+        self.held(now, now).map(|lease| lease.granted_at + self.lease).max().unwrap_or(now)
+    }
+
+    fn mark(&self, _now: u64) -> u64 {
+        0
+    }
+
+    fn is_impossible(&self, now: u64) -> bool {
+        self.used(now, now) == 0 && self.possible(now).count() < self.leases.len()
+    }
+
+    fn record(&mut self, now: u64, units: u64, id: ChargeId) {
+        let granted_at = self.moment(now, now);
+        self.sweep(now);
+        self.leases.retain(|lease| lease.id != id);
+        self.leases.push(Lease { id, units, granted_at });
+    }
+
+    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+        if !self.held(now, now).any(|lease| lease.id == id) {
+            return 0;
+        }
+        self.sweep(now);
+        let index = self.leases.iter().position(|lease| lease.id == id);
+        index.map_or(0, |index| self.leases.remove(index).units)
+    }
+
+    fn renew(&mut self, now: u64, id: ChargeId) -> bool {
+        if !self.held(now, now).any(|lease| lease.id == id) {
+            return false;
+        }
+        let moment = self.moment(now, now);
+        self.sweep(now);
+        self.leases.iter_mut().filter(|lease| lease.id == id).for_each(|lease| {
+            lease.granted_at = moment;
+        });
+        true
+    }
+
+    fn over_at(&self) -> u64 {
+        self.leases.iter().map(|lease| lease.granted_at + self.lease).max().unwrap_or(0)
+    }
+}

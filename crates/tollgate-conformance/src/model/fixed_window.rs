@@ -1,0 +1,78 @@
+//! Fixed window: a list of windows, each with its charges.
+
+use tollgate_core::algo::{self, fixed_window::Anchor};
+use tollgate_core::{ChargeId, MAX_EXACT};
+
+use super::account::{Account, Charged, units_in};
+
+#[derive(Debug)]
+pub(super) struct FixedWindow {
+    window: u64,
+    anchor: Anchor,
+    skew: u64,
+    /// The ends of all windows that were ever opened, in the order of their opening.
+    ends: Vec<u64>,
+    /// Placed by the end of their window.
+    charges: Vec<Charged>,
+}
+
+impl FixedWindow {
+    pub(super) fn new(of: &algo::FixedWindow, skew: u64) -> Self {
+        let (ends, charges) = (Vec::new(), Vec::new());
+        Self { window: of.window().get(), anchor: of.anchor(), skew, ends, charges }
+    }
+
+    /// The end of the window in force at `at`, if one is.
+    fn in_force(&self, seen: u64, at: u64) -> Option<u64> {
+        let end = *self.ends.last()?;
+        (at < end && !self.is_impossible(seen)).then_some(end)
+    }
+
+    /// The end of the window that a charge at `now` falls into.
+    fn end(&self, now: u64) -> u64 {
+        self.in_force(now, now).unwrap_or_else(|| match self.anchor {
+            Anchor::FirstRequest => now + self.window,
+            Anchor::Calendar => now - now % self.window + self.window,
+        })
+    }
+}
+
+impl Account for FixedWindow {
+    fn used(&self, seen: u64, at: u64) -> u64 {
+        self.in_force(seen, at).map_or(0, |end| units_in(&self.charges, end))
+    }
+
+    fn whole_at(&self, now: u64) -> u64 {
+        self.end(now)
+    }
+
+    fn mark(&self, now: u64) -> u64 {
+        self.end(now)
+    }
+
+    fn is_impossible(&self, now: u64) -> bool {
+        self.ends.last().is_some_and(|end| *end > now + self.window + self.skew)
+    }
+
+    fn record(&mut self, now: u64, units: u64, id: ChargeId) {
+        let end = self.end(now);
+        if self.in_force(now, now).is_none() {
+            // A window that another clock opened and closed in between is not this one.
+            self.charges.retain(|charge| charge.place != end);
+            self.ends.push(end);
+        }
+        let units = units.min(MAX_EXACT - units_in(&self.charges, end));
+        self.charges.push(Charged { place: end, id, units });
+    }
+
+    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+        let Some(end) = self.in_force(now, now) else { return 0 };
+        let mut charges = self.charges.iter_mut();
+        let found = charges.find(|charge| charge.id == id && charge.place == end);
+        found.map_or(0, Charged::give_back)
+    }
+
+    fn over_at(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+}

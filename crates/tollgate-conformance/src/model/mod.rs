@@ -1,0 +1,79 @@
+//! The reference model: an obvious, slow oracle that every store is compared with.
+//!
+//! Written from what the limits mean, not from the core's step. It keeps every charge that was
+//! ever counted and answers each question by going through all of them; when a charge will fit it
+//! finds by trying moments.
+
+mod account;
+mod concurrency;
+mod fixed_window;
+mod ledger;
+mod sliding_log;
+mod sliding_window;
+mod token_bucket;
+mod two_bucket;
+
+use std::collections::HashMap;
+
+use tollgate_core::{Ask, Charge, ChargeId, Fit, Reading, Readings, Repeats, Subject, Timestamp};
+
+pub use ledger::Ledger;
+
+type Key = (Box<str>, Subject);
+
+/// Every limit and subject: what a store answers is what this answers.
+#[derive(Debug, Default)]
+pub struct Model {
+    ledgers: HashMap<Key, Ledger>,
+    /// Every guarded refund that was ever asked.
+    refunded: Vec<(Key, ChargeId)>,
+}
+
+impl Model {
+    /// Nothing charged yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Carries out `charges` at `now`, all or nothing, as [`tollgate_core::Store::apply`] says.
+    pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
+        let admitted = charges.iter().all(|charge| match charge.ask {
+            Ask::Take { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
+            Ask::Refund { .. } | Ask::Renew { .. } => true,
+        });
+        charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
+    }
+
+    /// The moment from which nothing that was charged to this limit and subject counts, so that a
+    /// store may have forgotten it.
+    #[must_use]
+    pub fn over_at(&self, limit: &str, subject: &Subject) -> Timestamp {
+        let ledger = self.ledgers.get(&(limit.into(), subject.clone()));
+        ledger.map_or(Timestamp::EPOCH, Ledger::over_at)
+    }
+
+    fn ledger(&mut self, charge: &Charge<'_>) -> &mut Ledger {
+        self.ledgers.entry(key(charge)).or_insert_with(|| Ledger::new(charge.limit))
+    }
+
+    fn carry_out(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
+        match charge.ask {
+            Ask::Take { cost, id } if admitted => self.ledger(charge).admit(now, cost, id),
+            Ask::Take { cost, id } => self.ledger(charge).refuse(now, cost, id),
+            Ask::Refund { id, repeats, .. } => {
+                let asked = (key(charge), id);
+                if repeats == Repeats::Guarded && self.refunded.contains(&asked) {
+                    return self.ledger(charge).standing(now, tollgate_core::Cost::PEEK);
+                }
+                self.refunded.push(asked);
+                self.ledger(charge).refund(now, id)
+            }
+            Ask::Renew { id } => self.ledger(charge).renew(now, id),
+        }
+    }
+}
+
+fn key(charge: &Charge<'_>) -> Key {
+    (charge.limit.name().into(), charge.subject.clone())
+}

@@ -1,0 +1,88 @@
+//! Sliding log: all charges, each with its millisecond.
+
+use tollgate_core::{ChargeId, MAX_EXACT, algo};
+
+use super::account::{Account, Charged, units_in};
+
+#[derive(Debug)]
+pub(super) struct SlidingLog {
+    quota: u64,
+    window: u64,
+    skew: u64,
+    /// Placed by their millisecond.
+    charges: Vec<Charged>,
+}
+
+impl SlidingLog {
+    pub(super) fn new(of: &algo::SlidingLog, skew: u64) -> Self {
+        Self { quota: of.quota(), window: of.window().get(), skew, charges: Vec::new() }
+    }
+
+    fn newest(&self) -> Option<u64> {
+        self.charges.iter().map(|charge| charge.place).max()
+    }
+
+    /// The moment of the decision: never before a charge.
+    fn moment(&self, seen: u64, at: u64) -> u64 {
+        if self.is_impossible(seen) {
+            at
+        } else {
+            self.newest().map_or(at, |newest| newest.max(at))
+        }
+    }
+
+    /// Forgets what the charges after it outweigh: with count_refused a log would grow for ever.
+    fn forget_outweighed(&mut self) {
+        let charges = self.charges.clone();
+        let after = |place: u64| {
+            let later = charges.iter().filter(|charge| charge.place > place);
+            later.map(|charge| charge.units).sum::<u64>()
+        };
+        self.charges.retain(|charge| after(charge.place) < self.quota);
+    }
+}
+
+impl Account for SlidingLog {
+    fn used(&self, seen: u64, at: u64) -> u64 {
+        if self.is_impossible(seen) {
+            return 0;
+        }
+        let moment = self.moment(seen, at);
+        let counted = self.charges.iter().filter(|charge| moment - charge.place < self.window);
+        counted.map(|charge| charge.units).sum::<u64>().min(MAX_EXACT)
+    }
+
+    fn whole_at(&self, now: u64) -> u64 {
+        if self.used(now, now) == 0 { now } else { self.over_at() }
+    }
+
+    fn mark(&self, now: u64) -> u64 {
+        self.moment(now, now)
+    }
+
+    fn is_impossible(&self, now: u64) -> bool {
+        self.newest().is_some_and(|newest| newest > now + self.skew)
+    }
+
+    fn record(&mut self, now: u64, units: u64, id: ChargeId) {
+        let place = self.moment(now, now);
+        if self.is_impossible(now) {
+            self.charges.clear();
+        }
+        let units = units.min(MAX_EXACT - units_in(&self.charges, place));
+        self.charges.push(Charged { place, id, units });
+        self.forget_outweighed();
+    }
+
+    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+        let moment = self.moment(now, now);
+        let window = self.window;
+        let found = self.charges.iter_mut().find(|charge| charge.id == id);
+        found.filter(|charge| moment - charge.place < window).map_or(0, Charged::give_back)
+    }
+
+    fn over_at(&self) -> u64 {
+        let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
+        unrefunded.map(|charge| charge.place + self.window).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,87 @@
+//! Sliding window: all charges, each with the number of its block.
+
+use tollgate_core::{ChargeId, MAX_EXACT, algo};
+
+use super::account::{Account, Charged, units_in};
+
+#[derive(Debug)]
+pub(super) struct SlidingWindow {
+    blocks: u64,
+    precision: u64,
+    skew: u64,
+    /// Placed by their block.
+    charges: Vec<Charged>,
+}
+
+impl SlidingWindow {
+    pub(super) fn new(of: &algo::SlidingWindow, skew: u64) -> Self {
+        let precision = of.precision().get();
+        let blocks = of.window().get().div_ceil(precision);
+        Self { blocks, precision, skew, charges: Vec::new() }
+    }
+
+    fn newest(&self) -> Option<u64> {
+        self.charges.iter().map(|charge| charge.place).max()
+    }
+
+    /// The current block: never older than one that was charged.
+    fn head(&self, seen: u64, at: u64) -> u64 {
+        let by_clock = at / self.precision;
+        if self.is_impossible(seen) {
+            return by_clock;
+        }
+        self.newest().map_or(by_clock, |newest| newest.max(by_clock))
+    }
+
+    fn counts(&self, charge: &Charged, head: u64) -> bool {
+        head - charge.place < self.blocks
+    }
+
+    fn leaves_at(&self, block: u64) -> u64 {
+        (block + self.blocks) * self.precision
+    }
+}
+
+impl Account for SlidingWindow {
+    fn used(&self, seen: u64, at: u64) -> u64 {
+        if self.is_impossible(seen) {
+            return 0;
+        }
+        let head = self.head(seen, at);
+        let counted = self.charges.iter().filter(|charge| self.counts(charge, head));
+        counted.map(|charge| charge.units).sum::<u64>().min(MAX_EXACT)
+    }
+
+    fn whole_at(&self, now: u64) -> u64 {
+        if self.used(now, now) == 0 { now } else { self.over_at() }
+    }
+
+    fn mark(&self, now: u64) -> u64 {
+        self.head(now, now)
+    }
+
+    fn is_impossible(&self, now: u64) -> bool {
+        self.newest().is_some_and(|newest| newest * self.precision > now + self.skew)
+    }
+
+    fn record(&mut self, now: u64, units: u64, id: ChargeId) {
+        let place = self.head(now, now);
+        if self.is_impossible(now) {
+            self.charges.clear();
+        }
+        let units = units.min(MAX_EXACT - units_in(&self.charges, place));
+        self.charges.push(Charged { place, id, units });
+    }
+
+    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+        let head = self.head(now, now);
+        let blocks = self.blocks;
+        let found = self.charges.iter_mut().find(|charge| charge.id == id);
+        found.filter(|charge| head - charge.place < blocks).map_or(0, Charged::give_back)
+    }
+
+    fn over_at(&self) -> u64 {
+        let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
+        unrefunded.map(|charge| self.leaves_at(charge.place)).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,148 @@
+//! Token bucket: all that ever happened, replayed for every question.
+//!
+//! In shares of a token: one token is `window` shares, and each millisecond brings `quota` shares.
+
+use tollgate_core::{ChargeId, MAX_EXACT, algo};
+
+use super::account::Account;
+
+#[derive(Debug)]
+pub(super) struct TokenBucket {
+    quota: u128,
+    window: u128,
+    burst: u128,
+    skew: u64,
+    events: Vec<Event>,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    at: u64,
+    happened: Happened,
+}
+
+#[derive(Clone, Debug)]
+enum Happened {
+    Taken {
+        id: ChargeId,
+        shares: u128,
+        /// The last moment at which, after this charge and left alone, nothing overflows.
+        brim_at: u64,
+    },
+    GivenBack {
+        shares: u128,
+    },
+}
+
+impl TokenBucket {
+    pub(super) fn new(of: &algo::TokenBucket, skew: u64) -> Self {
+        Self {
+            quota: of.quota().into(),
+            window: of.window().get().into(),
+            burst: of.burst().into(),
+            skew,
+            events: Vec::new(),
+        }
+    }
+
+    fn full(&self) -> u128 {
+        self.burst * self.window
+    }
+
+    fn newest(&self) -> u64 {
+        self.events.iter().map(|event| event.at).max().unwrap_or(0)
+    }
+
+    /// The moment of the decision: never before something that happened.
+    fn moment(&self, seen: u64, at: u64) -> u64 {
+        if self.is_impossible(seen) { at } else { self.newest().max(at) }
+    }
+
+    /// The shares in the bucket.
+    fn level(&self, seen: u64, at: u64) -> u128 {
+        let mut level = self.full();
+        if self.is_impossible(seen) {
+            return level;
+        }
+        let arrive = |level: u128, from: u64, to: u64| {
+            (level + self.quota * u128::from(to - from)).min(self.full())
+        };
+        let mut since = 0;
+        for event in &self.events {
+            level = arrive(level, since, event.at);
+            since = event.at;
+            match event.happened {
+                Happened::Taken { shares, .. } => level -= shares,
+                Happened::GivenBack { shares } => level += shares,
+            }
+        }
+        arrive(level, since, self.moment(seen, at))
+    }
+
+    fn brim_at(&self, now: u64) -> u64 {
+        let missing = self.full() - self.level(now, now);
+        (self.moment(now, now) + millis(missing / self.quota)).min(MAX_EXACT)
+    }
+}
+
+impl Account for TokenBucket {
+    fn used(&self, seen: u64, at: u64) -> u64 {
+        let whole_tokens = self.level(seen, at) / self.window;
+        u64::try_from(self.burst - whole_tokens).expect("at most the burst")
+    }
+
+    fn whole_at(&self, now: u64) -> u64 {
+        let missing = self.full() - self.level(now, now);
+        self.moment(now, now) + millis(missing.div_ceil(self.quota))
+    }
+
+    fn mark(&self, now: u64) -> u64 {
+        self.brim_at(now)
+    }
+
+    fn is_impossible(&self, now: u64) -> bool {
+        self.newest() > now + self.skew
+    }
+
+    /// A refused charge that counts takes what is there: the bucket has no debts.
+    fn record(&mut self, now: u64, units: u64, id: ChargeId) {
+        let at = self.moment(now, now);
+        if self.is_impossible(now) {
+            self.events.clear();
+        }
+        let shares = (u128::from(units) * self.window).min(self.level(now, now));
+        self.events.push(Event { at, happened: Happened::Taken { id, shares, brim_at: 0 } });
+        let after = self.brim_at(now);
+        if let Some(Event { happened: Happened::Taken { brim_at, .. }, .. }) =
+            self.events.last_mut()
+        {
+            *brim_at = after;
+        }
+    }
+
+    /// What has arrived again by itself is not given: at most what would still have arrived until
+    /// the bucket brims, and at most what is missing.
+    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+        let at = self.moment(now, now);
+        let taken = self.events.iter().find_map(|event| match event.happened {
+            Happened::Taken { id: own, shares, brim_at } if own == id => Some((shares, brim_at)),
+            _ => None,
+        });
+        let Some((taken, brim_at)) = taken else { return 0 };
+        let arriving = self.quota * u128::from(brim_at.saturating_sub(at));
+        let missing = self.full() - self.level(now, now);
+        let shares = taken.min(arriving).min(missing);
+        if shares > 0 {
+            self.events.push(Event { at, happened: Happened::GivenBack { shares } });
+        }
+        millis(shares.div_ceil(self.window))
+    }
+
+    fn over_at(&self) -> u64 {
+        self.whole_at(self.newest())
+    }
+}
+
+fn millis(number: u128) -> u64 {
+    u64::try_from(number).expect("a policy's products stay below 2^53")
+}

@@ -1,0 +1,81 @@
+//! Two-bucket estimate: all charges, each with the number of its calendar bucket.
+
+use tollgate_core::{ChargeId, algo};
+
+use super::account::{Account, Charged, units_in};
+
+#[derive(Debug)]
+pub(super) struct TwoBucket {
+    quota: u64,
+    window: u64,
+    skew: u64,
+    /// Placed by their bucket.
+    charges: Vec<Charged>,
+}
+
+impl TwoBucket {
+    pub(super) fn new(of: &algo::TwoBucket, skew: u64) -> Self {
+        Self { quota: of.quota(), window: of.window().get(), skew, charges: Vec::new() }
+    }
+
+    fn newest(&self) -> Option<u64> {
+        self.charges.iter().map(|charge| charge.place).max()
+    }
+
+    /// The current bucket, never older than one that was charged, and how far it has run.
+    fn head(&self, seen: u64, at: u64) -> (u64, u64) {
+        let by_clock = at / self.window;
+        match self.newest() {
+            Some(newest) if newest > by_clock && !self.is_impossible(seen) => (newest, 0),
+            _ => (by_clock, at % self.window),
+        }
+    }
+}
+
+impl Account for TwoBucket {
+    fn used(&self, seen: u64, at: u64) -> u64 {
+        if self.is_impossible(seen) {
+            return 0;
+        }
+        let (bucket, elapsed) = self.head(seen, at);
+        let current = u128::from(units_in(&self.charges, bucket));
+        let previous =
+            bucket.checked_sub(1).map_or(0, |bucket| units_in(&self.charges, bucket)).into();
+        let weight = |units: u128, millis: u64| units * u128::from(millis);
+        let estimate = weight(previous, self.window - elapsed) + weight(current, self.window);
+        u64::try_from(estimate.div_ceil(self.window.into())).expect("at most twice the quota")
+    }
+
+    fn whole_at(&self, now: u64) -> u64 {
+        if self.used(now, now) == 0 { now } else { self.over_at() }
+    }
+
+    fn mark(&self, now: u64) -> u64 {
+        self.head(now, now).0
+    }
+
+    fn is_impossible(&self, now: u64) -> bool {
+        self.newest().is_some_and(|newest| newest * self.window > now + self.skew)
+    }
+
+    /// A refused charge that counts fills its bucket at most to the quota.
+    fn record(&mut self, now: u64, units: u64, id: ChargeId) {
+        let (place, _) = self.head(now, now);
+        if self.is_impossible(now) {
+            self.charges.clear();
+        }
+        let units = units.min(self.quota - units_in(&self.charges, place));
+        self.charges.push(Charged { place, id, units });
+    }
+
+    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+        let (bucket, _) = self.head(now, now);
+        let found = self.charges.iter_mut().find(|charge| charge.id == id);
+        found.filter(|charge| bucket - charge.place < 2).map_or(0, Charged::give_back)
+    }
+
+    fn over_at(&self) -> u64 {
+        let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
+        unrefunded.map(|charge| (charge.place + 2) * self.window).max().unwrap_or(0)
+    }
+}

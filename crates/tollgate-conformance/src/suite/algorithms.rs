@@ -1,0 +1,124 @@
+//! What holds for every algorithm.
+
+use tollgate_core::{Fit, Refusals, Store};
+
+use super::scene::{START, Scene, every, fixed, moment};
+
+pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
+    exactly_the_quota(store, prefix).await;
+    exactly_the_wait(store, prefix).await;
+    peeks_change_nothing(store, prefix).await;
+    never(store, prefix).await;
+    refusals_are_free_or_counted(store, prefix).await;
+    one_reset(store, prefix).await;
+    another_algorithm(store, prefix).await;
+}
+
+async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(5, 1_000) {
+        let scene = Scene::new(store, prefix, &format!("quota-{name}"), algorithm);
+        for id in 1..=5 {
+            let reading = scene.take(0, 1, id).await;
+            assert_eq!((reading.fit, reading.used), (Fit::Now, id as u64), "{name}");
+            assert_eq!(reading.again == Fit::Now, id < 5, "{name}: {reading:?}");
+        }
+        let refused = scene.take(0, 1, 6).await;
+        assert!(matches!(refused.fit, Fit::At(_)), "{name}: {refused:?}");
+        assert_eq!(refused.used, 5, "{name}");
+    }
+}
+
+/// Whoever waits as long as told gets in; one millisecond less is too early.
+async fn exactly_the_wait<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(3, 1_000) {
+        for cost in 1..=3 {
+            let case = format!("wait-{name}-{cost}");
+            let scene = Scene::new(store, prefix, &case, algorithm);
+            scene.take(100, 1, 1).await;
+            scene.take(350, 2, 2).await;
+            let Fit::At(ready) = scene.take(400, cost, 3).await.fit else {
+                panic!("{case} is refused for a time")
+            };
+            let wait = ready.as_millis() - START;
+            let early = scene.take(wait - 1, cost, 4).await;
+            assert_eq!(early.fit, Fit::At(ready), "{case}: one millisecond early");
+            assert_eq!(scene.take(wait, cost, 5).await.fit, Fit::Now, "{case}: in time");
+        }
+    }
+}
+
+async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(1, 1_000) {
+        let scene = Scene::new(store, prefix, &format!("peek-{name}"), algorithm);
+        for at in [0, 10, 20] {
+            let peek = scene.peek(at).await;
+            assert_eq!((peek.fit, peek.used), (Fit::Now, 0), "{name}");
+        }
+        assert_eq!(scene.take(30, 1, 1).await.fit, Fit::Now, "{name}");
+        let (one, other) = (scene.peek(40).await, scene.peek(40).await);
+        assert!(one.fit != Fit::Now && one.used == 1, "{name}: {one:?}");
+        assert_eq!((one.fit, one.used, one.whole_at), (other.fit, other.used, other.whole_at));
+    }
+}
+
+/// What costs more than a limit can ever hold is refused for good, and changes nothing.
+async fn never<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(5, 1_000) {
+        let scene = Scene::new(store, prefix, &format!("never-{name}"), algorithm);
+        assert_eq!(scene.take(0, 6, 1).await.fit, Fit::Never, "{name}");
+        assert_eq!(scene.take(0, 5, 2).await.fit, Fit::Now, "{name}");
+        assert_eq!(scene.take(0, (1 << 53) - 1, 3).await.fit, Fit::Never, "{name}");
+    }
+}
+
+async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
+    for (refusals, at_1999) in [(Refusals::Free, true), (Refusals::Counted, false)] {
+        for (name, algorithm) in every(2, 1_000) {
+            if name == "concurrency" {
+                continue;
+            }
+            let case = format!("refusals-{refusals:?}-{name}");
+            let mut scene = Scene::new(store, prefix, &case, algorithm);
+            scene.limit = scene.limit.with_refusals(refusals).expect("not in flight");
+            scene.take(0, 2, 1).await;
+            let refused = scene.take(999, 2, 2).await;
+            assert_ne!(refused.fit, Fit::Now, "{case}");
+            // Windows of calendars end whatever was refused in them.
+            if !name.contains("window") && !name.contains("calendar") && name != "two-bucket" {
+                let fit = scene.peek(1_000).await.fit;
+                assert_eq!(fit == Fit::Now, at_1999, "{case}: {fit:?}");
+            }
+        }
+    }
+}
+
+async fn one_reset<S: Store>(store: &S, prefix: &str) {
+    let scene = Scene::new(store, prefix, "one-reset", fixed(3, 1_000));
+    let reset = scene.take(7, 1, 1).await.whole_at;
+    assert_eq!(reset, moment(1_007));
+    for (at, id) in [(8, 2), (500, 3), (900, 4), (1_006, 5)] {
+        assert_eq!(scene.take(at, 1, id).await.whole_at, reset, "at {at}");
+    }
+    let next = scene.take(1_007, 1, 6).await;
+    assert_eq!((next.used, next.whole_at), (1, moment(2_007)));
+}
+
+/// After a limit's algorithm was changed, what the old one kept counts as nothing.
+async fn another_algorithm<S: Store>(store: &S, prefix: &str) {
+    let all = every(1, 1_000);
+    for (before, old) in all {
+        for (after, new) in all.into_iter().filter(|(name, _)| *name != before) {
+            let same_kind = ["fixed-window", "calendar"];
+            if same_kind.contains(&before) && same_kind.contains(&after) {
+                continue;
+            }
+            let case = format!("{before}-then-{after}");
+            let mut scene = Scene::new(store, prefix, &case, old);
+            assert_eq!(scene.take(0, 1, 1).await.used, 1);
+            scene.limit = tollgate_core::Limit::new("suite", new).expect("a name");
+            let reading = scene.take(1, 1, 2).await;
+            assert_eq!((reading.fit, reading.used), (Fit::Now, 1), "{case}");
+            assert_ne!(scene.take(1, 1, 3).await.fit, Fit::Now, "{case}");
+        }
+    }
+}

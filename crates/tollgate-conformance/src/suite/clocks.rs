@@ -1,0 +1,39 @@
+//! Clocks that step back, and state from where no clock can have been.
+
+use tollgate_core::time::DEFAULT_SKEW_MAX;
+use tollgate_core::{Fit, Found, Store};
+
+use super::scene::{Scene, every};
+
+pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
+    time_never_runs_backwards(store, prefix).await;
+    an_impossible_future_counts_as_nothing(store, prefix).await;
+}
+
+/// A clock that lags opens no second window.
+async fn time_never_runs_backwards<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(2, 1_000) {
+        let scene = Scene::new(store, prefix, &format!("back-{name}"), algorithm);
+        scene.take(10_000, 1, 1).await;
+        let behind = scene.take(9_000, 1, 2).await;
+        assert_eq!((behind.fit, behind.used), (Fit::Now, 2), "{name}");
+        assert_ne!(scene.take(8_000, 1, 3).await.fit, Fit::Now, "{name}");
+        assert_ne!(scene.take(10_000, 1, 4).await.fit, Fit::Now, "{name}");
+    }
+}
+
+async fn an_impossible_future_counts_as_nothing<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(1, 1_000) {
+        let scene = Scene::new(store, prefix, &format!("future-{name}"), algorithm);
+        let future = 1_000 * 3_600_000;
+        scene.take(future, 1, 1).await;
+        let near = future - DEFAULT_SKEW_MAX.get();
+        assert_ne!(scene.take(near, 1, 2).await.fit, Fit::Now, "{name}: within the skew");
+        let peek = scene.peek(0).await;
+        assert_eq!((peek.fit, peek.found), (Fit::Now, Found::Discarded), "{name}");
+        let reading = scene.take(0, 1, 3).await;
+        assert_eq!((reading.fit, reading.used), (Fit::Now, 1), "{name}");
+        assert_eq!(reading.found, Found::Discarded, "{name}");
+        assert_ne!(scene.take(0, 1, 4).await.fit, Fit::Now, "{name}: counted anew");
+    }
+}

@@ -1,0 +1,35 @@
+//! Fixed cases that every store must pass.
+
+mod algorithms;
+mod clocks;
+mod leases;
+mod many;
+mod refunds;
+mod scene;
+
+use tollgate_core::Store;
+
+use crate::trace::{Trace, run_trace, seeds};
+
+/// How many random traces [`check`] runs.
+pub const TRACES: u64 = 200;
+
+/// Runs every fixed case and [`TRACES`] random traces on `store`.
+///
+/// The subjects' names begin with `prefix`: one that was not used before on this store. The store
+/// needs room for some thousand subjects.
+///
+/// # Panics
+/// At the first answer that is wrong, saying which; a trace also says its seed.
+pub async fn check<S: Store>(store: &S, prefix: &str) {
+    many::check(store, prefix).await;
+    algorithms::check(store, prefix).await;
+    refunds::check(store, prefix).await;
+    leases::check(store, prefix).await;
+    clocks::check(store, prefix).await;
+    for seed in seeds(0, TRACES) {
+        if let Err(difference) = run_trace(store, &Trace::random(seed), prefix).await {
+            panic!("{difference}");
+        }
+    }
+}

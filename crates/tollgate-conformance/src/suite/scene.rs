@@ -1,0 +1,109 @@
+//! What the cases are written with.
+
+use tollgate_core::algo::fixed_window::Anchor;
+use tollgate_core::algo::{
+    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Mark, Millis, Reading, Readings, Repeats, Store,
+    Subject, Timestamp, Value,
+};
+
+use crate::PlainHash;
+
+/// When the cases begin: a multiple of every window in them.
+pub(super) const START: u64 = 1_700_000_000_000;
+
+/// One limit and subject on a store, so that a case reads as what happens.
+pub(super) struct Scene<'s, S> {
+    store: &'s S,
+    pub(super) limit: Limit,
+    pub(super) subject: Subject,
+}
+
+impl<'s, S: Store> Scene<'s, S> {
+    pub(super) fn new(store: &'s S, prefix: &str, case: &str, algorithm: Algorithm) -> Self {
+        let limit = Limit::new("suite", algorithm).expect("a name");
+        Self { store, limit, subject: subject(prefix, case) }
+    }
+
+    pub(super) async fn ask(&self, at: u64, ask: Ask) -> Reading {
+        let charge = Charge { limit: &self.limit, subject: &self.subject, ask };
+        apply(self.store, at, &[charge]).await[0]
+    }
+
+    /// Takes `units` at `at` after the start, as charge `id`.
+    pub(super) async fn take(&self, at: u64, units: u64, id: u128) -> Reading {
+        self.ask(at, take(units, id)).await
+    }
+
+    pub(super) async fn peek(&self, at: u64) -> Reading {
+        self.take(at, 0, 0).await
+    }
+
+    pub(super) async fn refund(&self, at: u64, units: u64, mark: Mark, id: u128) -> u64 {
+        let (cost, id) = (cost(units), ChargeId(id));
+        let repeats = Repeats::Guarded;
+        self.ask(at, Ask::Refund { cost, mark, id, repeats }).await.given_back
+    }
+
+    pub(super) async fn renew(&self, at: u64, id: u128) -> Reading {
+        self.ask(at, Ask::Renew { id: ChargeId(id) }).await
+    }
+}
+
+pub(super) async fn apply<S: Store>(store: &S, at: u64, charges: &[Charge<'_>]) -> Readings {
+    let readings = store.apply(moment(at), charges).await.expect("the store answers");
+    assert_eq!(readings.len(), charges.len(), "one reading for each charge");
+    readings
+}
+
+/// A moment after the start.
+pub(super) fn moment(at: u64) -> Timestamp {
+    Timestamp::from_millis(START + at)
+}
+
+pub(super) fn take(units: u64, id: u128) -> Ask {
+    Ask::Take { cost: cost(units), id: ChargeId(id) }
+}
+
+fn cost(units: u64) -> Cost {
+    Cost::new(units).expect("below 2^53")
+}
+
+pub(super) fn subject(prefix: &str, case: &str) -> Subject {
+    let pairs = [("run", Value::Clear(prefix.as_bytes())), ("case", Value::Clear(case.as_bytes()))];
+    Subject::new(pairs, &PlainHash)
+}
+
+pub(super) fn fixed(quota: u64, window: u64) -> Algorithm {
+    let of = FixedWindow::new(quota, Millis::new(window), Anchor::FirstRequest);
+    Algorithm::FixedWindow(of.expect("a limit"))
+}
+
+pub(super) fn concurrency(quota: u64, lease: u64) -> Algorithm {
+    Algorithm::Concurrency(Concurrency::new(quota, Millis::new(lease)).expect("a limit"))
+}
+
+pub(super) fn bucket(quota: u64, window: u64, burst: u64) -> Algorithm {
+    let of = TokenBucket::new(quota, Millis::new(window), burst);
+    Algorithm::TokenBucket(of.expect("a limit"))
+}
+
+/// Every algorithm, at `quota` in `window`, with its name.
+pub(super) fn every(quota: u64, window: u64) -> [(&'static str, Algorithm); 7] {
+    let span = Millis::new(window);
+    let calendar = FixedWindow::new(quota, span, Anchor::Calendar).expect("a limit");
+    let blocks = SlidingWindow::new(quota, span, Millis::new(window / 4)).expect("a limit");
+    let two = TwoBucket::new(quota, span).expect("a limit");
+    let log = SlidingLog::new(quota, span).expect("a limit");
+    [
+        ("fixed-window", fixed(quota, window)),
+        ("calendar", Algorithm::FixedWindow(calendar)),
+        ("sliding-window", Algorithm::SlidingWindow(blocks)),
+        ("two-bucket", Algorithm::TwoBucket(two)),
+        ("sliding-log", Algorithm::SlidingLog(log)),
+        ("token-bucket", bucket(quota, window, quota)),
+        ("concurrency", concurrency(quota, window)),
+    ]
+}

@@ -1,0 +1,95 @@
+//! Traces from a seed, with values at the bounds on purpose.
+
+use tollgate_core::{Cost, MAX_EXACT, Repeats, Timestamp};
+
+use super::limits::random_limit;
+use super::{Call, Op, Take, Trace};
+use crate::Random;
+
+/// Operations of one trace.
+const OPS: usize = 48;
+/// Limits of one trace, at most.
+const LIMITS: u64 = 4;
+/// Subjects of one trace.
+const SUBJECTS: u64 = 2;
+/// How far behind the latest moment a clock is at most: less than what counts as impossible.
+const STEP_BACK: u64 = 3_000;
+
+impl Trace {
+    /// The trace of `seed`.
+    #[must_use]
+    pub fn random(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let count = random.within(1..=LIMITS);
+        let limits: Vec<_> = (0..count)
+            .map(|index| {
+                let kind = random.within(0..=6);
+                random_limit(&mut random, kind, &format!("limit{index}"))
+            })
+            .collect();
+        let mut now = random.one_of(&[1_000_000, 1_700_000_000_000, MAX_EXACT / 4]);
+        let mut latest = now;
+        let ops = (0..OPS)
+            .map(|_| {
+                now = next_moment(&mut random, now, &limits).max(latest - STEP_BACK);
+                latest = latest.max(now);
+                let call = random_call(&mut random, &limits);
+                Op { now: Timestamp::from_millis(now), call }
+            })
+            .collect();
+        Self { seed, limits, ops }
+    }
+}
+
+/// Mostly the same millisecond, the next, or one around the end of a window.
+fn next_moment(random: &mut Random, now: u64, limits: &[tollgate_core::Limit]) -> u64 {
+    let limit = &limits[random.within(0..=limits.len() as u64 - 1) as usize];
+    let window = limit.window().get().min(100_000);
+    match random.within(0..=11) {
+        0..=4 => now,
+        5 => now + 1,
+        6 => now + random.within(0..=window),
+        7 => now - now % window + window - 1,
+        8 => now - now % window + window,
+        9 => now + window,
+        10 => now + window.saturating_sub(1),
+        _ => now - random.within(1..=STEP_BACK.min(window)),
+    }
+}
+
+fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
+    let back = random.one_of(&[0, 0, 0, 1, 1, 2, 3, 5, 8]);
+    match random.within(0..=9) {
+        0 => Call::Refund(back, Repeats::Impossible),
+        1 | 2 => Call::Refund(back, Repeats::Guarded),
+        3 => Call::Renew(back),
+        _ => Call::Take(random_takes(random, limits)),
+    }
+}
+
+/// At most one take on each limit and subject.
+fn random_takes(random: &mut Random, limits: &[tollgate_core::Limit]) -> Vec<Take> {
+    let first = random.within(0..=limits.len() as u64 - 1) as usize;
+    let subject = random.within(0..=SUBJECTS - 1) as u8;
+    let count = random.within(1..=limits.len() as u64) as usize;
+    (0..count)
+        .map(|offset| {
+            let limit = (first + offset) % limits.len();
+            Take { limit, subject, cost: random_cost(random, limits[limit].capacity()) }
+        })
+        .collect()
+}
+
+fn random_cost(random: &mut Random, capacity: u64) -> Cost {
+    let units = match random.within(0..=11) {
+        0 => 0,
+        1 => capacity,
+        2 => capacity.saturating_add(1).min(MAX_EXACT),
+        3 => capacity - 1,
+        4 => capacity / 2 + 1,
+        5 => random.one_of(&[MAX_EXACT, MAX_EXACT - 1, 2]),
+        6 => random.within(1..=capacity.min(5)),
+        _ => 1,
+    };
+    Cost::new(units).unwrap_or(Cost::ONE)
+}

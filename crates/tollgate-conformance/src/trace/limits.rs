@@ -1,0 +1,49 @@
+//! Limits for traces: small ones, where everything happens often, and some at the bounds.
+
+use tollgate_core::algo::fixed_window::Anchor;
+use tollgate_core::algo::{
+    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Refusals};
+
+use crate::Random;
+
+/// A limit of the kind of that number (there are seven, the two anchors apart), named `name`.
+///
+/// # Panics
+/// If `name` is no name of a limit.
+#[must_use]
+pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
+    let algorithm = random_algorithm(random, kind).expect("the numbers fit");
+    let limit = Limit::new(name, algorithm).expect("a name");
+    let in_flight = matches!(algorithm, Algorithm::Concurrency(_));
+    if !in_flight && random.chance(25) {
+        return limit.with_refusals(Refusals::Counted).expect("not in flight");
+    }
+    limit
+}
+
+fn random_algorithm(random: &mut Random, kind: u64) -> Result<Algorithm, LimitError> {
+    let window = Millis::new(random.one_of(&[1, 2, 3, 7, 10, 60, 100, 1_000, 1_001]));
+    let small = random.one_of(&[1, 2, 3, 5, 10, 60]);
+    let any = random.one_of(&[small, small, small, MAX_EXACT, MAX_EXACT - 1]);
+    Ok(match kind % 7 {
+        0 => Algorithm::FixedWindow(FixedWindow::new(any, window, Anchor::FirstRequest)?),
+        1 => Algorithm::FixedWindow(FixedWindow::new(any, window, Anchor::Calendar)?),
+        2 => {
+            let precision = Millis::new(random.within(1..=window.get()).max(window.get() / 50));
+            Algorithm::SlidingWindow(SlidingWindow::new(any, window, precision)?)
+        }
+        3 => {
+            let largest = MAX_EXACT / 2 / window.get();
+            Algorithm::TwoBucket(TwoBucket::new(any.min(largest), window)?)
+        }
+        4 => Algorithm::SlidingLog(SlidingLog::new(small, window)?),
+        5 => {
+            let largest = MAX_EXACT / window.get();
+            let burst = random.one_of(&[1, 2, 3, 10, largest, largest - 1]);
+            Algorithm::TokenBucket(TokenBucket::new(any, window, burst)?)
+        }
+        _ => Algorithm::Concurrency(Concurrency::new(small, window)?),
+    })
+}

@@ -1,0 +1,176 @@
+//! A trace on a store and on the model side by side.
+
+use tollgate_core::decide::refundable_until;
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Mark, Reading, Repeats, Store,
+    Subject, Timestamp, Value,
+};
+
+use super::{Call, Difference, Op, Take, Trace};
+use crate::{Model, PlainHash};
+
+/// Runs `trace` on `store` and on the model; the subjects' names begin with `prefix`, so that
+/// runs on a shared store do not meet.
+///
+/// A clock that steps back never steps back over the end of what a key stored: a store may have
+/// forgotten it by then, and need not.
+///
+/// # Errors
+/// [`Difference`]: the first answer that is not the model's.
+pub async fn run_trace<S: Store>(
+    store: &S,
+    trace: &Trace,
+    prefix: &str,
+) -> Result<(), Box<Difference>> {
+    let mut run = Run {
+        trace,
+        subjects: [0, 1].map(|number| subject(prefix, trace.seed, number)),
+        model: Model::new(),
+        latest: Timestamp::EPOCH,
+        receipts: Vec::new(),
+    };
+    for (index, op) in trace.ops.iter().enumerate() {
+        run.step(store, index, op).await?;
+    }
+    Ok(())
+}
+
+fn subject(prefix: &str, seed: u64, number: u8) -> Subject {
+    let (seed, number) = (seed.to_string(), number.to_string());
+    let pairs = [
+        ("run", Value::Clear(prefix.as_bytes())),
+        ("seed", Value::Clear(seed.as_bytes())),
+        ("subject", Value::Clear(number.as_bytes())),
+    ];
+    Subject::new(pairs, &PlainHash)
+}
+
+struct Run<'t> {
+    trace: &'t Trace,
+    subjects: [Subject; 2],
+    model: Model,
+    latest: Timestamp,
+    receipts: Vec<Receipt>,
+}
+
+/// An admitted charge.
+struct Receipt {
+    id: ChargeId,
+    takes: Vec<(Take, Mark)>,
+    refund: Option<Repeats>,
+}
+
+impl Run<'_> {
+    async fn step<S: Store>(
+        &mut self,
+        store: &S,
+        index: usize,
+        op: &Op,
+    ) -> Result<(), Box<Difference>> {
+        let id = ChargeId(u128::from(self.trace.seed) << 32 | index as u128);
+        let asks = self.asks(&op.call, id);
+        if asks.is_empty() {
+            return Ok(());
+        }
+        let now = self.settled_moment(op.now, &asks);
+        self.latest = self.latest.max(now);
+        let subjects = self.subjects.clone();
+        let charges: Vec<_> = asks
+            .iter()
+            .map(|(take, ask)| Charge {
+                limit: &self.trace.limits[take.limit],
+                subject: &subjects[usize::from(take.subject)],
+                ask: *ask,
+            })
+            .collect();
+        let expected = self.model.apply(now, &charges);
+        let answered = store.apply(now, &charges).await;
+        let difference = |limit, expected, answered| {
+            let (seed, call) = (self.trace.seed, op.call.clone());
+            Box::new(Difference { seed, op: index, call, now, limit, expected, answered })
+        };
+        let answered = answered.map_err(|error| difference(None, None, Err(error)))?;
+        for (place, charge) in charges.iter().enumerate() {
+            let (expected, answered) = (expected[place], answered.get(place).copied());
+            if answered.is_none_or(|answered| !agree(charge, &expected, &answered)) {
+                let limit = Some(charge.limit.clone());
+                return Err(difference(limit, Some(expected), Ok(answered)));
+            }
+        }
+        if matches!(op.call, Call::Take(_)) && expected.all_fit() {
+            let takes = asks.iter().zip(answered.iter());
+            let takes = takes.map(|((take, _), reading)| (*take, reading.mark)).collect();
+            self.receipts.push(Receipt { id, takes, refund: None });
+        }
+        Ok(())
+    }
+
+    fn asks(&mut self, call: &Call, id: ChargeId) -> Vec<(Take, Ask)> {
+        match call {
+            Call::Take(takes) => {
+                takes.iter().map(|take| (*take, Ask::Take { cost: take.cost, id })).collect()
+            }
+            Call::Refund(back, repeats) => {
+                let Some(receipt) = self.receipts.iter_mut().rev().nth(*back) else {
+                    return Vec::new();
+                };
+                // Whoever gave its receipt away with the asking cannot ask again.
+                let repeats = match receipt.refund {
+                    None => *receipt.refund.insert(*repeats),
+                    Some(Repeats::Guarded) => Repeats::Guarded,
+                    Some(Repeats::Impossible) => return Vec::new(),
+                };
+                let refund = |(take, mark): &(Take, Mark)| {
+                    (*take, Ask::Refund { cost: take.cost, mark: *mark, id: receipt.id, repeats })
+                };
+                receipt
+                    .takes
+                    .iter()
+                    .filter(|(take, _)| take.cost != Cost::PEEK)
+                    .map(refund)
+                    .collect()
+            }
+            Call::Renew(back) => {
+                let Some(receipt) = self.receipts.iter().rev().nth(*back) else {
+                    return Vec::new();
+                };
+                let renew = |(take, _): &(Take, Mark)| (*take, Ask::Renew { id: receipt.id });
+                receipt.takes.iter().map(renew).collect()
+            }
+        }
+    }
+
+    /// `now`, or the latest moment if a store may have forgotten by then what counts at `now`.
+    fn settled_moment(&self, now: Timestamp, asks: &[(Take, Ask)]) -> Timestamp {
+        let between = |over_at: Timestamp| now < over_at && over_at <= self.latest;
+        let may_be_forgotten = asks.iter().any(|(take, ask)| {
+            let limit = &self.trace.limits[take.limit];
+            let subject = &self.subjects[usize::from(take.subject)];
+            let refund_over = match ask {
+                Ask::Refund { mark, .. } => between(refundable_until(limit, *mark)),
+                Ask::Take { .. } | Ask::Renew { .. } => false,
+            };
+            refund_over || between(self.model.over_at(limit.name(), subject))
+        });
+        if may_be_forgotten { self.latest.max(now) } else { now }
+    }
+}
+
+/// Whether two readings tell a client the same. Of `found` only what was discarded counts, and of
+/// `mark` only the one of an admitted charge: nobody is told of the others.
+fn agree(charge: &Charge<'_>, expected: &Reading, answered: &Reading) -> bool {
+    let admitted = matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK)
+        && expected.fit == Fit::Now
+        && !is_concurrency(charge.limit);
+    expected.fit == answered.fit
+        && expected.again == answered.again
+        && expected.used == answered.used
+        && expected.whole_at == answered.whole_at
+        && expected.given_back == answered.given_back
+        && (expected.found == Found::Discarded) == (answered.found == Found::Discarded)
+        && (!admitted || expected.mark == answered.mark)
+}
+
+const fn is_concurrency(limit: &Limit) -> bool {
+    matches!(limit.algorithm(), Algorithm::Concurrency(_))
+}
