@@ -76,6 +76,22 @@ impl Subject {
         &self.0
     }
 
+    /// The name of each pair, and the pair's own part of the encoding: equal exactly when names
+    /// and values are.
+    pub fn encodings(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let mut rest = &*self.0;
+        core::iter::from_fn(move || {
+            let pair = rest;
+            let name = core::str::from_utf8(take_sized(&mut rest)?).ok()?;
+            let (kind, after) = rest.split_first()?;
+            rest = after;
+            if *kind != ABSENT {
+                take_sized(&mut rest)?;
+            }
+            Some((name, &pair[..pair.len() - rest.len()]))
+        })
+    }
+
     /// The pairs, each with its name and its value as stored.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, Stored<'_>)> {
         let mut rest = &*self.0;
@@ -157,4 +173,30 @@ fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Length;
+
+    impl KeyedHash for Length {
+        fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+            [bytes.len() as u8; 16]
+        }
+    }
+
+    #[test]
+    fn a_pair_encodes_the_same_wherever_it_stands() {
+        let (user, route) = (("user", Value::Clear(b"4,2")), ("route", Value::Absent));
+        let token = ("token", Value::Secret(b"t"));
+        let alone = |pair| Subject::new([pair], &Length).as_bytes().to_vec();
+        let all = Subject::new([user, route, token], &Length);
+        let encodings: Vec<_> = all.encodings().collect();
+        let expected = [user, route, token].map(|pair| (pair.0, alone(pair)));
+        assert_eq!(encodings.len(), 3);
+        assert!(encodings.iter().zip(&expected).all(|(is, should)| *is == (should.0, &should.1)));
+        assert_eq!(Subject::default().encodings().count(), 0);
+    }
 }

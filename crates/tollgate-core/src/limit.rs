@@ -172,6 +172,12 @@ impl Limit {
         self
     }
 
+    /// The same limit, counted another way.
+    pub(crate) fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self
+    }
+
     /// The name, unique in its policy.
     #[must_use]
     pub fn name(&self) -> &str {

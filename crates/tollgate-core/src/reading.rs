@@ -1,9 +1,10 @@
 //! What a store answers: the plain numbers of one limit after one ask.
 
 use alloc::vec::Vec;
-use core::ops::Deref;
+use core::ops::{Deref, DerefMut};
 
 use crate::charge::Mark;
+use crate::store::StoreError;
 use crate::time::Timestamp;
 
 /// Whether, and if not when, an ask fits.
@@ -50,6 +51,20 @@ pub struct Reading {
     pub found: Found,
 }
 
+/// Who decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// The store, or nobody because no limit applies.
+    #[default]
+    Store,
+    /// This node by itself, which remembers that the store refused and until when.
+    Remembered,
+    /// What stands in for the store, which had no answer for this reason.
+    Fallback(StoreError),
+    /// The policy's word for when nothing has an answer; there are no readings then.
+    Failure(StoreError),
+}
+
 /// How many readings fit without an allocation.
 const INLINE: usize = 4;
 
@@ -60,6 +75,7 @@ pub struct Readings {
     inline_len: usize,
     /// Holds all of them as soon as there are more than [`INLINE`].
     spilled: Vec<Reading>,
+    source: Source,
 }
 
 impl Readings {
@@ -82,6 +98,19 @@ impl Readings {
         self.spilled.push(reading);
     }
 
+    /// Says who decided; the store where nothing is said.
+    #[must_use]
+    pub fn with_source(mut self, source: Source) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Who decided.
+    #[must_use]
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
     /// Whether every reading fits.
     #[must_use]
     pub fn all_fit(&self) -> bool {
@@ -94,6 +123,16 @@ impl Deref for Readings {
 
     fn deref(&self) -> &[Reading] {
         if self.spilled.is_empty() { &self.inline[..self.inline_len] } else { &self.spilled }
+    }
+}
+
+impl DerefMut for Readings {
+    fn deref_mut(&mut self) -> &mut [Reading] {
+        if self.spilled.is_empty() {
+            &mut self.inline[..self.inline_len]
+        } else {
+            &mut self.spilled
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::charge::Charge;
 use crate::reading::Readings;
 use crate::time::Timestamp;
 
-/// Remembers how limits stand, and changes them by [`crate::decide`].
+/// Remembers how limits stand, and changes them by [`crate::decide()`].
 ///
 /// # Contract
 /// - One call is one atomic step. Its takes are all or nothing: each is judged on the state before
@@ -16,6 +16,8 @@ use crate::time::Timestamp;
 /// - The readings are in the order of the charges and from that same step. The call was admitted
 ///   exactly if every take's reading fits.
 /// - Refunds and renewals of one call stand each for itself.
+/// - Dropping the future gives the answer up, not the call: it is carried out whole or not at all,
+///   and nobody hears which. Nothing else depends on the future being polled to its end.
 /// - `now` is the caller's; the store reads no clock to decide.
 pub trait Store: Send + Sync {
     /// Carries out `charges` at `now`.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId};
 use tollgate_core::policy::{Mode, OnFailure, Planned};
+pub use tollgate_core::reading::Source;
 use tollgate_core::{Facts, Policy, Readings, Standing, Store, StoreError, Timestamp, Verdict};
 
 use crate::clock::{Clock, SystemClock};
@@ -22,21 +23,12 @@ pub struct Limiter<S> {
     observer: Box<dyn Observer>,
 }
 
-/// Who decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The store, or nobody because no limit applies.
-    Store,
-    /// The policy's word for when the store has no answer.
-    Failure(StoreError),
-}
-
 /// What became of one request.
 #[derive(Debug)]
 pub struct Decision {
     /// The names of the rules that matched, in the policy's order.
     pub rules: Vec<Arc<str>>,
-    /// How the limits stand that decided. Without standings if the store had no answer.
+    /// How the limits stand that decided. Without standings if nothing had an answer.
     pub verdict: Verdict,
     /// What the rules in shadow mode would have said.
     pub shadow: Option<Verdict>,
@@ -53,7 +45,7 @@ impl Decision {
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         match self.source {
-            Source::Store => self.verdict.is_admitted(),
+            Source::Store | Source::Remembered | Source::Fallback(_) => self.verdict.is_admitted(),
             Source::Failure(_) => self.on_failure == OnFailure::Allow,
         }
     }
@@ -202,7 +194,7 @@ impl<S: Store> Limiter<S> {
                 let verdict = verdict(now, &planned, &readings);
                 let is_charged = verdict.is_admitted() && !planned.is_empty();
                 let receipt = is_charged.then(|| Receipt::new(id, planned, &readings));
-                (verdict, Source::Store, receipt)
+                (verdict, readings.source(), receipt)
             }
             Err(error) => (Verdict { now, standings: Vec::new() }, Source::Failure(error), None),
         }
