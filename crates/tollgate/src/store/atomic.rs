@@ -1,0 +1,318 @@
+//! All or nothing over state that has several homes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tollgate_core::{
+    Ask, Charge, Cost, Fit, Limit, Reading, Readings, Refusals, Repeats, Source, Store, StoreError,
+    Subject, Timestamp,
+};
+
+use super::join::join_all;
+
+/// The most calls over several homes at one time; one more is [`StoreError::Unavailable`].
+///
+/// Each may hold units at homes that do not answer, so their number has to have an end.
+pub const MAX_SPANNING: usize = 4_096;
+
+/// State that is kept at several homes, each a store by itself.
+pub trait Homes: Send + Sync {
+    /// The number of the home of what `subject` uses.
+    fn home(&self, subject: &Subject) -> usize;
+
+    /// Carries `charges` out at `home`, which is that of all their subjects.
+    ///
+    /// # Errors
+    /// [`StoreError`] if that home could not say.
+    fn apply_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
+}
+
+/// Makes calls over several [`Homes`] all or nothing.
+///
+/// A call with one home is passed on as it is: one step, exact, at no cost. One that spans homes
+/// is taken at each of them at the same time. If a home refuses, or has no answer, what the others
+/// took is given back to where it was taken.
+///
+/// # What it keeps
+/// - Admitted means charged at every home, refused means charged at none, apart from limits that
+///   count refusals, which count this one once. Nothing is ever admitted beyond a quota.
+/// - That is so whether or not anyone still waits: the call goes on without its caller.
+/// - Readings are in order; what was given back reads as if it had not been taken.
+///
+/// # What it weakens
+/// - **The moment.** Between taking and giving back, which takes one more round trip, others see
+///   those units in use. Another caller can be told up to [`held_at_most`] units too many, and be
+///   refused for them; a window can have been opened for nothing. It costs refusals, never admits.
+/// - **The answer.** With a home's error the whole call has no answer. What that home may have
+///   taken unheard stays taken until its window is over; so does what could not be given back,
+///   which [`Atomic::stranded`] counts. Where another home refused, what counts refusals did.
+/// - **The cost.** Admitted: a call to each home, side by side. Refused: once more to those that
+///   had taken. See [`calls_at_most`].
+pub struct Atomic<H> {
+    homes: Arc<H>,
+    permits: Arc<Semaphore>,
+    stranded: Arc<AtomicU64>,
+}
+
+/// The units by which another caller may see a limit more used than it is, while `spanning` calls
+/// that will be refused elsewhere each hold `cost`.
+#[must_use]
+pub const fn held_at_most(spanning: u64, cost: Cost) -> u64 {
+    spanning.saturating_mul(cost.get())
+}
+
+/// The calls that one call over `homes` homes comes to, at most: one round trip of `homes` calls,
+/// and if a home refuses or fails a second one to the others.
+#[must_use]
+pub const fn calls_at_most(homes: usize) -> usize {
+    if homes <= 1 { homes } else { homes + homes - 1 }
+}
+
+impl<H: Homes> Atomic<H> {
+    /// A store over `homes`.
+    #[must_use]
+    pub fn new(homes: H) -> Self {
+        Self {
+            homes: Arc::new(homes),
+            permits: Arc::new(Semaphore::new(MAX_SPANNING)),
+            stranded: Arc::default(),
+        }
+    }
+
+    /// The homes.
+    #[must_use]
+    pub fn homes(&self) -> &H {
+        &self.homes
+    }
+
+    /// How many charges were taken for nothing and could not be given back.
+    #[must_use]
+    pub fn stranded(&self) -> u64 {
+        self.stranded.load(Ordering::Relaxed)
+    }
+
+    /// The home of all `charges`, or `None` if they have several.
+    fn common_home(&self, charges: &[Charge<'_>]) -> Option<usize> {
+        let (first, rest) = charges.split_first()?;
+        let home = self.homes.home(first.subject);
+        let is_there = |charge: &Charge<'_>| {
+            charge.subject == first.subject || self.homes.home(charge.subject) == home
+        };
+        rest.iter().all(is_there).then_some(home)
+    }
+}
+
+impl<H: Homes + 'static> Store for Atomic<H> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        if charges.is_empty() {
+            return Ok(Readings::new());
+        }
+        if let Some(home) = self.common_home(charges) {
+            return self.homes.apply_at(home, now, charges).await;
+        }
+        if !charges.iter().any(takes) {
+            return span(&*self.homes, now, charges, &self.stranded).await;
+        }
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            return Err(StoreError::Unavailable);
+        };
+        // On a task of its own, so that a caller who leaves does not leave half a call behind.
+        let owned: Vec<_> = charges.iter().map(Owned::new).collect();
+        let (homes, stranded) = (Arc::clone(&self.homes), Arc::clone(&self.stranded));
+        let spanning = async move {
+            let _held_until_done = permit;
+            let charges: Vec<_> = owned.iter().map(Owned::as_charge).collect();
+            span(&*homes, now, &charges, &stranded).await
+        };
+        match Handle::try_current() {
+            Ok(runtime) => runtime.spawn(spanning).await.unwrap_or(Err(StoreError::Unavailable)),
+            Err(_) => spanning.await,
+        }
+    }
+}
+
+impl<H: fmt::Debug> fmt::Debug for Atomic<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Atomic").field("homes", &self.homes).finish_non_exhaustive()
+    }
+}
+
+/// A charge that outlives its caller.
+struct Owned {
+    limit: Limit,
+    subject: Subject,
+    ask: Ask,
+}
+
+impl Owned {
+    fn new(charge: &Charge<'_>) -> Self {
+        Self { limit: charge.limit.clone(), subject: charge.subject.clone(), ask: charge.ask }
+    }
+
+    const fn as_charge(&self) -> Charge<'_> {
+        Charge { limit: &self.limit, subject: &self.subject, ask: self.ask }
+    }
+}
+
+/// What one home has of a call.
+struct Part<'a> {
+    home: usize,
+    charges: Vec<Charge<'a>>,
+    /// Where each charge stands in the call.
+    places: Vec<usize>,
+}
+
+/// Takes at every home, and gives back if not all admit.
+async fn span<H: Homes>(
+    homes: &H,
+    now: Timestamp,
+    charges: &[Charge<'_>],
+    stranded: &AtomicU64,
+) -> Result<Readings, StoreError> {
+    let parts = parts_of(homes, charges);
+    let mut calls = Vec::with_capacity(parts.len());
+    for part in &parts {
+        calls.push(homes.apply_at(part.home, now, &part.charges));
+    }
+    let answers = join_all(calls).await;
+    let mut joined = Joined::new(charges.len());
+    let mut held = Vec::new();
+    let mut error = None;
+    for (part, answer) in parts.iter().zip(answers) {
+        match answer {
+            Ok(readings) if readings.len() == part.charges.len() => {
+                if part.admitted(&readings) {
+                    held.push(part);
+                }
+                joined.put(part, &readings);
+            }
+            Ok(_) => error = error.or(Some(StoreError::Corrupt)),
+            Err(reason) => error = error.or(Some(reason)),
+        }
+    }
+    if held.len() < parts.len() {
+        let counted = if error.is_some() { Counted::GiveBack } else { Counted::Keep };
+        give_back(homes, now, &held, counted, &mut joined, stranded).await;
+    }
+    error.map_or_else(|| Ok(joined.into_readings()), Err)
+}
+
+fn parts_of<'a>(homes: &impl Homes, charges: &[Charge<'a>]) -> Vec<Part<'a>> {
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    for (place, charge) in charges.iter().enumerate() {
+        let home = homes.home(charge.subject);
+        match parts.iter_mut().find(|part| part.home == home) {
+            Some(part) => {
+                part.charges.push(*charge);
+                part.places.push(place);
+            }
+            None => parts.push(Part { home, charges: vec![*charge], places: vec![place] }),
+        }
+    }
+    parts
+}
+
+impl Part<'_> {
+    /// Whether this home carried its takes out.
+    fn admitted(&self, readings: &Readings) -> bool {
+        let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
+            matches!(charge.ask, Ask::Take { .. }) && reading.fit != Fit::Now
+        };
+        !self.charges.iter().zip(readings.iter()).any(refused)
+    }
+}
+
+/// What becomes of limits that count refusals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// The call was refused, and what they took counts it.
+    Keep,
+    /// The call has no answer, so there is nothing to count.
+    GiveBack,
+}
+
+/// Gives back what the parts in `held` took, and makes their readings say so.
+async fn give_back<H: Homes>(
+    homes: &H,
+    now: Timestamp,
+    held: &[&Part<'_>],
+    counted: Counted,
+    joined: &mut Joined,
+    stranded: &AtomicU64,
+) {
+    let mut refunds = Vec::with_capacity(held.len());
+    for part in held {
+        let mut refund = Part { home: part.home, charges: Vec::new(), places: Vec::new() };
+        for (charge, place) in part.charges.iter().zip(&part.places) {
+            let counts = charge.limit.refusals() == Refusals::Counted;
+            if !takes(charge) || (counts && counted == Counted::Keep) {
+                continue;
+            }
+            if let Ask::Take { cost, id } = charge.ask {
+                let mark = joined.0[*place].mark;
+                let ask = Ask::Refund { cost, mark, id, repeats: Repeats::Impossible };
+                refund.charges.push(Charge { ask, ..*charge });
+                refund.places.push(*place);
+            }
+        }
+        if !refund.charges.is_empty() {
+            refunds.push(refund);
+        }
+    }
+    let mut calls = Vec::with_capacity(refunds.len());
+    for refund in &refunds {
+        calls.push(homes.apply_at(refund.home, now, &refund.charges));
+    }
+    for (refund, answer) in refunds.iter().zip(join_all(calls).await) {
+        match answer {
+            Ok(readings) => joined.undo(refund, &readings),
+            Err(_) => {
+                stranded.fetch_add(refund.charges.len() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The readings of the whole call, as the parts come in.
+struct Joined(Vec<Reading>, Source);
+
+impl Joined {
+    fn new(charges: usize) -> Self {
+        Self(vec![Reading::default(); charges], Source::Store)
+    }
+
+    fn put(&mut self, part: &Part<'_>, readings: &Readings) {
+        for (place, reading) in part.places.iter().zip(readings.iter()) {
+            self.0[*place] = *reading;
+        }
+        if self.1 == Source::Store {
+            self.1 = readings.source();
+        }
+    }
+
+    /// What was given back stands as the refund found it, and would fit as it fitted.
+    fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
+        for (place, after) in refund.places.iter().zip(readings.iter()) {
+            let taken = &mut self.0[*place];
+            *taken =
+                Reading { used: after.used, whole_at: after.whole_at, again: Fit::Now, ..*taken };
+        }
+    }
+
+    fn into_readings(self) -> Readings {
+        self.0.into_iter().collect::<Readings>().with_source(self.1)
+    }
+}
+
+/// Whether a charge takes units: neither a peek nor a refund.
+fn takes(charge: &Charge<'_>) -> bool {
+    matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK)
+}

@@ -1,0 +1,208 @@
+//! Many stores as one: every subject has one shard for its home.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use tollgate_core::{Charge, KeyedHash, Readings, Store, StoreError, Subject, Timestamp};
+
+use super::atomic::Homes;
+use super::slot::{self, Slot};
+use crate::hash_key::HashKey;
+
+/// The most shards of one map: every decision looks at each.
+pub const MAX_SHARDS: usize = 1_024;
+
+/// The largest weight of a shard.
+pub const MAX_WEIGHT: u32 = 1 << 20;
+
+/// Spreads subjects over shards; inside of [`Atomic`](super::Atomic) it is a store.
+///
+/// # What it keeps
+/// - Everything that one subject used is on one shard, for all limits whose subjects begin alike
+///   (see [`Routing`]). A call on one subject is that shard's own single step.
+/// - Nodes that hold the same key, names and weights agree, in whatever order they list the
+///   shards. Addresses do not matter: a shard whose primary changes stays the same shard.
+/// - Nobody who does not hold the key can choose subjects that all live on one shard.
+///
+/// # What it weakens
+/// - A call whose subjects live on several shards is several steps. By itself this is no
+///   [`Store`]; [`Atomic`](super::Atomic) makes such calls all or nothing, and states the cost.
+/// - Changing the map moves subjects: a shard that is added takes over its
+///   [fair share](Self::fair_share) of all subjects, and no other subject moves. What moved starts
+///   afresh: at most one more quota for each of those subjects, once.
+pub struct Sharded<S> {
+    key: HashKey,
+    routing: Routing,
+    slots: Vec<Slot>,
+    shards: Vec<Shard<S>>,
+}
+
+/// One store of several.
+#[derive(Debug)]
+pub struct Shard<S> {
+    /// What makes it itself: the same on every node, and kept when it moves to another machine.
+    pub name: Box<str>,
+    /// How much of all subjects it takes, beside the other shards' weights; at least 1.
+    pub weight: u32,
+    /// Where it is kept.
+    pub store: S,
+}
+
+/// What of a subject says where it lives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// Its first pair: limits on `token` and on `token, route` are together.
+    #[default]
+    First,
+    /// The pair of the dimension with this name, or the first of subjects that have none.
+    Dimension(Box<str>),
+    /// All of it: limits on parts of a subject are spread.
+    Whole,
+}
+
+impl<S> Sharded<S> {
+    /// The shards of a fleet; every node that shares them uses the same `key`.
+    ///
+    /// # Errors
+    /// [`ShardsError`] for none or more than [`MAX_SHARDS`], two of one name, or a weight of zero
+    /// or above [`MAX_WEIGHT`].
+    pub fn new(
+        key: HashKey,
+        shards: impl IntoIterator<Item = Shard<S>>,
+    ) -> Result<Self, ShardsError> {
+        let shards: Vec<_> = shards.into_iter().take(MAX_SHARDS + 1).collect();
+        if shards.is_empty() || shards.len() > MAX_SHARDS {
+            return Err(ShardsError::Count);
+        }
+        let mut names = HashSet::new();
+        for Shard { name, weight, .. } in &shards {
+            if *weight == 0 || *weight > MAX_WEIGHT {
+                return Err(ShardsError::Weight { shard: name.clone(), given: *weight });
+            }
+            if !names.insert(name) {
+                return Err(ShardsError::Name(name.clone()));
+            }
+        }
+        let slot =
+            |shard: &Shard<S>| Slot { name: name_hash(&key, &shard.name), weight: shard.weight };
+        let slots = shards.iter().map(slot).collect();
+        Ok(Self { key, routing: Routing::default(), slots, shards })
+    }
+
+    /// Sets what of a subject says where it lives: the same on every node.
+    #[must_use]
+    pub fn with_routing(mut self, routing: Routing) -> Self {
+        self.routing = routing;
+        self
+    }
+
+    /// The shards, in the order in which they were given.
+    #[must_use]
+    pub fn shards(&self) -> &[Shard<S>] {
+        &self.shards
+    }
+
+    /// The shard that is home to `subject`.
+    #[must_use]
+    pub fn home_of(&self, subject: &Subject) -> &Shard<S> {
+        &self.shards[self.index_of(subject)]
+    }
+
+    /// What part of all subjects lives on the shard of this name: its weight, and all weights.
+    ///
+    /// As much moves there when it is added to the others, and away when it is removed; the rest
+    /// stays. How far one fleet's subjects may be from it is the spread of a fair draw.
+    #[must_use]
+    pub fn fair_share(&self, name: &str) -> Option<(u64, u64)> {
+        let weight = |shard: &Shard<S>| u64::from(shard.weight);
+        let shard = self.shards.iter().find(|shard| &*shard.name == name)?;
+        Some((weight(shard), self.shards.iter().map(weight).sum()))
+    }
+
+    fn index_of(&self, subject: &Subject) -> usize {
+        if self.slots.len() == 1 {
+            return 0;
+        }
+        let routed = self.routing.part_of(subject);
+        slot::home(&self.slots, halves(self.key.hash(routed)))
+    }
+}
+
+impl<S: Store> Homes for Sharded<S> {
+    fn home(&self, subject: &Subject) -> usize {
+        self.index_of(subject)
+    }
+
+    fn apply_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
+        self.shards[home].store.apply(now, charges)
+    }
+}
+
+impl Routing {
+    fn part_of<'a>(&self, subject: &'a Subject) -> &'a [u8] {
+        let first = || subject.encodings().next();
+        let pair = match self {
+            Self::Whole => return subject.as_bytes(),
+            Self::First => first(),
+            Self::Dimension(name) => {
+                subject.encodings().find(|(named, _)| *named == &**name).or_else(first)
+            }
+        };
+        pair.map_or(&[], |(_, encoding)| encoding)
+    }
+}
+
+impl<S> fmt::Debug for Sharded<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.shards.iter().map(|shard| &shard.name).collect::<Vec<_>>();
+        f.debug_struct("Sharded").field("shards", &names).finish_non_exhaustive()
+    }
+}
+
+/// Why shards cannot be a fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShardsError {
+    /// There is none, or more than [`MAX_SHARDS`].
+    Count,
+    /// Two have this name.
+    Name(Box<str>),
+    /// A weight is zero or above [`MAX_WEIGHT`].
+    Weight {
+        /// The shard's name.
+        shard: Box<str>,
+        /// The weight that was given.
+        given: u32,
+    },
+}
+
+impl fmt::Display for ShardsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => write!(f, "name between 1 and {MAX_SHARDS} shards"),
+            Self::Name(name) => {
+                write!(f, "two shards are named {name:?}: give each a name of its own")
+            }
+            Self::Weight { shard, given } => {
+                write!(f, "the weight {given} of shard {shard:?} must be 1 to {MAX_WEIGHT}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ShardsError {}
+
+fn name_hash(key: &HashKey, name: &str) -> [u64; 2] {
+    // Set apart from what the same key says of subjects.
+    halves(key.hash(&[b"shard ", name.as_bytes()].concat()))
+}
+
+fn halves(hash: [u8; 16]) -> [u64; 2] {
+    let hash = u128::from_le_bytes(hash);
+    [hash as u64, (hash >> 64) as u64]
+}

@@ -1,0 +1,76 @@
+//! Callers who leave in the middle of a call over several shards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tollgate::core::{Store, StoreError};
+use tollgate::store::Deadline;
+use tollgate::store::atomic::MAX_SPANNING;
+
+use crate::atomic::two_faulty;
+use crate::faulty::Trouble;
+use crate::setup::{NOW, ask, charge, fixed, take, user};
+
+/// How a second shard's slow answer ends for what the first had taken.
+async fn used_after_leaving(quota: u64) -> (u64, u64) {
+    let (store, users) = two_faulty();
+    let [one, two] = users.map(user);
+    let (wide, narrow) = (fixed("wide", 9), fixed("narrow", quota));
+    let gate = Arc::new(Semaphore::new(0));
+    let slow = &store.homes().shards()[1].store;
+    slow.next([Trouble::Held(Arc::clone(&gate))]);
+    let charges = [charge(&wide, &one, take(2, 1)), charge(&narrow, &two, take(2, 1))];
+    let impatient = Deadline::new(&store).with_budget(Duration::from_millis(5));
+    assert_eq!(impatient.apply(NOW, &charges).await.unwrap_err(), StoreError::TimedOut);
+    let used = |limit, subject| {
+        let (store, limit, subject) = (&store, limit, subject);
+        async move { ask(store, NOW, limit, subject, take(0, 0)).await.unwrap().used }
+    };
+    assert_eq!(used(&wide, &one).await, 2, "it is held while the other shard is awaited");
+    gate.add_permits(1);
+    // The call goes on by itself; nothing here waits for time.
+    let done = if quota < 2 { 0 } else { 2 };
+    for _ in 0..100 {
+        if used(&wide, &one).await == done && used(&narrow, &two).await == done {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    (used(&wide, &one).await, used(&narrow, &two).await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_its_caller_is_still_all_or_nothing() {
+    assert_eq!(used_after_leaving(1).await, (0, 0));
+    assert_eq!(used_after_leaving(9).await, (2, 2));
+}
+
+#[tokio::test]
+async fn calls_that_span_are_bounded_in_number() {
+    let (store, users) = two_faulty();
+    let store = Arc::new(store);
+    let gate = Arc::new(Semaphore::new(0));
+    store.homes().shards()[1].store.usually(Trouble::Held(Arc::clone(&gate)));
+    let limit = fixed("core", 1 << 20);
+    let mut callers = Vec::new();
+    for id in 0..MAX_SPANNING as u128 {
+        let (store, limit) = (Arc::clone(&store), limit.clone());
+        callers.push(tokio::spawn(async move {
+            let [one, two] = users.map(user);
+            let charges = [charge(&limit, &one, take(1, id)), charge(&limit, &two, take(1, id))];
+            store.apply(NOW, &charges).await
+        }));
+    }
+    while store.homes().shards()[1].store.calls() < MAX_SPANNING {
+        tokio::task::yield_now().await;
+    }
+    let [one, two] = users.map(user);
+    let charges = [charge(&limit, &one, take(1, 0)), charge(&limit, &two, take(1, 0))];
+    assert_eq!(store.apply(NOW, &charges).await.unwrap_err(), StoreError::Unavailable);
+    assert!(store.apply(NOW, &charges[..1]).await.unwrap().all_fit(), "one home needs no room");
+    gate.add_permits(MAX_SPANNING);
+    for caller in callers {
+        assert!(caller.await.unwrap().unwrap().all_fit());
+    }
+}

@@ -1,0 +1,78 @@
+//! A store with troubles that a test chooses.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::store::Memory;
+
+/// What befalls one call.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// None.
+    None,
+    /// It is not carried out.
+    Lost(StoreError),
+    /// It is carried out, and nobody hears of it.
+    Unheard(StoreError),
+    /// It is carried out once the gate has a permit for it.
+    Held(Arc<Semaphore>),
+}
+
+/// A memory store; each call meets the next trouble, and the usual one when there is none left.
+#[derive(Debug)]
+pub(crate) struct Faulty {
+    memory: Memory,
+    usual: Mutex<Trouble>,
+    next: Mutex<VecDeque<Trouble>>,
+    /// How many calls arrived.
+    calls: AtomicUsize,
+}
+
+impl Faulty {
+    pub(crate) fn new() -> Self {
+        Self {
+            memory: Memory::default(),
+            usual: Mutex::new(Trouble::None),
+            next: Mutex::default(),
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// From now on, whenever nothing else was chosen.
+    pub(crate) fn usually(&self, trouble: Trouble) {
+        *self.usual.lock() = trouble;
+    }
+
+    /// For the next calls, one after the other.
+    pub(crate) fn next(&self, troubles: impl IntoIterator<Item = Trouble>) {
+        self.next.lock().extend(troubles);
+    }
+
+    /// How many calls arrived.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Store for Faulty {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let next = self.next.lock().pop_front();
+        let trouble = next.unwrap_or_else(|| self.usual.lock().clone());
+        match trouble {
+            Trouble::None => self.memory.apply_now(now, charges),
+            Trouble::Lost(error) => Err(error),
+            Trouble::Unheard(error) => self.memory.apply_now(now, charges).and(Err(error)),
+            Trouble::Held(gate) => {
+                if let Ok(permit) = gate.acquire().await {
+                    permit.forget();
+                }
+                self.memory.apply_now(now, charges)
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The wrappers around stores: what each keeps, and how much it weakens.
+
+mod atomic;
+mod cancel;
+mod deadline;
+mod fallback;
+mod faulty;
+mod refused;
+mod setup;
+mod sharded;
+mod share;

@@ -1,0 +1,200 @@
+//! Refusals without asking: exact where they say so, late by no more than they say.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tollgate::core::{Fit, Millis, Refusals, Source, Store, StoreError, Timestamp};
+use tollgate::store::refused::{Recall, Refused};
+use tollgate::store::{Fallback, Memory, Share};
+
+use crate::faulty::{Faulty, Trouble};
+use crate::setup::{
+    NOW, WINDOW, ask, at_once, calls, charge, fixed, in_flight, of_every_kind, refund, replay,
+    take, told, user,
+};
+
+proptest! {
+    #[test]
+    fn until_the_reset_every_number_is_the_store_s(trace in calls(7, 3), entries in 0..64_usize) {
+        let limits = of_every_kind(4);
+        let remembering = Refused::new(Memory::default())
+            .with_recall(Recall::UntilReset)
+            .with_beside(Millis::ZERO)
+            .with_entries(entries);
+        let twin = Memory::default();
+        replay(&trace, &limits, |now, charges| {
+            let answer = at_once(remembering.apply(now, charges)).unwrap();
+            let exact = twin.apply_now(now, charges).unwrap();
+            prop_assert_eq!(told(&answer), told(&exact));
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn without_refunds_the_word_is_the_store_s_however_long(
+        trace in calls(7, 3),
+        hold in 0..100_000_u64,
+    ) {
+        let limits = of_every_kind(4);
+        let remembering =
+            Refused::new(Memory::default()).with_recall(Recall::Briefly(Millis::new(hold)));
+        let twin = Memory::default();
+        replay(&trace, &limits, |now, charges| {
+            let answer = at_once(remembering.apply(now, charges)).unwrap();
+            let exact = twin.apply_now(now, charges).unwrap();
+            prop_assert_eq!(answer.all_fit(), exact.all_fit());
+            for (reading, charge) in answer.iter().zip(charges) {
+                let left = charge.limit.capacity().saturating_sub(reading.used);
+                let cost = charge.ask;
+                prop_assert!(reading.fit == Fit::Now || cost == take(0, 0) || left < 4);
+            }
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn a_client_at_its_limit_costs_the_store_one_call_a_window() {
+    let store = Refused::new(Faulty::new()).with_recall(Recall::UntilReset);
+    let (limit, subject) = (fixed("core", 3), user(1));
+    let ends = NOW.after(WINDOW);
+    for millis in 0..1_000 {
+        let now = NOW.after(Millis::new(millis));
+        let charges = [charge(&limit, &subject, take(1, millis.into()))];
+        let readings = at_once(store.apply(now, &charges)).unwrap();
+        let source = if millis < 4 { Source::Store } else { Source::Remembered };
+        assert_eq!(readings.source(), source);
+        if millis >= 3 {
+            assert_eq!((readings[0].fit, readings[0].used), (Fit::At(ends), 3));
+        }
+    }
+    assert_eq!((store.store().calls(), store.answered()), (4, 996));
+    let last = Timestamp::from_millis(ends.as_millis() - 1);
+    assert_ne!(at_once(ask(&store, last, &limit, &subject, take(1, 0))).unwrap().fit, Fit::Now);
+    assert_eq!(at_once(ask(&store, ends, &limit, &subject, take(1, 0))).unwrap().fit, Fit::Now);
+    assert_eq!(store.store().calls(), 5);
+}
+
+#[test]
+fn a_refund_elsewhere_is_noticed_in_time() {
+    let shared = Arc::new(Memory::default());
+    let here = Refused::new(Arc::clone(&shared));
+    let (limit, subject) = (fixed("core", 1), user(1));
+    let taken = at_once(ask(&here, NOW, &limit, &subject, take(1, 1))).unwrap();
+    assert_ne!(at_once(ask(&here, NOW, &limit, &subject, take(1, 2))).unwrap().fit, Fit::Now);
+    at_once(ask(&shared, NOW, &limit, &subject, refund(1, 1, taken.mark))).unwrap();
+    let late = here.late_at_most(&limit);
+    let before = NOW.after(Millis::new(late.get() - 1));
+    assert_ne!(at_once(ask(&here, before, &limit, &subject, take(1, 3))).unwrap().fit, Fit::Now);
+    let in_time = NOW.after(late);
+    assert_eq!(at_once(ask(&here, in_time, &limit, &subject, take(1, 4))).unwrap().fit, Fit::Now);
+}
+
+#[test]
+fn a_refund_that_passes_here_is_noticed_at_once() {
+    for recall in [Recall::UntilReset, Recall::Briefly(WINDOW)] {
+        let store = Refused::new(Memory::default()).with_recall(recall);
+        let (limit, subject) = (fixed("core", 1), user(1));
+        let call = |asked| at_once(ask(&store, NOW, &limit, &subject, asked)).unwrap();
+        let taken = call(take(1, 1));
+        assert_ne!(call(take(1, 2)).fit, Fit::Now);
+        assert_ne!(call(take(1, 3)).fit, Fit::Now);
+        assert_eq!(store.answered(), 1);
+        assert_eq!(call(refund(1, 1, taken.mark)).given_back, 1);
+        assert_eq!(call(take(1, 4)).fit, Fit::Now);
+    }
+}
+
+#[test]
+fn one_line_turns_it_off_for_all_or_for_one_limit() {
+    let refuses_twice = |store: &Refused<Faulty>, name| {
+        let (limit, subject) = (fixed(name, 1), user(1));
+        for id in 0..4 {
+            at_once(ask(store, NOW, &limit, &subject, take(1, id))).unwrap();
+        }
+        store.answered()
+    };
+    let off = Refused::new(Faulty::new()).with_recall(Recall::Off);
+    assert_eq!(refuses_twice(&off, "core"), 0);
+    let except = Refused::new(Faulty::new()).with_recall_of("core", Recall::Off);
+    assert_eq!(refuses_twice(&except, "core"), 0);
+    assert_eq!(refuses_twice(&except, "search"), 2);
+    assert_eq!(except.late_at_most(&fixed("core", 1)), Millis::ZERO);
+}
+
+#[test]
+fn what_might_be_otherwise_is_asked() {
+    let store = Refused::new(Faulty::new()).with_recall(Recall::UntilReset);
+    let subject = user(1);
+    let (core, flight) = (fixed("core", 2), in_flight("flight", 1));
+    let hammered = fixed("hammered", 1).with_refusals(Refusals::Counted).unwrap();
+    let other_quota = fixed("core", 3);
+    for limit in [&core, &flight, &hammered] {
+        for id in 0..3 {
+            at_once(ask(&store, NOW, limit, &subject, take(1, id))).unwrap();
+        }
+    }
+    let asked = |now, limit, asked| {
+        let before = store.store().calls();
+        let reading = at_once(ask(&store, now, limit, &subject, asked)).unwrap();
+        assert_eq!(store.store().calls() - before, 1, "{limit:?}");
+        reading
+    };
+    assert_eq!(asked(NOW, &core, take(0, 9)).used, 2, "a peek");
+    assert_eq!(asked(NOW, &core, take(3, 9)).fit, Fit::Never, "more than it can ever hold");
+    assert_eq!(asked(NOW, &other_quota, take(1, 9)).fit, Fit::Now, "a limit that was changed");
+    assert_ne!(asked(NOW, &flight, take(1, 9)).fit, Fit::Now, "what ends any moment");
+    assert_eq!(asked(NOW, &hammered, take(1, 9)).used, 4, "what counts refusals");
+    asked(Timestamp::from_millis(NOW.as_millis() - 1), &core, take(1, 9));
+    let other = user(2);
+    let both = [charge(&core, &subject, take(1, 9)), charge(&flight, &other, take(1, 9))];
+    let before = store.store().calls();
+    assert!(!at_once(store.apply(NOW, &both)).unwrap().all_fit());
+    assert_eq!(store.store().calls() - before, 1, "nothing is known of the other limit");
+}
+
+#[test]
+fn beside_a_refusal_other_limits_are_shown_for_a_stated_time() {
+    let beside = Millis::new(250);
+    let store = Refused::new(Faulty::new()).with_recall(Recall::UntilReset).with_beside(beside);
+    let (full, wide, subject) = (fixed("full", 1), fixed("wide", 9), user(1));
+    let charges = [charge(&full, &subject, take(1, 1)), charge(&wide, &subject, take(1, 1))];
+    let used_of_wide =
+        |millis| at_once(store.apply(NOW.after(Millis::new(millis)), &charges)).unwrap()[1].used;
+    assert_eq!((used_of_wide(0), used_of_wide(1)), (1, 1));
+    at_once(ask(store.store(), NOW, &wide, &subject, take(5, 2))).unwrap();
+    assert_eq!(used_of_wide(beside.get()), 1, "as it was when it was last asked");
+    assert_eq!(used_of_wide(beside.get() + 1), 6);
+}
+
+#[test]
+fn what_a_stand_in_refused_is_not_remembered() {
+    let share = Share::new(Memory::default(), NonZeroU32::MIN);
+    let store = Refused::new(Fallback::new(Faulty::new(), share)).with_recall(Recall::UntilReset);
+    let (limit, subject) = (fixed("core", 1), user(1));
+    store.store().store().next([(); 2].map(|()| Trouble::Lost(StoreError::TimedOut)));
+    let fit = |id| at_once(ask(&store, NOW, &limit, &subject, take(1, id))).unwrap().fit;
+    assert_eq!(fit(1), Fit::Now);
+    assert_ne!(fit(2), Fit::Now);
+    assert_eq!(fit(3), Fit::Now, "the store never heard of the others");
+}
+
+#[test]
+fn what_is_used_up_refuses_every_cost_and_what_is_not_only_the_same() {
+    let store = Refused::new(Faulty::new()).with_recall(Recall::UntilReset);
+    let (limit, subject) = (fixed("core", 4), user(1));
+    let call = |cost, id| {
+        let before = store.answered();
+        let reading = at_once(ask(&store, NOW, &limit, &subject, take(cost, id))).unwrap();
+        (reading.fit == Fit::Now, reading.used, store.answered() - before)
+    };
+    assert_eq!(call(3, 1), (true, 3, 0));
+    assert_eq!(call(3, 2), (false, 3, 0));
+    assert_eq!(call(3, 3), (false, 3, 0), "a smaller one may come between");
+    assert_eq!(call(1, 4), (true, 4, 0));
+    assert_eq!(call(3, 5), (false, 4, 0));
+    for cost in 1..=4 {
+        assert_eq!(call(cost, 6), (false, 4, 1));
+    }
+}
