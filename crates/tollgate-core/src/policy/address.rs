@@ -156,39 +156,75 @@ impl<'a> Told<'a> {
     }
 
     fn next_from_the_right(&mut self) -> Option<IpAddr> {
-        while self.field.trim_ascii().is_empty() {
-            self.fields_left = self.fields_left.checked_sub(1)?;
-            self.field = self.headers.value(self.name, self.fields_left)?;
-        }
-        let (before, element) = match last_comma(self.field) {
-            Some(comma) => (&self.field[..comma], &self.field[comma + 1..]),
-            None => (&b""[..], self.field),
+        let element = loop {
+            while self.field.is_empty() {
+                self.fields_left = self.fields_left.checked_sub(1)?;
+                self.field = self.headers.value(self.name, self.fields_left)?;
+            }
+            let comma = match self.header {
+                AddressHeader::XForwardedFor => self.field.iter().rposition(|byte| *byte == b','),
+                AddressHeader::Forwarded => last_unquoted(self.field, b','),
+            };
+            let (before, element) = split_off(self.field, comma);
+            self.field = before;
+            // A list may have empty elements; they say nothing.
+            if !element.trim_ascii().is_empty() {
+                break element;
+            }
         };
-        self.field = before;
-        let element = core::str::from_utf8(element).ok()?.trim();
         let node = match self.header {
             AddressHeader::XForwardedFor => element,
-            AddressHeader::Forwarded => element.split(';').find_map(|pair| {
-                let (name, value) = pair.split_once('=')?;
-                name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
-            })?,
+            AddressHeader::Forwarded => forwarded_for(element)?,
         };
-        node_address(node.trim_matches('"'))
+        node_address(core::str::from_utf8(unquoted(node.trim_ascii())).ok()?)
     }
 }
 
-/// The last comma that is not inside quotes.
-fn last_comma(field: &[u8]) -> Option<usize> {
+/// The value of `for` in an element of `Forwarded`; of several the last, which is the nearest.
+fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
+    let mut rest = element;
+    while !rest.is_empty() {
+        let (before, pair) = split_off(rest, last_unquoted(rest, b';'));
+        rest = before;
+        let equals = pair.iter().position(|byte| *byte == b'=');
+        let Some((name, value)) = equals.map(|at| (&pair[..at], &pair[at + 1..])) else { continue };
+        if name.trim_ascii().eq_ignore_ascii_case(b"for") {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// What stands before and after the byte at `index`; nothing and all of it if there is none.
+fn split_off(field: &[u8], index: Option<usize>) -> (&[u8], &[u8]) {
+    index.map_or((b"", field), |index| (&field[..index], &field[index + 1..]))
+}
+
+/// The last `separator` that is not inside quotes.
+///
+/// Read from the right, like the list itself: a quote that a stranger opens and never closes stands
+/// to the left of what the proxies wrote, and cannot take it in.
+fn last_unquoted(field: &[u8], separator: u8) -> Option<usize> {
     let mut quoted = false;
-    let mut last = None;
-    for (index, byte) in field.iter().enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b',' if !quoted => last = Some(index),
+    for (index, byte) in field.iter().enumerate().rev() {
+        match *byte {
+            b'"' if !quoted || !is_escaped(field, index) => quoted = !quoted,
+            byte if byte == separator && !quoted => return Some(index),
             _ => {}
         }
     }
-    last
+    None
+}
+
+/// Whether an odd number of backslashes stands before `index`.
+fn is_escaped(field: &[u8], index: usize) -> bool {
+    field[..index].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// The inside of a quoted string; what is not one as it is.
+fn unquoted(value: &[u8]) -> &[u8] {
+    let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    inside.unwrap_or(value)
 }
 
 /// An address as proxies write it: with a port or without, IPv6 in brackets or without.
@@ -205,8 +241,13 @@ fn node_address(node: &str) -> Option<IpAddr> {
     if is_port(port) { Some(IpAddr::V4(address.parse().ok()?)) } else { None }
 }
 
+/// A port number, or a name that stands for one (RFC 7239, section 6.2).
 fn is_port(text: &str) -> bool {
-    text.parse::<u16>().is_ok()
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    match text.strip_prefix('_') {
+        Some(name) => !name.is_empty() && name.bytes().all(plain),
+        None => text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok(),
+    }
 }
 
 /// An IPv4 address that came in IPv6's clothes is that IPv4 address.
