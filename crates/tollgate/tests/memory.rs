@@ -3,6 +3,7 @@
 mod memory {
     mod atomicity;
     mod bounds;
+    mod conformance;
     mod eviction;
     mod refunds;
     mod sweep;
