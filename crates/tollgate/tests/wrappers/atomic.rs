@@ -14,13 +14,17 @@ use crate::setup::{
     refund, replay, take, told, user,
 };
 
-pub(crate) fn over<S: Store>(stores: impl IntoIterator<Item = S>) -> Atomic<Sharded<S>> {
+pub(crate) fn sharded<S>(stores: impl IntoIterator<Item = S>) -> Sharded<S> {
     let shard = |(number, store): (usize, S)| Shard {
         name: format!("shard-{number}").into(),
         weight: 1,
         store,
     };
-    Atomic::new(Sharded::new(key(), stores.into_iter().enumerate().map(shard)).unwrap())
+    Sharded::new(key(), stores.into_iter().enumerate().map(shard)).unwrap()
+}
+
+pub(crate) fn over<S: Store>(stores: impl IntoIterator<Item = S>) -> Atomic<Sharded<S>> {
+    Atomic::new(sharded(stores))
 }
 
 /// Two shards, and a user at home on each.

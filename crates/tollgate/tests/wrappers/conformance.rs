@@ -1,0 +1,64 @@
+//! Every wrapper is a store, and so is every nesting of them.
+
+use std::num::NonZeroU32;
+
+use tollgate::core::Millis;
+use tollgate::store::fallback::Otherwise;
+use tollgate::store::refused::{Recall, Refused};
+use tollgate::store::sharded::Routing;
+use tollgate::store::{Atomic, Deadline, Fallback, Memory, Shard, Sharded, Share};
+use tollgate_conformance::check;
+
+use crate::atomic::{over, sharded};
+use crate::setup::key;
+
+fn alone() -> Share<Memory> {
+    Share::new(Memory::default(), NonZeroU32::MIN)
+}
+
+#[tokio::test]
+async fn a_store_with_a_deadline_is_a_store() {
+    check(&Deadline::new(Memory::default()), "deadline").await;
+}
+
+#[tokio::test]
+async fn one_shard_is_a_store() {
+    check(&over([Memory::default()]), "one").await;
+}
+
+#[tokio::test]
+async fn several_shards_are_a_store() {
+    let sharded = sharded([(); 3].map(|()| Memory::default())).with_routing(Routing::Whole);
+    check(&Atomic::new(sharded), "several").await;
+}
+
+#[tokio::test]
+async fn a_store_with_a_stand_in_is_a_store() {
+    check(&Fallback::new(Memory::default(), alone()), "fallback").await;
+}
+
+#[tokio::test]
+async fn the_stand_in_of_a_single_node_is_a_store() {
+    check(&alone(), "alone").await;
+}
+
+#[tokio::test]
+async fn a_store_whose_refusals_are_remembered_is_a_store() {
+    let store =
+        Refused::new(Memory::default()).with_recall(Recall::UntilReset).with_beside(Millis::ZERO);
+    check(&store, "refused").await;
+}
+
+#[tokio::test]
+async fn a_whole_topology_is_a_store() {
+    let shard = Shard {
+        name: "only".into(),
+        weight: 1,
+        store: Fallback::new(Deadline::new(Memory::default()), Otherwise::Local(alone())),
+    };
+    let shards = Atomic::new(Sharded::new(key(), [shard]).unwrap());
+    let store = Refused::new(Deadline::new(shards))
+        .with_recall(Recall::UntilReset)
+        .with_beside(Millis::ZERO);
+    check(&store, "topology").await;
+}
