@@ -21,7 +21,9 @@ impl fmt::Display for StepError {
         f.write_str(match self {
             Self::Full => "Redis is out of memory for new keys: raise its maxmemory",
             Self::Late => "the command reached Redis after its deadline",
-            Self::Corrupt => "the reply of the step in Redis makes no sense: is it of another version?",
+            Self::Corrupt => {
+                "the reply of the step in Redis makes no sense: is it of another version?"
+            }
         })
     }
 }

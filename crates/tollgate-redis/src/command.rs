@@ -1,0 +1,123 @@
+//! A command's bytes: many jobs in the form that the step reads. Keys and limits come once.
+
+use std::collections::HashMap;
+
+use tollgate_core::Timestamp;
+
+use crate::job::{Job, JobAsk, Op, Rule};
+
+/// Whether the step may make keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// It may.
+    Open,
+    /// It may not: the server is out of memory.
+    Tight,
+}
+
+/// What goes to the server.
+#[derive(Debug)]
+pub(crate) struct Command<'a> {
+    /// Every key that the jobs touch, once.
+    pub(crate) keys: Vec<&'a [u8]>,
+    /// The argument of the step.
+    pub(crate) argument: Vec<u8>,
+}
+
+/// Bytes of a job and of an ask beside their keys.
+pub(crate) const JOB_BYTES: usize = 11;
+pub(crate) const ASK_BYTES: usize = 40;
+
+impl<'a> Command<'a> {
+    /// The command that carries out `jobs` in their order.
+    pub(crate) fn new(jobs: &'a [Job], room: Room, deadline: Option<Timestamp>) -> Self {
+        let mut indexes = Indexes::default();
+        let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
+        for job in jobs {
+            push_number(&mut body, job.now.as_millis());
+            push_index(&mut body, job.asks.len());
+            for ask in &job.asks {
+                push_ask(&mut body, &mut indexes, ask);
+            }
+        }
+        let mut argument = Vec::with_capacity(12 + indexes.rules.len() * 30 + body.len());
+        argument.push(u8::from(room == Room::Tight));
+        // A deadline of zero would mean none.
+        push_number(&mut argument, deadline.map_or(0, |deadline| deadline.as_millis().max(1)));
+        push_index(&mut argument, indexes.rules.len());
+        for rule in &indexes.rules {
+            push_rule(&mut argument, rule);
+        }
+        argument.extend_from_slice(&body);
+        Self { keys: indexes.keys, argument }
+    }
+}
+
+/// Where each key and limit of a command stands, counted from 1 as Lua does.
+#[derive(Default)]
+struct Indexes<'a> {
+    keys: Vec<&'a [u8]>,
+    key_indexes: HashMap<&'a [u8], usize>,
+    rules: Vec<Rule>,
+    rule_indexes: HashMap<Rule, usize>,
+}
+
+impl<'a> Indexes<'a> {
+    fn key(&mut self, key: &'a [u8]) -> usize {
+        *self.key_indexes.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.keys.len()
+        })
+    }
+
+    fn rule(&mut self, rule: Rule) -> usize {
+        *self.rule_indexes.entry(rule).or_insert_with(|| {
+            self.rules.push(rule);
+            self.rules.len()
+        })
+    }
+}
+
+fn push_rule(out: &mut Vec<u8>, rule: &Rule) {
+    out.extend_from_slice(&[rule.kind, rule.counts_refused]);
+    for number in [rule.quota, rule.window, rule.extra, rule.skew_max] {
+        push_number(out, number);
+    }
+}
+
+fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
+    let (code, cost) = match ask.op {
+        Op::Take { cost } => (1, cost),
+        Op::TakeLease { cost, .. } => (2, cost),
+        Op::Refund { cost, .. } => (3, cost),
+        Op::RefundGuarded { cost, .. } => (4, cost),
+        Op::RefundLease { .. } => (5, 0),
+        Op::Renew { .. } => (6, 0),
+    };
+    out.push(code);
+    push_index(out, indexes.rule(ask.rule));
+    push_index(out, indexes.key(&ask.key));
+    push_number(out, cost);
+    match &ask.op {
+        Op::Take { .. } => {}
+        Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
+            out.extend_from_slice(&id.0.to_be_bytes());
+        }
+        Op::Refund { mark, .. } => push_number(out, *mark),
+        Op::RefundGuarded { mark, guard, until, .. } => {
+            push_number(out, *mark);
+            push_index(out, indexes.key(guard));
+            push_number(out, until.as_millis());
+        }
+    }
+}
+
+/// Seven bytes, the lowest first: 56 bits hold every exact integer.
+fn push_number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(&number.to_le_bytes()[..7]);
+}
+
+/// Four bytes. A command of more than 2^32 keys would not fit the server's memory.
+fn push_index(out: &mut Vec<u8>, index: usize) {
+    out.extend_from_slice(&(index as u32).to_le_bytes());
+}

@@ -1,0 +1,114 @@
+//! A job: one call of a store, in the numbers that the step takes.
+
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Limit, MAX_EXACT, Mark, Millis, Repeats, Timestamp,
+    algo::Anchor, decide::refundable_until, limit::Refusals,
+};
+
+use crate::key::{Keys, refund_name};
+
+/// One call of a store: its charges, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) now: Timestamp,
+    pub(crate) asks: Box<[JobAsk]>,
+}
+
+/// One charge of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct JobAsk {
+    pub(crate) rule: Rule,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) op: Op,
+}
+
+/// What the step knows of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rule {
+    pub(crate) kind: u8,
+    pub(crate) counts_refused: u8,
+    pub(crate) quota: u64,
+    pub(crate) window: u64,
+    /// The anchor, the precision or the burst.
+    pub(crate) extra: u64,
+    pub(crate) skew_max: u64,
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Take { cost: u64 },
+    TakeLease { cost: u64, id: ChargeId },
+    Refund { cost: u64, mark: u64 },
+    RefundGuarded { cost: u64, mark: u64, guard: Box<[u8]>, until: Timestamp },
+    RefundLease { id: ChargeId },
+    Renew { id: ChargeId },
+}
+
+impl Job {
+    /// The job that carries out `charges` at `now` under the names of `keys`.
+    pub(crate) fn new(keys: &Keys, now: Timestamp, charges: &[Charge<'_>]) -> Self {
+        let ask = |charge: &Charge<'_>| {
+            let key = keys.name(charge.limit, charge.subject);
+            let op = Op::new(charge, &key, now);
+            JobAsk { rule: Rule::new(charge.limit), key, op }
+        };
+        Self { now, asks: charges.iter().map(ask).collect() }
+    }
+}
+
+impl Rule {
+    fn new(limit: &Limit) -> Self {
+        let (kind, quota, window, extra) = match limit.algorithm() {
+            Algorithm::FixedWindow(it) => {
+                let is_calendar = it.anchor() == Anchor::Calendar;
+                (1, it.quota(), it.window(), u64::from(is_calendar))
+            }
+            Algorithm::SlidingWindow(it) => (2, it.quota(), it.window(), it.precision().get()),
+            Algorithm::TwoBucket(it) => (3, it.quota(), it.window(), 0),
+            Algorithm::SlidingLog(it) => (4, it.quota(), it.window(), 0),
+            Algorithm::TokenBucket(it) => (5, it.quota(), it.window(), it.burst()),
+            Algorithm::Concurrency(it) => (6, it.quota(), it.lease(), 0),
+        };
+        Self {
+            kind,
+            counts_refused: u8::from(limit.refusals() == Refusals::Counted),
+            quota,
+            window: window.get(),
+            extra,
+            skew_max: limit.skew_max().get(),
+        }
+    }
+}
+
+impl Op {
+    fn new(charge: &Charge<'_>, key: &[u8], now: Timestamp) -> Self {
+        let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
+        match charge.ask {
+            Ask::Take { cost, id } if has_leases => Self::TakeLease { cost: cost.get(), id },
+            Ask::Take { cost, .. } => Self::Take { cost: cost.get() },
+            Ask::Refund { id, .. } if has_leases => Self::RefundLease { id },
+            Ask::Refund { cost, mark, id, repeats } => {
+                // No step makes a mark above what is exact, so all of those name nothing alike.
+                let (cost, place) = (cost.get(), mark.0.min(MAX_EXACT + 1));
+                match repeats {
+                    Repeats::Impossible => Self::Refund { cost, mark: place },
+                    Repeats::Guarded => {
+                        let (guard, until) =
+                            (refund_name(key, id), remembered_until(charge.limit, mark, now));
+                        Self::RefundGuarded { cost, mark: place, guard, until }
+                    }
+                }
+            }
+            Ask::Renew { id } => Self::Renew { id },
+        }
+    }
+}
+
+/// Until when a refund is remembered: while what it was charged to can be given back, and never
+/// longer than two windows, whatever a mark claims.
+fn remembered_until(limit: &Limit, mark: Mark, now: Timestamp) -> Timestamp {
+    let window: Millis = limit.window();
+    let longest = now.after(window).after(window).after(limit.skew_max());
+    refundable_until(limit, mark).min(longest)
+}

@@ -1,0 +1,191 @@
+//! The names of keys: which limit, which subject, and nothing that a client chose.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use tollgate_core::key::Stored;
+use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
+
+/// The form of names and of what is stored under them. Another form is another prefix.
+const PREFIX: &str = "tg1";
+
+/// The longest subject that is written in clear; a longer one is hashed all the same.
+const LONGEST_CLEAR: usize = 512;
+
+/// Names keys: `tg1:<limit>:{<subject>}`.
+///
+/// The subject is the keyed hash of its encoding, or in clear for limits that reveal it, where
+/// nothing but letters, digits and `. _ - : / @` stays as it is. The braces are the hash tag of a
+/// cluster: all limits of one subject share a slot, and no client can choose which.
+pub struct Keys {
+    hash: Box<dyn KeyedHash + Send + Sync>,
+    revealed: HashSet<Box<str>>,
+}
+
+impl Keys {
+    /// Names in which every subject is hashed with `hash`. Nodes that share a server share its key.
+    pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
+        Self { hash: Box::new(hash), revealed: HashSet::new() }
+    }
+
+    /// Writes the subjects of the limit called `limit` in clear.
+    #[must_use]
+    pub fn with_revealed(mut self, limit: &str) -> Self {
+        self.revealed.insert(limit.into());
+        self
+    }
+
+    /// The name of the key of `limit` for `subject`. Different pairs have different names.
+    #[must_use]
+    pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
+        let limit_name = limit.name();
+        let mut name = String::with_capacity(PREFIX.len() + limit_name.len() + 26);
+        name.push_str(PREFIX);
+        name.push(':');
+        name.push_str(limit_name);
+        name.push_str(":{");
+        let hashed_from = name.len();
+        if self.revealed.contains(limit_name) {
+            // What is hashed never begins with it.
+            name.push('=');
+            push_clear(&mut name, subject);
+        }
+        if name.len() == hashed_from || name.len() > hashed_from + LONGEST_CLEAR {
+            name.truncate(hashed_from);
+            push_base64(&mut name, self.hash.hash(subject.as_bytes()));
+        }
+        name.push('}');
+        name.into_bytes().into()
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("revealed", &self.revealed).finish_non_exhaustive()
+    }
+}
+
+/// The name of the key that remembers that the charge `id` on the key called `name` was refunded.
+pub(crate) fn refund_name(name: &[u8], id: ChargeId) -> Box<[u8]> {
+    let mut suffix = String::from(":");
+    push_base64(&mut suffix, id.0.to_be_bytes());
+    [name, suffix.as_bytes()].concat().into()
+}
+
+/// `user=42,address=2001:db8::/64`; `name~` without a value, `name#` and hexadecimal of a hash.
+fn push_clear(out: &mut String, subject: &Subject) {
+    for (index, (name, value)) in subject.pairs().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        push_escaped(out, name.as_bytes());
+        match value {
+            Stored::Absent => out.push('~'),
+            Stored::Clear(bytes) => {
+                out.push('=');
+                push_escaped(out, bytes);
+            }
+            Stored::Hashed(bytes) => {
+                out.push('#');
+                bytes.iter().for_each(|byte| push_hex(out, *byte));
+            }
+        }
+    }
+}
+
+fn push_escaped(out: &mut String, bytes: &[u8]) {
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"._-:/@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            push_hex(out, byte);
+        }
+    }
+}
+
+fn push_hex(out: &mut String, byte: u8) {
+    for digit in [byte >> 4, byte & 15] {
+        out.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+    }
+}
+
+/// 128 bits as 22 characters of the base64 alphabet for names (RFC 4648, section 5), unpadded.
+fn push_base64(out: &mut String, bytes: [u8; 16]) {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut rest = u128::from_be_bytes(bytes);
+    for _ in 0..22 {
+        // From the top, six bits at a time; the last character holds two.
+        out.push(char::from(ALPHABET[(rest >> 122) as usize]));
+        rest <<= 6;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tollgate_conformance::PlainHash;
+    use tollgate_core::algo::{Anchor, FixedWindow};
+    use tollgate_core::{Algorithm, Millis, Value};
+
+    use super::*;
+
+    fn limit(name: &str) -> Limit {
+        let window = FixedWindow::new(1, Millis::from_secs(1), Anchor::FirstRequest).unwrap();
+        Limit::new(name, Algorithm::FixedWindow(window)).unwrap()
+    }
+
+    fn text(name: &[u8]) -> &str {
+        std::str::from_utf8(name).unwrap()
+    }
+
+    #[test]
+    fn subjects_are_hashed_unless_the_limit_reveals_them() {
+        let hash = PlainHash;
+        let keys = Keys::new(hash).with_revealed("open");
+        let subject = Subject::new([("user", Value::Clear(b"a{b},c"))], &hash);
+        let clear = keys.name(&limit("open"), &subject);
+        assert_eq!(text(&clear), "tg1:open:{=user=a%7bb%7d%2cc}");
+        let hashed = keys.name(&limit("core"), &subject);
+        assert!(text(&hashed).starts_with("tg1:core:{"), "{}", text(&hashed));
+        assert_eq!(hashed.len(), "tg1:core:{}".len() + 22);
+        let refund = refund_name(&hashed, ChargeId(7));
+        assert_eq!(refund.len(), hashed.len() + 23);
+    }
+
+    #[test]
+    fn a_long_subject_is_hashed_whatever_the_limit_says() {
+        let hash = PlainHash;
+        let keys = Keys::new(hash).with_revealed("open");
+        let value = [b'x'; 128];
+        let pairs = ["a", "b", "c", "d", "e"].map(|name| (name, Value::Clear(&value)));
+        let name = keys.name(&limit("open"), &Subject::new(pairs, &hash));
+        assert_eq!(name.len(), "tg1:open:{}".len() + 22);
+    }
+
+    proptest! {
+        #[test]
+        fn two_subjects_never_share_a_name(
+            one in prop::collection::vec((0_u8..3, prop::collection::vec(any::<u8>(), 0..6)), 0..3),
+            other in prop::collection::vec((0_u8..3, prop::collection::vec(any::<u8>(), 0..6)), 0..3),
+        ) {
+            let hash = PlainHash;
+            let keys = Keys::new(hash).with_revealed("open");
+            let subject = |pairs: &[(u8, Vec<u8>)]| {
+                let values = pairs.iter().map(|(kind, bytes)| match kind {
+                    0 => ("n", Value::Absent),
+                    1 => ("n", Value::Clear(&bytes[..])),
+                    _ => ("n", Value::Secret(&bytes[..])),
+                });
+                Subject::new(values, &hash)
+            };
+            let (one, other) = (subject(&one), subject(&other));
+            for limit in [limit("open"), limit("core")] {
+                let (first, second) = (keys.name(&limit, &one), keys.name(&limit, &other));
+                prop_assert_eq!(one == other, first == second);
+                let braces = first.iter().filter(|byte| b"{}".contains(byte)).count();
+                prop_assert_eq!(braces, 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+-- What is stored: one string for each limit and subject.
+--
+-- A fixed window is one integer, `resets_at` followed by six digits of `used`: Redis keeps it
+-- without a string, and INCRBY counts in it. Windows that this cannot hold, and the other
+-- algorithms, are a letter and records of little-endian numbers of seven bytes each. A refund that
+-- must not be repeated has a key of its own: `r` and until when it is remembered.
+
+local LARGEST_PACKED_USED = 999999
+-- So that the integer fits Redis' signed 64 bits.
+local LATEST_PACKED_RESET = 9223372036853
+-- More than any limit holds: what is longer is not ours.
+local MAX_RECORDS = 10000
+-- How many records pass Lua's stack at once.
+local CHUNK = 500
+
+local TAGS = { "f", "w", "e", "l", "t", "c" }
+local KINDS = { f = 1, w = 2, e = 3, l = 4, t = 5, c = 6 }
+local RECORDS = { "I7I7", "I7I7", "I7I7I7", "I7I7", "I7I7", "c16I7I7" }
+local RECORD_BYTES = { 14, 14, 21, 14, 14, 30 }
+
+local function unpack_window(bytes)
+  if #bytes > 19 or not string.find(bytes, "^[1-9]%d%d%d%d%d%d+$") then
+    return nil
+  end
+  local resets_at, used = tonumber(sub(bytes, 1, -7)), tonumber(sub(bytes, -6))
+  if resets_at > LATEST_PACKED_RESET then
+    return nil
+  end
+  return { kind = FIXED_WINDOW, resets_at = resets_at, used = used, packed_used = used }
+end
+
+-- The numbers of a series or of leases, or nil where they are out of order or out of range.
+local function unpack_list(bytes, kind, records)
+  local width = kind == CONCURRENCY and 3 or 2
+  local place = kind == CONCURRENCY and 3 or 1
+  local list = {}
+  for done = 0, records - 1, CHUNK do
+    local count = records - done < CHUNK and records - done or CHUNK
+    local form = "<" .. rep(RECORDS[kind], count)
+    local part = { unpack_bytes(form, bytes, 2 + done * RECORD_BYTES[kind]) }
+    for index = 1, count * width do
+      list[done * width + index] = part[index]
+    end
+  end
+  -- Places rise, but that ends of leases may be equal; only the newest of a series may be empty.
+  local lowest, last = 0, #list - width
+  for index = 0, last, width do
+    local at, units = list[index + place], list[index + 2]
+    local is_empty = units == 0 and (kind == CONCURRENCY or index < last)
+    if is_empty or at < lowest or at > MAX or units > MAX then
+      return nil
+    end
+    lowest = kind == CONCURRENCY and at or at + 1
+  end
+  return list
+end
+
+local function unpack_numbers(bytes, kind)
+  local a, b, c = unpack_bytes("<" .. RECORDS[kind], bytes, 2)
+  if a > MAX or b > MAX or kind == TWO_BUCKET and c > MAX then
+    return nil
+  elseif kind == FIXED_WINDOW then
+    return { kind = kind, resets_at = a, used = b }
+  elseif kind == TWO_BUCKET then
+    return { kind = kind, bucket = a, previous = b, current = c }
+  end
+  return { kind = kind, level = a, at = b }
+end
+
+local function unpack_tagged(bytes)
+  local tag = sub(bytes, 1, 1)
+  if tag == "r" and #bytes == 8 then
+    return { kind = FOREIGN, remembered_until = unpack_bytes("<I7", bytes, 2) }
+  end
+  local kind = KINDS[tag]
+  if not kind then
+    return nil
+  end
+  local records = (#bytes - 1) / RECORD_BYTES[kind]
+  if records < 1 or records > MAX_RECORDS or records ~= floor(records) then
+    return nil
+  end
+  if kind == SLIDING_WINDOW or kind == SLIDING_LOG or kind == CONCURRENCY then
+    local list = unpack_list(bytes, kind, records)
+    return list and { kind = kind, list = list, first = 1 }
+  end
+  return records == 1 and unpack_numbers(bytes, kind)
+end
+
+-- The cell in `bytes`; what no step of this version wrote is foreign.
+local function unpack_cell(bytes)
+  return unpack_window(bytes) or unpack_tagged(bytes) or { kind = FOREIGN }
+end
+
+local function pack_list(cell)
+  local kind, list = cell.kind, cell.list
+  local width = kind == CONCURRENCY and 3 or 2
+  local parts = { TAGS[kind] }
+  for from = cell.first or 1, #list, CHUNK * width do
+    local to = from + CHUNK * width - 1
+    to = to < #list and to or #list
+    parts[#parts + 1] = pack("<" .. rep(RECORDS[kind], (to - from + 1) / width), unpack(list, from, to))
+  end
+  return table.concat(parts)
+end
+
+local function pack_cell(cell)
+  local kind = cell.kind
+  if cell.list then
+    return pack_list(cell)
+  elseif kind == FIXED_WINDOW then
+    local resets_at, used = cell.resets_at, cell.used
+    if used <= LARGEST_PACKED_USED and resets_at <= LATEST_PACKED_RESET then
+      return string.format("%.0f%06.0f", resets_at, used)
+    end
+    return TAGS[kind] .. pack("<I7I7", resets_at, used)
+  elseif kind == TWO_BUCKET then
+    return TAGS[kind] .. pack("<I7I7I7", cell.bucket, cell.previous, cell.current)
+  end
+  return TAGS[kind] .. pack("<I7I7", cell.level, cell.at)
+end
+
+-- Whether a cell says nothing at all, and its key can go.
+local function is_blank(cell)
+  return cell.list ~= nil and #cell.list == 0
+end

@@ -1,0 +1,103 @@
+//! The store: limits in one Redis or Valkey server.
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult, Value};
+use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+
+use crate::codec::{Codec, Remedy};
+use crate::job::Job;
+use crate::key::Keys;
+use crate::script::{Choice, Runs, ask};
+use crate::step_codec::StepCodec;
+
+/// How often one call is sent, where the server proves that nothing of it ran.
+const MOST_SENDINGS: usize = 8;
+
+/// Limits in one server, decided by the step that runs in it.
+///
+/// Exact: a call is one command and one round trip, atomic in the server, and gives the integers
+/// of [`tollgate_core::decide()`].
+#[derive(Debug)]
+pub struct Redis {
+    connection: MultiplexedConnection,
+    codec: StepCodec,
+    keys: Keys,
+}
+
+impl Redis {
+    /// A store on `connection`, to which it gives the step where the server does not have it.
+    ///
+    /// # Errors
+    /// The server's, if it can be given the step in none of the ways of `choice`.
+    pub async fn new(
+        mut connection: MultiplexedConnection,
+        keys: Keys,
+        choice: Choice,
+    ) -> RedisResult<Self> {
+        let codec = StepCodec::new(choice);
+        codec.load(&mut connection).await?;
+        Ok(Self { connection, codec, keys })
+    }
+
+    /// How the step runs in the server.
+    #[must_use]
+    pub fn runs(&self) -> Runs {
+        self.codec.runs()
+    }
+
+    /// Carries out `calls` one after the other in one round trip, each as [`Store::apply`] does.
+    ///
+    /// # Errors
+    /// [`StoreError`] in place of each call that the server could not say about.
+    pub async fn apply_all(
+        &self,
+        calls: &[(Timestamp, &[Charge<'_>])],
+    ) -> Vec<Result<Readings, StoreError>> {
+        let job = |(now, charges): &(Timestamp, &[Charge<'_>])| Job::new(&self.keys, *now, charges);
+        let jobs: Vec<_> = calls.iter().map(job).collect();
+        self.run(&jobs).await
+    }
+
+    async fn run(&self, jobs: &[Job]) -> Vec<Result<Readings, StoreError>> {
+        match self.send(jobs).await {
+            Ok(reply) => {
+                let answers = self.codec.decode(jobs, reply);
+                answers.into_iter().map(|answer| answer.map_err(StoreError::from)).collect()
+            }
+            Err(error) => vec![Err(unanswered(&error)); jobs.len()],
+        }
+    }
+
+    async fn send(&self, jobs: &[Job]) -> RedisResult<Value> {
+        let mut connection = self.connection.clone();
+        let mut sendings = 1;
+        loop {
+            let reply = ask(&mut connection, &self.codec.encode(jobs, None)).await;
+            let Err(error) = reply else { return reply };
+            match self.codec.remedy(&error) {
+                _ if sendings == MOST_SENDINGS => return Err(error),
+                Remedy::Load => self.codec.load(&mut connection).await?,
+                Remedy::Reencode => {}
+                Remedy::Nothing => return Err(error),
+            }
+            sendings += 1;
+        }
+    }
+}
+
+impl Store for Redis {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let jobs = [Job::new(&self.keys, now, charges)];
+        self.run(&jobs).await.pop().unwrap_or(Err(StoreError::Corrupt))
+    }
+}
+
+/// What an error reply, or none, means to the caller of a store.
+fn unanswered(error: &RedisError) -> StoreError {
+    match error.code() {
+        Some("OOM") => StoreError::Full,
+        Some("ERR" | "WRONGTYPE") => StoreError::Corrupt,
+        _ if error.is_timeout() => StoreError::TimedOut,
+        _ => StoreError::Unavailable,
+    }
+}
