@@ -2,6 +2,7 @@
 
 mod atomic;
 mod cancel;
+mod chaos;
 mod conformance;
 mod deadline;
 mod fallback;
