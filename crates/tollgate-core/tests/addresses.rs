@@ -23,7 +23,9 @@ fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]
         peer: Some(peer.parse().unwrap()),
         headers: &headers,
     };
-    Forwarding { trusted, header, hops }.client(&facts).map_or("none".into(), |a| a.to_string())
+    Forwarding { trusted, header, hops }
+        .client(&facts)
+        .map_or_else(|| "none".into(), |found| found.to_string())
 }
 
 struct Fields<'a>(Vec<(&'a str, &'a [u8])>);

@@ -132,7 +132,12 @@ impl Step for TokenBucket {
     /// `mark` is the moment at which the bucket, left alone after the charge, would have been full.
     /// From then on the charge is over. Before it, a bucket that had never been charged would have
     /// turned away what arrived above its rim: so at most the tokens that arrive until that moment
-    /// are given back, and no refund makes more than was taken.
+    /// are given back, and no refund makes more than was taken. The moment is a whole millisecond,
+    /// rounded down: what a refund leaves out of it arrives by itself within one millisecond.
+    ///
+    /// The mark does not know of refunds that come later. So one refund by itself is exact, and of
+    /// several each after the first may give what had arrived already: in any stretch the admitted,
+    /// unrefunded cost is at most `burst`, what arrives in it, and what those others gave back.
     fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
         let (now, _) = self.current(Some(state), at);
         let outstanding = Timestamp::from_millis(mark.0).since(now.at).get();

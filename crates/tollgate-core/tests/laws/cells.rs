@@ -1,0 +1,104 @@
+//! What changes a cell and what does not.
+
+use proptest::prelude::*;
+use tollgate_core::decide::over_at;
+use tollgate_core::{Algorithm, Fit};
+
+use crate::world::{Act, World, acts, any_algorithm, config, fixed_window, sliding_log};
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn refused_charges_and_peeks_change_nothing(algorithm in any_algorithm(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        for act in &acts {
+            let before = world.cell.clone();
+            let reading = world.act(act);
+            let Act::Take { cost, .. } = act else { continue };
+            if *cost == 0 || reading.unwrap().fit != Fit::Now {
+                prop_assert_eq!(&world.cell, &before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_peek_sees_what_the_last_charge_left(algorithm in any_algorithm(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        for act in &acts {
+            let Some(reading) = world.act(act) else { continue };
+            prop_assert_eq!(world.peek().used, reading.used);
+            prop_assert!(reading.used <= world.limit.capacity());
+        }
+    }
+
+    /// Within a window `used` only grows, except by a refund; and the reset is one.
+    #[test]
+    fn a_window_grows_towards_one_reset(algorithm in fixed_window(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        let mut window: Option<(u64, u64)> = None;
+        for act in &acts {
+            let Some(reading) = world.act(act) else { continue };
+            let reset = reading.whole_at.as_millis();
+            if let (Some((open, used)), Act::Take { .. }) = (window, act)
+                && world.now < open
+            {
+                prop_assert_eq!(reset, open);
+                prop_assert!(reading.used >= used);
+            }
+            if world.cell.is_some() && (reading.used > 0 || window.is_some_and(|w| world.now < w.0)) {
+                window = Some((reset, reading.used));
+            }
+        }
+    }
+
+    /// From `over_at` on a cell says no more than none, and a moment before it may be asked.
+    #[test]
+    fn cells_that_are_over_say_nothing(
+        algorithm in any_algorithm(), acts in acts(), late in 0..3_u64, cost in 0..12_u64
+    ) {
+        let mut world = World::new(algorithm);
+        acts.iter().for_each(|act| { world.act(act); });
+        let Some(cell) = &world.cell else { return Ok(()) };
+        let over_at = over_at(cell, &world.limit).as_millis();
+        world.now = world.now.max(over_at) + late;
+        let mut fresh = world.clone();
+        fresh.cell = None;
+        prop_assert_eq!(world.assess_at(world.now, cost), fresh.assess_at(world.now, cost));
+        let reading = world.take(cost);
+        prop_assert_eq!(reading, fresh.take(cost));
+        if cost > 0 && reading.fit == Fit::Now {
+            prop_assert_eq!(&world.cell, &fresh.cell);
+        }
+    }
+
+    /// Counting refusals never admits more, and never makes a state without end.
+    #[test]
+    fn counted_refusals_stay_bounded(algorithm in sliding_log(), acts in acts()) {
+        let Algorithm::SlidingLog(limit) = algorithm else { unreachable!() };
+        let mut world = World::new(algorithm).counting_refusals();
+        for act in &acts {
+            world.act(act);
+            if let Some(tollgate_core::Cell::SlidingLog(state)) = &world.cell {
+                prop_assert!(state.entries.len() as u64 <= limit.quota() + 1);
+                prop_assert!(state.entries.is_sorted_by(|one, next| one.at < next.at));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_panics_at_the_end_of_time(
+        algorithm in any_algorithm(), acts in acts(), before in 0..200_u64
+    ) {
+        for mut world in [World::new(algorithm), World::new(algorithm).counting_refusals()] {
+            world.now = tollgate_core::MAX_EXACT - before;
+            for act in &acts {
+                world.act(act);
+                prop_assert!(world.peek().used <= tollgate_core::MAX_EXACT);
+                if let Some(cell) = &world.cell {
+                    prop_assert!(over_at(cell, &world.limit).as_millis() <= tollgate_core::MAX_EXACT);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What holds of every algorithm, whatever is asked in whatever order.
+#![allow(missing_docs)]
+
+mod bounds;
+mod cells;
+mod refunds;
+mod subjects;
+mod waits;
+mod world;
