@@ -4,6 +4,7 @@
 //! - [`suite`]: fixed cases; [`check`] runs them all on a store.
 //! - [`trace`]: random traces, run on a store and on the model side by side.
 //! - [`Cells`]: the simplest store there can be, to prove the core itself.
+//! - [`vectors`]: traces with their answers as lines of JSON, for steps in other languages.
 
 pub mod cells;
 pub mod model;
@@ -11,6 +12,7 @@ pub mod plain_hash;
 pub mod random;
 pub mod suite;
 pub mod trace;
+pub mod vectors;
 
 pub use cells::Cells;
 pub use model::{Ledger, Model};

@@ -1,0 +1,229 @@
+//! Traces with their answers as lines of JSON, for steps in other languages.
+//!
+//! The format is told in `vectors/README.md`; the answers are the model's.
+
+use serde_json::{Map, Value, json};
+use tollgate_core::algo::fixed_window::Anchor;
+use tollgate_core::algo::{
+    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{
+    Algorithm, Ask, ChargeId, Cost, Fit, Found, Limit, LimitError, Mark, Millis, Reading, Refusals,
+    Repeats, Timestamp,
+};
+
+use crate::trace::random_limit;
+use crate::{Ledger, Random};
+
+/// The files of vectors: the algorithm's name, and the kind of [`random_limit`].
+pub const FILES: [(&str, u64); 7] = [
+    ("fixed_window", 0),
+    ("fixed_window_calendar", 1),
+    ("sliding_window", 2),
+    ("two_bucket", 3),
+    ("sliding_log", 4),
+    ("token_bucket", 5),
+    ("concurrency", 6),
+];
+
+/// Vectors of one file.
+const LINES: u64 = 120;
+/// Steps of one vector.
+const STEPS: u64 = 12;
+
+/// One limit, and what is asked of it in order, with the answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vector {
+    /// The limit.
+    pub limit: Limit,
+    /// Moments, asks and the readings after them.
+    pub steps: Vec<(Timestamp, Ask, Reading)>,
+}
+
+/// The vectors of `kind` as lines of JSON, answered by the model.
+#[must_use]
+pub fn lines_of_model(kind: u64) -> String {
+    (0..LINES).map(|seed| write(&vector_of_model(kind, seed)) + "\n").collect()
+}
+
+fn vector_of_model(kind: u64, seed: u64) -> Vector {
+    let mut random = Random::new(seed << 8 | kind);
+    let limit = random_limit(&mut random, kind, "vector");
+    let mut ledger = Ledger::new(&limit);
+    let mut now = random.one_of(&[1_000, 1_700_000_000_000, (1 << 51) + 1]);
+    let mut charged: Vec<(Cost, Mark, ChargeId)> = Vec::new();
+    let window = limit.window().get().min(100_000);
+    let steps = (0..STEPS).map(|step| {
+        let jumps = [0, 0, 0, 1, window - 1, window, random.within(0..=window)];
+        now += random.one_of(&jumps);
+        let at = Timestamp::from_millis(now.saturating_sub(random.one_of(&[0, 0, 0, 0, 1, 700])));
+        let id = ChargeId(step.into());
+        let (ask, reading) = match random.within(0..=5) {
+            0 if !charged.is_empty() => {
+                let index = random.within(0..=charged.len() as u64 - 1) as usize;
+                let (cost, mark, id) = charged.swap_remove(index);
+                let repeats = Repeats::Impossible;
+                (Ask::Refund { cost, mark, id, repeats }, ledger.refund(at, id))
+            }
+            1 if kind == 6 && !charged.is_empty() => {
+                let (_, _, id) = random.one_of(&charged);
+                (Ask::Renew { id }, ledger.renew(at, id))
+            }
+            _ => {
+                let any = random.within(1..=limit.capacity().min(9));
+                let cost = random.one_of(&[0, 1, 1, 1, any, limit.capacity()]);
+                let cost = Cost::new(cost).unwrap_or(Cost::ONE);
+                let reading = match ledger.standing(at, cost).fit {
+                    Fit::Now => ledger.admit(at, cost, id),
+                    Fit::At(_) | Fit::Never => ledger.refuse(at, cost, id),
+                };
+                if reading.fit == Fit::Now && cost != Cost::PEEK {
+                    charged.push((cost, reading.mark, id));
+                }
+                (Ask::Take { cost, id }, reading)
+            }
+        };
+        (at, ask, reading)
+    });
+    let steps = steps.collect();
+    Vector { limit, steps }
+}
+
+/// One vector as a line, without the line's end.
+#[must_use]
+pub fn write(vector: &Vector) -> String {
+    let steps: Vec<_> =
+        vector.steps.iter().map(|(at, ask, reading)| step(*at, ask, reading)).collect();
+    json!({ "limit": limit(&vector.limit), "steps": steps }).to_string()
+}
+
+/// Reads a line; `None` if it is no vector.
+#[must_use]
+pub fn read(line: &str) -> Option<Vector> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let limit = read_limit(line.get("limit")?)?.ok()?;
+    let steps = line.get("steps")?.as_array()?.iter().map(read_step).collect::<Option<_>>()?;
+    Some(Vector { limit, steps })
+}
+
+fn limit(limit: &Limit) -> Value {
+    let mut fields = match limit.algorithm() {
+        Algorithm::FixedWindow(of) => json!({
+            "algorithm": "fixed_window", "quota": of.quota(), "window": of.window().get(),
+            "calendar": of.anchor() == Anchor::Calendar,
+        }),
+        Algorithm::SlidingWindow(of) => json!({
+            "algorithm": "sliding_window", "quota": of.quota(), "window": of.window().get(),
+            "precision": of.precision().get(),
+        }),
+        Algorithm::TwoBucket(of) => json!({
+            "algorithm": "two_bucket", "quota": of.quota(), "window": of.window().get(),
+        }),
+        Algorithm::SlidingLog(of) => json!({
+            "algorithm": "sliding_log", "quota": of.quota(), "window": of.window().get(),
+        }),
+        Algorithm::TokenBucket(of) => json!({
+            "algorithm": "token_bucket", "quota": of.quota(), "window": of.window().get(),
+            "burst": of.burst(),
+        }),
+        Algorithm::Concurrency(of) => json!({
+            "algorithm": "concurrency", "quota": of.quota(), "lease": of.lease().get(),
+        }),
+    };
+    fields["count_refused"] = (limit.refusals() == Refusals::Counted).into();
+    fields["skew_max"] = limit.skew_max().get().into();
+    fields
+}
+
+fn read_limit(fields: &Value) -> Option<Result<Limit, LimitError>> {
+    let number = |name: &str| fields.get(name).and_then(Value::as_u64);
+    let span = |name: &str| number(name).map(Millis::new);
+    let quota = number("quota")?;
+    let algorithm = match fields.get("algorithm")?.as_str()? {
+        "fixed_window" => {
+            let calendar = fields.get("calendar")?.as_bool()?;
+            let anchor = if calendar { Anchor::Calendar } else { Anchor::FirstRequest };
+            FixedWindow::new(quota, span("window")?, anchor).map(Algorithm::FixedWindow)
+        }
+        "sliding_window" => SlidingWindow::new(quota, span("window")?, span("precision")?)
+            .map(Algorithm::SlidingWindow),
+        "two_bucket" => TwoBucket::new(quota, span("window")?).map(Algorithm::TwoBucket),
+        "sliding_log" => SlidingLog::new(quota, span("window")?).map(Algorithm::SlidingLog),
+        "token_bucket" => {
+            TokenBucket::new(quota, span("window")?, number("burst")?).map(Algorithm::TokenBucket)
+        }
+        "concurrency" => Concurrency::new(quota, span("lease")?).map(Algorithm::Concurrency),
+        _ => return None,
+    };
+    let counted = fields.get("count_refused")?.as_bool()?;
+    let refusals = if counted { Refusals::Counted } else { Refusals::Free };
+    let skew_max = span("skew_max")?;
+    Some(algorithm.and_then(|algorithm| {
+        Ok(Limit::new("vector", algorithm)?.with_refusals(refusals)?.with_skew_max(skew_max))
+    }))
+}
+
+fn step(at: Timestamp, ask: &Ask, reading: &Reading) -> Value {
+    let mut fields = Map::new();
+    fields.insert("now".into(), at.as_millis().into());
+    let (name, cost, mark, id) = match ask {
+        Ask::Take { cost, id } => ("take", Some(cost), None, id),
+        Ask::Refund { cost, mark, id, .. } => ("refund", Some(cost), Some(mark), id),
+        Ask::Renew { id } => ("renew", None, None, id),
+    };
+    fields.insert("ask".into(), name.into());
+    fields.insert("id".into(), id.0.to_string().into());
+    fields.extend(cost.map(|cost| ("cost".into(), cost.get().into())));
+    fields.extend(mark.map(|mark| ("from".into(), mark.0.into())));
+    fields.insert("fit".into(), fit(reading.fit));
+    fields.insert("again".into(), fit(reading.again));
+    fields.insert("used".into(), reading.used.into());
+    fields.insert("whole_at".into(), reading.whole_at.as_millis().into());
+    fields.insert("mark".into(), reading.mark.0.into());
+    fields.insert("given_back".into(), reading.given_back.into());
+    fields.insert("discarded".into(), (reading.found == Found::Discarded).into());
+    fields.into()
+}
+
+fn read_step(fields: &Value) -> Option<(Timestamp, Ask, Reading)> {
+    let number = |name: &str| fields.get(name).and_then(Value::as_u64);
+    let cost = || number("cost").and_then(Cost::new);
+    let id = ChargeId(fields.get("id")?.as_str()?.parse().ok()?);
+    let ask = match fields.get("ask")?.as_str()? {
+        "take" => Ask::Take { cost: cost()?, id },
+        "refund" => {
+            let mark = Mark(number("from")?);
+            Ask::Refund { cost: cost()?, mark, id, repeats: Repeats::Impossible }
+        }
+        "renew" => Ask::Renew { id },
+        _ => return None,
+    };
+    let discarded = fields.get("discarded")?.as_bool()?;
+    let reading = Reading {
+        fit: read_fit(fields.get("fit")?)?,
+        again: read_fit(fields.get("again")?)?,
+        used: number("used")?,
+        whole_at: Timestamp::from_millis(number("whole_at")?),
+        mark: Mark(number("mark")?),
+        given_back: number("given_back")?,
+        found: if discarded { Found::Discarded } else { Found::Nothing },
+    };
+    Some((Timestamp::from_millis(number("now")?), ask, reading))
+}
+
+fn fit(fit: Fit) -> Value {
+    match fit {
+        Fit::Now => "now".into(),
+        Fit::At(moment) => moment.as_millis().into(),
+        Fit::Never => "never".into(),
+    }
+}
+
+fn read_fit(value: &Value) -> Option<Fit> {
+    match value.as_str() {
+        Some("now") => Some(Fit::Now),
+        Some("never") => Some(Fit::Never),
+        Some(_) => None,
+        None => value.as_u64().map(Timestamp::from_millis).map(Fit::At),
+    }
+}
