@@ -1,0 +1,195 @@
+//! Which rules a request meets, and what it is charged.
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+
+use tollgate_core::algo::fixed_window::{Anchor, FixedWindow};
+use tollgate_core::policy::{
+    Dimension, HeaderMatch, LimitFor, Match, Mode, PathPattern, Rule, Rules, Source, Use,
+};
+use tollgate_core::{Algorithm, Cost, Facts, KeyedHash, Limit, Millis, Policy, Subject, Value};
+
+struct Length;
+
+impl KeyedHash for Length {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        [bytes.len() as u8; 16]
+    }
+}
+
+type Fields = [(&'static str, &'static [u8])];
+
+/// Dimensions: 0 the header `x-user`, 1 the route.
+fn policy(order: Rules, rules: Vec<Rule>) -> Policy {
+    let dimension = |name: &str, source| Dimension { name: name.into(), source };
+    let dimensions = vec![
+        dimension("user", Source::Header { header: "x-user".into() }),
+        dimension("route", Source::Route),
+    ];
+    let limit = |name, per: &[usize]| {
+        let window = FixedWindow::new(10, Millis::new(1_000), Anchor::default()).unwrap();
+        let limit = Limit::new(name, Algorithm::FixedWindow(window)).unwrap();
+        LimitFor { limit: Arc::new(limit), per: per.to_vec() }
+    };
+    let limits = vec![limit("all", &[]), limit("user", &[0]), limit("route", &[0, 1])];
+    Policy::new(dimensions, limits, rules, order).unwrap()
+}
+
+fn rule(name: &str, matches: Match, limits: &[(usize, u64)]) -> Rule {
+    let limits = limits
+        .iter()
+        .map(|(limit, cost)| Use { limit: *limit, cost: Cost::new(*cost).unwrap() })
+        .collect();
+    Rule { name: name.into(), matches, limits, mode: Mode::Enforce }
+}
+
+/// `METHOD host/path`, and the names of the rules, then of the charges as `limit:cost@subject`.
+fn plan(policy: &Policy, method: &str, host: &str, path: &str, fields: &'static Fields) -> String {
+    struct Headers(&'static Fields);
+    impl tollgate_core::Headers for Headers {
+        fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+            self.0.value(name, index)
+        }
+    }
+    let headers = Headers(fields);
+    let facts = Facts { method, path, host: Some(host), peer: None, headers: &headers };
+    let plan = policy.plan(&facts, &Length);
+    let rules: Vec<_> = plan.rules.iter().map(|rule| rule.name.to_string()).collect();
+    let charges = plan
+        .enforced
+        .iter()
+        .map(|charge| format!("{}:{}@{}", charge.limit.name(), charge.cost.get(), charge.subject));
+    format!("{} -> {}", rules.join(","), charges.collect::<Vec<_>>().join("; "))
+}
+
+fn path(pattern: &str) -> Match {
+    Match { paths: vec![PathPattern::parse(pattern).unwrap()], ..Match::default() }
+}
+
+const ANN: &Fields = &[("x-user", b"ann")];
+
+#[test]
+fn the_first_rule_decides_alone() {
+    let rules = vec![
+        rule("search", path("/search/**"), &[(1, 3)]),
+        rule("rest", Match::default(), &[(0, 1)]),
+    ];
+    let policy = policy(Rules::FirstMatch, rules);
+    assert_eq!(plan(&policy, "GET", "h", "/search/x", ANN), "search -> user:3@user=ann");
+    assert_eq!(plan(&policy, "GET", "h", "/other", ANN), "rest -> all:1@everybody");
+}
+
+#[test]
+fn all_rules_that_match_are_one_charge() {
+    let rules = vec![
+        rule("a", path("/x/**"), &[(1, 1), (0, 1)]),
+        rule("b", Match::default(), &[(1, 2), (2, 1)]),
+        rule("c", path("/y"), &[(0, 5)]),
+    ];
+    let policy = policy(Rules::AllMatches, rules);
+    assert_eq!(
+        plan(&policy, "GET", "h", "/x/1", ANN),
+        "a,b -> user:3@user=ann; all:1@everybody; route:1@user=ann, route=b"
+    );
+}
+
+#[test]
+fn one_limit_for_two_subjects_is_two_charges() {
+    let rules = vec![
+        rule("a", path("/x/{id}"), &[(2, 1)]),
+        rule("b", path("/x/*"), &[(2, 1)]),
+        rule("c", path("/x/{id}"), &[(2, 1)]),
+    ];
+    let policy = policy(Rules::AllMatches, rules);
+    assert_eq!(
+        plan(&policy, "GET", "h", "/x/1", ANN),
+        "a,b,c -> route:2@user=ann, route=/x/{id}; route:1@user=ann, route=/x/*"
+    );
+}
+
+#[test]
+fn who_leaves_a_header_out_shares_a_counter() {
+    let policy = policy(Rules::FirstMatch, vec![rule("a", Match::default(), &[(1, 1)])]);
+    assert_eq!(plan(&policy, "GET", "h", "/", &[]), "a -> user:1@user=(none)");
+    assert_eq!(plan(&policy, "GET", "h", "/", &[("x-user", b" ")]), "a -> user:1@user=(none)");
+    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let absent = policy.plan(&facts, &Length).enforced[0].subject.clone();
+    let shown = Subject::new([("user", Value::Clear(b"(none)"))], &Length);
+    assert_ne!(absent, shown, "what looks like none is not none");
+}
+
+#[test]
+fn has_and_lacks() {
+    let has = Match { has: vec![0], ..Match::default() };
+    let lacks = Match { lacks: vec![0], ..Match::default() };
+    let rules = vec![rule("known", has, &[(1, 1)]), rule("stranger", lacks, &[(0, 1)])];
+    let policy = policy(Rules::FirstMatch, rules);
+    assert_eq!(plan(&policy, "GET", "h", "/", ANN), "known -> user:1@user=ann");
+    assert_eq!(plan(&policy, "GET", "h", "/", &[]), "stranger -> all:1@everybody");
+    assert_eq!(plan(&policy, "GET", "h", "/", &[("x-user", b"")]), "stranger -> all:1@everybody");
+}
+
+#[test]
+fn hosts() {
+    let matches = Match {
+        hosts: vec!["api.example.com".into(), "*.example.org".into(), "[::1]".into()],
+        ..Match::default()
+    };
+    let policy = policy(Rules::FirstMatch, vec![rule("r", matches, &[(0, 1)])]);
+    for (host, expected) in [
+        ("api.example.com", true),
+        ("API.Example.COM", true),
+        ("api.example.com:443", true),
+        ("api.example.com.", true),
+        ("api.example.com.:80", true),
+        ("xapi.example.com", false),
+        ("api.example.com.evil", false),
+        ("www.example.org", true),
+        ("a.b.example.org:8080", true),
+        ("example.org", false),
+        (".example.org", false),
+        ("evilexample.org", false),
+        ("[::1]", true),
+        ("[::1]:80", true),
+        ("::1", false),
+        ("", false),
+    ] {
+        let met = plan(&policy, "GET", host, "/", &[]).starts_with('r');
+        assert_eq!(met, expected, "{host:?}");
+    }
+}
+
+#[test]
+fn methods_and_headers() {
+    let header =
+        |value: Option<&str>| HeaderMatch { name: "x-kind".into(), value: value.map(Into::into) };
+    let methods = vec!["POST".into(), "PUT".into()];
+    let any = Match { methods, headers: vec![header(None)], ..Match::default() };
+    let bot = Match { headers: vec![header(Some("bot"))], ..Match::default() };
+    let rules = vec![rule("any", any, &[(0, 1)]), rule("bot", bot, &[(0, 1)])];
+    let policy = policy(Rules::FirstMatch, rules);
+    let cases: [(&str, &'static Fields, &str); 8] = [
+        ("POST", &[("x-kind", b"man")], "any"),
+        ("PUT", &[("x-kind", b"")], "any"),
+        ("post", &[("x-kind", b"man")], ""),
+        ("GET", &[("x-kind", b"man")], ""),
+        ("GET", &[("x-kind", b" bot\t")], "bot"),
+        ("GET", &[("x-kind", b"man"), ("x-kind", b"bot")], "bot"),
+        ("GET", &[("x-kind", b"Bot")], ""),
+        ("GET", &[], ""),
+    ];
+    for (method, fields, expected) in cases {
+        let plan = plan(&policy, method, "h", "/", fields);
+        let (rules, _) = plan.split_once(" -> ").unwrap();
+        assert_eq!(rules, expected, "{method} {fields:?}");
+    }
+}
+
+#[test]
+fn what_points_nowhere_is_no_policy() {
+    let whole = |rules| Policy::new(vec![], vec![], rules, Rules::FirstMatch).is_some();
+    assert!(whole(vec![rule("a", Match::default(), &[])]));
+    assert!(!whole(vec![rule("a", Match::default(), &[(0, 1)])]));
+    assert!(!whole(vec![rule("a", Match { has: vec![0], ..Match::default() }, &[])]));
+    assert!(!whole(vec![rule("a", Match { lacks: vec![0], ..Match::default() }, &[])]));
+}
