@@ -11,7 +11,7 @@ use tollgate::store::{Atomic, Memory, Shard, Sharded};
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
     NOW, WINDOW, ask, at_once, calendar, calls, charge, fixed, in_flight, key, of_every_kind,
-    refund, replay, take, told, user,
+    refund, replay, take, told, until, user,
 };
 
 pub(crate) fn sharded<S>(stores: impl IntoIterator<Item = S>) -> Sharded<S> {
@@ -124,6 +124,25 @@ fn a_refused_call_is_given_back_and_counted_once_where_refusals_count() {
 }
 
 #[test]
+fn a_call_without_an_answer_counts_nothing_even_where_refusals_count() {
+    let (store, users) = two_faulty();
+    let [one, two] = users.map(user);
+    let (free, other) = (fixed("free", 5), fixed("other", 5));
+    let hammered = fixed("hammered", 9).with_refusals(Refusals::Counted).unwrap();
+    let charges = [
+        charge(&free, &one, take(3, 1)),
+        charge(&hammered, &one, take(2, 1)),
+        charge(&other, &two, take(1, 1)),
+    ];
+    store.homes().shards()[1].store.next([Trouble::Lost(StoreError::Unavailable)]);
+    assert_eq!(at_once(store.apply(NOW, &charges)).unwrap_err(), StoreError::Unavailable);
+    for limit in [&free, &hammered] {
+        let reading = at_once(ask(&store, NOW, limit, &one, take(0, 2))).unwrap();
+        assert_eq!(reading.used, 0, "{}", limit.name());
+    }
+}
+
+#[test]
 fn what_cannot_be_given_back_is_counted_and_shown() {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
@@ -205,9 +224,7 @@ async fn others_see_no_more_held_than_the_bound_and_then_nothing() {
             store.apply(NOW, &charges).await.unwrap().all_fit()
         }));
     }
-    while store.homes().shards()[1].store.calls() < 6 {
-        tokio::task::yield_now().await;
-    }
+    until(|| store.homes().shards()[1].store.calls() == 6).await;
     let used =
         || async { ask(&*store, NOW, &free, &user(users[0]), take(0, 0)).await.unwrap().used };
     assert_eq!(used().await, held_at_most(5, Cost::new(3).unwrap()));

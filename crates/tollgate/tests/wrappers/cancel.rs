@@ -10,40 +10,31 @@ use tollgate::store::atomic::MAX_SPANNING;
 
 use crate::atomic::two_faulty;
 use crate::faulty::Trouble;
-use crate::setup::{NOW, ask, charge, fixed, take, user};
+use crate::setup::{NOW, ask, at_once, charge, fixed, take, until, user};
 
-/// How a second shard's slow answer ends for what the first had taken.
-async fn used_after_leaving(quota: u64) -> (u64, u64) {
+/// A caller leaves while the second shard, which has `quota` units, is slow; in the end both
+/// shards hold `units` of the call.
+async fn leaves(quota: u64, units: u64) {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
     let (wide, narrow) = (fixed("wide", 9), fixed("narrow", quota));
     let gate = Arc::new(Semaphore::new(0));
-    let slow = &store.homes().shards()[1].store;
-    slow.next([Trouble::Held(Arc::clone(&gate))]);
+    store.homes().shards()[1].store.next([Trouble::Held(Arc::clone(&gate))]);
     let charges = [charge(&wide, &one, take(2, 1)), charge(&narrow, &two, take(2, 1))];
     let impatient = Deadline::new(&store).with_budget(Duration::from_millis(5));
     assert_eq!(impatient.apply(NOW, &charges).await.unwrap_err(), StoreError::TimedOut);
-    let used = |limit, subject| {
-        let (store, limit, subject) = (&store, limit, subject);
-        async move { ask(store, NOW, limit, subject, take(0, 0)).await.unwrap().used }
-    };
-    assert_eq!(used(&wide, &one).await, 2, "it is held while the other shard is awaited");
+    let used = |limit, subject| at_once(ask(&store, NOW, limit, subject, take(0, 0))).unwrap().used;
+    assert_eq!(used(&wide, &one), 2, "held while the other shard is awaited");
+    assert_eq!(used(&narrow, &two), 0);
     gate.add_permits(1);
-    // The call goes on by itself; nothing here waits for time.
-    let done = if quota < 2 { 0 } else { 2 };
-    for _ in 0..100 {
-        if used(&wide, &one).await == done && used(&narrow, &two).await == done {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
-    (used(&wide, &one).await, used(&narrow, &two).await)
+    // The call goes on by itself.
+    until(|| used(&wide, &one) == units && used(&narrow, &two) == units).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_without_its_caller_is_still_all_or_nothing() {
-    assert_eq!(used_after_leaving(1).await, (0, 0));
-    assert_eq!(used_after_leaving(9).await, (2, 2));
+    leaves(9, 2).await;
+    leaves(1, 0).await;
 }
 
 #[tokio::test]
@@ -62,9 +53,7 @@ async fn calls_that_span_are_bounded_in_number() {
             store.apply(NOW, &charges).await
         }));
     }
-    while store.homes().shards()[1].store.calls() < MAX_SPANNING {
-        tokio::task::yield_now().await;
-    }
+    until(|| store.homes().shards()[1].store.calls() == MAX_SPANNING).await;
     let [one, two] = users.map(user);
     let charges = [charge(&limit, &one, take(1, 0)), charge(&limit, &two, take(1, 0))];
     assert_eq!(store.apply(NOW, &charges).await.unwrap_err(), StoreError::Unavailable);

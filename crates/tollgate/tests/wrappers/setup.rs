@@ -90,6 +90,17 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// Lets other tasks run until `is_so`.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    for _ in 0..1_000_000 {
+        if is_so() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it never comes to that");
+}
+
 /// What a client sees of a call.
 pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
     let of = |reading: &Reading| (reading.fit, reading.again, reading.used, reading.whole_at);
