@@ -1,7 +1,28 @@
 //! Where limits are kept, and what may stand between a limiter and there.
 //!
 //! Every wrapper is a store over stores, and says what it keeps of them, what it weakens and by
-//! how much; a topology is a nesting, such as `Fallback<Deadline<Atomic<Sharded<S>>>, Share<Memory>>`.
+//! how much. An operator's topology is a nesting:
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use tollgate::HashKey;
+//! use tollgate::store::refused::{Recall, Refused};
+//! use tollgate::store::{Atomic, Deadline, Fallback, Memory, Shard, Share, Sharded};
+//!
+//! let shard = |name: &str, weight| Shard { name: name.into(), weight, store: Memory::default() };
+//! let key = HashKey::from_secret(b"the same on every node");
+//! let shards = Sharded::new(key, [shard("north", 1), shard("south", 2)])?;
+//! assert_eq!(shards.fair_share("south"), Some((2, 3)));
+//!
+//! let nodes = NonZeroU32::new(4).ok_or("at least this one")?;
+//! let share = Share::new(Memory::default(), nodes);
+//! assert_eq!(share.part_of(5_000), 1_250);
+//!
+//! let exact = Deadline::new(Atomic::new(shards));
+//! let store = Refused::new(Fallback::new(exact, share)).with_recall(Recall::UntilReset);
+//! assert_eq!(store.answered(), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod atomic;
 pub mod deadline;
