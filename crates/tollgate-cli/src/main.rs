@@ -1,5 +1,35 @@
-//! The `tollgate` binary.
+//! The `tollgate` binary: reads the flags, runs a command, ends with its exit code.
 
+mod cmd;
+mod limiter;
 mod simulate;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Limits what clients may ask of an API: exactly, and with answers that never contradict themselves.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version, max_term_width = 100, arg_required_else_help = true)]
+struct Flags {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Simulate(cmd::simulate::Flags),
+}
+
+fn main() -> ExitCode {
+    let result = match Flags::parse().command {
+        Command::Simulate(flags) => cmd::simulate::run(&flags),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

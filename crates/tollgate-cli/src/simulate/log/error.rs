@@ -1,4 +1,4 @@
-//! Why a log cannot be read on. Lines that are no entries are no errors: see [`Tally`](super::Tally).
+//! Why a log cannot be read on. Lines that are no entries are no errors: see [`Oddities`](super::Oddities).
 
 use std::{fmt, io};
 

@@ -63,7 +63,7 @@ pub(crate) struct Example {
 
 /// What reading met besides entries.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Oddities {
     /// Malformed lines.
     pub(crate) malformed: u64,
     /// Entries that came later than the reorder buffer could wait, and were moved to the time already reached.
@@ -72,7 +72,7 @@ pub(crate) struct Tally {
     pub(crate) examples: Vec<Example>,
 }
 
-impl Tally {
+impl Oddities {
     /// Counts one malformed line.
     pub(super) fn count(&mut self, log: &str, line: u64, text: &[u8], why: Malformed) {
         self.malformed += 1;
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn examples_are_few_short_and_harmless() {
-        let mut tally = Tally::default();
+        let mut oddities = Oddities::default();
         for line in 1..=1000 {
-            tally.count("a.log", line, &[0x1b; 500], Malformed::NoTime);
+            oddities.count("a.log", line, &[0x1b; 500], Malformed::NoTime);
         }
-        assert_eq!(tally.malformed, 1000);
-        assert_eq!(tally.examples.len(), EXAMPLES_MAX);
-        assert!(tally.examples[0].excerpt.len() <= 4 * EXCERPT_MAX + "…".len());
-        assert!(!tally.examples[0].excerpt.contains('\x1b'));
+        assert_eq!(oddities.malformed, 1000);
+        assert_eq!(oddities.examples.len(), EXAMPLES_MAX);
+        assert!(oddities.examples[0].excerpt.len() <= 4 * EXCERPT_MAX + "…".len());
+        assert!(!oddities.examples[0].excerpt.contains('\x1b'));
     }
 }

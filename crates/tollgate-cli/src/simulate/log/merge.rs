@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::error::LogError;
 use super::fields::FieldMap;
 use super::format::{Format, Parser};
-use super::malformed::Tally;
+use super::malformed::Oddities;
 use super::reorder::Reorder;
 use super::source::{Input, Source};
 use super::stream::Stream;
@@ -48,7 +48,7 @@ pub(crate) struct Log {
     heads: Vec<Option<Entry>>,
     /// (time, stream) of the heads, the first to go on top.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    tally: Tally,
+    oddities: Oddities,
     read: Arc<AtomicU64>,
     size: Option<u64>,
 }
@@ -78,7 +78,7 @@ impl Log {
             heads: vec![None; streams.len()],
             order: BinaryHeap::with_capacity(streams.len()),
             streams,
-            tally: Tally::default(),
+            oddities: Oddities::default(),
             read,
             size,
         };
@@ -97,8 +97,8 @@ impl Log {
     }
 
     /// Malformed lines and late entries so far.
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
+    pub(crate) fn oddities(&self) -> &Oddities {
+        &self.oddities
     }
 
     /// Bytes read so far from all logs, before decompression.
@@ -112,7 +112,7 @@ impl Log {
     }
 
     fn advance(&mut self, stream: usize) -> Result<(), LogError> {
-        let next = self.streams[stream].next_entry(&mut self.tally)?;
+        let next = self.streams[stream].next_entry(&mut self.oddities)?;
         if let Some(entry) = &next {
             self.order.push(Reverse((entry.time, stream)));
         }

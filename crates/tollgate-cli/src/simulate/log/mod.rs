@@ -26,9 +26,9 @@ mod tests;
 
 pub(crate) use entry::Entry;
 pub(crate) use error::LogError;
-pub(crate) use fields::{FieldError, FieldMap};
+pub(crate) use fields::FieldMap;
 pub(crate) use format::Format;
-pub(crate) use malformed::Tally;
+pub(crate) use malformed::{Example, Oddities};
 pub(crate) use merge::{Log, Options};
 pub(crate) use source::Input;
 

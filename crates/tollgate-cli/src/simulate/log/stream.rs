@@ -6,7 +6,7 @@ use super::entry::Entry;
 use super::error::LogError;
 use super::format::Parser;
 use super::lines::{Line, Lines};
-use super::malformed::{Malformed, Tally};
+use super::malformed::{Malformed, Oddities};
 use super::reorder::{Arrival, Reorder};
 
 /// One log being read.
@@ -33,8 +33,11 @@ impl<R: Read> Stream<R> {
         Self { name, lines: Lines::new(reader), line: 0, parser, reorder, end: End::Ahead }
     }
 
-    /// The log's next entry; `None` at its end. Malformed lines and late entries go to `tally`.
-    pub(super) fn next_entry(&mut self, tally: &mut Tally) -> Result<Option<Entry>, LogError> {
+    /// The log's next entry; `None` at its end. Malformed lines and late entries go to `oddities`.
+    pub(super) fn next_entry(
+        &mut self,
+        oddities: &mut Oddities,
+    ) -> Result<Option<Entry>, LogError> {
         loop {
             if self.end == End::Reached {
                 return Ok(self.reorder.pop());
@@ -42,11 +45,11 @@ impl<R: Read> Stream<R> {
             if let Some(entry) = self.reorder.pop_ready() {
                 return Ok(Some(entry));
             }
-            self.read_line(tally)?;
+            self.read_line(oddities)?;
         }
     }
 
-    fn read_line(&mut self, tally: &mut Tally) -> Result<(), LogError> {
+    fn read_line(&mut self, oddities: &mut Oddities) -> Result<(), LogError> {
         let line = self.lines.next_line().map_err(|source| LogError::Read {
             log: self.name.clone(),
             line: self.line,
@@ -65,9 +68,9 @@ impl<R: Read> Stream<R> {
         match parsed {
             Ok(entry) => {
                 let late = self.reorder.push(entry) == Arrival::Late;
-                tally.late += u64::from(late);
+                oddities.late += u64::from(late);
             }
-            Err(why) => tally.count(&self.name, self.line, text, why),
+            Err(why) => oddities.count(&self.name, self.line, text, why),
         }
         Ok(())
     }

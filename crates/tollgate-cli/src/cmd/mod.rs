@@ -1,0 +1,6 @@
+//! The commands, one a file: each has its flags and a `run`.
+
+pub(crate) mod simulate;
+
+/// Why a command failed: a sentence for whoever typed it.
+pub(crate) type Failure = Box<dyn std::error::Error>;

@@ -1,0 +1,115 @@
+//! `tollgate simulate`: what a policy would have done with the requests of access logs.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{Args, ValueEnum};
+use tollgate::store::memory::Bounds;
+
+use super::Failure;
+use crate::limiter;
+use crate::simulate::log::{FieldMap, Format, Input, Options};
+use crate::simulate::report;
+use crate::simulate::run::{self, Candidate, Plan};
+
+/// Try a policy on access logs, by the logs' own clock
+///
+/// Reads the common and combined formats of Apache and nginx, and JSON lines; plain or gzip. Lines out of order are
+/// sorted, malformed ones counted. Nothing is sent anywhere.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The policy file
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// Another policy file, to see side by side
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write a page with charts, which needs no network
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// The logs' format; found out log by log if it is left out
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<LogFormat>,
+    /// Which key of JSON lines holds a field, such as time=ts or header.x-api-key=key
+    #[arg(long = "field", value_name = "NAME=KEY")]
+    fields: Vec<String>,
+    /// How many subjects to show
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    top: u16,
+    /// The logs; - is standard input
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
+}
+
+/// A log format, as flags name it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    /// host, ident, user, time, request, status, size
+    Common,
+    /// common, then referer and user agent
+    Combined,
+    /// one JSON object a line
+    Json,
+}
+
+impl From<LogFormat> for Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Common => Self::Common,
+            LogFormat::Combined => Self::Combined,
+            LogFormat::Json => Self::Json,
+        }
+    }
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let plan = plan(flags)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let simulation = runtime.block_on(run::run(plan))?;
+    if let Some(path) = &flags.report {
+        let page = report::html::render(&simulation);
+        fs::write(path, page)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    let text = if flags.json {
+        format!("{}\n", serde_json::to_string_pretty(&simulation)?)
+    } else {
+        report::table::render(&simulation)
+    };
+    print(&text)
+}
+
+fn plan(flags: &Flags) -> Result<Plan, Failure> {
+    let fields = FieldMap::new(flags.fields.iter().map(String::as_str)).unwrap_or_else(|error| {
+        clap::Error::raw(ErrorKind::ValueValidation, format!("--field: {error}\n")).exit()
+    });
+    Ok(Plan {
+        inputs: flags.logs.iter().cloned().map(Input::from).collect(),
+        options: Options { format: flags.format.map(Format::from), fields, ..Options::default() },
+        policy: candidate(&flags.policy)?,
+        compare: flags.compare.as_deref().map(candidate).transpose()?,
+        top: usize::from(flags.top),
+    })
+}
+
+fn candidate(path: &Path) -> Result<Candidate, Failure> {
+    let loaded = limiter::load(path)?;
+    let memory = loaded.settings.memory;
+    let most = |bound: u64| usize::try_from(bound).unwrap_or(usize::MAX);
+    let bounds =
+        Bounds { max_entries: most(memory.max_entries), max_bytes: most(memory.max_bytes) };
+    Ok(Candidate { name: path.display().to_string(), policy: loaded.policy, bounds })
+}
+
+/// Prints on standard output. Whoever stops reading early, such as `head`, has what it wanted.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

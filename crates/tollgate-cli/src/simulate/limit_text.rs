@@ -1,0 +1,23 @@
+//! Limits in a few words.
+
+use tollgate::core::{Algorithm, Limit};
+
+/// What a limit allows: `60 per 1h`, `10 per 1s, burst 20`, `100 at a time`.
+pub(super) fn describe(limit: &Limit) -> String {
+    match limit.algorithm() {
+        Algorithm::FixedWindow(limit) => format!("{} per {}", limit.quota(), limit.window()),
+        Algorithm::SlidingWindow(limit) => {
+            format!("{} per {}, sliding by {}", limit.quota(), limit.window(), limit.precision())
+        }
+        Algorithm::TwoBucket(limit) => {
+            format!("{} per {}, sliding (estimate)", limit.quota(), limit.window())
+        }
+        Algorithm::SlidingLog(limit) => {
+            format!("{} per {}, sliding (exact)", limit.quota(), limit.window())
+        }
+        Algorithm::TokenBucket(limit) => {
+            format!("{} per {}, burst {}", limit.quota(), limit.window(), limit.burst())
+        }
+        Algorithm::Concurrency(limit) => format!("{} at a time", limit.quota()),
+    }
+}

@@ -1,0 +1,233 @@
+//! What a simulation found, as every report shows it. The names of fields are those of the JSON report.
+
+use serde::{Serialize, Serializer};
+use tollgate::core::Store;
+
+use super::limit_text;
+use super::log::{Log, Oddities};
+use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Timeline};
+use super::trial::Trial;
+use super::utc::Utc;
+
+/// What one policy, or two side by side, would have done with the requests of a log.
+#[derive(Debug, Serialize)]
+pub(crate) struct Simulation {
+    /// The logs' names.
+    pub(crate) logs: Vec<String>,
+    /// The first and the last request.
+    pub(crate) from: Option<Moment>,
+    pub(crate) to: Option<Moment>,
+    /// Lines that were no entries.
+    pub(crate) malformed: u64,
+    pub(crate) malformed_examples: Vec<Example>,
+    /// Entries too far out of order to be sorted, taken at the time that the log had reached.
+    pub(crate) late: u64,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+    pub(crate) compare: Option<Outcome>,
+}
+
+/// A moment, in milliseconds since the epoch; RFC 3339 in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment(pub(crate) u64);
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Utc::new(self.0))
+    }
+}
+
+/// A malformed line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Example {
+    pub(crate) log: String,
+    pub(crate) line: u64,
+    pub(crate) why: String,
+    pub(crate) excerpt: String,
+}
+
+/// What one policy would have done.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) policy: String,
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+    /// Requests that no limit speaks of.
+    pub(crate) unlimited: u64,
+    /// Requests for which the store had no room.
+    pub(crate) undecided: u64,
+    /// Requests whose client the log names by host name.
+    pub(crate) host_names: u64,
+    /// Whether a limit counts what is in flight, of which the log tells nothing.
+    pub(crate) leases_unknown: bool,
+    #[serde(serialize_with = "by_name")]
+    pub(crate) limits: Vec<LimitOutcome>,
+    pub(crate) subjects: Vec<SubjectOutcome>,
+    pub(crate) refunds: Option<Savings>,
+    pub(crate) over_time: Timeline,
+    #[serde(skip)]
+    pub(crate) hours: Hours,
+}
+
+/// What became of the requests that one limit applied to; `refused` are those that this limit refused.
+#[derive(Debug, Serialize)]
+pub(crate) struct LimitOutcome {
+    #[serde(skip)]
+    pub(crate) name: String,
+    /// The limit in words.
+    pub(crate) rule: String,
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+    /// A malformed line meets no limit.
+    pub(crate) malformed: u64,
+    /// What the limit, in shadow mode, would have refused.
+    pub(crate) shadow_refused: u64,
+    pub(crate) subjects: u64,
+    pub(crate) subjects_refused: u64,
+    /// Subjects whose counts were given up to bound memory.
+    pub(crate) subjects_forgotten: u64,
+    pub(crate) capacity: u64,
+    /// The most that a subject had used at once.
+    pub(crate) peak: u64,
+}
+
+/// What became of the requests of one subject of one limit.
+#[derive(Debug, Serialize)]
+pub(crate) struct SubjectOutcome {
+    pub(crate) subject: String,
+    pub(crate) limit: String,
+    /// Its first client, as the log names it.
+    pub(crate) client: String,
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+    pub(crate) capacity: u64,
+    pub(crate) peak: u64,
+    pub(crate) refusals: Vec<Episode>,
+}
+
+/// What refunds saved.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Savings {
+    /// The answers that cost nothing.
+    pub(crate) statuses: Vec<u16>,
+    /// Requests that would have been refused if they had cost something.
+    pub(crate) refused_without: u64,
+    /// How many refusals fewer there are: negative where requests let in by refunds used up what others needed.
+    pub(crate) refusals_saved: i64,
+}
+
+impl Simulation {
+    /// Gathers the results of the logs named `logs` and read as `log`.
+    pub(super) fn new(
+        logs: Vec<String>,
+        log: &Log,
+        period: Option<(u64, u64)>,
+        outcome: Outcome,
+        compare: Option<Outcome>,
+    ) -> Self {
+        let Oddities { malformed, late, examples } = log.oddities();
+        let example = |example: &super::log::Example| Example {
+            log: example.log.clone(),
+            line: example.line,
+            why: example.why.to_string(),
+            excerpt: example.excerpt.clone(),
+        };
+        Self {
+            logs,
+            from: period.map(|(from, _)| Moment(from)),
+            to: period.map(|(_, to)| Moment(to)),
+            malformed: *malformed,
+            malformed_examples: examples.iter().map(example).collect(),
+            late: *late,
+            outcome,
+            compare,
+        }
+    }
+
+    /// The outcome, and that of the policy to compare with.
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        std::iter::once(&self.outcome).chain(&self.compare)
+    }
+}
+
+impl Outcome {
+    /// The result of `trial`, of the policy named `policy`, with the `top` subjects that were hit most.
+    pub(super) fn new<S: Store>(policy: String, trial: &Trial<S>, top: usize) -> Self {
+        let tally = trial.tally();
+        let refused = tally.counts.refused;
+        let refunds = trial.refused_without_refunds().map(|without| Savings {
+            statuses: trial.policy().answers().refund_statuses.clone(),
+            refused_without: without,
+            refusals_saved: without.cast_signed() - refused.cast_signed(),
+        });
+        Self {
+            policy,
+            counts: tally.counts,
+            unlimited: tally.unlimited,
+            undecided: tally.undecided,
+            host_names: tally.host_names,
+            leases_unknown: tally.durations == 0
+                && tally.limits.iter().any(LimitTally::is_of_leases),
+            limits: tally.limits.iter().map(limit_outcome).collect(),
+            subjects: top_subjects(&tally.limits, top),
+            refunds,
+            over_time: tally.timeline.clone(),
+            hours: tally.hours.clone(),
+        }
+    }
+}
+
+impl LimitOutcome {
+    /// Whether any request met the limit, in force or in shadow.
+    pub(crate) fn is_met(&self) -> bool {
+        self.counts.requests > 0 || self.shadow_refused > 0
+    }
+}
+
+fn limit_outcome(tally: &LimitTally) -> LimitOutcome {
+    LimitOutcome {
+        name: tally.limit.name().to_owned(),
+        rule: limit_text::describe(&tally.limit),
+        counts: tally.counts,
+        malformed: 0,
+        shadow_refused: tally.shadow_refused,
+        subjects: tally.subjects.len(),
+        subjects_refused: tally.subjects.refused(),
+        subjects_forgotten: tally.subjects.forgotten(),
+        capacity: tally.limit.capacity(),
+        peak: tally.peak,
+    }
+}
+
+/// The subjects of all limits that were refused most; then those with the most requests.
+fn top_subjects(limits: &[LimitTally], top: usize) -> Vec<SubjectOutcome> {
+    let mut subjects: Vec<SubjectOutcome> = Vec::new();
+    for tally in limits {
+        let best = tally.subjects.top(top).into_iter();
+        subjects.extend(
+            best.map(|(subject, counts)| subject_outcome(tally, subject.to_string(), counts)),
+        );
+    }
+    subjects.sort_by(|one, other| {
+        let rank = |outcome: &SubjectOutcome| (outcome.counts.refused, outcome.counts.requests);
+        rank(other).cmp(&rank(one))
+    });
+    subjects.truncate(top);
+    subjects
+}
+
+fn subject_outcome(limit: &LimitTally, subject: String, tally: &SubjectTally) -> SubjectOutcome {
+    SubjectOutcome {
+        subject,
+        limit: limit.limit.name().to_owned(),
+        client: tally.client.escape_ascii().to_string(),
+        counts: tally.counts,
+        capacity: limit.limit.capacity(),
+        peak: tally.peak,
+        refusals: tally.refusals.episodes().to_vec(),
+    }
+}
+
+fn by_name<S: Serializer>(limits: &[LimitOutcome], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(limits.iter().map(|limit| (&limit.name, limit)))
+}

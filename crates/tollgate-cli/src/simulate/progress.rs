@@ -1,0 +1,52 @@
+//! A progress bar on a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::log::Log;
+
+/// Entries between two updates.
+const STRIDE: u64 = 4_096;
+
+/// Shows on standard error how far a log has been read; nothing where that is no terminal.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bar: ProgressBar,
+    entries: u64,
+}
+
+impl Progress {
+    /// The progress of `log`.
+    pub(super) fn of(log: &Log) -> Self {
+        // The target hides itself where standard error is no terminal.
+        let bar = ProgressBar::with_draw_target(
+            log.bytes_total(),
+            ProgressDrawTarget::stderr_with_hz(10),
+        );
+        let template = match log.bytes_total() {
+            Some(_) => {
+                "{bar:40} {percent:>3} % · {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left"
+            }
+            None => "{spinner} {bytes} · {bytes_per_sec}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, entries: 0 }
+    }
+
+    /// One more entry was read from `log`.
+    pub(super) fn entry(&mut self, log: &Log) {
+        self.entries += 1;
+        if self.entries.is_multiple_of(STRIDE) {
+            self.bar.set_position(log.bytes_read());
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,57 @@
+//! What each limit did.
+
+use super::super::super::outcome::{LimitOutcome, Outcome};
+use super::super::number::Count;
+use super::markup::Markup;
+use super::summary::meter;
+
+/// A table of the limits that requests met.
+pub(super) fn section(page: &mut Markup, outcome: &Outcome) {
+    page.raw("<section><h2>Limits</h2><p class=\"soft\">").text(&outcome.policy).raw("</p>");
+    page.raw("<div class=\"scroll\"><table><thead><tr><th>limit</th><th class=\"n\">requests</th>")
+        .raw("<th class=\"n\">admitted</th><th class=\"n\">refused</th><th class=\"n\">refunded</th>")
+        .raw("<th class=\"n\">subjects refused</th><th>most used at once</th></tr></thead><tbody>");
+    for limit in outcome.limits.iter().filter(|limit| limit.is_met()) {
+        row(page, limit);
+    }
+    page.raw("</tbody></table></div>");
+    let unmet: Vec<_> =
+        outcome.limits.iter().filter(|limit| !limit.is_met()).map(|limit| &*limit.name).collect();
+    if !unmet.is_empty() {
+        page.raw("<p class=\"soft\">No request met ").text(unmet.join(", ")).raw(".</p>");
+    }
+    page.raw("</section>");
+}
+
+fn row(page: &mut Markup, limit: &LimitOutcome) {
+    let counts = limit.counts;
+    page.raw("<tr><td class=\"name\">")
+        .text(&limit.name)
+        .raw("<small>")
+        .text(&limit.rule)
+        .raw("</small></td>");
+    for count in [counts.requests, counts.admitted] {
+        page.raw("<td class=\"n\">").text(Count(count)).raw("</td>");
+    }
+    page.raw("<td class=\"n");
+    page.raw(if counts.refused > 0 { " hit" } else { "" }).raw("\">").text(Count(counts.refused));
+    if limit.shadow_refused > 0 {
+        page.raw("<small>").text(Count(limit.shadow_refused)).raw(" in shadow</small>");
+    }
+    page.raw("</td><td class=\"n\">").text(Count(counts.refunded)).raw("</td><td class=\"n\">");
+    page.text(Count(limit.subjects_refused))
+        .raw(" of ")
+        .text(Count(limit.subjects))
+        .raw("</td><td class=\"fill\">");
+    meter(
+        page,
+        if limit.peak >= limit.capacity { "stop" } else { "pass" },
+        limit.peak,
+        limit.capacity,
+    );
+    page.raw("<small>")
+        .text(Count(limit.peak))
+        .raw(" of ")
+        .text(Count(limit.capacity))
+        .raw("</small></td></tr>");
+}

@@ -1,0 +1,59 @@
+//! Two outcomes, line by line.
+
+use super::super::outcome::{LimitOutcome, Outcome};
+
+/// One count of both; `None` where a policy has no such limit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) detail: String,
+    pub(super) first: Option<u64>,
+    pub(super) second: Option<u64>,
+}
+
+/// The totals, then the refusals of every limit of either that any request met.
+pub(super) fn lines(first: &Outcome, second: &Outcome) -> Vec<Line> {
+    let total = |name: &str, count: fn(&Outcome) -> u64| Line {
+        name: name.to_owned(),
+        detail: String::new(),
+        first: Some(count(first)),
+        second: Some(count(second)),
+    };
+    let mut lines = vec![
+        total("requests", |outcome| outcome.counts.requests),
+        total("admitted", |outcome| outcome.counts.admitted),
+        total("refused", |outcome| outcome.counts.refused),
+        total("refunded", |outcome| outcome.counts.refunded),
+    ];
+    let only_second = second.limits.iter().filter(|limit| find(first, &limit.name).is_none());
+    let names = first.limits.iter().chain(only_second).map(|limit| &limit.name);
+    lines.extend(names.filter(|name| is_met(first, name) || is_met(second, name)).map(|name| {
+        let (one, other) = (find(first, name), find(second, name));
+        Line {
+            name: format!("refused by {name}"),
+            detail: rules(one, other),
+            first: one.map(|limit| limit.counts.refused),
+            second: other.map(|limit| limit.counts.refused),
+        }
+    }));
+    lines
+}
+
+/// The limit in words; of two that differ, both.
+fn rules(one: Option<&LimitOutcome>, other: Option<&LimitOutcome>) -> String {
+    match (one, other) {
+        (Some(one), Some(other)) if one.rule != other.rule => {
+            format!("{}; then {}", one.rule, other.rule)
+        }
+        (Some(limit), _) | (None, Some(limit)) => limit.rule.clone(),
+        (None, None) => String::new(),
+    }
+}
+
+fn is_met(outcome: &Outcome, name: &str) -> bool {
+    find(outcome, name).is_some_and(LimitOutcome::is_met)
+}
+
+fn find<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o LimitOutcome> {
+    outcome.limits.iter().find(|limit| limit.name == name)
+}

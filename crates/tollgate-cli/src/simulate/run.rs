@@ -1,0 +1,109 @@
+//! The simulation itself: every entry of the logs, put to one policy or two.
+
+use std::fmt;
+
+use tollgate::HashKey;
+use tollgate::core::{Policy, StoreError};
+use tollgate::store::Memory;
+use tollgate::store::memory::Bounds;
+
+use super::log::{Input, Log, LogError, Options};
+use super::outcome::{Outcome, Simulation};
+use super::progress::Progress;
+use super::request::Request;
+use super::trial::Trial;
+
+/// A policy to try, and the name that reports give it.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    /// The name.
+    pub(crate) name: String,
+    /// The policy.
+    pub(crate) policy: Policy,
+    /// How much its memory store may hold.
+    pub(crate) bounds: Bounds,
+}
+
+/// What to simulate.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The logs.
+    pub(crate) inputs: Vec<Input>,
+    /// How to read them.
+    pub(crate) options: Options,
+    /// The policy.
+    pub(crate) policy: Candidate,
+    /// Another to compare it with.
+    pub(crate) compare: Option<Candidate>,
+    /// Subjects to show.
+    pub(crate) top: usize,
+}
+
+/// Puts every entry of the logs to the policies, each on a memory store of its own, in the log's time.
+///
+/// # Errors
+/// [`Error`] when a log cannot be read or a store fails.
+pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
+    let mut log = Log::open(&plan.inputs, &plan.options)?;
+    // Both policies hash credentials under one key, so that a subject has one name in both.
+    let key = HashKey::random();
+    let trial = |Candidate { name, policy, bounds }: Candidate| {
+        (name, Trial::new(policy, || Memory::new(bounds), &key))
+    };
+    let mut first = trial(plan.policy);
+    let mut second = plan.compare.map(trial);
+    let mut progress = Progress::of(&log);
+    let mut period: Option<(u64, u64)> = None;
+    while let Some(entry) = log.next_entry()? {
+        period = Some((period.map_or(entry.time, |(from, _)| from), entry.time));
+        let request = Request::new(&entry, &plan.options.fields);
+        first.1.take(&request).await?;
+        if let Some((_, trial)) = &mut second {
+            trial.take(&request).await?;
+        }
+        progress.entry(&log);
+    }
+    progress.finish();
+    let outcome = |(name, trial): (String, Trial<Memory>)| Outcome::new(name, &trial, plan.top);
+    let logs = plan.inputs.iter().map(ToString::to_string).collect();
+    Ok(Simulation::new(logs, &log, period, outcome(first), second.map(outcome)))
+}
+
+/// Why a simulation ended early.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// A log cannot be read.
+    Log(LogError),
+    /// The store did not answer a refund.
+    Store(StoreError),
+}
+
+impl From<LogError> for Error {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(error) => error.fmt(f),
+            Self::Store(error) => write!(f, "cannot give a charge back: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Log(error) => error.source(),
+            Self::Store(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Counts by hour of the day: day by day for a short log, by the days of the week for a long one.
+
+use super::super::utc::{DAY, HOUR, Utc, WEEKDAYS, weekday};
+use super::{Counts, Fate};
+
+/// Days that are told apart before they are joined by the day of the week.
+const DAYS_MAX: usize = 14;
+
+/// A day's hours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) hours: [Counts; 24],
+}
+
+/// Counts by day and hour in UTC.
+#[derive(Clone, Debug)]
+pub(crate) enum Hours {
+    /// From `first`, a day since the epoch, on.
+    ByDate { first: u64, days: Vec<Row> },
+    /// From Monday on.
+    ByWeekday(Box<[Row; 7]>),
+}
+
+impl Default for Hours {
+    fn default() -> Self {
+        Self::ByDate { first: 0, days: Vec::new() }
+    }
+}
+
+impl Hours {
+    /// Counts a request, not earlier than the last.
+    pub(super) fn add(&mut self, now: u64, fate: Fate) {
+        let (day, hour) = (now / DAY, (now / HOUR % 24) as usize);
+        if let Self::ByDate { first, days } = self {
+            if days.is_empty() {
+                *first = day;
+            }
+            match usize::try_from(day - *first) {
+                Ok(index) if index < DAYS_MAX => {
+                    days.resize(days.len().max(index + 1), Row::default());
+                    days[index].hours[hour].add(fate);
+                    return;
+                }
+                _ => *self = Self::ByWeekday(by_weekday(*first, days)),
+            }
+        }
+        if let Self::ByWeekday(week) = self {
+            week[weekday(day)].hours[hour].add(fate);
+        }
+    }
+
+    /// Each day's name and hours.
+    pub(crate) fn rows(&self) -> Vec<(String, Row)> {
+        match self {
+            Self::ByDate { first, days } => {
+                let name = |day: u64| {
+                    format!("{} {}", WEEKDAYS[weekday(day)], Utc::new(day * DAY).short_date())
+                };
+                (*first..).zip(days).map(|(day, row)| (name(day), *row)).collect()
+            }
+            Self::ByWeekday(week) => WEEKDAYS
+                .iter()
+                .zip(week.iter())
+                .map(|(name, row)| ((*name).to_owned(), *row))
+                .collect(),
+        }
+    }
+}
+
+fn by_weekday(first: u64, days: &[Row]) -> Box<[Row; 7]> {
+    let mut week = Box::new([Row::default(); 7]);
+    for (day, row) in (first..).zip(days) {
+        for (sum, counts) in week[weekday(day)].hours.iter_mut().zip(row.hours) {
+            *sum = sum.plus(counts);
+        }
+    }
+    week
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUNDAY: u64 = 1_431_820_800_000;
+
+    #[test]
+    fn a_short_log_is_told_day_by_day() {
+        let mut hours = Hours::default();
+        hours.add(SUNDAY + 10 * HOUR, Fate::Refused);
+        hours.add(SUNDAY + DAY + 23 * HOUR, Fate::Admitted);
+        let rows = hours.rows();
+        assert_eq!(
+            rows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+            ["Sun 17 May", "Mon 18 May"]
+        );
+        assert_eq!(rows[0].1.hours[10].refused, 1);
+        assert_eq!(rows[1].1.hours[23].admitted, 1);
+    }
+
+    #[test]
+    fn a_long_log_is_told_by_the_days_of_the_week() {
+        let mut hours = Hours::default();
+        for day in 0..28 {
+            hours.add(SUNDAY + day * DAY, Fate::Admitted);
+        }
+        let rows = hours.rows();
+        assert_eq!(rows.len(), 7);
+        assert!(rows.iter().all(|(_, row)| row.hours[0].requests == 4));
+        hours.add((1 << 53) - 1, Fate::Admitted);
+    }
+}

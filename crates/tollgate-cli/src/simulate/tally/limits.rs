@@ -1,0 +1,78 @@
+//! What became of the requests that one limit applied to.
+
+use std::sync::Arc;
+
+use tollgate::core::{Algorithm, Limit, Standing, Subject};
+
+use super::subjects::Subjects;
+use super::{Counts, Fate};
+
+/// What became of the requests that one limit applied to.
+///
+/// Here `refused` counts what this limit refused. What another limit refused is in `requests` only.
+#[derive(Debug)]
+pub(crate) struct LimitTally {
+    pub(crate) limit: Arc<Limit>,
+    pub(crate) counts: Counts,
+    /// Requests that this limit, in shadow mode, would have refused.
+    pub(crate) shadow_refused: u64,
+    /// The most units that any subject had used at once.
+    pub(crate) peak: u64,
+    pub(crate) subjects: Subjects,
+}
+
+impl LimitTally {
+    /// Nothing counted yet.
+    pub(super) fn new(limit: &Arc<Limit>) -> Self {
+        Self {
+            limit: Arc::clone(limit),
+            counts: Counts::default(),
+            shadow_refused: 0,
+            peak: 0,
+            subjects: Subjects::default(),
+        }
+    }
+
+    /// Counts a request of `subject`, which the log names as `client`.
+    pub(super) fn record(
+        &mut self,
+        subject: Subject,
+        standing: &Standing,
+        client: &[u8],
+        now: u64,
+        fate: Fate,
+    ) {
+        let fate = match fate {
+            Fate::Refused if standing.is_refusal() => Some(Fate::Refused),
+            Fate::Refused => None,
+            // A lease ends with its request; nothing is refunded.
+            Fate::Refunded if self.is_concurrency() => Some(Fate::Admitted),
+            passed => Some(passed),
+        };
+        self.peak = self.peak.max(standing.used);
+        let tally = self.subjects.entry(subject, client);
+        tally.peak = tally.peak.max(standing.used);
+        match fate {
+            Some(fate) => {
+                self.counts.add(fate);
+                tally.counts.add(fate);
+            }
+            None => {
+                self.counts.requests += 1;
+                tally.counts.requests += 1;
+            }
+        }
+        if fate == Some(Fate::Refused) {
+            tally.refusals.add(now);
+        }
+    }
+
+    /// Whether requests met this limit and it counts those that are in flight.
+    pub(crate) fn is_of_leases(&self) -> bool {
+        self.counts.requests > 0 && self.is_concurrency()
+    }
+
+    fn is_concurrency(&self) -> bool {
+        matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
+    }
+}

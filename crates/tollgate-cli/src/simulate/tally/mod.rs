@@ -1,0 +1,122 @@
+//! What became of the requests of a log under one policy, in bounded memory.
+
+mod hours;
+mod limits;
+mod refusals;
+mod subjects;
+mod timeline;
+
+use serde::Serialize;
+use tollgate::Decision;
+use tollgate::core::policy::{Plan, Policy};
+
+use super::request::{Client, Request};
+pub(crate) use hours::Hours;
+pub(crate) use limits::LimitTally;
+pub(crate) use refusals::Episode;
+pub(crate) use subjects::SubjectTally;
+pub(crate) use timeline::{Point, Timeline};
+
+/// Requests by what became of them. `requests` is `admitted` and `refused` together; `refunded` are among the
+/// admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) requests: u64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+    pub(crate) refunded: u64,
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It passed.
+    Admitted,
+    /// It passed, and its charge was given back.
+    Refunded,
+    /// It was refused.
+    Refused,
+}
+
+impl Counts {
+    /// Counts one request.
+    pub(crate) fn add(&mut self, fate: Fate) {
+        self.requests += 1;
+        match fate {
+            Fate::Admitted => self.admitted += 1,
+            Fate::Refunded => {
+                self.admitted += 1;
+                self.refunded += 1;
+            }
+            Fate::Refused => self.refused += 1,
+        }
+    }
+}
+
+/// Everything that is counted of one policy.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) counts: Counts,
+    /// In the policy's order.
+    pub(crate) limits: Vec<LimitTally>,
+    pub(crate) timeline: Timeline,
+    pub(crate) hours: Hours,
+    /// Requests that no rule or limit of the policy speaks of.
+    pub(crate) unlimited: u64,
+    /// Requests for which the store had no room, decided by the policy's `on_failure`.
+    pub(crate) undecided: u64,
+    /// Requests whose client the log names by host name.
+    pub(crate) host_names: u64,
+    /// Requests of which the log tells the duration.
+    pub(crate) durations: u64,
+}
+
+impl Tally {
+    /// Nothing counted yet under `policy`.
+    pub(crate) fn new(policy: &Policy) -> Self {
+        Self {
+            counts: Counts::default(),
+            limits: policy.limits().iter().map(|limit| LimitTally::new(&limit.limit)).collect(),
+            timeline: Timeline::default(),
+            hours: Hours::default(),
+            unlimited: 0,
+            undecided: 0,
+            host_names: 0,
+            durations: 0,
+        }
+    }
+
+    /// Counts a request that was planned as `plan` and decided as `decision`.
+    pub(super) fn record(
+        &mut self,
+        request: &Request<'_>,
+        plan: Plan<'_>,
+        decision: &Decision,
+        fate: Fate,
+    ) {
+        let now = decision.verdict.now.as_millis();
+        self.counts.add(fate);
+        self.timeline.add(now, fate);
+        self.hours.add(now, fate);
+        self.unlimited += u64::from(plan.enforced.is_empty());
+        self.undecided += u64::from(matches!(decision.source, tollgate::Source::Failure(_)));
+        self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
+        self.durations += u64::from(request.entry().duration.is_some());
+        let client = request.entry().client().unwrap_or_default();
+        for (planned, standing) in plan.enforced.into_iter().zip(&decision.verdict.standings) {
+            if let Some(limit) = self.limit(&planned.limit) {
+                limit.record(planned.subject, standing, client, now, fate);
+            }
+        }
+        let shadow = decision.shadow.iter().flat_map(|verdict| &verdict.standings);
+        for standing in shadow.filter(|standing| standing.is_refusal()) {
+            if let Some(limit) = self.limit(&standing.limit) {
+                limit.shadow_refused += 1;
+            }
+        }
+    }
+
+    fn limit(&mut self, limit: &tollgate::core::Limit) -> Option<&mut LimitTally> {
+        self.limits.iter_mut().find(|tally| tally.limit.name() == limit.name())
+    }
+}

@@ -1,0 +1,137 @@
+//! The subjects of one limit: all of them, or those that matter most where they are too many.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map;
+
+use tollgate::core::Subject;
+
+use super::Counts;
+use super::refusals::Refusals;
+
+/// Subjects that are kept of a limit when there were twice as many.
+const SUBJECTS_KEPT: usize = 50_000;
+
+/// What became of one subject's requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubjectTally {
+    pub(crate) counts: Counts,
+    /// The most units that it had used at once.
+    pub(crate) peak: u64,
+    /// Its first client, as the log names it.
+    pub(crate) client: Box<[u8]>,
+    pub(crate) refusals: Refusals,
+}
+
+/// The subjects of one limit. When they pass twice [`SUBJECTS_KEPT`], those with the fewest refusals and requests are
+/// forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Subjects {
+    tallies: HashMap<Subject, SubjectTally>,
+    forgotten: u64,
+}
+
+impl Subjects {
+    /// The tally of `subject`.
+    pub(super) fn entry(&mut self, subject: Subject, client: &[u8]) -> &mut SubjectTally {
+        if self.tallies.len() >= 2 * SUBJECTS_KEPT {
+            self.forget();
+        }
+        match self.tallies.entry(subject) {
+            hash_map::Entry::Occupied(found) => found.into_mut(),
+            hash_map::Entry::Vacant(new) => {
+                new.insert(SubjectTally { client: client.into(), ..SubjectTally::default() })
+            }
+        }
+    }
+
+    /// How many subjects were met; one that was forgotten and came again counts twice.
+    pub(crate) fn len(&self) -> u64 {
+        self.tallies.len() as u64 + self.forgotten
+    }
+
+    /// How many subjects were forgotten.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// How many of the kept subjects were refused.
+    pub(crate) fn refused(&self) -> u64 {
+        self.tallies.values().filter(|tally| tally.counts.refused > 0).count() as u64
+    }
+
+    /// The `count` subjects that were refused most, and then those with the most requests.
+    pub(crate) fn top(&self, count: usize) -> Vec<(&Subject, &SubjectTally)> {
+        let mut subjects: Vec<_> = self.tallies.iter().collect();
+        let order = |one: &(&Subject, &SubjectTally), other: &(&Subject, &SubjectTally)| {
+            rank(other.1).cmp(&rank(one.1)).then_with(|| one.0.cmp(other.0))
+        };
+        if count < subjects.len() {
+            subjects.select_nth_unstable_by(count, order);
+            subjects.truncate(count);
+        }
+        subjects.sort_unstable_by(order);
+        subjects
+    }
+
+    fn forget(&mut self) {
+        let mut ranks: Vec<_> = self.tallies.values().map(rank).collect();
+        let (_, least, _) = ranks.select_nth_unstable_by_key(SUBJECTS_KEPT, |rank| Reverse(*rank));
+        let least = *least;
+        let before = self.tallies.len();
+        self.tallies.retain(|_, tally| rank(tally) > least);
+        self.forgotten += (before - self.tallies.len()) as u64;
+    }
+}
+
+/// What makes a subject matter: refusals, then requests.
+pub(crate) fn rank(tally: &SubjectTally) -> (u64, u64) {
+    (tally.counts.refused, tally.counts.requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::HashKey;
+    use tollgate::core::Value;
+
+    use super::super::Fate;
+    use super::*;
+
+    fn subject(name: &str) -> Subject {
+        Subject::new([("user", Value::Clear(name.as_bytes()))], &HashKey::from_secret(b"test"))
+    }
+
+    #[test]
+    fn the_most_refused_come_first_and_then_the_busiest() {
+        let mut subjects = Subjects::default();
+        for (name, fates) in [
+            ("calm", &[Fate::Admitted][..]),
+            ("busy", &[Fate::Admitted; 9]),
+            ("hit", &[Fate::Admitted, Fate::Refused]),
+            ("hit harder", &[Fate::Refused, Fate::Refused]),
+        ] {
+            for fate in fates {
+                subjects.entry(subject(name), b"").counts.add(*fate);
+            }
+        }
+        let names = |count| {
+            subjects.top(count).iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(2), ["user=hit harder", "user=hit"]);
+        assert_eq!(names(9), ["user=hit harder", "user=hit", "user=busy", "user=calm"]);
+        assert_eq!((subjects.len(), subjects.refused()), (4, 2));
+    }
+
+    #[test]
+    fn subjects_are_bounded_and_the_refused_stay() {
+        let mut subjects = Subjects::default();
+        subjects.entry(subject("refused"), b"").counts.add(Fate::Refused);
+        for n in 0..5 * SUBJECTS_KEPT {
+            subjects.entry(subject(&n.to_string()), b"").counts.add(Fate::Admitted);
+            assert!(subjects.tallies.len() <= 2 * SUBJECTS_KEPT);
+        }
+        assert_eq!(subjects.top(1)[0].0, &subject("refused"));
+        assert_eq!(subjects.len(), 5 * SUBJECTS_KEPT as u64 + 1);
+        assert!(subjects.forgotten() > 0);
+    }
+}

@@ -1,0 +1,178 @@
+//! One policy on trial: a limiter that lives in the log's time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tollgate::core::policy::{Answers, Plan, Policy};
+use tollgate::core::{Store, StoreError, Timestamp};
+use tollgate::{Decision, HashKey, Limiter, Receipt};
+
+use super::request::Request;
+use super::tally::{Fate, Tally};
+
+/// Leases that are held at once; beyond, those that end first are given back early.
+const LEASES_MAX: usize = 100_000;
+
+/// A limiter that is asked by the log's clock, with the leases of requests that are under way.
+#[derive(Debug)]
+pub(super) struct Gate<S> {
+    limiter: Limiter<S>,
+    key: HashKey,
+    leases: BinaryHeap<Reverse<Lease>>,
+    begun: u64,
+}
+
+/// What a gate answered.
+#[derive(Debug)]
+pub(super) struct Judgement<'p> {
+    pub(super) plan: Plan<'p>,
+    pub(super) decision: Decision,
+    pub(super) fate: Fate,
+}
+
+impl<S: Store> Gate<S> {
+    /// A gate by `policy` on an empty `store`.
+    pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
+        let limiter = Limiter::new(policy, store).with_key(key.clone());
+        Self { limiter, key: key.clone(), leases: BinaryHeap::new(), begun: 0 }
+    }
+
+    /// The policy in force.
+    pub(super) fn policy(&self) -> &Policy {
+        self.limiter.policy()
+    }
+
+    /// Decides on `request` at its time, and settles it as its answer's status says.
+    ///
+    /// Its leases are held for the duration that the log tells, and otherwise given back at once: a log without
+    /// durations cannot show that too many requests ran at a time.
+    pub(super) async fn judge(
+        &mut self,
+        request: &Request<'_>,
+    ) -> Result<Judgement<'_>, StoreError> {
+        let now = Timestamp::from_millis(request.entry().time);
+        self.end_leases(now).await?;
+        let facts = request.facts();
+        let mut decision = self.limiter.check_at(now, &facts).await;
+        let mut fate = if decision.is_admitted() { Fate::Admitted } else { Fate::Refused };
+        if let Some(receipt) = decision.receipt.take() {
+            let (counted, leases) = receipt.split_leases();
+            let is_free = self.policy().answers().refund_statuses.contains(&request.entry().status);
+            if is_free && !counted.is_empty() {
+                self.limiter.refund_at(now, counted).await?;
+                if fate == Fate::Admitted {
+                    fate = Fate::Refunded;
+                }
+            }
+            self.hold(leases, now, request.entry().duration).await?;
+        }
+        Ok(Judgement { plan: self.limiter.policy().plan(&facts, &self.key), decision, fate })
+    }
+
+    async fn hold(
+        &mut self,
+        leases: Receipt,
+        now: Timestamp,
+        duration: Option<u32>,
+    ) -> Result<(), StoreError> {
+        let Some(duration) = duration.filter(|_| !leases.is_empty()) else {
+            return self.limiter.refund_at(now, leases).await;
+        };
+        self.begun += 1;
+        let ends = now.as_millis() + u64::from(duration);
+        self.leases.push(Reverse(Lease { ends, begun: self.begun, receipt: leases }));
+        if self.leases.len() > LEASES_MAX {
+            self.end_first(now).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_leases(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        while self.leases.peek().is_some_and(|Reverse(lease)| lease.ends <= now.as_millis()) {
+            self.end_first(now).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_first(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        match self.leases.pop() {
+            Some(Reverse(lease)) => self.limiter.refund_at(now, lease.receipt).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The leases of a request under way.
+#[derive(Debug)]
+struct Lease {
+    ends: u64,
+    begun: u64,
+    receipt: Receipt,
+}
+
+impl PartialEq for Lease {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Lease {}
+
+impl PartialOrd for Lease {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Lease {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.ends, self.begun).cmp(&(other.ends, other.begun))
+    }
+}
+
+/// A policy on trial, beside the same policy without refunds where it has some: what they save shows in what they
+/// would have kept out.
+#[derive(Debug)]
+pub(super) struct Trial<S> {
+    gate: Gate<S>,
+    tally: Tally,
+    without_refunds: Option<(Gate<S>, u64)>,
+}
+
+impl<S: Store> Trial<S> {
+    /// A trial of `policy`, on stores that `store` makes.
+    pub(super) fn new(policy: Policy, store: impl Fn() -> S, key: &HashKey) -> Self {
+        let tally = Tally::new(&policy);
+        let without_refunds = (!policy.answers().refund_statuses.is_empty()).then(|| {
+            let answers = Answers { refund_statuses: Vec::new(), ..policy.answers().clone() };
+            (Gate::new(policy.clone().with_answers(answers), store(), key), 0)
+        });
+        Self { gate: Gate::new(policy, store(), key), tally, without_refunds }
+    }
+
+    /// Puts `request` to the policy.
+    pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
+        let Judgement { plan, decision, fate } = self.gate.judge(request).await?;
+        self.tally.record(request, plan, &decision, fate);
+        if let Some((gate, refused)) = &mut self.without_refunds {
+            let judgement = gate.judge(request).await?;
+            *refused += u64::from(judgement.fate == Fate::Refused);
+        }
+        Ok(())
+    }
+
+    /// The policy.
+    pub(super) fn policy(&self) -> &Policy {
+        self.gate.policy()
+    }
+
+    /// What came of it so far.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What would have been refused without refunds, where the policy has some.
+    pub(super) fn refused_without_refunds(&self) -> Option<u64> {
+        self.without_refunds.as_ref().map(|(_, refused)| *refused)
+    }
+}

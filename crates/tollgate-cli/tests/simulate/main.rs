@@ -1,0 +1,8 @@
+//! `tollgate simulate`, run as a person runs it.
+
+mod browser;
+mod compare;
+mod hostile;
+mod inputs;
+mod setup;
+mod shipped;
