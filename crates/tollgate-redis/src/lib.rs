@@ -3,18 +3,38 @@
 //! [`Redis`] is a [`Store`](tollgate_core::Store) on one server. The step is written in Lua, in
 //! `src/step`, and gives the integers of [`tollgate_core::decide()`]. It runs as a function of the
 //! server where there are functions, else as a script ([`Runs`]).
+//!
+//! [`RedisShard`] is the store for service: calls that wait for the same server travel together,
+//! each is answered by its deadline whatever the server does, and lost servers are found again.
 
+mod circuit;
 mod codec;
 mod command;
 mod error;
+#[cfg(test)]
+mod faults;
 mod job;
 mod key;
+mod lane;
+mod link;
+mod offset;
+mod redis_shard;
 mod reply;
 mod script;
+mod shard;
 mod step_codec;
 mod store;
 
+pub use circuit::Gate;
 pub use error::StepError;
 pub use key::Keys;
+pub use lane::{DEFAULT_DEADLINE, LaneCounts, LaneError, LaneLimits, LaneStatus};
+pub use link::{
+    Address, Credentials, Endpoint, EndpointError, LinkError, LinkLimits, Protocol, Secret,
+    SecretSource, Tls, TlsError,
+};
+pub use offset::ClockOffset;
+pub use redis_shard::{DecidingClock, RedisShard};
 pub use script::{Choice, Runs};
+pub use shard::ShardSettings;
 pub use store::Redis;

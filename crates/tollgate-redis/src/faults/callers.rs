@@ -1,0 +1,128 @@
+//! Callers: many at once, and some that leave.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::kit::Server;
+use super::tally::{count, ran};
+use super::*;
+
+/// Polls once: the future takes its first step, and nobody waits for it.
+fn begin<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test]
+async fn parallel_callers_of_one_key_are_told_every_count_once() {
+    let server = Server::start().await;
+    let lane = ready_lane(&server.url(), patient()).await;
+    let mut answers = Vec::new();
+    {
+        let calls: Vec<_> = (0..200).map(|id| Box::pin(lane.run("key", id))).collect();
+        for call in calls {
+            answers.push(call.await.unwrap());
+        }
+    }
+    answers.sort_unstable();
+    assert_eq!(answers, (1..=200).collect::<Vec<_>>());
+    assert_eq!(count(&server, "key").await, 200);
+}
+
+#[tokio::test]
+async fn what_gathers_while_a_call_is_under_way_is_one_call() {
+    let server = Server::start().await;
+    let lane = std::sync::Arc::new(ready_lane(&server.url(), patient()).await);
+    server.freeze();
+    let mut callers = tokio::task::JoinSet::new();
+    let run = |id| {
+        let lane = std::sync::Arc::clone(&lane);
+        async move { lane.run("key", id).await }
+    };
+    callers.spawn(run(0));
+    until(|| lane.status().counts.calls == 1).await;
+    for id in 1..=200 {
+        callers.spawn(run(id));
+    }
+    // All of them have put their jobs in before the server goes on.
+    tokio::task::yield_now().await;
+    server.thaw();
+    let mut answers = BTreeMap::new();
+    while let Some(answer) = in_time(callers.join_next()).await {
+        *answers.entry(answer.unwrap().unwrap()).or_insert(0) += 1;
+    }
+    assert_eq!(answers, (1..=201).map(|count| (count, 1)).collect());
+    let counts = lane.status().counts;
+    // The first alone, then as many as one call may carry, then the rest.
+    assert_eq!((counts.calls, counts.jobs), (3, 201));
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_takes_an_unsent_job_along() {
+    let server = Server::start().await;
+    let lane = ready_lane(&server.url(), patient()).await;
+    server.freeze();
+    let mut first = pin!(lane.run("key", 0));
+    assert!(begin(first.as_mut()).is_pending());
+    until(|| lane.status().counts.calls == 1).await;
+    for id in 1..=100 {
+        let left = pin!(lane.run("key", id));
+        assert!(begin(left).is_pending());
+    }
+    server.thaw();
+    assert_eq!(first.await, Ok(1));
+    assert_eq!(lane.run("key", 101).await, Ok(2));
+    assert_eq!(ran(&server).await, BTreeMap::from([(0, 1), (101, 1)]));
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
+    let server = Server::start().await;
+    let lane = ready_lane(&server.url(), patient()).await;
+    for round in 0..200 {
+        let (left, stays) = (round * 2, round * 2 + 1);
+        let calls = lane.status().counts.calls;
+        {
+            let sent = pin!(lane.run("left", left));
+            assert!(begin(sent).is_pending());
+            until(|| lane.status().counts.calls > calls).await;
+        }
+        let expected = i64::try_from(round).unwrap() + 1;
+        assert_eq!(lane.run("stays", stays).await, Ok(expected));
+    }
+    // Each one that was sent ran once, though nobody heard of it.
+    assert_eq!(ran(&server).await, (0..400).map(|id| (id, 1)).collect());
+}
+
+#[tokio::test]
+async fn jobs_beyond_the_bounds_are_turned_away_at_once() {
+    let server = Server::start().await;
+    let limits = LaneLimits { waiting: 10, waiting_bytes: 100, ..LaneLimits::default() };
+    for (key, fit) in [("k", 4), ("a key of twenty bytes", 2)] {
+        let endpoint = server.url().parse().unwrap();
+        let lane = Lane::start(vec![endpoint], Duty::Primary, Tally::arc(), limits, patient());
+        in_time(lane.link().up()).await;
+        // This thread does not let the lane's task run between the first job and the last one.
+        let mut calls: Vec<_> = (0..20).map(|id| Box::pin(lane.run(key, id))).collect();
+        let turned_away = calls
+            .iter_mut()
+            .filter_map(|call| match begin(call.as_mut()) {
+                Poll::Ready(answer) => Some(answer),
+                Poll::Pending => None,
+            })
+            .inspect(|answer| assert_eq!(*answer, Err(LaneError::Overloaded)))
+            .count();
+        assert_eq!(turned_away, 20 - fit, "{key}");
+        assert_eq!(lane.status().counts.overloaded, turned_away as u64);
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_in_time_is_not_sent() {
+    let server = Server::start().await;
+    let lane = ready_lane(&server.url(), patient()).await;
+    let answer = lane.run_within("key", 1, Duration::ZERO).await;
+    assert_eq!(answer, Err(LaneError::TimedOut));
+    assert_eq!(lane.run("key", 2).await, Ok(1));
+    assert_eq!(ran(&server).await, BTreeMap::from([(2, 1)]));
+}

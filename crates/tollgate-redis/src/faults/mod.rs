@@ -1,0 +1,100 @@
+//! Lanes on real servers that die, freeze, refuse and lose their networks.
+//!
+//! The jobs are of a codec that counts, in the server, how often each one ran: whatever happens,
+//! none may run twice, and none that was refused or given up may run later.
+
+#[path = "../../tests/kit/mod.rs"]
+mod kit;
+
+mod callers;
+mod death;
+mod freeze;
+mod network;
+mod reach;
+mod refusal;
+mod tally;
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use self::tally::{Job, Tally};
+use crate::circuit::Gate;
+use crate::lane::{Lane, LaneError, LaneLimits};
+use crate::link::{Duty, Endpoint, LinkLimits};
+
+/// Longer than anything takes on a busy machine, and shorter than a test run.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The deadline of jobs that a server is expected to decide.
+const AMPLE: Duration = Duration::from_secs(30);
+
+/// The deadline of jobs that a server is expected to leave unanswered.
+const SHORT: Duration = Duration::from_millis(15);
+
+/// Limits under which a machine that is busy with other tests does not look like a fault.
+fn patient() -> LinkLimits {
+    LinkLimits {
+        connect: PATIENCE,
+        proof: PATIENCE,
+        heartbeat_answer: PATIENCE,
+        seek: AMPLE,
+        ..LinkLimits::default()
+    }
+}
+
+fn lane_to(urls: &[String], limits: LinkLimits) -> Lane<Tally> {
+    let endpoint = |url: &String| url.parse::<Endpoint>().unwrap();
+    let candidates = urls.iter().map(endpoint).collect();
+    Lane::start(candidates, Duty::Primary, Tally::arc(), LaneLimits::default(), limits)
+}
+
+/// A lane that is connected.
+async fn ready_lane(url: &str, limits: LinkLimits) -> Lane<Tally> {
+    let lane = lane_to(&[url.to_owned()], limits);
+    in_time(lane.link().up()).await;
+    lane
+}
+
+impl Lane<Tally> {
+    async fn run(&self, key: &str, id: u64) -> Result<i64, LaneError> {
+        self.submit(Job::new(key, id), Instant::now() + AMPLE).await
+    }
+
+    async fn run_within(&self, key: &str, id: u64, time: Duration) -> Result<i64, LaneError> {
+        self.submit(Job::new(key, id), Instant::now() + time).await
+    }
+
+    fn gate(&self) -> Gate {
+        self.link().circuit().gate()
+    }
+
+    /// Runs jobs with ids from `first` until one is decided; returns its id.
+    async fn recovers(&self, first: u64) -> u64 {
+        let mut id = first;
+        let recovery = async {
+            while self.run("recovery", id).await.is_err() {
+                id += 1;
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        in_time(recovery).await;
+        id
+    }
+}
+
+/// Waits for something that has to happen, however busy the machine is.
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, what).await.expect("it did not happen")
+}
+
+/// Waits until `condition` holds.
+async fn until(condition: impl Fn() -> bool) {
+    in_time(async {
+        while !condition() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,102 @@
+//! Ways to a server: sockets, users, protocols, and clocks.
+
+use redis::FromRedisValue;
+
+use super::kit::Server;
+use super::*;
+use crate::link::{Credentials, SecretSource};
+use crate::shard::{Shard, ShardSettings};
+
+#[tokio::test]
+async fn every_protocol_and_socket_reaches_the_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("redis.sock").display().to_string();
+    let server = Server::start_with(&["--unixsocket", &socket]).await;
+    let urls = [
+        server.url(),
+        format!("{}/3", server.url()),
+        format!("{}?protocol=3", server.url()),
+        format!("redis://localhost:{}", server.port()),
+        format!("unix://{socket}?protocol=3&db=4"),
+    ];
+    for url in urls {
+        let lane = ready_lane(&url, patient()).await;
+        assert!(lane.run("key", 1).await.is_ok(), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_and_a_password_from_a_file_are_used_anew_for_each_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("password");
+    let server = Server::start().await;
+    redis::cmd("ACL")
+        .arg(&["SETUSER", "tollgate", "on", ">right", "~*", "+@all"])
+        .exec_async(&mut server.connect().await)
+        .await
+        .unwrap();
+    let endpoint = server.url().parse::<Endpoint>().unwrap().with_credentials(Credentials {
+        user: Some("tollgate".into()),
+        password: Some(SecretSource::File(file.clone())),
+    });
+    std::fs::write(&file, "wrong\n").unwrap();
+    let limits = LaneLimits::default();
+    let lane = Lane::start(vec![endpoint], Duty::Primary, Tally::arc(), limits, patient());
+    until(|| lane.status().last_error.is_some()).await;
+    let error = lane.status().last_error.unwrap();
+    assert!(!format!("{error} {error:?}").contains("wrong"), "{error:?}");
+
+    std::fs::write(&file, "right\n").unwrap();
+    in_time(lane.link().up()).await;
+    assert_eq!(lane.run("key", 1).await, Ok(1));
+}
+
+#[tokio::test]
+async fn the_clock_of_the_server_is_known_within_its_bounds() {
+    let server = Server::start().await;
+    let lane = ready_lane(&server.url(), patient()).await;
+    for id in 0..50 {
+        assert!(lane.run("key", id).await.is_ok());
+    }
+    let mut connection = server.connect().await;
+    let before = Instant::now();
+    let reply = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
+    let after = Instant::now();
+    let (secs, micros) = <(u64, u64)>::from_redis_value(reply).unwrap();
+    let told = tollgate_core::Timestamp::from_millis(secs * 1_000 + micros / 1_000);
+
+    let clock = lane.link().clock();
+    let ahead = clock.ahead_of(told, before).unwrap();
+    // The server read its clock after `before`: by then it showed no more than it told.
+    assert!(ahead.millis <= ahead.uncertainty.cast_signed(), "{ahead:?}");
+    let ahead = clock.ahead_of(told, after).unwrap();
+    assert!(ahead.millis >= -ahead.uncertainty.cast_signed() - 1, "{ahead:?}");
+    assert_eq!(lane.status().clock_steps, 0);
+}
+
+#[tokio::test]
+async fn a_shard_reads_from_the_replicas_that_follow() {
+    let primary = Server::start_with(&["--repl-diskless-sync-delay", "0"]).await;
+    let (follower, mut other) = (Server::start().await, Server::start().await);
+    let mut connection = follower.connect().await;
+    redis::cmd("REPLICAOF")
+        .arg("127.0.0.1")
+        .arg(primary.port())
+        .exec_async(&mut connection)
+        .await
+        .unwrap();
+    other.kill();
+    let mut settings = ShardSettings::new(primary.url().parse().unwrap());
+    settings.replicas = vec![other.url().parse().unwrap(), follower.url().parse().unwrap()];
+    settings.link = patient();
+    let shard = Shard::open(&settings, Tally).with_readers(&settings, || Tally);
+    shard.ready(PATIENCE).await.unwrap();
+    assert!(shard.primary().run("key", 1).await.is_ok());
+    until(|| shard.replica().is_some()).await;
+    for _ in 0..5 {
+        let replica = shard.replica().unwrap();
+        assert_eq!(replica.status().address, Some(follower.url()));
+    }
+    let gates: Vec<_> = shard.status().iter().map(|lane| lane.gate).collect();
+    assert_eq!(gates, [Gate::Closed, Gate::Open, Gate::Closed]);
+}

@@ -1,0 +1,170 @@
+//! Many decisions, few calls: what waits for a server travels together.
+
+mod batch;
+mod driver;
+mod error;
+mod queue;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+pub use self::driver::LaneCounts;
+pub use self::error::LaneError;
+
+use self::batch::Waiter;
+use self::driver::{Counters, Driver};
+use self::queue::{Entry, queue};
+use crate::circuit::Gate;
+use crate::codec::Codec;
+use crate::link::{Duty, Endpoint, Link, LinkError, LinkLimits};
+
+/// The bounds of what a lane holds and sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneLimits {
+    /// Jobs that wait to be sent; one more is turned away at once.
+    pub waiting: usize,
+    /// Bytes of the jobs that wait to be sent.
+    pub waiting_bytes: usize,
+    /// Jobs in one call. The server serves nobody else while it decides them.
+    pub call: usize,
+    /// Bytes of the jobs in one call; a job that is larger travels alone.
+    pub call_bytes: usize,
+}
+
+impl Default for LaneLimits {
+    fn default() -> Self {
+        Self { waiting: 8192, waiting_bytes: 8 << 20, call: 128, call_bytes: 256 << 10 }
+    }
+}
+
+/// How the lane to one server stands.
+#[derive(Clone, Debug)]
+pub struct LaneStatus {
+    /// Where it leads now, if it is connected.
+    pub address: Option<String>,
+    /// What its circuit lets callers do.
+    pub gate: Gate,
+    /// How often its circuit has opened.
+    pub opened: u64,
+    /// How often the server's clock was found set.
+    pub clock_steps: u64,
+    /// What it has carried.
+    pub counts: LaneCounts,
+    /// Why the last attempt to connect failed, or the last connection was lost.
+    pub last_error: Option<LinkError>,
+}
+
+/// How long a decision may take unless its caller says otherwise.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
+
+/// One connection's way to a server, shared by all who ask it.
+///
+/// While a call is under way, jobs gather; when it ends, they are sent in one call. A job that
+/// finds the lane idle is sent at once. The jobs of a call are decided one after the other.
+///
+/// - Every job is answered by its deadline, whatever the server does.
+/// - A job is sent again only if the server proved that it did not run.
+/// - A caller that stops waiting takes back a job that was not sent; one that was sent is decided
+///   once, or refused by the server as late.
+pub(crate) struct Lane<C: Codec> {
+    codec: Arc<C>,
+    entry: Entry<C>,
+    link: Arc<Link>,
+    counters: Arc<Counters>,
+    driver: AbortHandle,
+}
+
+impl<C: Codec> Lane<C> {
+    /// Opens a lane to the first of `candidates` that does `duty`. Needs a tokio runtime.
+    pub(crate) fn start(
+        candidates: Vec<Endpoint>,
+        duty: Duty,
+        codec: Arc<C>,
+        limits: LaneLimits,
+        link_limits: LinkLimits,
+    ) -> Self {
+        let link = Arc::new(Link::start(candidates, duty, Arc::clone(&codec), link_limits));
+        let counters = Arc::<Counters>::default();
+        let (entry, exit) = queue(limits);
+        let driver =
+            Driver::new(exit, Arc::clone(&codec), Arc::clone(&link), Arc::clone(&counters));
+        let driver = tokio::spawn(driver.run()).abort_handle();
+        Self { codec, entry, link, counters, driver }
+    }
+
+    /// Has the server decide `job` by `deadline`.
+    ///
+    /// # Errors
+    /// [`LaneError`] says whether the job may have been carried out all the same. Where the server
+    /// is known not to answer, or the lane is full, the error comes at once.
+    pub(crate) async fn submit(
+        &self,
+        job: C::Job,
+        deadline: Instant,
+    ) -> Result<C::Answer, LaneError> {
+        let circuit = self.link.circuit();
+        if circuit.gate() == Gate::Open {
+            return Err(LaneError::Unavailable);
+        }
+        let generation = circuit.generation();
+        let (answer, answered) = oneshot::channel();
+        let bytes = self.codec.job_bytes(&job);
+        self.entry.put(job, bytes, Waiter::new(answer, deadline)).inspect_err(|error| {
+            if *error == LaneError::Overloaded {
+                self.counters.overloaded();
+            }
+        })?;
+        match timeout_at(deadline, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(LaneError::Unavailable),
+            Err(_) => {
+                self.counters.timed_out();
+                self.link.missed(generation);
+                Err(LaneError::TimedOut)
+            }
+        }
+    }
+
+    /// The link below.
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// The codec of the lane's commands.
+    pub(crate) fn codec(&self) -> &C {
+        &self.codec
+    }
+
+    /// How the lane stands.
+    pub(crate) fn status(&self) -> LaneStatus {
+        LaneStatus {
+            address: self.link.address(),
+            gate: self.link.circuit().gate(),
+            opened: self.link.circuit().opened(),
+            clock_steps: self.link.clock().steps(),
+            counts: self.counters.counts(),
+            last_error: self.link.last_error(),
+        }
+    }
+}
+
+impl<C: Codec> Drop for Lane<C> {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl<C: Codec> fmt::Debug for Lane<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane")
+            .field("entry", &self.entry)
+            .field("link", &self.link)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

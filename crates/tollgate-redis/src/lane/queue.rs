@@ -1,0 +1,112 @@
+//! Where jobs wait to be sent: bounded in number and in bytes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::LaneError;
+use super::LaneLimits;
+use super::batch::{Batch, Waiter};
+use crate::codec::Codec;
+
+/// What waits.
+struct Item<C: Codec> {
+    job: C::Job,
+    bytes: usize,
+    waiter: Waiter<C::Answer>,
+}
+
+/// Where jobs come in.
+pub(super) struct Entry<C: Codec> {
+    items: Sender<Item<C>>,
+    bytes: Arc<AtomicUsize>,
+    limits: LaneLimits,
+}
+
+/// Where batches go out.
+pub(super) struct Exit<C: Codec> {
+    items: Receiver<Item<C>>,
+    /// What did not fit into the last batch.
+    held: Option<Item<C>>,
+    bytes: Arc<AtomicUsize>,
+    limits: LaneLimits,
+}
+
+/// What is sent together.
+pub(super) type Jobs<C> = Batch<<C as Codec>::Job, <C as Codec>::Answer>;
+
+/// An empty queue.
+pub(super) fn queue<C: Codec>(limits: LaneLimits) -> (Entry<C>, Exit<C>) {
+    let (sender, receiver) = channel(limits.waiting.max(1));
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let entry = Entry { items: sender, bytes: Arc::clone(&bytes), limits };
+    (entry, Exit { items: receiver, held: None, bytes, limits })
+}
+
+impl<C: Codec> Entry<C> {
+    /// Has `job` wait, or turns it away at once.
+    pub(super) fn put(
+        &self,
+        job: C::Job,
+        bytes: usize,
+        waiter: Waiter<C::Answer>,
+    ) -> Result<(), LaneError> {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.limits.waiting_bytes {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(LaneError::Overloaded);
+        }
+        self.items.try_send(Item { job, bytes, waiter }).map_err(|error| {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            match error {
+                TrySendError::Full(_) => LaneError::Overloaded,
+                TrySendError::Closed(_) => LaneError::Unavailable,
+            }
+        })
+    }
+}
+
+impl<C: Codec> Exit<C> {
+    /// Waits for a job, and takes it with what else waits, as far as one call may carry it.
+    /// `None` once nobody can put a job in any more.
+    pub(super) async fn next(&mut self) -> Option<Jobs<C>> {
+        let first = match self.held.take() {
+            Some(item) => item,
+            None => self.items.recv().await?,
+        };
+        let mut batch = Batch::new();
+        let bytes = self.load(&mut batch, first);
+        self.fill(&mut batch, bytes);
+        Some(batch)
+    }
+
+    /// Adds what waits to `batch`, whose jobs have `bytes`, as far as one call may carry it.
+    fn fill(&mut self, batch: &mut Jobs<C>, mut bytes: usize) {
+        while batch.len() < self.limits.call {
+            let Ok(item) = self.items.try_recv() else { return };
+            if bytes.saturating_add(item.bytes) > self.limits.call_bytes {
+                self.held = Some(item);
+                return;
+            }
+            bytes += self.load(batch, item);
+        }
+    }
+
+    fn load(&self, batch: &mut Jobs<C>, item: Item<C>) -> usize {
+        self.bytes.fetch_sub(item.bytes, Ordering::Relaxed);
+        batch.push(item.job, item.waiter);
+        item.bytes
+    }
+}
+
+impl<C: Codec> fmt::Debug for Entry<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("free", &self.items.capacity())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}

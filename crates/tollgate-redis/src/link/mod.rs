@@ -1,0 +1,18 @@
+//! One proven connection to one server: where it is, how it is reached, and who looks after it.
+
+mod connect;
+mod credentials;
+mod endpoint;
+mod error;
+mod role;
+mod stream;
+mod supervisor;
+mod tls;
+
+pub(crate) use connect::{Connection, Duty};
+pub use credentials::{Credentials, Secret, SecretSource};
+pub use endpoint::{Address, Endpoint, EndpointError, Protocol};
+pub use error::LinkError;
+pub use supervisor::LinkLimits;
+pub(crate) use supervisor::{Fault, Link, Phase};
+pub use tls::{Tls, TlsError};

@@ -1,0 +1,76 @@
+//! What a server says of its place in replication.
+
+use redis::Value;
+
+/// A server's role, as `ROLE` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It takes writes.
+    Primary,
+    /// It follows a primary, and its state is current but for the delay of replication.
+    Following,
+    /// It should follow a primary, but is not connected to it: what it holds may be of any age.
+    Adrift,
+    /// It watches over others, and holds no state.
+    Sentinel,
+    /// It would not say.
+    Unknown,
+}
+
+impl Role {
+    /// Reads the reply to `ROLE`; anything that is not one is [`Role::Unknown`].
+    pub(crate) fn from_reply(reply: &Value) -> Self {
+        let Value::Array(parts) = reply else { return Self::Unknown };
+        match (parts.first().and_then(text), parts.get(3).and_then(text)) {
+            (Some(b"master"), _) => Self::Primary,
+            (Some(b"slave"), Some(b"connected")) => Self::Following,
+            (Some(b"slave"), _) => Self::Adrift,
+            (Some(b"sentinel"), _) => Self::Sentinel,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// How an error names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Primary => "a primary",
+            Self::Following => "a replica",
+            Self::Adrift => "a replica without its primary",
+            Self::Sentinel => "a sentinel",
+            Self::Unknown => "of an unknown role",
+        }
+    }
+}
+
+fn text(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes),
+        Value::SimpleString(text) => Some(text.as_bytes()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(parts: &[&str]) -> Value {
+        Value::Array(parts.iter().map(|part| Value::BulkString(part.as_bytes().into())).collect())
+    }
+
+    #[test]
+    fn a_reply_tells_the_role() {
+        for (parts, role) in [
+            (&["master", "0", ""][..], Role::Primary),
+            (&["slave", "127.0.0.1", "6379", "connected", "7"], Role::Following),
+            (&["slave", "127.0.0.1", "6379", "sync", "7"], Role::Adrift),
+            (&["slave"], Role::Adrift),
+            (&["sentinel"], Role::Sentinel),
+            (&["king"], Role::Unknown),
+            (&[], Role::Unknown),
+        ] {
+            assert_eq!(Role::from_reply(&reply(parts)), role, "{parts:?}");
+        }
+        assert_eq!(Role::from_reply(&Value::Nil), Role::Unknown);
+    }
+}

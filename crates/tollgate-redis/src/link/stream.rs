@@ -1,0 +1,52 @@
+//! Bytes to and from a server.
+
+use std::io;
+use std::time::Duration;
+
+use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::endpoint::Address;
+
+/// How long sent bytes may stay unacknowledged by the other machine before the socket gives up.
+/// It is the kernel's word on a dead machine; deadlines and heartbeats notice sooner.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(2);
+
+/// How long a connection is idle before the kernel asks whether the other machine is still there.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+
+/// A connection's two directions.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Opens a stream to `address`; `tls` is used if it is there. Waits without a limit of its own.
+pub(crate) async fn open(
+    address: &Address,
+    tls: Option<&TlsConnector>,
+) -> io::Result<Box<dyn Stream>> {
+    match (address, tls) {
+        (Address::Unix(path), _) => Ok(Box::new(UnixStream::connect(path).await?)),
+        (Address::Tcp { host, port, .. }, None) => Ok(Box::new(tcp(host, *port).await?)),
+        (Address::Tcp { host, port, tls: settings }, Some(connector)) => {
+            let named = settings.as_ref().and_then(|settings| settings.server_name.as_deref());
+            let name = ServerName::try_from(named.unwrap_or(host).to_owned())
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            Ok(Box::new(connector.connect(name, tcp(host, *port).await?).await?))
+        }
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // A call is one small write: waiting for more of it would cost a delayed acknowledgement.
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    Ok(stream)
+}

@@ -1,0 +1,343 @@
+//! Keeps one proven connection to a server, and finds another when it is lost.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use super::connect::{ConnectLimits, Connection, Duty, connect};
+use super::endpoint::Endpoint;
+use super::error::LinkError;
+use crate::circuit::{Circuit, DEFAULT_MISSES, probe_delay};
+use crate::codec::Codec;
+use crate::offset::{Reading, ShardClock};
+
+/// The bounds of a link's waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkLimits {
+    /// Decisions in a row that may miss their deadline before nobody waits for the server.
+    pub misses: u32,
+    /// How long callers wait, within their deadlines, for the first attempt at a new connection.
+    pub seek: Duration,
+    /// How long opening a connection may take. Nobody waits for it.
+    pub connect: Duration,
+    /// How long the round trip that proves a connection may take: a server that is slower than the
+    /// decisions' deadline is of no use.
+    pub proof: Duration,
+    /// The time between two questions for role and time on a connection that is in use.
+    pub heartbeat: Duration,
+    /// How long the answer to such a question may take.
+    pub heartbeat_answer: Duration,
+    /// A connection that is lost sooner than this counts as a failed probe: a server that accepts
+    /// and drops connections is not asked without a pause.
+    pub proven_after: Duration,
+}
+
+impl Default for LinkLimits {
+    fn default() -> Self {
+        Self {
+            misses: DEFAULT_MISSES,
+            seek: Duration::from_millis(15),
+            connect: Duration::from_millis(500),
+            proof: Duration::from_millis(15),
+            heartbeat: Duration::from_secs(1),
+            heartbeat_answer: Duration::from_millis(250),
+            proven_after: Duration::from_millis(100),
+        }
+    }
+}
+
+/// A link to whichever of some servers does its duty. Dropping it ends the connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    phase: watch::Receiver<Phase>,
+    faults: watch::Sender<Option<Report>>,
+    circuit: Arc<Circuit>,
+    clock: Arc<ShardClock>,
+    last_error: Arc<Mutex<Option<LinkError>>>,
+    supervisor: AbortHandle,
+}
+
+/// What the link has to offer.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    /// Nothing yet: wait, within the deadline.
+    Seeking,
+    /// A connection.
+    Up(Arc<Connection>),
+    /// Nothing, and no use in waiting.
+    Down,
+}
+
+/// Why a connection is of no further use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It ended.
+    Ended,
+    /// The server says that it cannot serve: it is read-only, loads its data, has no primary.
+    Unfit,
+    /// The server does not answer.
+    Silent,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    generation: u64,
+    fault: Fault,
+}
+
+impl Link {
+    /// Starts to look for the first of `candidates` that does `duty`, and to make it ready for
+    /// `codec`. Needs a tokio runtime.
+    pub(crate) fn start<C: Codec>(
+        candidates: Vec<Endpoint>,
+        duty: Duty,
+        codec: Arc<C>,
+        limits: LinkLimits,
+    ) -> Self {
+        let (phase, phases) = watch::channel(Phase::Seeking);
+        let (faults, reports) = watch::channel(None);
+        let circuit = Arc::new(Circuit::new(limits.misses));
+        let clock = Arc::new(ShardClock::default());
+        let last_error = Arc::default();
+        let supervisor = Supervisor {
+            candidates,
+            duty,
+            codec,
+            limits,
+            phase,
+            reports,
+            circuit: Arc::clone(&circuit),
+            clock: Arc::clone(&clock),
+            last_error: Arc::clone(&last_error),
+            generation: 0,
+        };
+        let supervisor = tokio::spawn(supervisor.run()).abort_handle();
+        Self { phase: phases, faults, circuit, clock, last_error, supervisor }
+    }
+
+    /// The link's phases, to read and to wait on.
+    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
+        self.phase.clone()
+    }
+
+    /// The circuit that guards the server.
+    pub(crate) fn circuit(&self) -> &Circuit {
+        &self.circuit
+    }
+
+    /// The server's clock.
+    pub(crate) fn clock(&self) -> &ShardClock {
+        &self.clock
+    }
+
+    /// Why the last attempt failed or the last connection was lost, if any was.
+    pub(crate) fn last_error(&self) -> Option<LinkError> {
+        self.last_error.lock().clone()
+    }
+
+    /// Where the connection leads, if there is one.
+    pub(crate) fn address(&self) -> Option<String> {
+        match &*self.phase.borrow() {
+            Phase::Up(connection) => Some(connection.address().to_owned()),
+            Phase::Seeking | Phase::Down => None,
+        }
+    }
+
+    /// Waits, without a limit of its own, until there is a connection.
+    pub(crate) async fn up(&self) {
+        // An error means that the supervisor is gone, which is when the link is dropped.
+        let _ = self.phases().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
+    }
+
+    /// Tells that the connection of `generation` is of no further use.
+    pub(crate) fn report(&self, generation: u64, fault: Fault) {
+        self.faults.send_if_modified(|report| {
+            let news = report.is_none_or(|known| known.generation < generation);
+            if news {
+                *report = Some(Report { generation, fault });
+            }
+            news
+        });
+    }
+
+    /// Tells that a decision, which was asked for under the connection `generation`, missed its
+    /// deadline.
+    pub(crate) fn missed(&self, generation: u64) {
+        if self.circuit.missed(generation) {
+            self.report(generation, Fault::Silent);
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.supervisor.abort();
+    }
+}
+
+struct Supervisor<C> {
+    candidates: Vec<Endpoint>,
+    duty: Duty,
+    codec: Arc<C>,
+    limits: LinkLimits,
+    phase: watch::Sender<Phase>,
+    reports: watch::Receiver<Option<Report>>,
+    circuit: Arc<Circuit>,
+    clock: Arc<ShardClock>,
+    last_error: Arc<Mutex<Option<LinkError>>>,
+    generation: u64,
+}
+
+impl<C: Codec> Supervisor<C> {
+    async fn run(mut self) {
+        let random = RandomState::new();
+        let mut failed: u32 = 0;
+        loop {
+            match self.seek().await {
+                Ok((connection, clock)) => {
+                    let since = Instant::now();
+                    let fault = self.serve(connection, clock).await;
+                    if since.elapsed() < self.limits.proven_after {
+                        self.stop();
+                    } else {
+                        failed = 0;
+                        match fault {
+                            // A frozen server answers nobody: callers need not wait for it.
+                            Fault::Silent => self.stop(),
+                            Fault::Ended | Fault::Unfit => {
+                                self.wait();
+                                continue;
+                            }
+                        }
+                    }
+                }
+                Err(error) => {
+                    *self.last_error.lock() = Some(error);
+                    self.stop();
+                }
+            }
+            sleep(probe_delay(failed, random.hash_one(self.generation))).await;
+            failed = failed.saturating_add(1);
+        }
+    }
+
+    /// Looks once for a server that does the duty, while callers wait for a short time at most.
+    async fn seek(&mut self) -> Result<(Connection, Option<Reading>), LinkError> {
+        self.generation += 1;
+        let (phase, circuit) = (self.phase.clone(), Arc::clone(&self.circuit));
+        let patience = self.limits.seek;
+        let attempt = self.first_fit();
+        tokio::pin!(attempt);
+        tokio::select! {
+            found = &mut attempt => return found,
+            () = sleep(patience) => shut(&phase, &circuit),
+        }
+        attempt.await
+    }
+
+    /// The first candidate that proves to do the duty, or why the first of the list does not.
+    ///
+    /// They are asked side by side: a frozen primary does not hide the replica that took over.
+    async fn first_fit(&self) -> Result<(Connection, Option<Reading>), LinkError> {
+        let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
+        let mut attempts = JoinSet::new();
+        for (place, endpoint) in self.candidates.iter().cloned().enumerate() {
+            let (duty, codec, generation) = (self.duty, Arc::clone(&self.codec), self.generation);
+            attempts.spawn(async move {
+                let found = connect(&endpoint, duty, &*codec, limits, generation).await;
+                found.map_err(|error| (place, error))
+            });
+        }
+        let mut first: Option<(usize, LinkError)> = None;
+        while let Some(Ok(attempt)) = attempts.join_next().await {
+            match attempt {
+                Ok(found) => return Ok(found),
+                Err(error) if first.as_ref().is_none_or(|known| error.0 < known.0) => {
+                    first = Some(error);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(first.map_or_else(
+            || LinkError::Closed { address: "a link without candidates".into() },
+            |(_, error)| error,
+        ))
+    }
+
+    /// Has the connection in service until something is wrong with it.
+    async fn serve(&mut self, connection: Connection, clock: Option<Reading>) -> Fault {
+        let connection = Arc::new(connection);
+        self.clock.restart();
+        if let Some(reading) = clock {
+            self.clock.observe(reading);
+        }
+        self.circuit.close(connection.generation);
+        self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
+        let generation = connection.generation;
+        let reported = self
+            .reports
+            .wait_for(|report| report.is_some_and(|report| report.generation == generation));
+        let (fault, error) = tokio::select! {
+            () = connection.ended() => (Fault::Ended, None),
+            Ok(report) = reported => (report.map_or(Fault::Ended, |report| report.fault), None),
+            error = beat(&connection, self.duty, self.limits, &self.clock) => {
+                (fault_of(&error), Some(error))
+            }
+        };
+        let address = connection.address().to_owned();
+        *self.last_error.lock() = error.or(Some(match fault {
+            Fault::Silent => LinkError::Slow { address, within: self.limits.proof },
+            Fault::Ended | Fault::Unfit => LinkError::Closed { address },
+        }));
+        fault
+    }
+
+    fn stop(&self) {
+        shut(&self.phase, &self.circuit);
+    }
+
+    fn wait(&self) {
+        self.circuit.seek();
+        self.phase.send_replace(Phase::Seeking);
+    }
+}
+
+fn shut(phase: &watch::Sender<Phase>, circuit: &Circuit) {
+    circuit.open();
+    phase.send_replace(Phase::Down);
+}
+
+/// Asks again and again for role and time, and learns the time; returns what is wrong.
+async fn beat(
+    connection: &Connection,
+    duty: Duty,
+    limits: LinkLimits,
+    clock: &ShardClock,
+) -> LinkError {
+    let mut beats = interval_at(Instant::now() + limits.heartbeat, limits.heartbeat);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        match connection.prove(duty, limits.heartbeat_answer).await {
+            Ok(told) => {
+                if let Some(reading) = told {
+                    clock.observe(reading);
+                }
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+fn fault_of(error: &LinkError) -> Fault {
+    match error {
+        LinkError::Slow { .. } => Fault::Silent,
+        LinkError::Closed { .. } => Fault::Ended,
+        _ => Fault::Unfit,
+    }
+}

@@ -1,0 +1,120 @@
+//! TLS to a server: whom to trust, and how to prove who asks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, fs};
+
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Which certificates a connection uses. The server's certificate is always verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// PEM file of the authorities to trust; the system's if there is none.
+    pub authorities: Option<PathBuf>,
+    /// PEM files of the certificate chain and the private key with which the client proves itself.
+    pub client: Option<(PathBuf, PathBuf)>,
+    /// The name that the server's certificate bears, where it is not the host's.
+    pub server_name: Option<String>,
+}
+
+impl Tls {
+    /// Reads the certificates. Reads files: not for an async thread.
+    pub(crate) fn connector(&self) -> Result<TlsConnector, TlsError> {
+        let roots = match &self.authorities {
+            Some(path) => own_roots(path)?,
+            None => system_roots()?,
+        };
+        // Named, not the process's default: another library's choice must not change this one's.
+        let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Unusable { problem: error.to_string() })?
+            .with_root_certificates(roots);
+        let config = match &self.client {
+            None => versions.with_no_client_auth(),
+            Some((chain, key)) => versions
+                .with_client_auth_cert(certificates(chain)?, private_key(key)?)
+                .map_err(|error| TlsError::Unusable { problem: error.to_string() })?,
+        };
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+fn own_roots(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| TlsError::file(path, error))?;
+    }
+    Ok(roots)
+}
+
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    // One unreadable certificate among the system's many is not a reason to trust none of them.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(TlsError::Unusable {
+            problem: "the system trusts no authority; name a file of authorities".into(),
+        });
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let pem = read(path)?;
+    let found = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsError::file(path, error))?;
+    if found.is_empty() {
+        return Err(TlsError::file(path, "it holds no certificate in PEM form"));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|error| TlsError::file(path, error))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|error| TlsError::file(path, error))
+}
+
+/// Why certificates could not be used. It shows nothing of a private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read, or does not hold what it should.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The parts do not make a usable whole.
+    Unusable {
+        /// What is wrong with them.
+        problem: String,
+    },
+}
+
+impl TlsError {
+    fn file(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::File { path: path.to_owned(), problem: problem.to_string() }
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, problem } => {
+                write!(f, "{} is of no use for TLS: {problem}", path.display())
+            }
+            Self::Unusable { problem } => write!(f, "TLS cannot be set up: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}

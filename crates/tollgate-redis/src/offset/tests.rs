@@ -1,0 +1,89 @@
+use std::time::Duration;
+
+use super::*;
+
+const EPOCH: u64 = 1_700_000_000_000_000;
+
+/// A shard whose clock shows [`EPOCH`] at `start`, asked at `sent` and heard at `received`
+/// microseconds after it, having read its clock at `read`.
+fn told(start: Instant, sent: u64, read: u64, received: u64) -> Reading {
+    let at = |micros| start + Duration::from_micros(micros);
+    Reading::of_micros(at(sent), at(received), EPOCH + read)
+}
+
+#[test]
+fn nothing_is_known_before_the_first_reply() {
+    let (clock, now) = (ShardClock::default(), Instant::now());
+    assert_eq!(clock.deadline(now), None);
+    assert_eq!(clock.time(now), None);
+    assert_eq!(clock.ahead_of(Timestamp::EPOCH, now), None);
+}
+
+#[test]
+fn a_deadline_is_never_later_than_the_true_one() {
+    let start = Instant::now();
+    // Whenever within the round trip the server read its clock.
+    for read in [0, 1, 3_999, 7_000] {
+        let clock = ShardClock::default();
+        clock.observe(told(start, 0, read, 7_000));
+        let deadline = start + Duration::from_millis(20);
+        let last = clock.deadline(deadline).unwrap().as_millis();
+        let truly_over = (EPOCH + 20_000) / 1_000;
+        assert!(last < truly_over, "read at {read}: {last}");
+        assert!(last >= truly_over - 9, "read at {read}: {last} is too strict");
+    }
+}
+
+#[test]
+fn quick_replies_sharpen_what_slow_ones_told() {
+    let (clock, start) = (ShardClock::default(), Instant::now());
+    clock.observe(told(start, 0, 10, 9_000));
+    clock.observe(told(start, 10_000, 10_100, 10_200));
+    clock.observe(told(start, 20_000, 20_010, 29_000));
+    let at = start + Duration::from_millis(30);
+    let now = Timestamp::from_millis(EPOCH / 1_000 + 30 - 250);
+    let offset = clock.ahead_of(now, at).unwrap();
+    assert!((249..=250).contains(&offset.millis), "{offset:?}");
+    assert!(offset.uncertainty <= 2, "{offset:?}");
+    assert_eq!(clock.steps(), 0);
+}
+
+#[test]
+fn a_clock_that_was_set_is_believed_at_once() {
+    let (clock, start) = (ShardClock::default(), Instant::now());
+    clock.observe(told(start, 0, 50, 100));
+    for (asked, shown) in [(1_000_000, 3_601_000_000), (2_000_000, 1_000_000)] {
+        clock.observe(told(start, asked, shown, asked + 100));
+        let time = clock.time(start + Duration::from_micros(asked + 100)).unwrap();
+        assert_eq!(time.as_millis(), (EPOCH + shown) / 1_000);
+    }
+    assert_eq!(clock.steps(), 2);
+}
+
+#[test]
+fn drift_is_no_step_and_widens_the_bounds() {
+    let (clock, start) = (ShardClock::default(), Instant::now());
+    clock.observe(told(start, 0, 10, 20));
+    // A minute later the shard's clock has gained 500 microseconds a second.
+    clock.observe(told(start, 60_000_000, 60_030_010, 60_000_020));
+    assert_eq!(clock.steps(), 0);
+}
+
+#[test]
+fn whole_milliseconds_bound_the_clock_too() {
+    let (clock, start) = (ShardClock::default(), Instant::now());
+    let heard = start + Duration::from_micros(300);
+    clock.observe(Reading::of_millis(start, heard, Timestamp::from_millis(5_000)));
+    assert_eq!(clock.time(heard).unwrap().as_millis(), 5_000);
+    assert_eq!(clock.deadline(heard + Duration::from_millis(15)).unwrap().as_millis(), 5_013);
+}
+
+#[test]
+fn no_reading_overflows() {
+    let (clock, start) = (ShardClock::default(), Instant::now());
+    for micros in [0, u64::MAX] {
+        clock.observe(Reading::of_micros(start, start, micros));
+        assert!(clock.deadline(start + Duration::from_secs(1 << 30)).is_some());
+        assert!(clock.ahead_of(Timestamp::from_millis(u64::MAX), start).is_some());
+    }
+}

@@ -1,0 +1,115 @@
+//! The store: limits in one shard, reached by a lane that never makes a caller wait for long.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+
+use crate::job::Job;
+use crate::key::Keys;
+use crate::lane::{DEFAULT_DEADLINE, LaneError, LaneStatus};
+use crate::link::LinkError;
+use crate::offset::ClockOffset;
+use crate::script::{Choice, Runs};
+use crate::shard::{Shard, ShardSettings};
+use crate::step_codec::StepCodec;
+
+/// Whose clock decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DecidingClock {
+    /// The application's: the time that each call brings.
+    #[default]
+    Application,
+    /// The shard's, as it is estimated from its replies; the call's own time until the first one.
+    Shard,
+}
+
+/// Limits in one shard: a primary, and replicas of which one may become it.
+///
+/// Calls that wait for the primary travel together. Each is answered by its deadline, and at once
+/// where the primary is known not to answer. What a caller gave up is not charged later: the
+/// server refuses what comes after the deadline by its own clock.
+#[derive(Debug)]
+pub struct RedisShard {
+    shard: Shard<StepCodec>,
+    keys: Keys,
+    deadline: Duration,
+    clock: DecidingClock,
+}
+
+impl RedisShard {
+    /// A store on the shard of `settings`, which begins to connect. Needs a tokio runtime.
+    #[must_use]
+    pub fn open(settings: &ShardSettings, keys: Keys, choice: Choice) -> Self {
+        Self {
+            shard: Shard::open(settings, StepCodec::new(choice)),
+            keys,
+            deadline: DEFAULT_DEADLINE,
+            clock: DecidingClock::default(),
+        }
+    }
+
+    /// The same store, in which a decision may take as long as `deadline`.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// The same store, deciding by `clock`.
+    #[must_use]
+    pub fn with_clock(self, clock: DecidingClock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Waits until the primary is connected.
+    ///
+    /// # Errors
+    /// Why it was not `within` that time. The store goes on trying, and connects when it can.
+    pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
+        self.shard.ready(within).await
+    }
+
+    /// How the step runs in the primary.
+    #[must_use]
+    pub fn runs(&self) -> Runs {
+        self.shard.primary().codec().runs()
+    }
+
+    /// How the lanes stand: the one to the primary is the first.
+    #[must_use]
+    pub fn status(&self) -> Vec<LaneStatus> {
+        self.shard.status()
+    }
+
+    /// How far the shard's clock is ahead of the application's, which shows `now`. `None` before
+    /// the first reply.
+    #[must_use]
+    pub fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        self.shard.primary().link().clock().ahead_of(now, Instant::now())
+    }
+
+    /// As [`Store::apply`], within a time of the call's own, and with the whole reason of a failure.
+    ///
+    /// # Errors
+    /// [`LaneError`] says whether the call may have been charged all the same.
+    pub async fn apply_within(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        within: Duration,
+    ) -> Result<Readings, LaneError> {
+        let begun = Instant::now();
+        let lane = self.shard.primary();
+        let now = match self.clock {
+            DecidingClock::Application => now,
+            DecidingClock::Shard => lane.link().clock().time(begun).unwrap_or(now),
+        };
+        lane.submit(Job::new(&self.keys, now, charges), begun + within).await
+    }
+}
+
+impl Store for RedisShard {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        Ok(self.apply_within(now, charges, self.deadline).await?)
+    }
+}
