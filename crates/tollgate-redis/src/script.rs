@@ -63,7 +63,8 @@ const SOURCE: &str = concat!(
     include_str!("step/concurrency.lua"),
     include_str!("step/cells.lua"),
     include_str!("step/decide.lua"),
-    include_str!("step/step.lua"),
+    include_str!("step/limits.lua"),
+    include_str!("step/jobs.lua"),
     include_str!("step/keys.lua"),
     include_str!("step/main.lua"),
 );

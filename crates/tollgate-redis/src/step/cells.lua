@@ -19,11 +19,13 @@ local RECORDS = { "I7I7", "I7I7", "I7I7I7", "I7I7", "I7I7", "c16I7I7" }
 local RECORD_BYTES = { 14, 14, 21, 14, 14, 30 }
 
 local function unpack_window(bytes)
-  if #bytes > 19 or not string.find(bytes, "^[1-9]%d%d%d%d%d%d+$") then
+  local size = #bytes
+  if size < 7 or size > 19 or not find(bytes, "^%d+$") then
     return nil
   end
-  local resets_at, used = tonumber(sub(bytes, 1, -7)), tonumber(sub(bytes, -6))
-  if resets_at > LATEST_PACKED_RESET then
+  local resets_at, used = sub(bytes, 1, -7) + 0, sub(bytes, -6) + 0
+  -- What begins with a zero is no integer to Redis.
+  if resets_at > LATEST_PACKED_RESET or byte(bytes) == 48 then
     return nil
   end
   return { kind = FIXED_WINDOW, resets_at = resets_at, used = used, packed_used = used }

@@ -1,120 +1,124 @@
 -- Concurrency. A cell has `list`: a flat array of leases (id, units, end), first to end first.
 
-local concurrency = {}
+local function concurrency_algorithm()
+  local concurrency = {}
 
--- The latest end that a lease granted by anyone with a right clock can have.
-local function latest_end(limit, now)
-  return after(after(now, limit.window), limit.skew_max)
-end
-
--- The moment of the decision: never before a lease was granted or renewed. By a clock that lags a
--- lease would end early, and be cut short by its own renewal.
-local function moment(limit, list, now)
-  local latest = latest_end(limit, now)
-  for index = #list, 3, -3 do
-    if list[index] <= latest then
-      local granted_at = list[index] - limit.window
-      return granted_at > now and granted_at or now
-    end
+  -- The latest end that a lease granted by anyone with a right clock can have.
+  local function latest_end(limit, now)
+    return after(after(now, limit.window), limit.skew_max)
   end
-  return now
-end
 
--- The units that the lease of `id` holds, or nil if it is not held.
-local function units_of(limit, list, id, now)
-  local latest = latest_end(limit, now)
-  for index = 1, #list, 3 do
-    if list[index] == id and now < list[index + 2] and list[index + 2] <= latest then
-      return list[index + 1]
-    end
-  end
-  return nil
-end
-
--- Drops the lease of `id`, and those that nobody holds.
-local function prune(limit, list, now, id)
-  local latest, kept, size = latest_end(limit, now), 0, #list
-  for index = 1, size, 3 do
-    local ends = list[index + 2]
-    if now < ends and ends <= latest and list[index] ~= id then
-      list[kept + 1], list[kept + 2], list[kept + 3] = list[index], list[index + 1], ends
-      kept = kept + 3
-    end
-  end
-  for index = size, kept + 1, -1 do
-    list[index] = nil
-  end
-end
-
--- Puts a lease where its end belongs: at the back, unless the limit's lease was shortened.
-local function insert_lease(list, id, units, ends)
-  local index = #list
-  while index > 0 and list[index] > ends do
-    list[index + 1], list[index + 2], list[index + 3] = list[index - 2], list[index - 1], list[index]
-    index = index - 3
-  end
-  list[index + 1], list[index + 2], list[index + 3] = id, units, ends
-end
-
-function concurrency.read(limit, cell, needed, now)
-  local list, asked_at = cell and cell.list or {}, now
-  now = moment(limit, list, now)
-  local latest, free = latest_end(limit, now), limit.quota - needed
-  local used, staying, again_at, whole_at, impossible = 0, 0, nil, asked_at, false
-  for index = #list, 3, -3 do
-    local ends, units = list[index], list[index - 1]
-    if ends > latest then
-      impossible = true
-    elseif now < ends then
-      if used == 0 then
-        whole_at = ends
+  -- The moment of the decision: never before a lease was granted or renewed. By a clock that lags a
+  -- lease would end early, and be cut short by its own renewal.
+  local function moment(limit, list, now)
+    local latest = latest_end(limit, now)
+    for index = #list, 3, -3 do
+      if list[index] <= latest then
+        local granted_at = list[index] - limit.window
+        return granted_at > now and granted_at or now
       end
-      used = after(used, units)
-      if not again_at then
-        if staying + units <= free then
-          staying = staying + units
-        else
-          again_at = ends
+    end
+    return now
+  end
+
+  -- The units that the lease of `id` holds, or nil if it is not held.
+  local function units_of(limit, list, id, now)
+    local latest = latest_end(limit, now)
+    for index = 1, #list, 3 do
+      if list[index] == id and now < list[index + 2] and list[index + 2] <= latest then
+        return list[index + 1]
+      end
+    end
+    return nil
+  end
+
+  -- Drops the lease of `id`, and those that nobody holds.
+  local function prune(limit, list, now, id)
+    local latest, kept, size = latest_end(limit, now), 0, #list
+    for index = 1, size, 3 do
+      local ends = list[index + 2]
+      if now < ends and ends <= latest and list[index] ~= id then
+        list[kept + 1], list[kept + 2], list[kept + 3] = list[index], list[index + 1], ends
+        kept = kept + 3
+      end
+    end
+    for index = size, kept + 1, -1 do
+      list[index] = nil
+    end
+  end
+
+  -- Puts a lease where its end belongs: at the back, unless the limit's lease was shortened.
+  local function insert_lease(list, id, units, ends)
+    local index = #list
+    while index > 0 and list[index] > ends do
+      list[index + 1], list[index + 2], list[index + 3] = list[index - 2], list[index - 1], list[index]
+      index = index - 3
+    end
+    list[index + 1], list[index + 2], list[index + 3] = id, units, ends
+  end
+
+  function concurrency.read(limit, cell, needed, now)
+    local list, asked_at = cell and cell.list or {}, now
+    now = moment(limit, list, now)
+    local latest, free = latest_end(limit, now), limit.quota - needed
+    local used, staying, again_at, whole_at, impossible = 0, 0, nil, asked_at, false
+    for index = #list, 3, -3 do
+      local ends, units = list[index], list[index - 1]
+      if ends > latest then
+        impossible = true
+      elseif now < ends then
+        if used == 0 then
+          whole_at = ends
+        end
+        used = after(used, units)
+        if not again_at then
+          if staying + units <= free then
+            staying = staying + units
+          else
+            again_at = ends
+          end
         end
       end
     end
+    local found = used > 0 and STATE or impossible and DISCARDED or NOTHING
+    local fit = free < 0 and FITS_NEVER or again_at and FITS_AT or FITS_NOW
+    return fit, again_at or 0, used, whole_at, 0, found
   end
-  local found = used > 0 and STATE or impossible and DISCARDED or NOTHING
-  local fit = free < 0 and FITS_NEVER or again_at and FITS_AT or FITS_NOW
-  return fit, again_at or 0, used, whole_at, 0, found
-end
 
--- A charge that holds a lease already holds that one: a repeated take is one request.
-function concurrency.take(limit, cell, cost, id, now)
-  cell = cell or { kind = CONCURRENCY, list = {} }
-  now = moment(limit, cell.list, now)
-  prune(limit, cell.list, now, id)
-  insert_lease(cell.list, id, cost, after(now, limit.window))
-  return cell
-end
-
-function concurrency.refund(limit, cell, _, _, id, now)
-  now = moment(limit, cell.list, now)
-  local units = units_of(limit, cell.list, id, now)
-  if not units then
-    return 0
+  -- A charge that holds a lease already holds that one: a repeated take is one request.
+  function concurrency.take(limit, cell, cost, id, now)
+    cell = cell or { kind = CONCURRENCY, list = {} }
+    now = moment(limit, cell.list, now)
+    prune(limit, cell.list, now, id)
+    insert_lease(cell.list, id, cost, after(now, limit.window))
+    return cell
   end
-  prune(limit, cell.list, now, id)
-  return units
-end
 
--- Puts the lease of `id` off to one lease from now; answers whether it was held.
-function concurrency.renew(limit, cell, id, now)
-  now = moment(limit, cell.list, now)
-  local units = units_of(limit, cell.list, id, now)
-  if not units then
-    return false
+  function concurrency.refund(limit, cell, _, _, id, now)
+    now = moment(limit, cell.list, now)
+    local units = units_of(limit, cell.list, id, now)
+    if not units then
+      return 0
+    end
+    prune(limit, cell.list, now, id)
+    return units
   end
-  prune(limit, cell.list, now, id)
-  insert_lease(cell.list, id, units, after(now, limit.window))
-  return true
-end
 
-function concurrency.over_at(_, cell)
-  return cell.list[#cell.list]
+  -- Puts the lease of `id` off to one lease from now; answers whether it was held.
+  function concurrency.renew(limit, cell, id, now)
+    now = moment(limit, cell.list, now)
+    local units = units_of(limit, cell.list, id, now)
+    if not units then
+      return false
+    end
+    prune(limit, cell.list, now, id)
+    insert_lease(cell.list, id, units, after(now, limit.window))
+    return true
+  end
+
+  function concurrency.over_at(_, cell)
+    return cell.list[#cell.list]
+  end
+
+  return concurrency
 end

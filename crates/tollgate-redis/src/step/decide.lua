@@ -1,19 +1,15 @@
--- One ask on one limit for one subject. `call` holds the cells of the whole command by their keys'
--- indexes; nothing is written here.
+-- One ask on one limit for one subject. Nothing is written here.
 
-local ALGORITHMS = {
-  fixed_window, sliding_window, two_bucket, sliding_log, token_bucket, concurrency,
-}
+-- Of the command in hand: the cells by the indexes of their keys; the keys that changed in their
+-- order, and by which limit and when each did; the refunds to remember; the room for keys.
+local cells, changed, changed_by, changed_at, guards, room
 
 -- Marks the cell of `key` as changed, for the end of the command.
-local function change(call, key, limit, now)
-  local changed = call.changes[key]
-  if not changed then
-    changed = {}
-    call.changes[key] = changed
-    call.changed[#call.changed + 1] = key
+local function change(key, limit, now)
+  if not changed_by[key] then
+    changed[#changed + 1] = key
   end
-  changed.limit, changed.now = limit, now
+  changed_by[key], changed_at[key] = limit, now
 end
 
 -- How the limit stands. A cell of another kind counts as none, and is told as discarded.
@@ -31,20 +27,19 @@ local function reading(fit, again, again_at, used, whole_at, mark, given_back, f
 end
 
 -- Carries a take out that all limits of the job admit, or answers one that not all of them do.
-local function take(call, limit, ask, now, admitted)
-  local key, cost = ask.key, ask.cost
-  local cell = call.cells[key]
+local function take(limit, key, cost, id, now, is_admitted)
+  local cell = cells[key]
   local needed = cost > 0 and cost or 1
   local fit, again_at, used, whole_at, mark, found = assess(limit, cell, needed, now)
-  if cost == 0 or not (admitted or limit.counts_refused) then
+  if cost == 0 or not (is_admitted or limit.counts_refused) then
     return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
   end
   if found == DISCARDED then
     cell = nil
   end
-  cell = limit.take(limit, cell, cost, ask.id, now)
-  call.cells[key] = cell
-  change(call, key, limit, now)
+  cell = limit.take(limit, cell, cost, id, now)
+  cells[key] = cell
+  change(key, limit, now)
   local again
   again, again_at, used, whole_at, mark = limit.read(limit, cell, needed, now)
   -- What fitted before its own counting was not what refused.
@@ -54,51 +49,78 @@ local function take(call, limit, ask, now, admitted)
   return reading(fit, again, again_at, used, whole_at, mark, 0, found)
 end
 
--- Whether a refund came before; remembers it if it did not. Where there is no room for keys, what
--- gives nothing back is not remembered.
-local function is_repeated(call, ask, now)
-  local guard = ask.guard and call.cells[ask.guard]
+-- The answer to a job that is one take in an open fixed window, which is what most jobs are; nil
+-- if it is not that, or is to be counted although it is refused.
+local function take_in_open_window(limit, key, cost, now)
+  local cell = cells[key]
+  local resets_at = cell and cell.kind == FIXED_WINDOW and cell.resets_at
+  if not resets_at or now >= resets_at or resets_at - limit.window > after(now, limit.skew_max) then
+    return nil
+  end
+  local quota, used = limit.quota, cell.used
+  if cost <= quota - used then
+    used = used + cost
+    cell.used = used
+    if not changed_by[key] then
+      changed[#changed + 1] = key
+      changed_by[key], changed_at[key] = limit, now
+    end
+    local again = cost <= quota - used and FITS_NOW or FITS_AT
+    -- A status of zero, and the flags of a take that fits.
+    return pack("<BBI7I7I7I7I7", 0, again * 4 + 16, resets_at, used, resets_at, resets_at, 0)
+  elseif limit.counts_refused then
+    return nil
+  end
+  local fit = cost <= quota and FITS_AT or FITS_NEVER
+  return pack("<BBI7I7I7I7I7", 0, fit * 5 + 16, resets_at, used, resets_at, resets_at, 0)
+end
+
+-- Whether a refund came before.
+local function is_repeated(ask, now)
+  local guard = ask.guard and cells[ask.guard]
   return guard and guard.remembered_until and now < guard.remembered_until
 end
 
-local function remember(call, limit, ask, now, given_back)
+-- Remembers a refund that must not be repeated. Where there is no room for keys, one that gave
+-- nothing back is not remembered.
+local function remember(limit, ask, now, given_back)
   local is_over = not ask.guard or now >= ask.guarded_until
-  if is_over or given_back == 0 and call.room == TIGHT then
+  if is_over or given_back == 0 and room == TIGHT then
     return
   end
-  call.cells[ask.guard] = { kind = FOREIGN, remembered_until = ask.guarded_until }
-  call.guards[#call.guards + 1] = { ask.guard, ask.guarded_until, now, limit.skew_max }
+  cells[ask.guard] = { kind = FOREIGN, remembered_until = ask.guarded_until }
+  guards[#guards + 1] = { ask.guard, ask.guarded_until, now, limit.skew_max }
 end
 
 -- Gives back. What counts as none has nothing to give back, and is replaced by a take alone.
-local function refund(call, limit, ask, now)
+local function refund(limit, ask, now)
   local key = ask.key
-  local cell = call.cells[key]
+  local cell = cells[key]
   local fit, again_at, used, whole_at, mark, found = assess(limit, cell, 1, now)
-  if is_repeated(call, ask, now) then
+  if is_repeated(ask, now) then
     return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
   end
   local given_back = 0
   if cell and found ~= DISCARDED then
     given_back = limit.refund(limit, cell, ask.cost, ask.mark, ask.id, now)
     if given_back > 0 then
-      change(call, key, limit, now)
+      change(key, limit, now)
       fit, again_at, used, whole_at, mark = limit.read(limit, cell, 1, now)
     end
   end
-  remember(call, limit, ask, now, given_back)
+  remember(limit, ask, now, given_back)
   return reading(fit, fit, again_at, used, whole_at, mark, given_back, found)
 end
 
 -- Puts a lease off. Nothing but a concurrency limit has leases.
-local function renew(call, limit, ask, now)
+local function renew(limit, ask, now)
   local key = ask.key
-  local cell = call.cells[key]
+  local cell = cells[key]
   local renewed = false
-  if limit.kind == CONCURRENCY and cell and cell.kind == CONCURRENCY then
+  if limit.renew and cell and cell.kind == CONCURRENCY then
     renewed = limit.renew(limit, cell, ask.id, now)
     if renewed then
-      change(call, key, limit, now)
+      change(key, limit, now)
     end
   end
   local again, again_at, used, whole_at, mark, found = assess(limit, cell, 1, now)

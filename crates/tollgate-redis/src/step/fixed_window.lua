@@ -1,58 +1,62 @@
 -- Fixed window. A cell has `used` and `resets_at`.
 
-local fixed_window = {}
+local function fixed_window_algorithm()
+  local fixed_window = {}
 
--- The window in force, or the one that a charge would open.
-local function open_window(limit, cell, now)
-  local found = NOTHING
-  if cell then
-    local resets_at = cell.resets_at
-    if now < resets_at then
-      if resets_at - limit.window <= after(now, limit.skew_max) then
-        return cell.used, resets_at, STATE
+  -- The window in force, or the one that a charge would open.
+  local function open_window(limit, cell, now)
+    local found = NOTHING
+    if cell then
+      local resets_at = cell.resets_at
+      if now < resets_at then
+        if resets_at - limit.window <= after(now, limit.skew_max) then
+          return cell.used, resets_at, STATE
+        end
+        found = DISCARDED
       end
-      found = DISCARDED
     end
+    local window = limit.window
+    if limit.extra == 0 then
+      return 0, after(now, window), found
+    end
+    return 0, after((floor(now / window) + 1) * window, 0), found
   end
-  local window = limit.window
-  if limit.extra == 0 then
-    return 0, after(now, window), found
-  end
-  return 0, after((floor(now / window) + 1) * window, 0), found
-end
 
-function fixed_window.read(limit, cell, needed, now)
-  local used, resets_at, found = open_window(limit, cell, now)
-  local fit = FITS_NOW
-  if needed > limit.quota then
-    fit = FITS_NEVER
-  elseif needed > limit.quota - used then
-    fit = FITS_AT
+  function fixed_window.read(limit, cell, needed, now)
+    local used, resets_at, found = open_window(limit, cell, now)
+    local fit = FITS_NOW
+    if needed > limit.quota then
+      fit = FITS_NEVER
+    elseif needed > limit.quota - used then
+      fit = FITS_AT
+    end
+    return fit, resets_at, used, resets_at, resets_at, found
   end
-  return fit, resets_at, used, resets_at, resets_at, found
-end
 
-function fixed_window.take(limit, cell, cost, _, now)
-  local used, resets_at, found = open_window(limit, cell, now)
-  if found ~= STATE then
-    cell = { kind = FIXED_WINDOW, resets_at = resets_at }
+  function fixed_window.take(limit, cell, cost, _, now)
+    local used, resets_at, found = open_window(limit, cell, now)
+    if found ~= STATE then
+      cell = { kind = FIXED_WINDOW, resets_at = resets_at }
+    end
+    cell.used = after(used, cost)
+    return cell
   end
-  cell.used = after(used, cost)
-  return cell
-end
 
-function fixed_window.refund(limit, cell, cost, mark, _, now)
-  local used, resets_at, found = open_window(limit, cell, now)
-  if found ~= STATE or resets_at ~= mark then
-    return 0
+  function fixed_window.refund(limit, cell, cost, mark, _, now)
+    local used, resets_at, found = open_window(limit, cell, now)
+    if found ~= STATE or resets_at ~= mark then
+      return 0
+    end
+    if cost > used then
+      cost = used
+    end
+    cell.used = used - cost
+    return cost
   end
-  if cost > used then
-    cost = used
-  end
-  cell.used = used - cost
-  return cost
-end
 
-function fixed_window.over_at(_, cell)
-  return cell.resets_at
+  function fixed_window.over_at(_, cell)
+    return cell.resets_at
+  end
+
+  return fixed_window
 end

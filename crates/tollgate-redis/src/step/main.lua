@@ -1,10 +1,18 @@
--- Carries one command out.
+-- The step: reads every key of a command at once, decides its jobs, and writes what changed at the
+-- end. Until then an error leaves everything as it was.
+--
+-- KEYS: the keys, each once. ARGV[1]: the command, in little-endian bytes:
+--   room (0: new keys are fine, 1: none), deadline in ms on this server's clock (0: none),
+--   the number of limits, the limits, the jobs, each with at least one ask.
+-- The answer, in the same form: 1 if the deadline had passed, else 0; this server's clock in ms
+-- (0: was not asked); for each job 1 if it needed a key and there is no room, else 0 and readings.
 local function run(keys, arguments)
   if not floor then
     bind()
   end
   local bytes = arguments[1]
-  local room, deadline, count, position = unpack_bytes("<BI7I4", bytes, 1)
+  local deadline, limit_count, limits, position
+  room, deadline, limit_count, position = unpack_bytes("<BI7I4", bytes, 1)
   local clock = 0
   if deadline > 0 then
     local time = redis.call("TIME")
@@ -13,16 +21,12 @@ local function run(keys, arguments)
       return "\1" .. pack("<I7", clock)
     end
   end
-  local call = {
-    room = room, keys = #keys, limits = {}, changes = {}, changed = {}, guards = {},
-    answers = { "\0" .. pack("<I7", clock) },
-  }
-  for index = 1, count do
-    call.limits[index] = parse_limit(bytes, position)
-    position = position + LIMIT_BYTES
-  end
-  call.cells = read_cells(keys)
-  decide_jobs(call, bytes, position)
-  write_cells(call, keys)
-  return table.concat(call.answers)
+  changed, changed_by, changed_at, guards = {}, {}, {}, {}
+  limits, position = parse_limits(bytes, position, limit_count)
+  cells = read_cells(keys)
+  local answers = { pack("<BI7", 0, clock) }
+  decide_jobs(bytes, position, limits, #keys, answers)
+  write_cells(keys)
+  cells = nil
+  return table.concat(answers)
 end

@@ -13,12 +13,12 @@ local TIGHT = 1
 -- The kind of what lies under our key and is not ours.
 local FOREIGN = 0
 
--- A library that is being loaded sees no other library: these are bound by the first call.
-local floor, pack, unpack_bytes, sub, rep
+-- While a library is loaded it sees no other library: these are bound by the first call.
+local floor, pack, unpack_bytes, sub, rep, byte, find
 
 local function bind()
   floor, pack, unpack_bytes = math.floor, struct.pack, struct.unpack
-  sub, rep = string.sub, string.rep
+  sub, rep, byte, find = string.sub, string.rep, string.byte, string.find
 end
 
 -- A moment `by` later.

@@ -1,59 +1,63 @@
 -- Sliding log. A cell is a series of moments.
 
-local sliding_log = {}
+local function sliding_log_algorithm()
+  local sliding_log = {}
 
--- The index of the first entry that counts, the moment of the decision, and what was found.
-local function counted_entries(limit, cell, now)
-  if not cell then
-    return 1, now, NOTHING
-  end
-  local list = cell.list
-  local newest = list[#list - 1]
-  if newest > after(now, limit.skew_max) then
-    return #list + 1, now, DISCARDED
-  end
-  if newest > now then
-    now = newest
-  end
-  local first = cell.first
-  while first < #list and after(list[first], limit.window) <= now do
-    first = first + 2
-  end
-  return first, now, first < #list and STATE or NOTHING
-end
-
-function sliding_log.read(limit, cell, needed, now)
-  local first, at, found = counted_entries(limit, cell, now)
-  local list = cell and cell.list or {}
-  local newest = newest_used(list, first)
-  local fit, blocking, used = weigh(list, first, limit.quota, needed)
-  local again_at = blocking and after(blocking, limit.window) or 0
-  local whole_at = newest and after(newest, limit.window) or now
-  return fit, again_at, used, whole_at, at, found
-end
-
--- The oldest entries leave as soon as the newer ones fill the quota: nothing depends on them.
-function sliding_log.take(limit, cell, cost, _, now)
-  local first, at = counted_entries(limit, cell, now)
-  cell = cell or { kind = SLIDING_LOG, list = {} }
-  cell.first = first
-  add_to_series(cell, at, cost)
-  local list, used = cell.list, 0
-  for index = #list - 1, first, -2 do
-    used = used + list[index + 1]
-    if used >= limit.quota then
-      cell.first = index
-      break
+  -- The index of the first entry that counts, the moment of the decision, and what was found.
+  local function counted_entries(limit, cell, now)
+    if not cell then
+      return 1, now, NOTHING
     end
+    local list = cell.list
+    local newest = list[#list - 1]
+    if newest > after(now, limit.skew_max) then
+      return #list + 1, now, DISCARDED
+    end
+    if newest > now then
+      now = newest
+    end
+    local first = cell.first
+    while first < #list and after(list[first], limit.window) <= now do
+      first = first + 2
+    end
+    return first, now, first < #list and STATE or NOTHING
   end
-  return cell
-end
 
-function sliding_log.refund(limit, cell, cost, mark, _, now)
-  local first = counted_entries(limit, cell, now)
-  return give_back_to_series(cell, first, mark, cost)
-end
+  function sliding_log.read(limit, cell, needed, now)
+    local first, at, found = counted_entries(limit, cell, now)
+    local list = cell and cell.list or {}
+    local newest = newest_used(list, first)
+    local fit, blocking, used = weigh(list, first, limit.quota, needed)
+    local again_at = blocking and after(blocking, limit.window) or 0
+    local whole_at = newest and after(newest, limit.window) or now
+    return fit, again_at, used, whole_at, at, found
+  end
 
-function sliding_log.over_at(limit, cell)
-  return after(cell.list[#cell.list - 1], limit.window)
+  -- The oldest entries leave as soon as the newer ones fill the quota: nothing depends on them.
+  function sliding_log.take(limit, cell, cost, _, now)
+    local first, at = counted_entries(limit, cell, now)
+    cell = cell or { kind = SLIDING_LOG, list = {} }
+    cell.first = first
+    add_to_series(cell, at, cost)
+    local list, used = cell.list, 0
+    for index = #list - 1, first, -2 do
+      used = used + list[index + 1]
+      if used >= limit.quota then
+        cell.first = index
+        break
+      end
+    end
+    return cell
+  end
+
+  function sliding_log.refund(limit, cell, cost, mark, _, now)
+    local first = counted_entries(limit, cell, now)
+    return give_back_to_series(cell, first, mark, cost)
+  end
+
+  function sliding_log.over_at(limit, cell)
+    return after(cell.list[#cell.list - 1], limit.window)
+  end
+
+  return sliding_log
 end

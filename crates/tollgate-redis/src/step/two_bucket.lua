@@ -1,95 +1,99 @@
 -- Sliding window, two-bucket estimate. A cell has `bucket`, `previous` and `current`.
 
-local two_bucket = {}
+local function two_bucket_algorithm()
+  local two_bucket = {}
 
--- The buckets as of now, the milliseconds since the current one began, and what was found.
-local function rolled(limit, cell, now)
-  local window = limit.window
-  local bucket = floor(now / window)
-  if not cell then
+  -- The buckets as of now, the milliseconds since the current one began, and what was found.
+  local function rolled(limit, cell, now)
+    local window = limit.window
+    local bucket = floor(now / window)
+    if not cell then
+      return bucket, 0, 0, now % window, NOTHING
+    end
+    local starts = cell.bucket * window
+    if starts > MAX or starts > after(now, limit.skew_max) then
+      return bucket, 0, 0, now % window, DISCARDED
+    end
+    -- A limit that was lowered counts as full: its products stay exact.
+    local quota, previous, current = limit.quota, cell.previous, cell.current
+    previous = previous < quota and previous or quota
+    current = current < quota and current or quota
+    if cell.bucket >= bucket then
+      local elapsed = now > starts and now - starts or 0
+      return cell.bucket, previous, current, elapsed, STATE
+    end
+    if cell.bucket + 1 == bucket then
+      return bucket, current, 0, now % window, current > 0 and STATE or NOTHING
+    end
     return bucket, 0, 0, now % window, NOTHING
   end
-  local starts = cell.bucket * window
-  if starts > MAX or starts > after(now, limit.skew_max) then
-    return bucket, 0, 0, now % window, DISCARDED
-  end
-  -- A limit that was lowered counts as full: its products stay exact.
-  local quota, previous, current = limit.quota, cell.previous, cell.current
-  previous = previous < quota and previous or quota
-  current = current < quota and current or quota
-  if cell.bucket >= bucket then
-    local elapsed = now > starts and now - starts or 0
-    return cell.bucket, previous, current, elapsed, STATE
-  end
-  if cell.bucket + 1 == bucket then
-    return bucket, current, 0, now % window, current > 0 and STATE or NOTHING
-  end
-  return bucket, 0, 0, now % window, NOTHING
-end
 
--- When `needed` fits, if it does not fit now: in the course of this bucket or of the next.
-local function estimate_falls_at(limit, bucket, previous, current, needed)
-  local window = limit.window
-  local free = limit.quota - needed
-  local fading, staying = previous, current
-  if current > free then
-    bucket, fading, staying = bucket + 1, current, 0
-  end
-  local elapsed = 0
-  if fading > 0 then
-    local left = floor((free - staying) * window / fading)
-    if left < window then
-      elapsed = window - left
+  -- When `needed` fits, if it does not fit now: in the course of this bucket or of the next.
+  local function estimate_falls_at(limit, bucket, previous, current, needed)
+    local window = limit.window
+    local free = limit.quota - needed
+    local fading, staying = previous, current
+    if current > free then
+      bucket, fading, staying = bucket + 1, current, 0
     end
+    local elapsed = 0
+    if fading > 0 then
+      local left = floor((free - staying) * window / fading)
+      if left < window then
+        elapsed = window - left
+      end
+    end
+    return after(bucket * window + elapsed, 0)
   end
-  return after(bucket * window + elapsed, 0)
-end
 
-function two_bucket.read(limit, cell, needed, now)
-  local bucket, previous, current, elapsed, found = rolled(limit, cell, now)
-  local window, quota = limit.window, limit.quota
-  local weight = previous * (window - elapsed) + current * window
-  local free = quota * window - weight
-  local fit, again_at = FITS_NOW, 0
-  if needed > quota then
-    fit = FITS_NEVER
-  elseif free < 0 or needed > floor(free / window) then
-    fit, again_at = FITS_AT, estimate_falls_at(limit, bucket, previous, current, needed)
+  function two_bucket.read(limit, cell, needed, now)
+    local bucket, previous, current, elapsed, found = rolled(limit, cell, now)
+    local window, quota = limit.window, limit.quota
+    local weight = previous * (window - elapsed) + current * window
+    local free = quota * window - weight
+    local fit, again_at = FITS_NOW, 0
+    if needed > quota then
+      fit = FITS_NEVER
+    elseif free < 0 or needed > floor(free / window) then
+      fit, again_at = FITS_AT, estimate_falls_at(limit, bucket, previous, current, needed)
+    end
+    local whole_at = now
+    if current > 0 then
+      whole_at = after((bucket + 2) * window, 0)
+    elseif previous > 0 then
+      whole_at = after((bucket + 1) * window, 0)
+    end
+    return fit, again_at, div_ceil(weight, window), whole_at, bucket, found
   end
-  local whole_at = now
-  if current > 0 then
-    whole_at = after((bucket + 2) * window, 0)
-  elseif previous > 0 then
-    whole_at = after((bucket + 1) * window, 0)
-  end
-  return fit, again_at, div_ceil(weight, window), whole_at, bucket, found
-end
 
-function two_bucket.take(limit, cell, cost, _, now)
-  local bucket, previous, current = rolled(limit, cell, now)
-  cell = cell or { kind = TWO_BUCKET }
-  cell.bucket, cell.previous = bucket, previous
-  cell.current = current + cost < limit.quota and current + cost or limit.quota
-  return cell
-end
+  function two_bucket.take(limit, cell, cost, _, now)
+    local bucket, previous, current = rolled(limit, cell, now)
+    cell = cell or { kind = TWO_BUCKET }
+    cell.bucket, cell.previous = bucket, previous
+    cell.current = current + cost < limit.quota and current + cost or limit.quota
+    return cell
+  end
 
-function two_bucket.refund(limit, cell, cost, mark, _, now)
-  local bucket = rolled(limit, cell, now)
-  local name = nil
-  if bucket - mark < 2 then
-    name = mark == cell.bucket and "current" or mark + 1 == cell.bucket and "previous"
+  function two_bucket.refund(limit, cell, cost, mark, _, now)
+    local bucket = rolled(limit, cell, now)
+    local name = nil
+    if bucket - mark < 2 then
+      name = mark == cell.bucket and "current" or mark + 1 == cell.bucket and "previous"
+    end
+    if not name then
+      return 0
+    end
+    if cost > cell[name] then
+      cost = cell[name]
+    end
+    cell[name] = cell[name] - cost
+    return cost
   end
-  if not name then
-    return 0
-  end
-  if cost > cell[name] then
-    cost = cell[name]
-  end
-  cell[name] = cell[name] - cost
-  return cost
-end
 
-function two_bucket.over_at(limit, cell)
-  local last = cell.current > 0 and cell.bucket + 2 or cell.bucket + 1
-  return after(last * limit.window, 0)
+  function two_bucket.over_at(limit, cell)
+    local last = cell.current > 0 and cell.bucket + 2 or cell.bucket + 1
+    return after(last * limit.window, 0)
+  end
+
+  return two_bucket
 end

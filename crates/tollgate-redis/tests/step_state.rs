@@ -1,0 +1,220 @@
+//! What lies under a key is checked before it is believed, and everything written has an end.
+
+mod kit;
+
+use kit::Server;
+use redis::aio::MultiplexedConnection;
+use tollgate_conformance::trace::random_limit;
+use tollgate_conformance::{PlainHash, Random};
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Millis, Reading, Refusals, Repeats,
+    Store, Subject, Timestamp, Value,
+};
+use tollgate_redis::{Choice, Keys, Redis};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+async fn store(server: &Server) -> Redis {
+    Redis::new(server.connect().await, Keys::new(PlainHash), Choice::Best).await.unwrap()
+}
+
+fn subject(number: u64) -> Subject {
+    Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash)
+}
+
+/// One limit of each kind, as the kinds of random limits are numbered.
+fn limits() -> Vec<Limit> {
+    let mut random = Random::new(7);
+    (0..7).map(|kind| random_limit(&mut random, kind, &format!("kind{kind}"))).collect()
+}
+
+fn fixed(quota: u64) -> Limit {
+    let window = FixedWindow::new(quota, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
+    Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
+}
+
+async fn ask(store: &Redis, limit: &Limit, subject: &Subject, now: Timestamp, ask: Ask) -> Reading {
+    store.apply(now, &[Charge { limit, subject, ask }]).await.unwrap()[0]
+}
+
+const fn take(cost: Cost) -> Ask {
+    Ask::Take { cost, id: ChargeId(1) }
+}
+
+async fn put(connection: &mut MultiplexedConnection, key: &[u8], bytes: &[u8]) {
+    redis::cmd("SET").arg(key).arg(bytes).exec_async(connection).await.unwrap();
+}
+
+/// Bytes that no step of this version wrote.
+fn junk() -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = [
+        "",
+        "0",
+        "-1",
+        "7",
+        "nan",
+        "inf",
+        "1e300",
+        " 1700000000000000001",
+        "0x10000000",
+        "1700000000000.00001",
+        "01700000000000000001",
+        "99999999999999999999",
+        "9999999999999999999",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "1700000000e9",
+        "fjunk",
+        "w",
+        "\u{0}",
+        "{}",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect();
+    for tag in b"fweltcrx" {
+        for length in [1, 7, 14, 21, 30, 140] {
+            all.push([&[*tag][..], &vec![0xff; length]].concat());
+        }
+        all.push([&[*tag][..], &vec![0xff; 400_000]].concat());
+    }
+    // A series out of order, and one with an empty block that is not its newest.
+    all.push(b"w\x09\0\0\0\0\0\0\x01\0\0\0\0\0\0\x08\0\0\0\0\0\0\x01\0\0\0\0\0\0".to_vec());
+    all.push(b"w\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\x01\0\0\0\0\0\0".to_vec());
+    all
+}
+
+#[tokio::test]
+async fn junk_counts_as_no_state_and_is_told() {
+    let server = Server::start().await;
+    let (store, mut connection) = (store(&server).await, server.connect().await);
+    let keys = Keys::new(PlainHash);
+    for limit in &limits() {
+        for (number, bytes) in (0..).zip(junk()) {
+            let subject = subject(number);
+            put(&mut connection, &keys.name(limit, &subject), &bytes).await;
+            let peek = ask(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
+            assert_eq!((peek.fit, peek.used), (Fit::Now, 0), "{limit:?} {bytes:?}");
+            assert_eq!(peek.found, Found::Discarded, "{limit:?} {bytes:?}");
+            let first = ask(&store, limit, &subject, NOW, take(Cost::ONE)).await;
+            assert_eq!((first.fit, first.used), (Fit::Now, 1), "{limit:?} {bytes:?}");
+            assert_eq!(first.found, Found::Discarded, "{limit:?} {bytes:?}");
+            let after = ask(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
+            assert_eq!((after.used, after.found), (1, Found::State), "{limit:?} {bytes:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_of_another_type_are_replaced() {
+    let server = Server::start().await;
+    let (store, mut connection) = (store(&server).await, server.connect().await);
+    let keys = Keys::new(PlainHash);
+    for limit in &limits() {
+        for (number, make) in (0..).zip(["HSET {} f 1", "LPUSH {} 1", "SADD {} 1", "ZADD {} 1 m"]) {
+            let subject = subject(number);
+            let mut command = redis::Cmd::new();
+            for word in make.split(' ') {
+                match word {
+                    "{}" => command.arg(&*keys.name(limit, &subject)),
+                    word => command.arg(word),
+                };
+            }
+            command.exec_async(&mut connection).await.unwrap();
+            let first = ask(&store, limit, &subject, NOW, take(Cost::ONE)).await;
+            assert_eq!((first.fit, first.used), (Fit::Now, 1), "{limit:?} {make}");
+            assert_eq!(first.found, Found::Discarded, "{limit:?} {make}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_window_is_exact_past_what_its_integer_holds() {
+    let server = Server::start().await;
+    let store = store(&server).await;
+    let (limit, subject) = (fixed((1 << 53) - 1), subject(0));
+    let mut used = 0;
+    for cost in [999_998, 1, 1, 1, 1_000_000, (1 << 53) - 3_000_000, 1] {
+        used += cost;
+        let cost = Cost::new(cost).unwrap();
+        let reading = ask(&store, &limit, &subject, NOW, take(cost)).await;
+        assert_eq!((reading.fit, reading.used), (Fit::Now, used));
+        assert_eq!(reading.whole_at.as_millis(), NOW.as_millis() + 3_600_000);
+    }
+    let back = Ask::Refund {
+        cost: Cost::new(used - 5).unwrap(),
+        mark: tollgate_core::Mark(NOW.as_millis() + 3_600_000),
+        id: ChargeId(1),
+        repeats: Repeats::Impossible,
+    };
+    let reading = ask(&store, &limit, &subject, NOW, back).await;
+    assert_eq!((reading.given_back, reading.used), (used - 5, 5));
+}
+
+#[tokio::test]
+async fn every_key_ends_after_what_it_stores_and_not_much_later() {
+    let server = Server::start().await;
+    let (store, mut connection) = (store(&server).await, server.connect().await);
+    for limit in &limits() {
+        for number in 0..20 {
+            let (id, subject) = (ChargeId(u128::from(number)), subject(number));
+            let taken = ask(&store, limit, &subject, NOW, Ask::Take { cost: Cost::ONE, id }).await;
+            let (cost, mark, repeats) = (Cost::ONE, taken.mark, Repeats::Guarded);
+            if number % 2 == 0 {
+                let back = Ask::Refund { cost, mark, id, repeats };
+                ask(&store, limit, &subject, NOW, back).await;
+            }
+        }
+    }
+    let names: Vec<Vec<u8>> =
+        redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    assert!(names.len() > 100, "only {} keys", names.len());
+    for name in names {
+        let live: i64 = redis::cmd("PTTL").arg(&name).query_async(&mut connection).await.unwrap();
+        let text = String::from_utf8_lossy(&name).into_owned();
+        let kind = text.split(':').nth(1).unwrap();
+        let limit = limits().into_iter().find(|limit| limit.name() == kind).unwrap();
+        let longest = 2 * limit.window().get() + limit.skew_max().get();
+        assert!(live > 0 && live as u64 <= longest, "{text} lives for {live} of {longest} ms");
+    }
+}
+
+#[tokio::test]
+async fn an_argument_that_is_cut_short_changes_nothing() {
+    let server = Server::start().await;
+    let (store, mut connection) = (store(&server).await, server.connect().await);
+    let limit = fixed(10).with_refusals(Refusals::Counted).unwrap();
+    let subject = subject(0);
+    ask(&store, &limit, &subject, NOW, take(Cost::ONE)).await;
+    let key = Keys::new(PlainHash).name(&limit, &subject);
+    let functions: Vec<redis::Value> =
+        redis::cmd("FUNCTION").arg("LIST").query_async(&mut connection).await.unwrap();
+    let name = format!("{functions:?}");
+    let from = name.find("tollgate_v1_").expect("the library");
+    let name: String =
+        name[from..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let before: String = redis::cmd("GET").arg(&*key).query_async(&mut connection).await.unwrap();
+    let mut random = Random::new(11);
+    for _ in 0..2_000 {
+        let length = random.within(0..=120) as usize;
+        let mut bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
+        // So that some come as far as the jobs: no deadline, one limit, small indexes.
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            if place < 12 || random.chance(50) {
+                *byte = u8::from(place == 8);
+            }
+        }
+        // Most are errors; what counts is what they leave.
+        let _ = redis::cmd("FCALL")
+            .arg(&name)
+            .arg(1)
+            .arg(&*key)
+            .arg(&bytes)
+            .exec_async(&mut connection)
+            .await;
+        let after: String =
+            redis::cmd("GET").arg(&*key).query_async(&mut connection).await.unwrap();
+        assert_eq!(after, before, "{bytes:?}");
+    }
+}
