@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use super::connect::{ConnectLimits, Connection, Duty, connect};
 use super::endpoint::Endpoint;
 use super::error::LinkError;
-use crate::circuit::{Circuit, DEFAULT_MISSES, probe_delay};
+use crate::circuit::{Circuit, DEFAULT_MISSES, Gate, probe_delay};
 use crate::codec::Codec;
 use crate::offset::{Reading, ShardClock};
 
@@ -148,10 +148,13 @@ impl Link {
         }
     }
 
-    /// Waits, without a limit of its own, until there is a connection.
+    /// Waits, without a limit of its own, until there is a connection that answers.
     pub(crate) async fn up(&self) {
+        // Callers open the circuit before the supervisor has left the connection.
+        let serves =
+            |phase: &Phase| matches!(phase, Phase::Up(_)) && self.circuit.gate() == Gate::Closed;
         // An error means that the supervisor is gone, which is when the link is dropped.
-        let _ = self.phases().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
+        let _ = self.phases().wait_for(serves).await;
     }
 
     /// Tells that the connection of `generation` is of no further use.
