@@ -89,11 +89,6 @@ local function unpack_tagged(bytes)
   return records == 1 and unpack_numbers(bytes, kind)
 end
 
--- The cell in `bytes`; what no step of this version wrote is foreign.
-local function unpack_cell(bytes)
-  return unpack_window(bytes) or unpack_tagged(bytes) or { kind = FOREIGN }
-end
-
 local function pack_list(cell)
   local kind, list = cell.kind, cell.list
   local width = kind == CONCURRENCY and 3 or 2

@@ -26,11 +26,15 @@ local function reading(fit, again, again_at, used, whole_at, mark, given_back, f
   return pack("<BI7I7I7I7I7", fit + again * 4 + found * 16, again_at, used, whole_at, mark, given_back)
 end
 
--- Carries a take out that all limits of the job admit, or answers one that not all of them do.
+-- Carries a take out that all limits of the job admit, or answers one that not all of them do. Where
+-- `is_admitted` is nil the take is the whole job, and admitted if it fits.
 local function take(limit, key, cost, id, now, is_admitted)
   local cell = cells[key]
   local needed = cost > 0 and cost or 1
   local fit, again_at, used, whole_at, mark, found = assess(limit, cell, needed, now)
+  if is_admitted == nil then
+    is_admitted = fit == FITS_NOW
+  end
   if cost == 0 or not (is_admitted or limit.counts_refused) then
     return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
   end

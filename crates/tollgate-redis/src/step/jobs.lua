@@ -77,10 +77,10 @@ local function decide_jobs(bytes, position, limits, key_count, answers)
       error("tollgate: limit, key, cost or now")
     end
     local answer = nil
-    if count == 1 and op == TAKE and cost > 0 and limit.kind == FIXED_WINDOW then
-      answer = take_in_open_window(limit, key, cost, now)
-    end
-    if not answer then
+    if count == 1 and op == TAKE and room ~= TIGHT and limit.kind ~= CONCURRENCY then
+      answer = cost > 0 and limit.kind == FIXED_WINDOW and take_in_open_window(limit, key, cost, now)
+        or "\0" .. take(limit, key, cost, nil, now, nil)
+    else
       local asks = {}
       asks[1], position = parse_ask(bytes, position, op, limit, key, cost, key_count)
       for index = 2, count do

@@ -22,7 +22,7 @@ local function mark_foreign(keys, found, missing)
 end
 
 -- The cells under `keys`. MGET answers nothing for a key of another type, so what it does not
--- find is asked for once more: it is foreign if it exists.
+-- find is asked for once more: it is foreign if it exists. What no step of this form wrote is, too.
 local function read_cells(keys)
   local found, missing = {}, nil
   for from = 1, #keys, READ_CHUNK do
@@ -31,7 +31,7 @@ local function read_cells(keys)
     for index = from, to do
       local bytes = values[index - from + 1]
       if bytes then
-        found[index] = unpack_cell(bytes)
+        found[index] = unpack_window(bytes) or unpack_tagged(bytes) or { kind = FOREIGN }
       else
         missing = missing or {}
         missing[#missing + 1] = index
@@ -53,15 +53,16 @@ local function time_to_live(cell, limit, now)
 end
 
 local function write_cell(key, cell, limit, now)
-  if is_blank(cell) then
-    redis.call("DEL", key)
-  elseif cell.packed_used and cell.used <= LARGEST_PACKED_USED then
+  local packed_used = cell.packed_used
+  if packed_used and cell.used <= LARGEST_PACKED_USED then
     -- The window was open: its reset and the key's expiry stay.
-    local counted = cell.used - cell.packed_used
+    local counted = cell.used - packed_used
     if counted ~= 0 then
       -- Most counts are of one, and a number is dear to print.
       redis.call("INCRBY", key, counted == 1 and "1" or counted)
     end
+  elseif is_blank(cell) then
+    redis.call("DEL", key)
   else
     redis.call("SET", key, pack_cell(cell), "PX", time_to_live(cell, limit, now))
   end
