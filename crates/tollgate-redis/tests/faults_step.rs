@@ -16,7 +16,8 @@ use tollgate_core::{
     Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Timestamp,
 };
 use tollgate_redis::{
-    Choice, DecidingClock, Gate, Keys, LaneError, LinkLimits, RedisShard, ShardSettings,
+    Choice, Credentials, DecidingClock, Endpoint, Gate, Keys, LaneError, LinkLimits, RedisShard,
+    Secret, SecretSource, ShardSettings,
 };
 
 /// Longer than anything takes on a busy machine.
@@ -27,7 +28,11 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const QUOTA: u64 = 100;
 
 async fn shard_of(server: &Server) -> RedisShard {
-    let mut settings = ShardSettings::new(server.url().parse().unwrap());
+    shard_at(server.url().parse().unwrap()).await
+}
+
+async fn shard_at(endpoint: Endpoint) -> RedisShard {
+    let mut settings = ShardSettings::new(endpoint);
     settings.link = LinkLimits {
         connect: PATIENCE,
         proof: PATIENCE,
@@ -68,6 +73,24 @@ impl Client {
 async fn the_suite_passes_over_a_lane() {
     let server = Server::start().await;
     check(&shard_of(&server).await, "lane").await;
+}
+
+#[tokio::test]
+async fn the_shipped_user_is_enough_for_a_lane() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    let line = text.lines().find(|line| line.starts_with("user ")).unwrap();
+    let server = Server::start().await;
+    let words: Vec<_> = ["SETUSER"].into_iter().chain(line.split(' ').skip(1)).collect();
+    let mut admin = server.connect().await;
+    redis::cmd("ACL").arg(&words).exec_async(&mut admin).await.unwrap();
+    let endpoint: Endpoint = server.url().parse().unwrap();
+    let store = shard_at(endpoint.with_credentials(Credentials {
+        user: Some("tollgate".into()),
+        password: Some(SecretSource::Given(Secret::new("password"))),
+    }))
+    .await;
+    check(&store, "user").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

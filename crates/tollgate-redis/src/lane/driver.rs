@@ -95,9 +95,10 @@ impl<C: Codec> Driver<C> {
     /// The connection to use; waits for one, until `last` at most, if there is hope.
     async fn connection(&mut self, last: Option<Instant>) -> Option<Arc<Connection>> {
         let left = self.left;
-        // The connection that was left is still shown until the supervisor has acted.
+        // A connection that was left, or has ended, is still shown until the supervisor has acted:
+        // what is not sent over it is known not to have run.
         let ready = self.phases.wait_for(|phase| match phase {
-            Phase::Up(connection) => connection.generation > left,
+            Phase::Up(connection) => connection.generation > left && !connection.has_ended(),
             Phase::Seeking => false,
             Phase::Down => true,
         });

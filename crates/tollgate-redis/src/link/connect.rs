@@ -149,6 +149,11 @@ impl Connection {
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
 
+    /// Whether the server or the network has ended the connection.
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
     pub(crate) fn address(&self) -> &str {
         &self.address
     }

@@ -65,7 +65,7 @@ impl Endpoint {
     /// The same server with these certificates.
     ///
     /// # Errors
-    /// [`Problem::NoTls`] if its URL did not ask for TLS: nothing is encrypted by surprise, and
+    /// [`EndpointError`] if its URL did not ask for TLS: nothing is encrypted by surprise, and
     /// nothing is left unencrypted by mistake.
     pub fn with_tls(mut self, tls: Tls) -> Result<Self, EndpointError> {
         match &mut self.address {
