@@ -29,11 +29,11 @@ pub(crate) const JOB_BYTES: usize = 11;
 pub(crate) const ASK_BYTES: usize = 40;
 
 impl<'a> Command<'a> {
-    /// The command that carries out `jobs` in their order.
+    /// The command that carries out `jobs` in their order. One that asks nothing is left out.
     pub(crate) fn new(jobs: &'a [Job], room: Room, deadline: Option<Timestamp>) -> Self {
         let mut indexes = Indexes::default();
         let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
-        for job in jobs {
+        for job in jobs.iter().filter(|job| !job.asks.is_empty()) {
             push_number(&mut body, job.now.as_millis());
             push_index(&mut body, job.asks.len());
             for ask in &job.asks {

@@ -87,9 +87,6 @@ impl Redis {
 
 impl Store for Redis {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        if charges.is_empty() {
-            return Ok(Readings::new());
-        }
         let jobs = [Job::new(&self.keys, now, charges)];
         self.run(&jobs).await.pop().unwrap_or(Err(StoreError::Corrupt))
     }

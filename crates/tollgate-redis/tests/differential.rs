@@ -7,12 +7,15 @@ use std::rc::Rc;
 
 use kit::Server;
 use tokio::task::{JoinSet, LocalSet};
-use tollgate_conformance::trace::seeds;
-use tollgate_conformance::{PlainHash, Trace, run_trace};
+use tollgate_conformance::trace::{Call, Take, seeds};
+use tollgate_conformance::{Cells, PlainHash, Trace, run_trace};
+use tollgate_core::{Ask, Charge, ChargeId, Readings, Repeats, Store, Subject, Timestamp, Value};
 use tollgate_redis::{Choice, Keys, Redis};
 
 /// Traces of 48 operations each: a million operations over both ways of running the step.
 const TRACES: u64 = 10_500;
+/// Traces whose calls travel together.
+const TOGETHER: u64 = 2_000;
 /// Traces that run at the same time over one connection.
 const TASKS: usize = 64;
 
@@ -28,6 +31,75 @@ async fn the_script_gives_the_models_integers() {
     let server = Server::start().await;
     let store = start(&server, Choice::Script).await;
     run_traces(store, 2_000_000).await;
+}
+
+/// Many calls in one command, on the same keys: each sees what those before it left.
+#[tokio::test]
+async fn calls_that_travel_together_are_decided_one_after_the_other() {
+    let server = Server::start().await;
+    for (choice, first) in [(Choice::Best, 4_000_000), (Choice::Script, 5_000_000)] {
+        let store = start(&server, choice).await;
+        for seed in seeds(first, TOGETHER) {
+            run_together(&store, seed).await;
+        }
+    }
+}
+
+/// The takes of a trace in one command, then one in which all that was admitted is given back.
+async fn run_together(store: &Redis, seed: u64) {
+    let trace = Trace::random(seed);
+    let cells = Cells::default();
+    let subjects = [0, 1].map(|number: u64| {
+        let pairs = [("seed", seed), ("number", number)].map(|(name, n)| (name, n.to_be_bytes()));
+        let pairs = pairs.iter().map(|(name, bytes)| (*name, Value::Clear(&bytes[..])));
+        Subject::new(pairs, &PlainHash)
+    });
+    let mut calls = Vec::new();
+    for (id, op) in (1..).zip(&trace.ops) {
+        let Call::Take(takes) = &op.call else { continue };
+        let charge = |take: &Take| Charge {
+            limit: &trace.limits[take.limit],
+            subject: &subjects[usize::from(take.subject)],
+            ask: Ask::Take { cost: take.cost, id: ChargeId(id) },
+        };
+        calls.push((op.now, takes.iter().map(charge).collect::<Vec<_>>()));
+    }
+    let taken = compare(store, &cells, &calls, seed).await;
+    let mut refunds = Vec::new();
+    for ((now, charges), readings) in calls.iter().zip(&taken) {
+        if !readings.all_fit() {
+            continue;
+        }
+        let mut charges = charges.clone();
+        for (charge, reading) in charges.iter_mut().zip(readings.iter()) {
+            if let Ask::Take { cost, id } = charge.ask {
+                let (mark, repeats) = (reading.mark, Repeats::Guarded);
+                charge.ask = Ask::Refund { cost, mark, id, repeats };
+            }
+        }
+        refunds.push((*now, charges));
+    }
+    // Sorted, for a store may forget a refund once its window is over, and a clock step back.
+    refunds.sort_by_key(|(now, _)| *now);
+    compare(store, &cells, &refunds, seed).await;
+}
+
+async fn compare(
+    store: &Redis,
+    cells: &Cells,
+    calls: &[(Timestamp, Vec<Charge<'_>>)],
+    seed: u64,
+) -> Vec<Readings> {
+    let borrowed: Vec<_> = calls.iter().map(|(now, charges)| (*now, &charges[..])).collect();
+    let answers = store.apply_all(&borrowed).await;
+    assert_eq!(answers.len(), calls.len());
+    let mut expected = Vec::new();
+    for ((now, charges), answer) in calls.iter().zip(answers) {
+        let right = cells.apply(*now, charges).await.unwrap();
+        assert_eq!(&*answer.unwrap(), &*right, "TOLLGATE_SEED={seed} {now:?} {charges:?}");
+        expected.push(right);
+    }
+    expected
 }
 
 async fn start(server: &Server, choice: Choice) -> Redis {
