@@ -1,6 +1,7 @@
 //! The `tollgate` binary: reads the flags, runs a command, ends with its exit code.
 
 mod cmd;
+mod demo;
 mod limiter;
 mod simulate;
 
@@ -18,11 +19,17 @@ struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(cmd::demo::Flags),
+    Proxy(cmd::proxy::Flags),
+    Check(cmd::check::Flags),
     Simulate(cmd::simulate::Flags),
 }
 
 fn main() -> ExitCode {
     let result = match Flags::parse().command {
+        Command::Demo(flags) => cmd::demo::run(&flags),
+        Command::Proxy(flags) => cmd::proxy::run(&flags),
+        Command::Check(flags) => cmd::check::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
     };
     match result {

@@ -1,7 +1,5 @@
 use std::{fmt, time::Duration};
 
-use ipnet::IpNet;
-
 use crate::settings::MIN_RESPONSE_HEADER_BYTES;
 
 /// Why a proxy did not start, or did not end well.
@@ -25,11 +23,6 @@ pub enum Error {
         /// What was set.
         given: usize,
     },
-    /// A trusted network is written as IPv4-mapped IPv6.
-    MappedNetwork {
-        /// The network.
-        network: IpNet,
-    },
     /// Connections were still busy at the end of the drain, and were cut off.
     DrainTimeout {
         /// How many.
@@ -49,10 +42,6 @@ impl fmt::Display for Error {
             Self::ResponseHeaderBytes { given } => write!(
                 f,
                 "limits.response_header_bytes is {given}; set it to at least {MIN_RESPONSE_HEADER_BYTES}"
-            ),
-            Self::MappedNetwork { network } => write!(
-                f,
-                "the trusted proxy {network} is an IPv4 network written as IPv6; write it as IPv4, such as 10.0.0.0/8"
             ),
             Self::DrainTimeout { connections, waited } => write!(
                 f,

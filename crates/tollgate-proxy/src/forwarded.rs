@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use ipnet::IpNet;
+use tollgate::core::policy::Network;
 
 use crate::ForwardedFields;
 
@@ -22,9 +22,9 @@ pub(crate) enum Trust {
 
 impl Trust {
     /// Believes only peers within `networks`. An IPv4 peer is the same by whichever socket it came.
-    pub(crate) fn in_peer(peer: Option<IpAddr>, networks: &[IpNet]) -> Self {
+    pub(crate) fn in_peer(peer: Option<IpAddr>, networks: &[Network]) -> Self {
         let known = peer.map(|peer| peer.to_canonical());
-        match known.is_some_and(|peer| networks.iter().any(|network| network.contains(&peer))) {
+        match known.is_some_and(|peer| networks.iter().any(|network| network.contains(peer))) {
             true => Self::Trusted,
             false => Self::Untrusted,
         }
@@ -124,8 +124,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
-        let networks: Vec<IpNet> =
-            trusted.iter().map(|network| network.parse().expect("a network")).collect();
+        let networks: Vec<Network> =
+            trusted.iter().map(|network| Network::parse(network).expect("a network")).collect();
         let peer: Option<IpAddr> = peer.parse().ok();
         tell(&mut headers, peer, &HOST, Trust::in_peer(peer, &networks), fields);
         headers

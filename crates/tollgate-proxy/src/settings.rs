@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use ipnet::IpNet;
+use tollgate::core::policy::Network;
 
 use crate::{Error, Upstream};
 
@@ -11,7 +11,7 @@ pub struct Settings {
     pub upstream: Upstream,
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and appended to. What any other peer sends in them
     /// is replaced, so that a client cannot forge its address. None by default.
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: Vec<Network>,
     /// Which fields tell the upstream about the client.
     pub forwarded: ForwardedFields,
     /// The protocols that a client may upgrade to. A request for another is forwarded as a plain request. `h2c` does
@@ -134,10 +134,7 @@ impl Settings {
         if limits.response_header_bytes < MIN_RESPONSE_HEADER_BYTES {
             return Err(Error::ResponseHeaderBytes { given: limits.response_header_bytes });
         }
-        match self.trusted_proxies.iter().find(|network| is_mapped(network)) {
-            Some(network) => Err(Error::MappedNetwork { network: *network }),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -147,12 +144,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What the HTTP client needs at least to read anything.
 pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
-
-/// Peers are compared by their IPv4 address where they have one, so that such a network would match nobody, or, with
-/// a short prefix, everybody.
-fn is_mapped(network: &IpNet) -> bool {
-    matches!(network, IpNet::V6(network) if network.network().to_ipv4_mapped().is_some())
-}
 
 impl Default for Timeouts {
     fn default() -> Self {
@@ -219,13 +210,5 @@ mod tests {
         let mut settings = settings();
         settings.timeouts.drain = Duration::ZERO;
         assert!(settings.check().is_ok());
-    }
-
-    #[test]
-    fn a_mapped_network_is_refused() {
-        let mut settings = settings();
-        settings.trusted_proxies = vec!["::ffff:10.0.0.0/104".parse().expect("a network")];
-        let error = settings.check().expect_err("a mapped network");
-        assert!(error.to_string().contains("IPv4"), "{error}");
     }
 }

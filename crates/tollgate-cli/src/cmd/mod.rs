@@ -1,5 +1,8 @@
 //! The commands, one a file: each has its flags and a `run`.
 
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod proxy;
 pub(crate) mod simulate;
 
 /// Why a command failed: a sentence for whoever typed it.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
-use tollgate::store::memory::Bounds;
 
 use super::Failure;
 use crate::limiter;
@@ -99,10 +98,7 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
 
 fn candidate(path: &Path) -> Result<Candidate, Failure> {
     let loaded = limiter::load(path)?;
-    let memory = loaded.settings.memory;
-    let most = |bound: u64| usize::try_from(bound).unwrap_or(usize::MAX);
-    let bounds =
-        Bounds { max_entries: most(memory.max_entries), max_bytes: most(memory.max_bytes) };
+    let bounds = limiter::bounds(loaded.settings.memory);
     Ok(Candidate { name: path.display().to_string(), policy: loaded.policy, bounds })
 }
 

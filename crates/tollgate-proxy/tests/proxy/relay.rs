@@ -53,7 +53,8 @@ async fn a_request_is_forwarded_without_its_hop_by_hop_fields() {
 async fn a_trusted_peer_is_appended_to() {
     let upstream = Recorder::start().await;
     let mut settings = settings(upstream.address);
-    settings.trusted_proxies = vec!["127.0.0.0/8".parse().expect("a network")];
+    settings.trusted_proxies =
+        vec![tollgate::core::policy::Network::parse("127.0.0.0/8").expect("a network")];
     settings.forwarded = ForwardedFields::XForwarded;
     let proxy = Proxy::with(settings).await;
     exchange(

@@ -18,6 +18,8 @@ pub(crate) enum Input {
     Stdin,
     /// A file, plain or gzip.
     File(PathBuf),
+    /// A log that is part of the program.
+    Embedded(&'static [u8]),
 }
 
 impl From<PathBuf> for Input {
@@ -31,6 +33,7 @@ impl fmt::Display for Input {
         match self {
             Self::Stdin => f.write_str("standard input"),
             Self::File(path) => path.display().fmt(f),
+            Self::Embedded(_) => f.write_str("the log of the demonstration"),
         }
     }
 }
@@ -60,6 +63,7 @@ impl Source {
                 let metadata = file.metadata().map_err(open_error)?;
                 (Box::new(file), metadata.is_file().then_some(metadata.len()))
             }
+            Input::Embedded(bytes) => (Box::new(*bytes), Some(bytes.len() as u64)),
         };
         let counted = Counted { reader: raw, read: Arc::clone(read) };
         let reader = decompressed(counted).map_err(open_error)?;

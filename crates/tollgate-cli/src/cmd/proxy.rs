@@ -1,0 +1,101 @@
+//! `tollgate proxy`: limits what passes on its way to a service.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tollgate::core::policy::Rules;
+use tollgate::tower;
+use tollgate_policy::Loaded;
+use tollgate_proxy::{Settings, Upstream};
+
+use super::Failure;
+use crate::limiter;
+
+/// Stand in front of a service and limit what passes
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The service, as http://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    upstream: Upstream,
+    /// The policy file
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Seconds to wait for a connection to the service; then 504
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, help_heading = "Timeouts")]
+    connect_timeout: u64,
+    /// Seconds from a request's end to the head of the service's answer; then 504
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Timeouts")]
+    response_timeout: u64,
+    /// Seconds that requests in flight have to end after SIGTERM
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Timeouts")]
+    drain_timeout: u64,
+    /// The largest request body in bytes; above it, 413
+    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20, help_heading = "Limits")]
+    max_body: u64,
+    /// The largest request head in bytes; above it, 431
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 10, help_heading = "Limits")]
+    max_head: usize,
+    /// The most client connections at once; more wait until one ends
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
+    max_connections: u32,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let loaded = limiter::load(&flags.policy)?;
+    let settings = settings(flags, &loaded);
+    let policy = summary(flags, &loaded);
+    let limiter = limiter::build(loaded)?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let terminated = terminated()?;
+        let listener = TcpListener::bind(flags.listen)
+            .await
+            .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
+        eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
+        let layer = tower::Layer::new(limiter);
+        tollgate_proxy::run(listener, settings, layer, terminated).await?;
+        eprintln!("every request in flight has ended");
+        Ok(())
+    })
+}
+
+fn settings(flags: &Flags, loaded: &Loaded) -> Settings {
+    let mut settings = Settings::new(flags.upstream.clone());
+    settings.trusted_proxies.clone_from(&loaded.policy.forwarding().trusted);
+    settings.timeouts.connect = Duration::from_secs(flags.connect_timeout);
+    settings.timeouts.response_head = Duration::from_secs(flags.response_timeout);
+    settings.timeouts.drain = Duration::from_secs(flags.drain_timeout);
+    settings.limits.request_body_bytes = flags.max_body;
+    settings.limits.header_bytes = flags.max_head;
+    settings.limits.connections = flags.max_connections;
+    settings
+}
+
+fn summary(flags: &Flags, loaded: &Loaded) -> String {
+    let (limits, rules) = (loaded.policy.limits().len(), loaded.policy.rules().len());
+    let order = match loaded.policy.order() {
+        Rules::FirstMatch => "the first that matches decides",
+        Rules::AllMatches => "all that match decide",
+    };
+    let policy = flags.policy.display();
+    format!("forwarding to {}; {policy}: {limits} limits, {rules} rules, {order}", flags.upstream)
+}
+
+/// Resolves when the process is told to end: Ctrl-C, or SIGTERM as service managers send it.
+fn terminated() -> Result<impl Future<Output = ()>, Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        eprintln!("told to end: no more connections; waiting for requests in flight");
+    })
+}

@@ -1,0 +1,5 @@
+//! The parts of the demonstration: a small service, a client that replays a log, and its clock.
+
+pub(crate) mod clock;
+pub(crate) mod replay;
+pub(crate) mod upstream;
