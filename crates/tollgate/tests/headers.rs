@@ -99,8 +99,7 @@ fn a_wait_of_less_than_a_second_is_told_as_one() {
 
 #[test]
 fn what_never_fits_has_no_retry_after() {
-    let fields =
-        written(&[HeaderProfile::GitHub], vec![standing(burst(), 0, Fit::Never, 2_000)]);
+    let fields = written(&[HeaderProfile::GitHub], vec![standing(burst(), 0, Fit::Never, 2_000)]);
     assert!(!fields.contains_key("retry-after"));
 }
 

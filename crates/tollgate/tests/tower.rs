@@ -1,0 +1,249 @@
+//! The layer in front of a service: charges, refusals, headers, refunds, leases.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
+use tollgate::core::policy::answers::Refund;
+use tollgate::core::policy::{
+    Answers, Dimension, HeaderProfile, LimitFor, Match, Mode, PathPattern, Rule, Rules, Source, Use,
+};
+use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Timestamp};
+use tollgate::store::Memory;
+use tollgate::tower::{Body, Layer, Peer, UpstreamFailed};
+use tollgate::{Limiter, ManualClock};
+use tower::{Layer as _, Service, ServiceExt};
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn window(name: &str, quota: u64) -> Limit {
+    let window = FixedWindow::new(quota, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    Limit::new(name, Algorithm::FixedWindow(window)).unwrap()
+}
+
+fn concurrent(quota: u64) -> Limit {
+    let limit = Concurrency::new(quota, Millis::from_secs(30)).unwrap();
+    Limit::new("concurrent", Algorithm::Concurrency(limit)).unwrap()
+}
+
+fn rule(name: &str, path: &str, limits: &[usize], mode: Mode) -> Rule {
+    let paths = vec![PathPattern::parse(path).unwrap()];
+    let limits = limits.iter().map(|limit| Use { limit: *limit, cost: Cost::ONE }).collect();
+    Rule { name: name.into(), matches: Match { paths, ..Match::default() }, limits, mode }
+}
+
+/// Everything per address.
+fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: Answers) -> Policy {
+    let source = Source::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
+    let address = Dimension { name: "address".into(), source };
+    let limits = limits.into_iter().map(|limit| LimitFor { limit: Arc::new(limit), per: vec![0] });
+    let policy = Policy::new(vec![address], limits.collect(), rules, Rules::AllMatches).unwrap();
+    policy.with_answers(answers)
+}
+
+fn github() -> Answers {
+    Answers { headers: vec![HeaderProfile::GitHub], ..Answers::default() }
+}
+
+struct World {
+    limiter: Arc<Limiter<Memory>>,
+    clock: Arc<ManualClock>,
+}
+
+impl World {
+    fn new(policy: Policy) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let limiter = Limiter::new(policy, Memory::default()).with_clock(Arc::clone(&clock));
+        Self { limiter: Arc::new(limiter), clock }
+    }
+
+    /// Sends a request to a service that answers by its path: `/304`, `/500`, `/gone`, else 200.
+    async fn get(&self, path: &str) -> Response<Body<Full<Bytes>>> {
+        let service = tower::service_fn(|request: Request<()>| async move {
+            let mut response = Response::new(Full::new(Bytes::from_static(b"served")));
+            *response.status_mut() = match request.uri().path() {
+                "/304" => StatusCode::NOT_MODIFIED,
+                "/500" => StatusCode::INTERNAL_SERVER_ERROR,
+                "/gone" => StatusCode::BAD_GATEWAY,
+                _ => StatusCode::OK,
+            };
+            if request.uri().path() == "/gone" {
+                response.extensions_mut().insert(UpstreamFailed);
+            }
+            Ok::<_, Infallible>(response)
+        });
+        let mut limited = Layer::new(Arc::clone(&self.limiter)).layer(service);
+        let mut request = Request::new(());
+        *request.uri_mut() = path.parse().unwrap();
+        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4711);
+        request.extensions_mut().insert(Peer(peer));
+        limited.ready().await.unwrap().call(request).await.unwrap()
+    }
+}
+
+fn field<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+async fn text(response: Response<Body<Full<Bytes>>>) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn admits_up_to_the_quota_then_refuses_with_problem_details_until_the_reset() {
+    let world = World::new(policy(
+        vec![window("core", 2)],
+        vec![rule("all", "/**", &[0], Mode::Enforce)],
+        github(),
+    ));
+    for remaining in ["1", "0"] {
+        let response = world.get("/").await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(field(&response, "x-ratelimit-remaining"), remaining);
+        assert_eq!(field(&response, "x-ratelimit-reset"), "1700000060");
+        world.clock.advance(Millis::new(1_500));
+    }
+    let response = world.get("/").await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(field(&response, "content-type"), "application/problem+json");
+    assert_eq!(field(&response, "retry-after"), "57");
+    assert_eq!(field(&response, "x-ratelimit-reset"), "1700000060");
+    assert_eq!(field(&response, "x-ratelimit-remaining"), "0");
+    assert_eq!(
+        text(response).await,
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"Refused by limit core (2 per 1m); try again in 57 s.","violated-policies":["core"]}"#
+    );
+    world.clock.advance(Millis::from_secs(57));
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_answer_whose_status_is_free_costs_nothing() {
+    let refund = Answers { refund_statuses: vec![304], ..github() };
+    let rules = || vec![rule("all", "/**", &[0], Mode::Enforce)];
+    let world = World::new(policy(vec![window("core", 2)], rules(), refund));
+    for _ in 0..5 {
+        let response = world.get("/304").await;
+        assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(field(&response, "x-ratelimit-remaining"), "2");
+        assert_eq!(field(&response, "x-ratelimit-used"), "0");
+    }
+    assert_eq!(field(&world.get("/").await, "x-ratelimit-remaining"), "1");
+
+    let world = World::new(policy(vec![window("core", 2)], rules(), github()));
+    assert_eq!(field(&world.get("/304").await, "x-ratelimit-remaining"), "1");
+}
+
+#[tokio::test]
+async fn an_upstream_that_failed_is_refunded_where_the_policy_says_so() {
+    for (refund, remaining) in [(Refund::GiveBack, "2"), (Refund::Keep, "1")] {
+        let answers = Answers { refund_upstream_failure: refund, ..github() };
+        let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
+        let world = World::new(policy(vec![window("core", 2)], rules, answers));
+        assert_eq!(field(&world.get("/gone").await, "x-ratelimit-remaining"), remaining);
+        // A 500 that the upstream itself sent is an answer like any other.
+        world.clock.advance(Millis::from_secs(60));
+        assert_eq!(field(&world.get("/500").await, "x-ratelimit-remaining"), "1");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_lasts_until_the_body_ends_or_is_dropped() {
+    let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
+    let world = World::new(policy(vec![concurrent(1)], rules, github()));
+    let first = world.get("/").await;
+    assert_eq!(first.status(), StatusCode::OK);
+    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+
+    assert_eq!(text(first).await, "served");
+    let second = world.get("/").await;
+    assert_eq!(second.status(), StatusCode::OK);
+    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+
+    drop(second);
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_refund_does_not_end_a_lease_early() {
+    let refund = Answers { refund_statuses: vec![304], ..github() };
+    let rules = vec![rule("all", "/**", &[0, 1], Mode::Enforce)];
+    let world = World::new(policy(vec![window("core", 9), concurrent(1)], rules, refund));
+    let running = world.get("/304").await;
+    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    drop(running);
+    let response = world.get("/").await;
+    assert_eq!(response.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_refused_charge_leaves_every_limit_as_it_was() {
+    let rules = vec![
+        rule("narrow", "/narrow", &[0], Mode::Enforce),
+        rule("all", "/**", &[1], Mode::Enforce),
+    ];
+    let world = World::new(policy(vec![window("narrow", 1), window("wide", 9)], rules, github()));
+    assert_eq!(world.get("/narrow").await.status(), StatusCode::OK);
+    for _ in 0..3 {
+        assert_eq!(world.get("/narrow").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+    assert_eq!(field(&world.get("/other").await, "x-ratelimit-used"), "2");
+}
+
+#[tokio::test]
+async fn a_rule_in_shadow_stops_nobody() {
+    let rules =
+        vec![rule("trial", "/**", &[0], Mode::Shadow), rule("all", "/**", &[1], Mode::Enforce)];
+    let world = World::new(policy(vec![window("trial", 1), window("wide", 9)], rules, github()));
+    for used in ["1", "2", "3"] {
+        let response = world.get("/").await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(field(&response, "x-ratelimit-used"), used);
+    }
+}
+
+#[tokio::test]
+async fn every_standing_can_be_seen_and_seeing_costs_nothing() {
+    let answers = Answers { standing_path: Some("/rate_limit".into()), ..github() };
+    let rules = vec![
+        rule("search", "/search", &[0, 1, 2], Mode::Enforce),
+        rule("all", "/**", &[0], Mode::Enforce),
+    ];
+    let limits = vec![window("core", 9), window("search", 3), concurrent(5)];
+    let world = World::new(policy(limits, rules, answers));
+    drop(world.get("/search").await);
+    for _ in 0..3 {
+        let response = world.get("/rate_limit").await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(
+            text(response).await,
+            concat!(
+                r#"{"resources":{"core":{"limit":9,"used":2,"remaining":7,"reset":1700000060,"resource":"core"},"#,
+                r#""search":{"limit":3,"used":1,"remaining":2,"reset":1700000060,"resource":"search"},"#,
+                r#""concurrent":{"limit":5,"used":0,"remaining":5,"reset":1700000000,"resource":"concurrent"}},"#,
+                r#""rate":{"limit":9,"used":2,"remaining":7,"reset":1700000060,"resource":"core"}}"#
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn two_hundred_parallel_requests_at_a_limit_of_a_hundred_admit_a_hundred() {
+    let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
+    let world = Arc::new(World::new(policy(vec![window("core", 100)], rules, github())));
+    let requests = (0..200).map(|_| {
+        let world = Arc::clone(&world);
+        tokio::spawn(async move { world.get("/").await.status() })
+    });
+    let requests: Vec<_> = requests.collect();
+    let mut admitted = 0;
+    for request in requests {
+        admitted += u32::from(request.await.unwrap() == StatusCode::OK);
+    }
+    assert_eq!(admitted, 100);
+}
