@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     serve(listener).await
 }
 
-async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::error::Error>> {
     let limiter = Limiter::new(policy()?, Memory::default());
     // axum knows the client's address only when it is told to serve with it, as below.
     let peer = |extensions: &Extensions| {
