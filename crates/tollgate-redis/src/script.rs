@@ -173,9 +173,9 @@ pub(crate) fn is_unloaded(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT") || detail(error).contains("Function not found")
 }
 
-/// Whether the server refused to grow.
+/// Whether the server refused to grow. Before 7.0 a script's error is told in the middle of another.
 pub(crate) fn is_out_of_memory(error: &RedisError) -> bool {
-    error.code() == Some("OOM")
+    error.code() == Some("OOM") || detail(error).contains("OOM command not allowed")
 }
 
 fn is_denied(error: &RedisError) -> bool {

@@ -7,7 +7,7 @@ use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 use crate::codec::{Codec, Remedy};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::script::{Choice, Runs, ask};
+use crate::script::{Choice, Runs, ask, is_out_of_memory};
 use crate::step_codec::StepCodec;
 
 /// How often one call is sent, where the server proves that nothing of it ran.
@@ -95,7 +95,7 @@ impl Store for Redis {
 /// What an error reply, or none, means to the caller of a store.
 fn unanswered(error: &RedisError) -> StoreError {
     match error.code() {
-        Some("OOM") => StoreError::Full,
+        _ if is_out_of_memory(error) => StoreError::Full,
         Some("ERR" | "WRONGTYPE") => StoreError::Corrupt,
         _ if error.is_timeout() => StoreError::TimedOut,
         _ => StoreError::Unavailable,
