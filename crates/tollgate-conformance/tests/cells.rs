@@ -23,3 +23,13 @@ fn cells_answer_as_the_model() {
         }
     }
 }
+
+/// A guarded refund finds a lease that has ended; asked again by a clock that lags, from before its
+/// end, it finds it held. The lease is given back once: the first time gave nothing.
+#[test]
+fn regression_guarded_refund_of_an_ended_lease_repeated_by_a_lagging_clock() {
+    let trace = Trace::random(1_010_056);
+    if let Err(difference) = run(run_trace(&Cells::default(), &trace, "regression")) {
+        panic!("{difference}");
+    }
+}

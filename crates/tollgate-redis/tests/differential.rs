@@ -23,7 +23,7 @@ const TASKS: usize = 64;
 async fn the_function_gives_the_models_integers() {
     let server = Server::start().await;
     let store = start(&server, Choice::Best).await;
-    run_traces(store, 3_000_000).await;
+    run_traces(store, 1_000_000).await;
 }
 
 #[tokio::test]

@@ -15,7 +15,9 @@ mod two_bucket;
 
 use std::collections::HashMap;
 
-use tollgate_core::{Ask, Charge, ChargeId, Fit, Reading, Readings, Repeats, Subject, Timestamp};
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Fit, Reading, Readings, Repeats, Subject, Timestamp,
+};
 
 pub use ledger::Ledger;
 
@@ -63,7 +65,10 @@ impl Model {
             Ask::Take { cost, id } => self.ledger(charge).refuse(now, cost, id),
             Ask::Refund { id, repeats, .. } => {
                 let asked = (key(charge), id);
-                if repeats == Repeats::Guarded && self.refunded.contains(&asked) {
+                // A lease is given back by its id, which is gone with it: nothing is remembered.
+                let is_lease = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
+                let may_repeat = repeats == Repeats::Guarded && !is_lease;
+                if may_repeat && self.refunded.contains(&asked) {
                     return self.ledger(charge).standing(now, tollgate_core::Cost::PEEK);
                 }
                 self.refunded.push(asked);
