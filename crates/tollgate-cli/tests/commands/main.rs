@@ -1,0 +1,6 @@
+//! The commands, run as a person runs them: real processes, real sockets.
+
+mod check;
+mod demo;
+mod proxy;
+mod world;

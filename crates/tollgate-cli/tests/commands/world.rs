@@ -1,0 +1,145 @@
+//! A service, the proxy in front of it, and a client that speaks plain HTTP.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A file under `policies/`.
+pub(crate) fn policy(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name)
+}
+
+/// Runs the binary to its end.
+pub(crate) fn tollgate(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tollgate")).args(arguments).output().unwrap()
+}
+
+/// `tollgate proxy` in front of a service of this test's; ended when dropped.
+pub(crate) struct Proxy {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// Keeps the pipe open, so that the proxy can go on telling.
+    told: BufReader<std::process::ChildStderr>,
+}
+
+impl Proxy {
+    pub(crate) fn start(policy: &Path) -> Self {
+        Self::start_at(&format!("http://{}", service()), policy)
+    }
+
+    pub(crate) fn start_at(upstream: &str, policy: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["proxy", "--listen", "127.0.0.1:0", "--upstream"])
+            .arg(upstream)
+            .arg("--policy")
+            .arg(policy)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("listening on http://") {
+            line.clear();
+            assert!(told.read_line(&mut line).unwrap() > 0, "the proxy ended before it listened");
+        }
+        let address = line.trim_start_matches("listening on http://");
+        let address = address.split(',').next().unwrap().parse().unwrap();
+        Self { child, address, told }
+    }
+
+    pub(crate) fn get(&self, path: &str, fields: &[&str]) -> Answer {
+        let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        let head =
+            format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n");
+        Answer::parse(&self.send(head.as_bytes()))
+    }
+
+    /// Sends bytes on a connection of their own; answers whatever comes back until it closes.
+    pub(crate) fn send(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut client = TcpStream::connect(self.address).unwrap();
+        // A proxy that has heard enough may close before everything is written.
+        let _ = client.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer);
+        answer
+    }
+
+    /// Tells the proxy to end, as a service manager does, and waits: the last words and the code.
+    pub(crate) fn terminate(mut self) -> (String, Option<i32>) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let mut last_words = String::new();
+        self.told.read_to_string(&mut last_words).unwrap();
+        (last_words, self.child.wait().unwrap().code())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    fields: HashMap<String, String>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) =
+            text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let field = |line: &str| {
+            let (name, value) = line.split_once(':').unwrap();
+            (name.to_lowercase(), value.trim().to_owned())
+        };
+        Self { status, fields: lines.map(field).collect(), body: body.to_owned() }
+    }
+
+    pub(crate) fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+}
+
+/// A service with one page and one entity tag; it ends with the test's process.
+fn service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            std::thread::spawn(move || client.map(|client| serve(&client)));
+        }
+    });
+    address
+}
+
+fn serve(client: &TcpStream) -> std::io::Result<()> {
+    let mut lines = BufReader::new(client).lines();
+    loop {
+        let mut known = false;
+        loop {
+            match lines.next() {
+                None => return Ok(()),
+                Some(line) => match line?.to_lowercase().as_str() {
+                    "" => break,
+                    line => known |= line == "if-none-match: \"tag\"",
+                },
+            }
+        }
+        let answer = if known {
+            "HTTP/1.1 304 Not Modified\r\netag: \"tag\"\r\n\r\n"
+        } else {
+            "HTTP/1.1 200 OK\r\netag: \"tag\"\r\ncontent-length: 5\r\n\r\nhello"
+        };
+        (&*client).write_all(answer.as_bytes())?;
+    }
+}
