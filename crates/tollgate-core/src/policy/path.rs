@@ -37,6 +37,10 @@ pub enum PathPatternError {
     Parameter,
     /// Two parameters have one name.
     TwoOfOneName,
+    /// A `*` stands beside other text.
+    Wildcard,
+    /// No path in normal form has such a segment.
+    NeverMatches,
 }
 
 impl fmt::Display for PathPatternError {
@@ -46,6 +50,8 @@ impl fmt::Display for PathPatternError {
             Self::RestNotLast => "`**` can only be the last segment",
             Self::Parameter => "a parameter is a whole segment such as `{id}`",
             Self::TwoOfOneName => "two parameters have the same name",
+            Self::Wildcard => "`*` stands for a whole segment, `**` for all that follow",
+            Self::NeverMatches => "no path has a segment `.` or `..`, nor a query or a fragment",
         })
     }
 }
@@ -75,7 +81,8 @@ impl PathPattern {
                     }
                     Some(name) => Segment::Parameter(name.into()),
                     None if part.contains(['{', '}']) => return Err(PathPatternError::Parameter),
-                    None => Segment::Literal(part.as_bytes().into()),
+                    None if part.contains('*') => return Err(PathPatternError::Wildcard),
+                    None => Segment::Literal(literal(part)?),
                 },
             };
             if matches!(segment, Segment::Parameter(_)) && segments.contains(&segment) {
@@ -167,6 +174,15 @@ impl fmt::Display for NormalPath {
     }
 }
 
+/// A literal segment as a path in normal form has it: written with `%xx` or without, it is one.
+fn literal(part: &str) -> Result<Box<[u8]>, PathPatternError> {
+    let decoded = decode(part.as_bytes());
+    if part.contains(['?', '#']) || matches!(&*decoded, b"." | b"..") {
+        return Err(PathPatternError::NeverMatches);
+    }
+    Ok(decoded.into())
+}
+
 /// Decodes `%xx`; a `%` that begins no such triple stays.
 fn decode(part: &[u8]) -> Vec<u8> {
     let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
@@ -209,6 +225,8 @@ mod tests {
             ("/u/{id}/p", "/u/7/p", true),
             ("/u/{id}/p", "/u/7/8/p", false),
             ("/**", "/anything/at/all", true),
+            ("/caf%C3%A9", "/caf%c3%a9", true),
+            ("/café", "/caf%C3%A9", true),
         ] {
             assert_eq!(fits(pattern, path), expected, "{pattern} on {path}");
         }
@@ -244,6 +262,10 @@ mod tests {
             ("/{}", PathPatternError::Parameter),
             ("/a{b}", PathPatternError::Parameter),
             ("/{a}/{a}", PathPatternError::TwoOfOneName),
+            ("/a*", PathPatternError::Wildcard),
+            ("/a/***", PathPatternError::Wildcard),
+            ("/a/../b", PathPatternError::NeverMatches),
+            ("/a?b=c", PathPatternError::NeverMatches),
         ] {
             assert_eq!(PathPattern::parse(text), Err(error), "{text}");
         }
