@@ -39,8 +39,8 @@ pub struct MemoryBounds {
 }
 
 impl Default for MemoryBounds {
-    /// A million counters in at most 256 MiB.
+    /// A million counters in at most 64 MiB.
     fn default() -> Self {
-        Self { max_entries: 1_000_000, max_bytes: 256 << 20 }
+        Self { max_entries: 1_000_000, max_bytes: 64 << 20 }
     }
 }

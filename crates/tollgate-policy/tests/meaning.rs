@@ -208,7 +208,7 @@ fn answers_are_given_as_written() {
     let loaded = with(
         "
 answers:
-  headers: [github, draft-03, three-fields]
+  headers: [ietf, draft-03, three-fields]
   refund: { status: [304, 404], upstream_failure: true }
   refuse: { status: 403 }
   standing: /rate_limit
@@ -216,7 +216,7 @@ answers:
 ",
     );
     let expected = Answers {
-        headers: vec![HeaderProfile::GitHub, HeaderProfile::Draft03, HeaderProfile::ThreeFields],
+        headers: vec![HeaderProfile::Ietf, HeaderProfile::Draft03, HeaderProfile::ThreeFields],
         refund_statuses: vec![304, 404],
         refund_upstream_failure: Refund::GiveBack,
         refuse_status: 403,

@@ -1,7 +1,7 @@
 //! Answers: profiles, statuses and the standing endpoint.
 
-use tollgate_core::policy::Answers;
 use tollgate_core::policy::answers::Refund;
+use tollgate_core::policy::{Answers, HeaderProfile};
 
 use crate::read::{Field, Given, OneOrMore, Text, Whole, quoted};
 use crate::report::Report;
@@ -16,6 +16,18 @@ pub(super) fn answers(
     let Some(written) = written else { return Some(answers) };
     if let Some(OneOrMore(profiles)) = written.headers.value() {
         answers.headers = distinct(profiles, |profile| profile.0, "profile", report);
+        // Both write x-ratelimit-limit, each in its own way.
+        let clashing = [HeaderProfile::GitHub, HeaderProfile::Draft03];
+        let is_clashing = |profile: &HeaderProfile| clashing.contains(profile);
+        let last = profiles.iter().rfind(|profile| is_clashing(&profile.value.0));
+        if let (true, Some(last)) = (clashing.iter().all(|p| answers.headers.contains(p)), last) {
+            let message = "`github` and `draft-03` write the same fields in different ways";
+            report.mistake(
+                last.at,
+                message,
+                "send one of them; ietf and three-fields go with both",
+            );
+        }
     }
     if let Some(refund) = written.refund.value() {
         if let Some(OneOrMore(statuses)) = refund.status.value() {

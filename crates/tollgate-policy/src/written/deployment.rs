@@ -36,7 +36,7 @@ keys! {
     struct Memory as "bounds" {
         /// The most counters. By default 1,000,000.
         max_entries: Whole,
-        /// The most bytes. By default `256MiB`.
+        /// The most bytes. By default `64MiB`.
         max_bytes: Size,
     }
 }
