@@ -1,6 +1,6 @@
 //! A reverse proxy that limits what passes through it.
 //!
-//! [`run`] takes HTTP/1.1 and HTTP/2 (in clear text, from the first byte on) and forwards it as HTTP/1.1 to one
+//! [`run()`] takes HTTP/1.1 and HTTP/2 (in clear text, from the first byte on) and forwards it as HTTP/1.1 to one
 //! [`Upstream`]. What limits is a [tower layer](tower_layer::Layer) around [`Forward`]: the proxy itself knows nothing
 //! of limits of that kind, only of those that keep it standing ([`Limits`], [`Timeouts`]).
 //!
