@@ -1,8 +1,8 @@
 //! The policy file: YAML as a person writes it in, a checked [`Policy`](tollgate_core::Policy) or
 //! every mistake with its place out.
 //!
-//! - [`load`] and [`parse`] read a file; [`Mistakes`] shows all that is wrong with it at once.
-//! - [`explain`] says a policy in words, [`trace()`] what one request meets in it.
+//! - [`load()`] and [`parse`] read a file; [`Mistakes`] shows all that is wrong with it at once.
+//! - [`explain()`] says a policy in words, [`trace()`] what one request meets in it.
 //! - [`schema()`] is the JSON schema of the file, for editors.
 //!
 //! ```
