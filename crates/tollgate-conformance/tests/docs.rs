@@ -1,0 +1,83 @@
+//! The documentation's links, over every Markdown file of the repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders of what is built or fetched, not written here.
+const NOT_OURS: [&str; 2] = ["target", "node_modules"];
+
+#[test]
+fn every_relative_link_points_to_an_existing_file() {
+    let root = root();
+    let mut checked = 0;
+    let mut broken = Vec::new();
+    for page in pages(&root) {
+        let text = fs::read_to_string(&page).expect("a page is readable UTF-8");
+        let folder = page.parent().expect("a file is in a folder");
+        for target in links(&text).filter_map(file_of) {
+            checked += 1;
+            if !folder.join(target).exists() {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(checked > 20, "only {checked} links found: is this the repository?");
+    assert!(broken.is_empty(), "links to nothing: {broken:#?}");
+}
+
+#[test]
+fn links_are_found_where_a_reader_sees_them() {
+    let page = "[a](b.md) `[c](d)` ![e](f.png \"title\")\n```rust\n#[cfg](no)\n```\n[g](h.md#part)";
+    assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "f.png", "h.md#part"]);
+    assert_eq!(file_of("h.md#part"), Some("h.md"));
+    assert_eq!(file_of("#part"), None);
+    assert_eq!(file_of("https://docs.rs/tower"), None);
+    assert_eq!(file_of("mailto:a@example.com"), None);
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// Every Markdown file below `root`, apart from hidden folders and [`NOT_OURS`].
+fn pages(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the repository").flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            // The kind of the entry itself: a link to a folder is not followed, which could lead in a circle.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
+                folders.push(path);
+            } else if !is_folder && name.ends_with(".md") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// The targets of the inline links of a page, which are not in code.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let mut fenced = false;
+    let prose = page.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence
+    });
+    // Of what backticks separate, every other piece is code; a link's text may be code too, so that a link counts
+    // where its target begins.
+    prose.flat_map(|line| line.split('`').step_by(2)).flat_map(|text| {
+        let targets = text.split("](").skip(1);
+        targets.filter_map(|rest| rest.split([')', ' ']).next()).filter(|target| !target.is_empty())
+    })
+}
+
+/// The file that a link points to, without the place in it; `None` where it leaves the repository or stays on its page.
+fn file_of(target: &str) -> Option<&str> {
+    let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
+    let file = target.split('#').next().unwrap_or(target);
+    (!is_elsewhere && !file.is_empty()).then_some(file)
+}
