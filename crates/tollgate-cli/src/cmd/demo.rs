@@ -123,15 +123,26 @@ fn replayed(entry: &Entry) -> Option<Replayed> {
 fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
     println!("Tollgate stands at http://{address} with GitHub's limits (policies/github.yaml):");
     println!("60 requests an hour for each address, 5,000 for each token, a 304 is free.\n");
-    println!("Try it in another terminal:");
-    println!("  curl -i http://{address}/hello");
-    println!("  curl -i -H 'authorization: Bearer me' http://{address}/hello");
     let tag = upstream::entity_tag("/hello");
-    println!("  curl -i -H 'if-none-match: {tag}' http://{address}/hello   # 304, not charged");
-    println!("  curl -s http://{address}/rate_limit                        # never charged");
-    println!(
-        "  for i in $(seq 70); do curl -s -o /dev/null -w '%{{http_code}} ' http://{address}/; done\n"
-    );
+    println!("Try it in another terminal:");
+    for (command, remark) in [
+        (format!("curl -i http://{address}/hello"), "how a stranger stands"),
+        (
+            format!("curl -i -H 'authorization: Bearer me' http://{address}/hello"),
+            "how a token stands",
+        ),
+        (format!("curl -i -H 'if-none-match: {tag}' http://{address}/hello"), "a 304, not charged"),
+        (format!("curl -s http://{address}/rate_limit"), "every standing, never charged"),
+        (
+            format!(
+                "for i in $(seq 70); do curl -s -o /dev/null -w '%{{http_code}} ' http://{address}/; done"
+            ),
+            "into the limit",
+        ),
+    ] {
+        println!("  # {remark}\n  {command}");
+    }
+    println!();
     println!(
         "{requests} requests of a real log now pass through it in about {seconds} s; its days pass as fast."
     );
@@ -159,8 +170,8 @@ impl Board {
     }
 
     fn show(&self, counts: &Counts, at: Timestamp) {
-        self.bar.set_position(counts.sent);
         self.bar.set_message(format!("{}  {}", day_and_hour(at), summary(counts)));
+        self.bar.set_position(counts.sent);
         if !self.is_terminal && counts.sent.is_multiple_of(self.requests.div_ceil(10)) {
             println!("{:>6}/{}  {}", counts.sent, self.requests, summary(counts));
         }
