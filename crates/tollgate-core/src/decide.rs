@@ -6,7 +6,7 @@
 use crate::algo::{
     At, Step, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
-use crate::charge::{Ask, Mark};
+use crate::charge::{Ask, ChargeId, Mark};
 use crate::limit::{Algorithm, Cost, Limit, Refusals};
 use crate::reading::{Fit, Found, Reading};
 use crate::time::Timestamp;
@@ -26,6 +26,54 @@ pub enum Cell {
     TokenBucket(token_bucket::State),
     /// Of a concurrency limit.
     Concurrency(concurrency::State),
+}
+
+/// A state that is two plain numbers: copied, not moved, and decided on by [`take_plain`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {
+    /// Of a fixed window.
+    FixedWindow(fixed_window::State),
+    /// Of a token bucket.
+    TokenBucket(token_bucket::State),
+}
+
+impl From<Plain> for Cell {
+    #[inline]
+    fn from(state: Plain) -> Self {
+        match state {
+            Plain::FixedWindow(state) => Self::FixedWindow(state),
+            Plain::TokenBucket(state) => Self::TokenBucket(state),
+        }
+    }
+}
+
+impl TryFrom<Cell> for Plain {
+    type Error = Cell;
+
+    /// # Errors
+    /// The cell itself, if it is of another kind.
+    fn try_from(cell: Cell) -> Result<Self, Cell> {
+        match cell {
+            Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),
+            Cell::TokenBucket(state) => Ok(Self::TokenBucket(state)),
+            _ => Err(cell),
+        }
+    }
+}
+
+impl Cell {
+    /// Whether it is of the kind that `limit` keeps.
+    fn is_of(&self, limit: &Limit) -> bool {
+        matches!(
+            (self, limit.algorithm()),
+            (Self::FixedWindow(_), Algorithm::FixedWindow(_))
+                | (Self::SlidingWindow(_), Algorithm::SlidingWindow(_))
+                | (Self::TwoBucket(_), Algorithm::TwoBucket(_))
+                | (Self::SlidingLog(_), Algorithm::SlidingLog(_))
+                | (Self::TokenBucket(_), Algorithm::TokenBucket(_))
+                | (Self::Concurrency(_), Algorithm::Concurrency(_))
+        )
+    }
 }
 
 /// Calls `$body` with the limit's algorithm as `$step`, its state of the right kind as `$state`
@@ -80,13 +128,8 @@ pub fn decide(
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
     match ask {
-        Ask::Take { cost, .. } => {
-            let before = assess(cell.as_ref(), limit, cost, now);
-            if before.fit == Fit::Now {
-                take(cell, limit, ask, now)
-            } else {
-                refuse(cell, limit, ask, now)
-            }
+        Ask::Take { cost, id } => {
+            charge(cell, limit, Take::new(limit, cost, id, now), |fit| fit == Fit::Now)
         }
         Ask::Refund { .. } => refund(cell, limit, ask, now),
         Ask::Renew { .. } => renew(cell, limit, ask, now),
@@ -101,13 +144,8 @@ pub fn take(
     ask: Ask,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    let Ask::Take { cost, .. } = ask else { return decide(cell, limit, ask, now) };
-    let found = assess(cell.as_ref(), limit, cost, now).found;
-    if cost == Cost::PEEK {
-        return (assess(cell.as_ref(), limit, cost, now), cell);
-    }
-    let (reading, cell) = count(cell, limit, ask, now);
-    (Reading { fit: Fit::Now, found, ..reading }, cell)
+    let Ask::Take { cost, id } = ask else { return decide(cell, limit, ask, now) };
+    charge(cell, limit, Take::new(limit, cost, id, now), |_| true)
 }
 
 /// Answers a take of a refused call: counted where the limit counts refusals, else unchanged.
@@ -120,27 +158,95 @@ pub fn refuse(
     ask: Ask,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    let Ask::Take { cost, .. } = ask else { return decide(cell, limit, ask, now) };
-    let before = assess(cell.as_ref(), limit, cost, now);
-    if limit.refusals() == Refusals::Free || cost == Cost::PEEK {
-        return (before, cell);
-    }
-    let (after, cell) = count(cell, limit, ask, now);
-    // What fitted before its own counting was not what refused.
-    let fit = if before.fit == Fit::Now { Fit::Now } else { after.again };
-    (Reading { fit, found: before.found, ..after }, cell)
+    let Ask::Take { cost, id } = ask else { return decide(cell, limit, ask, now) };
+    charge(cell, limit, Take::new(limit, cost, id, now), |_| false)
 }
 
-fn count(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
-    let Ask::Take { cost, id } = ask else { return (Reading::default(), cell) };
-    let at = At { now, skew_max: limit.skew_max() };
-    with_step!(limit, cell, |step, state, wrap| {
+/// Carries out a take that is alone in its call, on a plain state: what [`decide`] does, without a
+/// cell to be moved. `None` if `limit` keeps another kind.
+///
+/// The next state is the same where nothing was counted. The hot path of a store in memory: it is
+/// inlined with all below it, so that neither reading nor state passes through memory twice.
+#[inline(always)]
+#[must_use]
+pub fn take_plain(
+    state: Plain,
+    limit: &Limit,
+    cost: Cost,
+    now: Timestamp,
+) -> Option<(Reading, Plain)> {
+    let take = Take::new(limit, cost, ChargeId::default(), now);
+    let admits = |fit| fit == Fit::Now;
+    match (limit.algorithm(), state) {
+        (Algorithm::FixedWindow(step), Plain::FixedWindow(state)) => {
+            let (reading, next) = take.charge(step, Some(state), admits);
+            Some((reading, Plain::FixedWindow(next.unwrap_or(state))))
+        }
+        (Algorithm::TokenBucket(step), Plain::TokenBucket(state)) => {
+            let (reading, next) = take.charge(step, Some(state), admits);
+            Some((reading, Plain::TokenBucket(next.unwrap_or(state))))
+        }
+        _ => None,
+    }
+}
+
+/// Takes by `limit` if `admits` says so of how the take fits.
+fn charge(
+    mut cell: Option<Cell>,
+    limit: &Limit,
+    take: Take,
+    admits: impl FnOnce(Fit) -> bool,
+) -> (Reading, Option<Cell>) {
+    let of_another_kind = cell.take_if(|cell| !cell.is_of(limit));
+    let (reading, next) = with_step!(limit, cell, |step, state, wrap| {
+        let (reading, next) = take.charge(step, state, admits);
+        (reading, next.map(wrap))
+    });
+    match of_another_kind {
+        None => (reading, next),
+        Some(cell) => (Reading { found: Found::Discarded, ..reading }, next.or(Some(cell))),
+    }
+}
+
+/// What a take asks of an algorithm.
+#[derive(Clone, Copy)]
+struct Take {
+    cost: Cost,
+    id: ChargeId,
+    refusals: Refusals,
+    at: At,
+}
+
+impl Take {
+    #[inline(always)]
+    fn new(limit: &Limit, cost: Cost, id: ChargeId, now: Timestamp) -> Self {
+        let at = At { now, skew_max: limit.skew_max() };
+        Self { cost, id, refusals: limit.refusals(), at }
+    }
+
+    /// Reads, and counts if `admits` says so of how it fits, or refusals count.
+    #[inline(always)]
+    fn charge<S: Step>(
+        self,
+        step: &S,
+        state: Option<S::State>,
+        admits: impl FnOnce(Fit) -> bool,
+    ) -> (Reading, Option<S::State>) {
+        let Self { cost, id, refusals, at } = self;
+        let before = step.read(state.as_ref(), cost, at);
+        let admitted = admits(before.fit);
+        if cost == Cost::PEEK || !(admitted || refusals == Refusals::Counted) {
+            return (before, state);
+        }
         // A state from an impossible future counts as none.
-        let state =
-            state.filter(|state| step.read(Some(state), cost, at).found != Found::Discarded);
+        let state = state.filter(|_| before.found != Found::Discarded);
         let state = step.take(state, cost, id, at);
-        (step.read(Some(&state), cost, at), Some(wrap(state)))
-    })
+        let after = step.read(Some(&state), cost, at);
+        // What fitted before its own counting was not what refused.
+        let fits = admitted || before.fit == Fit::Now;
+        let fit = if fits { Fit::Now } else { after.again };
+        (Reading { fit, found: before.found, ..after }, Some(state))
+    }
 }
 
 fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {

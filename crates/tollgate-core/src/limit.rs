@@ -99,6 +99,7 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     name: Box<str>,
+    name_digest: u128,
     resource: Box<str>,
     algorithm: Algorithm,
     visibility: Visibility,
@@ -120,6 +121,7 @@ impl Limit {
         };
         Ok(Self {
             name: name.into(),
+            name_digest: fnv_1a(name.as_bytes()),
             resource: name.into(),
             algorithm,
             visibility: Visibility::default(),
@@ -182,6 +184,16 @@ impl Limit {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A digest of the name, made once, for stores that keep hashes in place of names.
+    ///
+    /// It is not keyed. Names come from the policy, never from clients: two of them meet by chance
+    /// alone, which is nothing at 128 bits.
+    #[inline]
+    #[must_use]
+    pub const fn name_digest(&self) -> u128 {
+        self.name_digest
     }
 
     /// The name under which clients see it.
@@ -309,6 +321,16 @@ fn check_name(name: &str) -> Result<(), LimitError> {
     Ok(())
 }
 
+/// The hash of Fowler, Noll and Vo (RFC 9923), variant 1a, 128 bits wide.
+const fn fnv_1a(mut bytes: &[u8]) -> u128 {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    while let [byte, rest @ ..] = bytes {
+        hash = (hash ^ *byte as u128).wrapping_mul((1 << 88) + 0x13b);
+        bytes = rest;
+    }
+    hash
+}
+
 /// Checks that `given` lies in 1 ..= `largest`.
 pub(crate) fn check_range(
     what: &'static str,
@@ -333,4 +355,16 @@ pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitErr
 /// Checks a window, precision or lease on its own.
 pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
     check_range(what, given.get(), MAX_WINDOW.get(), "milliseconds in ten years")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_the_published_one() {
+        assert_eq!(fnv_1a(b""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+        assert_eq!(fnv_1a(b"a"), 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
+        assert_eq!(fnv_1a(b"foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);
+    }
 }

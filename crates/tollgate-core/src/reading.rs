@@ -1,7 +1,9 @@
 //! What a store answers: the plain numbers of one limit after one ask.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
+use core::slice;
 
 use crate::charge::Mark;
 use crate::store::StoreError;
@@ -20,7 +22,10 @@ pub enum Fit {
 }
 
 /// What was found where the state should be.
+///
+/// As wide as every other number of a [`Reading`], which then is copied whole words at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u64)]
 pub enum Found {
     /// Nothing, or what is over.
     #[default]
@@ -65,17 +70,22 @@ pub enum Source {
     Failure(StoreError),
 }
 
-/// How many readings fit without an allocation.
-const INLINE: usize = 4;
-
 /// The readings of one call, in the order of its charges.
+///
+/// The one of a call with one charge, the most frequent by far, is kept in place.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    inline: [Reading; INLINE],
-    inline_len: usize,
-    /// Holds all of them as soon as there are more than [`INLINE`].
-    spilled: Vec<Reading>,
+    held: Held,
     source: Source,
+}
+
+/// Small enough to be handed up by value.
+#[derive(Clone, Debug, Default)]
+enum Held {
+    #[default]
+    None,
+    One(Reading),
+    Many(Vec<Reading>),
 }
 
 impl Readings {
@@ -85,17 +95,20 @@ impl Readings {
         Self::default()
     }
 
+    /// The reading of a call with one charge.
+    #[inline]
+    #[must_use]
+    pub fn one(reading: Reading) -> Self {
+        Self { held: Held::One(reading), source: Source::Store }
+    }
+
     /// Appends one.
     pub fn push(&mut self, reading: Reading) {
-        if self.spilled.is_empty() {
-            if let Some(slot) = self.inline.get_mut(self.inline_len) {
-                *slot = reading;
-                self.inline_len += 1;
-                return;
-            }
-            self.spilled.extend_from_slice(&self.inline);
+        match &mut self.held {
+            Held::None => self.held = Held::One(reading),
+            Held::One(first) => self.held = Held::Many(vec![*first, reading]),
+            Held::Many(readings) => readings.push(reading),
         }
-        self.spilled.push(reading);
     }
 
     /// Says who decided; the store where nothing is said.
@@ -112,6 +125,7 @@ impl Readings {
     }
 
     /// Whether every reading fits.
+    #[inline]
     #[must_use]
     pub fn all_fit(&self) -> bool {
         self.iter().all(|reading| reading.fit == Fit::Now)
@@ -121,26 +135,35 @@ impl Readings {
 impl Deref for Readings {
     type Target = [Reading];
 
+    #[inline]
     fn deref(&self) -> &[Reading] {
-        if self.spilled.is_empty() { &self.inline[..self.inline_len] } else { &self.spilled }
+        match &self.held {
+            Held::None => &[],
+            Held::One(reading) => slice::from_ref(reading),
+            Held::Many(readings) => readings,
+        }
     }
 }
 
 impl DerefMut for Readings {
     fn deref_mut(&mut self) -> &mut [Reading] {
-        if self.spilled.is_empty() {
-            &mut self.inline[..self.inline_len]
-        } else {
-            &mut self.spilled
+        match &mut self.held {
+            Held::None => &mut [],
+            Held::One(reading) => slice::from_mut(reading),
+            Held::Many(readings) => readings,
         }
     }
 }
 
 impl FromIterator<Reading> for Readings {
     fn from_iter<I: IntoIterator<Item = Reading>>(readings: I) -> Self {
-        let mut all = Self::new();
-        readings.into_iter().for_each(|reading| all.push(reading));
-        all
+        let mut readings = readings.into_iter();
+        let Some(first) = readings.next() else { return Self::new() };
+        let Some(second) = readings.next() else { return Self::one(first) };
+        let mut all = Vec::with_capacity(2 + readings.size_hint().0);
+        all.extend([first, second]);
+        all.extend(readings);
+        Self { held: Held::Many(all), source: Source::Store }
     }
 }
 
@@ -149,12 +172,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readings_keep_their_order_past_what_fits_inline() {
+    fn readings_keep_their_order_however_many_there_are() {
         for count in 0..12_u64 {
             let all: Readings =
                 (0..count).map(|used| Reading { used, ..Reading::default() }).collect();
             assert_eq!(all.len() as u64, count);
             assert!(all.iter().zip(0..).all(|(reading, used)| reading.used == used));
+            let mut pushed = Readings::new();
+            all.iter().for_each(|reading| pushed.push(*reading));
+            assert_eq!(*pushed, *all);
         }
     }
 }

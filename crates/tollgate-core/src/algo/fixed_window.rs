@@ -67,6 +67,7 @@ impl FixedWindow {
     }
 
     /// The window in force, or the one that a charge would open.
+    #[inline(always)]
     fn current(&self, state: Option<&State>, at: At) -> (State, Found) {
         let found = match state {
             Some(state) if at.now >= state.resets_at => Found::Nothing,
@@ -85,6 +86,7 @@ impl FixedWindow {
     }
 
     /// The earliest moment at which a window that ends with `state` can have been opened.
+    #[inline(always)]
     fn opened_at(&self, state: &State) -> Timestamp {
         Timestamp::from_millis(state.resets_at.as_millis().saturating_sub(self.window.get()))
     }
@@ -93,6 +95,7 @@ impl FixedWindow {
 impl Step for FixedWindow {
     type State = State;
 
+    #[inline(always)]
     fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
         let (window, found) = self.current(state, at);
         let fit = if cost.needed() <= self.quota.saturating_sub(window.used) {
@@ -113,6 +116,7 @@ impl Step for FixedWindow {
         }
     }
 
+    #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
         let (window, _) = self.current(state.as_ref(), at);
         State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..window }
@@ -128,6 +132,7 @@ impl Step for FixedWindow {
         given_back
     }
 
+    #[inline(always)]
     fn over_at(&self, state: &State) -> Timestamp {
         state.resets_at
     }

@@ -33,7 +33,11 @@ impl At {
     }
 }
 
-/// What one algorithm does. Nothing here reads a clock, fails, or touches what it is not given.
+/// What one algorithm does. Where the state is a few numbers, the methods are always inlined: read,
+/// counted and read again, the state then stays in registers, and what both readings need is
+/// computed once.
+///
+/// Nothing here reads a clock, fails, or touches what it is not given.
 pub(crate) trait Step {
     /// What is stored between two charges.
     type State;
@@ -41,7 +45,7 @@ pub(crate) trait Step {
     /// How the limit stands and whether `cost` fits. Changes nothing, allocates nothing.
     fn read(&self, state: Option<&Self::State>, cost: Cost, at: At) -> Reading;
 
-    /// Counts `cost`, which fits or, was refused and counts all the same.
+    /// Counts `cost`, which fits, or was refused and counts all the same.
     fn take(&self, state: Option<Self::State>, cost: Cost, id: ChargeId, at: At) -> Self::State;
 
     /// Gives `cost` back to where `mark` or `id` says; answers the units that were given back.

@@ -109,7 +109,7 @@ impl Step for TwoBucket {
         let window = self.window.get();
         let weight = state.previous * (window - elapsed) + state.current * window;
         let free = (self.quota * window).saturating_sub(weight);
-        let fit = if cost.needed() <= free / window {
+        let fit = if cost.needed().saturating_mul(window) <= free {
             Fit::Now
         } else {
             self.fits_at(&state, cost.needed())

@@ -1,10 +1,12 @@
 //! What changes a cell and what does not.
 
 use proptest::prelude::*;
-use tollgate_core::decide::over_at;
-use tollgate_core::{Algorithm, Fit};
+use tollgate_core::decide::{Plain, over_at, take_plain};
+use tollgate_core::{Algorithm, Ask, ChargeId, Cost, Fit, Timestamp, decide};
 
-use crate::world::{Act, World, acts, any_algorithm, config, fixed_window, sliding_log};
+use crate::world::{
+    Act, START, World, acts, any_algorithm, config, fixed_window, sliding_log, token_bucket,
+};
 
 proptest! {
     #![proptest_config(config(600))]
@@ -49,6 +51,44 @@ proptest! {
             if world.cell.is_some() && (reading.used > 0 || window.is_some_and(|w| world.now < w.0)) {
                 window = Some((reset, reading.used));
             }
+        }
+    }
+
+    /// A plain state is decided on as the cell that holds it.
+    #[test]
+    fn plain_states_are_no_other_step(
+        algorithm in prop_oneof![fixed_window(), token_bucket()], acts in acts(), counts: bool,
+        cost in 0..12_u64, late in -200_i64..200,
+    ) {
+        let mut world = World::new(algorithm);
+        if counts {
+            world = world.counting_refusals();
+        }
+        acts.iter().for_each(|act| { world.act(act); });
+        let Some(cell) = world.cell.clone() else { return Ok(()) };
+        world.now = world.now.saturating_add_signed(late * 100);
+        let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
+        let plain = Plain::try_from(cell.clone()).unwrap();
+        let (reading, next) = take_plain(plain, &world.limit, cost, now).unwrap();
+        let ask = Ask::Take { cost, id: ChargeId(1) };
+        prop_assert_eq!((reading, Some(next.into())), decide(Some(cell), &world.limit, ask, now));
+        if reading.fit == Fit::Now && cost != Cost::PEEK {
+            // The memory store counts on it.
+            prop_assert_eq!(reading.whole_at, over_at(&next.into(), &world.limit));
+        }
+    }
+
+    #[test]
+    fn a_plain_state_of_another_kind_is_left_to_the_cells(
+        window in fixed_window(), bucket in token_bucket(),
+    ) {
+        let now = Timestamp::from_millis(START);
+        for (of, by) in [(window, bucket), (bucket, window)] {
+            let mut world = World::new(of);
+            world.take(1);
+            let plain = Plain::try_from(world.cell.unwrap()).unwrap();
+            let limit = World::new(by).limit;
+            prop_assert_eq!(take_plain(plain, &limit, Cost::ONE, now), None);
         }
     }
 

@@ -62,6 +62,7 @@ pub(super) fn apply(
 
 impl Shard {
     /// What [`apply`] does, for a call of one charge.
+    #[cold]
     pub(super) fn apply_alone(
         &mut self,
         now: Timestamp,

@@ -24,11 +24,16 @@ impl Shard {
     ///
     /// Clocks of two callers may disagree a little: until nobody can decide at a moment before its
     /// end any more, an entry stays.
+    #[inline]
     pub(super) fn sweep(&mut self, now: Timestamp) {
         self.unswept_calls += 1;
-        if self.unswept_calls < SWEEP_EVERY || self.table.len() == 0 {
-            return;
+        if self.unswept_calls >= SWEEP_EVERY {
+            self.sweep_on(now);
         }
+    }
+
+    #[cold]
+    fn sweep_on(&mut self, now: Timestamp) {
         self.unswept_calls = 0;
         for _ in 0..SWEEP_SLOTS.min(self.table.capacity()) {
             match self.table.get(self.cursor) {

@@ -6,7 +6,6 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use siphasher::sip::SipHasher13 as SipHasher64;
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 use tollgate_core::{ChargeId, Limit, Subject};
 
@@ -28,8 +27,7 @@ impl Fingerprint {
 
 /// Makes the fingerprints of one store, under keys that never leave it.
 pub(super) struct Fingerprinter {
-    names: SipHasher64,
-    subjects: SipHasher13,
+    charges: SipHasher13,
     refunds: SipHasher13,
 }
 
@@ -42,15 +40,15 @@ impl Fingerprinter {
         let source = RandomState::new();
         let key = |number: u8| source.hash_one(number);
         Self {
-            names: SipHasher64::new_with_keys(key(0), key(1)),
-            subjects: SipHasher13::new_with_keys(key(2), key(3)),
-            refunds: SipHasher13::new_with_keys(key(4), key(5)),
+            charges: SipHasher13::new_with_keys(key(0), key(1)),
+            refunds: SipHasher13::new_with_keys(key(2), key(3)),
         }
     }
 
     /// Of what `subject` used of `limit`.
+    #[inline]
     pub(super) fn charged(&self, limit: &Limit, subject: &Subject) -> Fingerprint {
-        self.under(limit, self.subjects.hash(subject.as_bytes()))
+        under(limit, self.charges.hash(subject.as_bytes()))
     }
 
     /// Of the refund of the charge `id`, which goes before the subject and always is as long.
@@ -58,16 +56,17 @@ impl Fingerprinter {
         let mut hasher = self.refunds;
         hasher.write(&id.0.to_le_bytes());
         hasher.write(subject.as_bytes());
-        self.under(limit, hasher.finish128())
+        under(limit, hasher.finish128())
     }
+}
 
-    /// Sets the limits apart: a name's own hash, under a key of its own, is added to `hash`. So the
-    /// two are hashed side by side, and nothing has to be copied together. For two different pairs
-    /// to meet, the hashes of two subjects would have to differ by just what two names' do.
-    fn under(&self, limit: &Limit, hash: Hash128) -> Fingerprint {
-        let name = self.names.hash(limit.name().as_bytes());
-        Fingerprint { place: hash.h1 ^ name, rest: hash.h2 ^ name }
-    }
+/// Sets the limits apart: the digest of a limit's name, which the limit holds ready, is added to
+/// `hash`. For two different pairs to meet, the keyed hashes of two subjects would have to differ
+/// by just what two digests do, which nobody without the key can bring about.
+#[inline]
+const fn under(limit: &Limit, hash: Hash128) -> Fingerprint {
+    let name = limit.name_digest();
+    Fingerprint { place: hash.h1 ^ name as u64, rest: hash.h2 ^ (name >> 64) as u64 }
 }
 
 #[cfg(test)]

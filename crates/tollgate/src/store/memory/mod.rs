@@ -88,7 +88,7 @@ impl Memory {
     ) -> Result<Readings, StoreError> {
         match charges {
             [] => Ok(Readings::new()),
-            [charge] => self.apply_one(now, &self.target(charge)),
+            [charge] => self.apply_one(now, charge),
             _ => {
                 let targets: SmallVec<[Target<'_>; call::INLINE]> =
                     charges.iter().map(|charge| self.target(charge)).collect();
@@ -110,16 +110,15 @@ impl Memory {
     }
 
     /// What [`call::apply`] does, for the most frequent call.
-    fn apply_one(&self, now: Timestamp, target: &Target<'_>) -> Result<Readings, StoreError> {
-        let mut shard = self.lock(target.key.shard(self.shards.len()));
+    #[inline]
+    fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Result<Readings, StoreError> {
+        let key = self.fingerprints.charged(charge.limit, charge.subject);
+        let mut shard = self.lock(key.shard(self.shards.len()));
         shard.sweep(now);
-        let reading = match shard.take_in_place(now, target) {
-            Some(reading) => reading,
-            None => shard.apply_alone(now, target)?,
-        };
-        let mut readings = Readings::new();
-        readings.push(reading);
-        Ok(readings)
+        if let Some(reading) = shard.take_in_place(now, charge, key) {
+            return Ok(Readings::one(reading));
+        }
+        shard.apply_alone(now, &self.target(charge)).map(Readings::one)
     }
 
     fn target<'a>(&self, charge: &Charge<'a>) -> Target<'a> {
@@ -133,6 +132,7 @@ impl Memory {
         Target { charge: *charge, key: self.fingerprints.charged(limit, subject), refund }
     }
 
+    #[inline]
     fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.shards[index].0.lock()
     }

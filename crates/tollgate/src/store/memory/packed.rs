@@ -6,7 +6,8 @@
 use std::num::NonZeroU64;
 
 use tollgate_core::algo::{fixed_window, token_bucket};
-use tollgate_core::{Cell, MAX_EXACT, Millis, Timestamp};
+use tollgate_core::decide::Plain;
+use tollgate_core::{MAX_EXACT, Millis, Timestamp};
 
 use super::lifetime;
 
@@ -24,9 +25,7 @@ pub(super) enum Tenure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The state itself.
-    FixedWindow(fixed_window::State),
-    /// The state itself.
-    TokenBucket(token_bucket::State),
+    Plain(Plain),
     /// The index of the state, which is larger than two words, among the [`Cells`].
     ///
     /// [`Cells`]: super::cells::Cells
@@ -60,21 +59,20 @@ const fn tag(number: u64) -> NonZeroU64 {
 }
 
 impl Packed {
-    /// The state of `cell`, which says nothing any more from `over_at` on; `None` if it is larger
-    /// than two words.
-    pub(super) fn new(cell: &Cell, over_at: Timestamp, tenure: Tenure) -> Option<Self> {
-        match cell {
-            Cell::FixedWindow(state) => {
+    /// A `state` that says nothing any more from `over_at` on.
+    #[inline]
+    pub(super) fn plain(state: Plain, over_at: Timestamp, tenure: Tenure) -> Self {
+        match state {
+            Plain::FixedWindow(state) => {
                 let resets_at = state.resets_at.as_millis();
-                Some(Self::of(FIXED_WINDOW, state.used, resets_at, tenure))
+                Self::of(FIXED_WINDOW, state.used, resets_at, tenure)
             }
-            Cell::TokenBucket(state) => {
+            Plain::TokenBucket(state) => {
                 let lifetime = lifetime::encode(over_at.since(state.at));
                 let spare = (lifetime & ((1 << SPARE_BITS) - 1)) << NUMBER_BITS;
                 let tail = state.at.as_millis() | (lifetime >> SPARE_BITS) << NUMBER_BITS;
-                Some(Self::of(TOKEN_BUCKET, state.level | spare, tail, tenure))
+                Self::of(TOKEN_BUCKET, state.level | spare, tail, tenure)
             }
-            _ => None,
         }
     }
 
@@ -89,15 +87,22 @@ impl Packed {
     }
 
     /// What it holds.
+    #[inline]
     pub(super) fn content(self) -> Content {
         let number = self.head.get() & MAX_EXACT;
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         match self.head.get() & TAG {
             tag if tag == FIXED_WINDOW.get() => {
-                Content::FixedWindow(fixed_window::State { used: number, resets_at: moment })
+                Content::Plain(Plain::FixedWindow(fixed_window::State {
+                    used: number,
+                    resets_at: moment,
+                }))
             }
             tag if tag == TOKEN_BUCKET.get() => {
-                Content::TokenBucket(token_bucket::State { level: number, at: moment })
+                Content::Plain(Plain::TokenBucket(token_bucket::State {
+                    level: number,
+                    at: moment,
+                }))
             }
             tag if tag == LARGE.get() => Content::Large(number as usize),
             _ => Content::Refunded,
@@ -160,8 +165,9 @@ mod tests {
         ) {
             let resets_at = Timestamp::from_millis(resets_at);
             let state = fixed_window::State { used, resets_at };
-            let packed = Packed::new(&Cell::FixedWindow(state), resets_at, tenure).unwrap();
-            prop_assert_eq!(packed.content(), Content::FixedWindow(state));
+            let state = Plain::FixedWindow(state);
+            let packed = Packed::plain(state, resets_at, tenure);
+            prop_assert_eq!(packed.content(), Content::Plain(state));
             prop_assert_eq!(packed.over_at(), resets_at);
             prop_assert_eq!(packed.tenure(), tenure);
             prop_assert_eq!(packed.protected().content(), packed.content());
@@ -175,8 +181,8 @@ mod tests {
         ) {
             let state = token_bucket::State { level, at: Timestamp::from_millis(at) };
             let over_at = state.at.after(Millis::new(fills_in));
-            let packed = Packed::new(&Cell::TokenBucket(state), over_at, tenure).unwrap();
-            prop_assert_eq!(packed.content(), Content::TokenBucket(state));
+            let packed = Packed::plain(Plain::TokenBucket(state), over_at, tenure);
+            prop_assert_eq!(packed.content(), Content::Plain(Plain::TokenBucket(state)));
             prop_assert!(packed.over_at() >= over_at);
             let late = packed.over_at().since(over_at).get();
             prop_assert!(late <= fills_in / 2048, "{} late in {}", late, fills_in);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tollgate_core::decide::{over_at, refundable_until, refuse, take};
+use tollgate_core::decide::{Plain, over_at, refundable_until, refuse, take, take_plain};
 use tollgate_core::{
     Ask, Cell, Charge, Cost, Fit, Found, Limit, Mark, Reading, Refusals, Timestamp, assess, decide,
 };
@@ -59,6 +59,13 @@ pub(super) enum Ruling {
     Refused,
 }
 
+impl Ruling {
+    /// Of a call whose only take fits like this.
+    fn of(fit: Fit) -> Self {
+        if fit == Fit::Now { Self::Admitted } else { Self::Refused }
+    }
+}
+
 impl Shard {
     /// An empty shard.
     pub(super) fn new(bounds: Bounds) -> Self {
@@ -77,31 +84,29 @@ impl Shard {
     /// Carries out a take alone in its call whose state is in its entry and stays there: the most
     /// frequent charge by far. `None`, with nothing changed, where more is needed.
     #[inline(always)]
-    pub(super) fn take_in_place(&mut self, now: Timestamp, target: &Target<'_>) -> Option<Reading> {
-        let Charge { limit, ask: ask @ Ask::Take { cost, .. }, .. } = target.charge else {
-            return None;
-        };
-        let slot = self.table.find(target.key)?;
+    pub(super) fn take_in_place(
+        &mut self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        key: Fingerprint,
+    ) -> Option<Reading> {
+        let Charge { limit, ask: Ask::Take { cost, .. }, .. } = *charge else { return None };
+        let slot = self.table.find(key)?;
         let (_, packed) = self.table.get(slot)?;
-        let cell = match packed.content() {
-            Content::FixedWindow(state) => Cell::FixedWindow(state),
-            Content::TokenBucket(state) => Cell::TokenBucket(state),
-            Content::Large(_) | Content::Refunded => return None,
-        };
-        let (reading, cell) = decide(Some(cell), limit, ask, now);
-        let after = match reading.fit {
-            Fit::Now if cost == Cost::PEEK => packed,
-            Fit::Now => {
-                let cell = cell?;
-                let tenure = tenure(Some(&cell), limit, cost, reading.again, now);
-                Packed::new(&cell, over_at(&cell, limit), tenure)?
-            }
-            Fit::At(_) | Fit::Never if counts(limit, cost, Ruling::Refused) => {
-                let cell = cell?;
-                Packed::new(&cell, over_at(&cell, limit), Tenure::Protected)?
-            }
-            Fit::At(_) | Fit::Never if reading.found == Found::State => packed.protected(),
-            Fit::At(_) | Fit::Never => packed,
+        let Content::Plain(state) = packed.content() else { return None };
+        let (reading, next) = take_plain(state, limit, cost, now)?;
+        let refused = reading.fit != Fit::Now;
+        let after = if counts(limit, cost, Ruling::of(reading.fit)) {
+            let tenure = match reading.fit {
+                Fit::Now => tenure_of_plain(next, limit, cost, reading.again, now),
+                Fit::At(_) | Fit::Never => Tenure::Protected,
+            };
+            // A plain state is over as soon as nothing of it is used any more.
+            Packed::plain(next, reading.whole_at, tenure)
+        } else if refused && reading.found == Found::State {
+            packed.protected()
+        } else {
+            packed
         };
         if after.tenure() == Tenure::Evictable {
             self.barren_until = Timestamp::EPOCH;
@@ -234,8 +239,7 @@ impl Shard {
         let slot = self.table.find(target.key);
         let content = slot.and_then(|slot| self.content(slot));
         let cell = match content {
-            Some(Content::FixedWindow(state)) => Some(Cell::FixedWindow(state)),
-            Some(Content::TokenBucket(state)) => Some(Cell::TokenBucket(state)),
+            Some(Content::Plain(state)) => Some(state.into()),
             Some(Content::Large(index)) => self.cells.lend(index),
             Some(Content::Refunded) | None => None,
         };
@@ -266,15 +270,15 @@ impl Shard {
             Some(Content::Large(index)) => Some(index),
             _ => None,
         };
-        let packed = match (Packed::new(&cell, over_at, tenure), index) {
-            (None, Some(index)) => {
+        let packed = match (Plain::try_from(cell), index) {
+            (Err(cell), Some(index)) => {
                 self.cells.put_back(index, cell);
                 Packed::large(index, over_at, tenure)
             }
-            (None, None) => Packed::large(self.cells.push(target.key, cell), over_at, tenure),
-            (Some(packed), index) => {
+            (Err(cell), None) => Packed::large(self.cells.push(target.key, cell), over_at, tenure),
+            (Ok(state), index) => {
                 self.forget_large(index);
-                packed
+                Packed::plain(state, over_at, tenure)
             }
         };
         match slot {
@@ -288,7 +292,7 @@ impl Shard {
         match self.table.remove(slot).map(Packed::content) {
             Some(Content::Large(index)) => self.forget_large(Some(index)),
             Some(Content::Refunded) => self.counts.refunds -= 1,
-            Some(Content::FixedWindow(_) | Content::TokenBucket(_)) | None => {}
+            Some(Content::Plain(_)) | None => {}
         }
         self.barren_until = Timestamp::EPOCH;
     }
@@ -310,11 +314,20 @@ impl Shard {
 
     fn cell(&self, slot: usize) -> Option<Cow<'_, Cell>> {
         match self.content(slot)? {
-            Content::FixedWindow(state) => Some(Cow::Owned(Cell::FixedWindow(state))),
-            Content::TokenBucket(state) => Some(Cow::Owned(Cell::TokenBucket(state))),
+            Content::Plain(state) => Some(Cow::Owned(state.into())),
             Content::Large(index) => self.cells.get(index).map(Cow::Borrowed),
             Content::Refunded => None,
         }
+    }
+}
+
+/// What [`tenure`] is of a plain state, which needs no cell for an ask of one unit.
+#[inline]
+fn tenure_of_plain(state: Plain, limit: &Limit, cost: Cost, again: Fit, now: Timestamp) -> Tenure {
+    match again {
+        Fit::Now if cost.needed() == 1 => Tenure::Evictable,
+        Fit::At(_) | Fit::Never if cost.needed() == 1 => Tenure::Protected,
+        _ => tenure(Some(&state.into()), limit, cost, again, now),
     }
 }
 
