@@ -15,7 +15,7 @@ pub mod standing;
 pub mod store;
 pub mod tower;
 
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, CounterClock, ManualClock, SystemClock};
 pub use hash_key::HashKey;
 pub use limiter::{Decision, Limiter, Source};
 pub use observe::Observer;

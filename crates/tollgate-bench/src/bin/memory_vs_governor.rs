@@ -7,8 +7,8 @@ use std::alloc::System;
 use std::error::Error;
 
 use cap::Cap;
-use tollgate::SystemClock;
 use tollgate::core::LimitError;
+use tollgate::{CounterClock, SystemClock};
 use tollgate_bench::contender::{Allowance, CoarseClock, Contender, Governor, Tollgate};
 use tollgate_bench::draw;
 use tollgate_bench::report::Report;
@@ -62,6 +62,16 @@ fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, LimitErro
         Box::new(Governor::new(allowance)),
         Box::new(Tollgate::fixed_window("tollgate, fixed window", SystemClock, allowance)?),
         Box::new(Tollgate::token_bucket("tollgate, token bucket", SystemClock, allowance)?),
+        Box::new(Tollgate::fixed_window(
+            "tollgate, fixed, counter",
+            CounterClock::new(),
+            allowance,
+        )?),
+        Box::new(Tollgate::token_bucket(
+            "tollgate, bucket, counter",
+            CounterClock::new(),
+            allowance,
+        )?),
         Box::new(Tollgate::fixed_window("tollgate, fixed, coarse clock", CoarseClock, allowance)?),
     ])
 }
