@@ -20,7 +20,7 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 
 /// A limiter with the store and the key that the file names.
 pub(crate) fn build(loaded: Loaded) -> Result<Limiter<Memory>, Failure> {
-    let store = Memory::new(bounds(loaded.settings.memory));
+    let store = Memory::new(bounds(loaded.settings.store.memory()));
     Ok(Limiter::new(loaded.policy, store).with_key(key(&loaded.settings.key)?))
 }
 

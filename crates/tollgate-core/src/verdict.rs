@@ -82,6 +82,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The verdict of a store that had no answer.
+    #[must_use]
+    pub const fn without_standings(now: Timestamp) -> Self {
+        Self { now, standings: Vec::new() }
+    }
+
     /// Whether every limit admits the charge.
     #[must_use]
     pub fn is_admitted(&self) -> bool {

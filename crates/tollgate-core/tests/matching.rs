@@ -40,7 +40,7 @@ fn rule(name: &str, matches: Match, limits: &[(usize, u64)]) -> Rule {
         .iter()
         .map(|(limit, cost)| Use { limit: *limit, cost: Cost::new(*cost).unwrap() })
         .collect();
-    Rule { name: name.into(), matches, limits, mode: Mode::Enforce }
+    Rule::new(name, matches, limits)
 }
 
 /// `METHOD host/path`, and the names of the rules, then of the charges as `limit:cost@subject`.

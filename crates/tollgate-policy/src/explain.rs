@@ -3,8 +3,8 @@
 use std::fmt;
 
 use tollgate_core::Policy;
+use tollgate_core::policy::Rules;
 use tollgate_core::policy::answers::Refund;
-use tollgate_core::policy::{Mode, OnFailure, Rules};
 
 use crate::words;
 
@@ -43,11 +43,8 @@ impl Explanation<'_> {
         let rules = policy.rules().iter().map(|rule| {
             let conditions = words::conditions(policy, &rule.matches);
             let limits = words::uses(policy, &rule.limits);
-            let mode = match rule.mode {
-                Mode::Enforce => "",
-                Mode::Shadow => " (only counted)",
-            };
-            (&*rule.name, format!("{conditions} → {limits}{mode}"))
+            let manner = words::manner(rule);
+            (&*rule.name, format!("{conditions} → {limits}{manner}"))
         });
         table(f, title, rules.collect())
     }
@@ -69,11 +66,6 @@ impl Explanation<'_> {
         if let Some(path) = &answers.standing_path {
             rows.push(("standing", format!("GET {path}, never charged")));
         }
-        let on_failure = match answers.on_failure {
-            OnFailure::Allow => "requests pass",
-            OnFailure::Deny => "requests are refused with 503",
-        };
-        rows.push(("no store", on_failure.to_owned()));
         if !self.policy.forwarding().trusted.is_empty() {
             let networks = self.policy.forwarding().trusted.iter().map(ToString::to_string);
             rows.push((
@@ -131,16 +123,15 @@ limits
   all    100 requests in flight at once for everybody together; hidden
   login  5 requests in any 15m for each user; refusals count; told as core
 rules, the first that matches decides
-  write  POST or PUT, path /a/**, has token → core, burst at 5
-  login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (only counted)
-  rest   every request → all
+  write  POST or PUT, path /a/**, has token → core, burst at 5; refused with 503 while the store has no answer
+  login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (only counted); refused with 503 while the store has no answer
+  rest   every request → all; refused with 503 while the store has no answer
 answers
   headers   github, ietf
   refusal   status 429
   refund    when the service answers 304
   refund    when the service does not answer
   standing  GET /rate_limit, never charged
-  no store  requests are refused with 503
   proxies   10.0.0.0/8 are believed
 ";
         assert_eq!(explain(&loaded.policy).to_string(), expected);

@@ -43,5 +43,8 @@ pub use explain::{Explanation, explain};
 pub use finding::{Finding, Mistakes};
 pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
 pub use schema::schema;
-pub use settings::{KeySource, MemoryBounds, Settings};
+pub use settings::{
+    DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, Settings,
+    ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity,
+};
 pub use trace::{Outcome, Step, Trace, trace};

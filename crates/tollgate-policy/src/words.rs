@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use tollgate_core::algo::Anchor;
-use tollgate_core::policy::{Answers, Dimension, HeaderProfile, LimitFor, Match, Source, Use};
+use tollgate_core::policy::{
+    Answers, ChargeOn, Dimension, HeaderProfile, LimitFor, Match, Mode, OnFailure, Rule, Source,
+    Use,
+};
 use tollgate_core::{Algorithm, Policy, Refusals, Unit, Visibility};
 
 /// `search at 1, points at 5`.
@@ -118,6 +121,24 @@ pub(crate) fn conditions(policy: &Policy, matches: &Match) -> String {
         [] => "every request".to_owned(),
         parts => parts.join(", "),
     }
+}
+
+/// How a rule holds requests to its limits, where that is not as usual.
+pub(crate) fn manner(rule: &Rule) -> String {
+    let mode = match rule.mode {
+        Mode::Enforce => "",
+        Mode::Shadow => " (only counted)",
+    };
+    let charge = match rule.charge {
+        ChargeOn::Arrival => "",
+        ChargeOn::Completion => "; charged when answered",
+    };
+    let on_failure = match rule.on_failure {
+        OnFailure::Local => "",
+        OnFailure::Allow => "; passes while the store has no answer",
+        OnFailure::Deny => "; refused with 503 while the store has no answer",
+    };
+    format!("{mode}{charge}{on_failure}")
 }
 
 /// The names of the header profiles as a policy file writes them.

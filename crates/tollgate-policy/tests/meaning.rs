@@ -7,10 +7,11 @@ use tollgate_core::algo::{
 };
 use tollgate_core::policy::answers::Refund;
 use tollgate_core::policy::{
-    AddressHeader, Answers, Forwarding, HeaderProfile, Mode, Network, OnFailure, Rules, Source,
+    AddressHeader, Answers, ChargeOn, Forwarding, HeaderProfile, Mode, Network, OnFailure, Rules,
+    Source,
 };
 use tollgate_core::{Algorithm, Limit, Millis, Refusals, Unit, Visibility};
-use tollgate_policy::{KeySource, Loaded, MemoryBounds, Settings, parse};
+use tollgate_policy::{KeySource, Loaded, MemoryBounds, Settings, StoreSettings, parse};
 
 const HOUR: Millis = Millis::from_secs(3_600);
 
@@ -212,7 +213,6 @@ answers:
   refund: { status: [304, 404], upstream_failure: true }
   refuse: { status: 403 }
   standing: /rate_limit
-  on_failure: deny
 ",
     );
     let expected = Answers {
@@ -221,10 +221,25 @@ answers:
         refund_upstream_failure: Refund::GiveBack,
         refuse_status: 403,
         standing_path: Some("/rate_limit".into()),
-        on_failure: OnFailure::Deny,
     };
     assert_eq!(*loaded.policy.answers(), expected);
     assert!(with("answers: { headers: [] }\n").policy.answers().headers.is_empty());
+}
+
+#[test]
+fn what_happens_without_the_store_is_the_rules_choice() {
+    let rules = |answers: &str| {
+        let text = format!(
+            "limits: {{ core: {{ quota: 1, window: 1s }} }}\n{answers}rules:\n  - limits: core\n  \
+             - {{ limits: core, on_failure: allow, charge: on_completion }}\n"
+        );
+        let policy = parse("shop.yaml", &text).unwrap().policy;
+        policy.rules().iter().map(|rule| (rule.on_failure, rule.charge)).collect::<Vec<_>>()
+    };
+    let second = (OnFailure::Allow, ChargeOn::Completion);
+    assert_eq!(rules(""), [(OnFailure::Local, ChargeOn::Arrival), second]);
+    let denied = rules("answers: { on_failure: deny }\n");
+    assert_eq!(denied, [(OnFailure::Deny, ChargeOn::Arrival), second]);
 }
 
 #[test]
@@ -235,7 +250,7 @@ fn settings_are_those_of_the_deployment() {
     );
     let expected = Settings {
         key: KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() },
-        memory: MemoryBounds { max_entries: 5_000, max_bytes: 64 << 20 },
+        store: StoreSettings::Memory(MemoryBounds { max_entries: 5_000, max_bytes: 64 << 20 }),
     };
     assert_eq!(loaded.settings, expected);
     let path = PathBuf::from("/run/secrets/tollgate");

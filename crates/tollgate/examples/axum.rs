@@ -10,7 +10,7 @@ use axum::http::Extensions;
 use axum::{Router, routing::get};
 use tokio::net::TcpListener;
 use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{Dimension, LimitFor, Match, Mode, Rule, Rules, Source, Use};
+use tollgate::core::policy::{Dimension, LimitFor, Match, Rule, Rules, Source, Use};
 use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy};
 use tollgate::store::Memory;
 use tollgate::{Limiter, tower::Layer};
@@ -44,12 +44,7 @@ fn policy() -> Result<Policy, Box<dyn std::error::Error>> {
     };
     let window = FixedWindow::new(3, Millis::from_secs(60), Anchor::FirstRequest)?;
     let limit = Limit::new("per-address", Algorithm::FixedWindow(window))?;
-    let rule = Rule {
-        name: "everything".into(),
-        matches: Match::default(),
-        limits: vec![Use { limit: 0, cost: Cost::ONE }],
-        mode: Mode::Enforce,
-    };
+    let rule = Rule::new("everything", Match::default(), vec![Use { limit: 0, cost: Cost::ONE }]);
     let limits = vec![LimitFor { limit: Arc::new(limit), per: vec![0] }];
     Policy::new(vec![address], limits, vec![rule], Rules::FirstMatch)
         .ok_or_else(|| "the policy points to something that is not there".into())

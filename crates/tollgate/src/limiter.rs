@@ -34,7 +34,7 @@ pub struct Decision {
     pub shadow: Option<Verdict>,
     /// Who decided.
     pub source: Source,
-    /// Whether the policy lets requests pass when the store has no answer.
+    /// What its rules do while the store has no answer.
     pub on_failure: OnFailure,
     /// What was charged, if anything was.
     pub receipt: Option<Receipt>,
@@ -46,7 +46,7 @@ impl Decision {
     pub fn is_admitted(&self) -> bool {
         match self.source {
             Source::Store | Source::Remembered | Source::Fallback(_) => self.verdict.is_admitted(),
-            Source::Failure(_) => self.on_failure == OnFailure::Allow,
+            Source::Failure(_) => self.on_failure != OnFailure::Deny,
         }
     }
 }
@@ -100,7 +100,7 @@ impl<S: Store> Limiter<S> {
     ///
     /// Every limit that applies is charged or none is. Rules in shadow mode are charged beside
     /// them, on their own, and stop nobody. Never fails: without an answer of the store the
-    /// policy's `on_failure` decides, and [`Decision::source`] says so.
+    /// rules' [`OnFailure`] decides, and [`Decision::source`] says so.
     pub fn check(&self, facts: &Facts<'_>) -> impl Future<Output = Decision> + Send + use<'_, S> {
         self.check_at(self.clock.now(), facts)
     }
@@ -114,12 +114,13 @@ impl<S: Store> Limiter<S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
         let plan = self.policy.plan(facts, &self.key);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let on_failure = plan.on_failure();
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
-            let (verdict, source, mut receipt) = self.charge(now, plan.enforced).await;
+            let (verdict, source, mut receipt) = self.charge(now, plan.enforced, on_failure).await;
             let mut shadow = None;
             if has_shadow {
-                let (judged, _, charged) = self.charge(now, plan.shadowed).await;
+                let (judged, _, charged) = self.charge(now, plan.shadowed, OnFailure::Local).await;
                 shadow = Some(judged);
                 receipt = match (receipt, charged) {
                     (Some(mut receipt), Some(charged)) => {
@@ -129,7 +130,6 @@ impl<S: Store> Limiter<S> {
                     (one, other) => one.or(other),
                 };
             }
-            let on_failure = self.policy.answers().on_failure;
             let decision = Decision { rules, verdict, shadow, source, on_failure, receipt };
             self.observer.decided(&decision);
             decision
@@ -187,16 +187,25 @@ impl<S: Store> Limiter<S> {
         &self,
         now: Timestamp,
         planned: Vec<Planned>,
+        on_failure: OnFailure,
     ) -> (Verdict, Source, Option<Receipt>) {
         let id = new_charge_id();
-        match self.take(now, &planned, id).await {
-            Ok(readings) => {
-                let verdict = verdict(now, &planned, &readings);
-                let is_charged = verdict.is_admitted() && !planned.is_empty();
-                let receipt = is_charged.then(|| Receipt::new(id, planned, &readings));
-                (verdict, readings.source(), receipt)
+        let readings = match self.take(now, &planned, id).await {
+            Ok(readings) => readings,
+            Err(error) => return (Verdict::without_standings(now), Source::Failure(error), None),
+        };
+        let verdict = verdict(now, &planned, &readings);
+        let is_charged = verdict.is_admitted() && !planned.is_empty();
+        let receipt = is_charged.then(|| Receipt::new(id, planned, &readings));
+        match readings.source() {
+            // These rules do not ask what stands in; what it charged is given back there.
+            Source::Fallback(error) if on_failure != OnFailure::Local => {
+                if let Some(receipt) = receipt {
+                    let _ = self.refund_at(now, receipt).await;
+                }
+                (Verdict::without_standings(now), Source::Failure(error), None)
             }
-            Err(error) => (Verdict { now, standings: Vec::new() }, Source::Failure(error), None),
+            source => (verdict, source, receipt),
         }
     }
 

@@ -33,7 +33,7 @@ fn concurrent(quota: u64) -> Limit {
 fn rule(name: &str, path: &str, limits: &[usize], mode: Mode) -> Rule {
     let paths = vec![PathPattern::parse(path).unwrap()];
     let limits = limits.iter().map(|limit| Use { limit: *limit, cost: Cost::ONE }).collect();
-    Rule { name: name.into(), matches: Match { paths, ..Match::default() }, limits, mode }
+    Rule { mode, ..Rule::new(name, Match { paths, ..Match::default() }, limits) }
 }
 
 /// Everything per address.

@@ -98,7 +98,7 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
 
 fn candidate(path: &Path) -> Result<Candidate, Failure> {
     let loaded = limiter::load(path)?;
-    let bounds = limiter::bounds(loaded.settings.memory);
+    let bounds = limiter::bounds(loaded.settings.store.memory());
     Ok(Candidate { name: path.display().to_string(), policy: loaded.policy, bounds })
 }
 

@@ -17,16 +17,6 @@ pub enum HeaderProfile {
     ThreeFields,
 }
 
-/// What to do with a request when the store has no answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnFailure {
-    /// Let it pass: an outage of the limiter is not one of the service.
-    #[default]
-    Allow,
-    /// Refuse it with 503: where passing unlimited is worse, such as sign-in.
-    Deny,
-}
-
 /// How to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
@@ -40,8 +30,6 @@ pub struct Answers {
     pub refuse_status: u16,
     /// The path at which a client sees all its standings, never charged; none by default.
     pub standing_path: Option<Box<str>>,
-    /// What to do without the store.
-    pub on_failure: OnFailure,
 }
 
 /// Whether a charge is given back.
@@ -62,7 +50,6 @@ impl Default for Answers {
             refund_upstream_failure: Refund::Keep,
             refuse_status: 429,
             standing_path: None,
-            on_failure: OnFailure::Allow,
         }
     }
 }

@@ -7,19 +7,21 @@ pub mod answers;
 pub mod matching;
 pub mod path;
 pub mod plan;
+pub mod rule;
 pub mod subject;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use address::{AddressHeader, Forwarding, Network};
-pub use answers::{Answers, HeaderProfile, OnFailure};
+pub use answers::{Answers, HeaderProfile};
 pub use matching::{HeaderMatch, Match, Unmet};
 pub use path::PathPattern;
 pub use plan::{Plan, Planned};
+pub use rule::{ChargeOn, Mode, OnFailure, Rule, Use};
 pub use subject::{Dimension, Source};
 
-use crate::limit::{Cost, Limit};
+use crate::limit::Limit;
 
 /// Which of the rules that match decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,16 +33,6 @@ pub enum Rules {
     AllMatches,
 }
 
-/// Whether a rule refuses or only counts what it would refuse.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Refuses.
-    #[default]
-    Enforce,
-    /// Charges and judges by itself, and lets everything pass.
-    Shadow,
-}
-
 /// A limit and the dimensions of whom it limits.
 #[derive(Clone, Debug)]
 pub struct LimitFor {
@@ -48,28 +40,6 @@ pub struct LimitFor {
     pub limit: Arc<Limit>,
     /// Indices into [`Policy::dimensions`]; none for one counter over everybody.
     pub per: Vec<usize>,
-}
-
-/// A limit as a rule uses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
-    /// Index into [`Policy::limits`].
-    pub limit: usize,
-    /// What one request costs.
-    pub cost: Cost,
-}
-
-/// One rule: which requests, which limits.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    /// Its name, unique in the policy.
-    pub name: Arc<str>,
-    /// Which requests it speaks of.
-    pub matches: Match,
-    /// What they are charged.
-    pub limits: Vec<Use>,
-    /// Whether it refuses.
-    pub mode: Mode,
 }
 
 /// A policy, checked: every index points to something.

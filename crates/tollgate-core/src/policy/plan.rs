@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::matching::Unmet;
 use super::path::{NormalPath, PathPattern};
-use super::{Mode, Policy, Rule, Rules, Use};
+use super::{ChargeOn, Mode, OnFailure, Policy, Rule, Rules, Use};
 use crate::facts::Facts;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::{Cost, Limit};
@@ -30,6 +30,24 @@ pub struct Plan<'p> {
     pub enforced: Vec<Planned>,
     /// What is counted and judged beside it, all or nothing, and stops nobody.
     pub shadowed: Vec<Planned>,
+}
+
+impl Plan<'_> {
+    /// When what is enforced is charged: on completion only if every rule says so.
+    #[must_use]
+    pub fn charge(&self) -> ChargeOn {
+        self.enforcing().map(|rule| rule.charge).max().unwrap_or_default()
+    }
+
+    /// What becomes of the request while the store has no answer: the strictest rule's word.
+    #[must_use]
+    pub fn on_failure(&self) -> OnFailure {
+        self.enforcing().map(|rule| rule.on_failure).max().unwrap_or_default()
+    }
+
+    fn enforcing(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().copied().filter(|rule| rule.mode == Mode::Enforce)
+    }
 }
 
 /// What matched: for the dimensions that are read from it.

@@ -5,7 +5,7 @@ use tollgate_core::policy::{Forwarding, Network};
 
 use crate::read::{Given, OneOrMore, Whole, quoted};
 use crate::report::Report;
-use crate::settings::{KeySource, MemoryBounds, Settings};
+use crate::settings::{KeySource, MemoryBounds, Settings, StoreSettings};
 use crate::written::PolicyFile;
 
 /// Which proxies are believed; `None` if something is wrong, which is reported.
@@ -52,7 +52,7 @@ pub(super) fn settings(file: &PolicyFile, report: &mut Report<'_>) -> Option<Set
             memory.max_bytes = bytes.0;
         }
     }
-    Some(Settings { key: key?, memory })
+    Some(Settings { key: key?, store: StoreSettings::Memory(memory) })
 }
 
 fn key_source(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySource> {

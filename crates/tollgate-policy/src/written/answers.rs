@@ -14,7 +14,7 @@ keys! {
         refuse: RefuseAnswer,
         /// The path at which `GET` tells a client all its standings, in the shape of GitHub's `/rate_limit`, and is never charged. By default there is none.
         standing: Text,
-        /// What happens to a request when the store has no answer. By default `allow`.
+        /// What becomes of a request while the store has no answer, where its rule does not say. By default `local`.
         on_failure: OnFailureName,
     }
 }

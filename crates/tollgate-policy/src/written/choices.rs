@@ -2,7 +2,7 @@
 
 use tollgate_core::Unit;
 use tollgate_core::algo::Anchor;
-use tollgate_core::policy::{AddressHeader, HeaderProfile, Mode, OnFailure, Rules};
+use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
 
 use crate::read::words;
 
@@ -110,6 +110,16 @@ words! {
 }
 
 words! {
+    /// When a request is charged.
+    struct ChargeMoment(ChargeOn) as "a moment" {
+        /// When it arrives, given back if its answer turns out free: exact.
+        "on_arrival" => ChargeOn::Arrival,
+        /// When its answer is known, unless that is free. On arrival it is only looked at, which a replica can answer; requests in flight together may pass a limit that has room for one.
+        "on_completion" => ChargeOn::Completion,
+    }
+}
+
+words! {
     /// Header fields that tell a client how it stands.
     struct ProfileName(HeaderProfile) as "a header profile" {
         /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
@@ -124,10 +134,12 @@ words! {
 }
 
 words! {
-    /// What happens to a request when the store has no answer.
+    /// What becomes of a request while the store has no answer.
     struct OnFailureName(OnFailure) as "a way to fail" {
         /// It passes: an outage of the limiter is not one of the service.
         "allow" => OnFailure::Allow,
+        /// This node decides alone, by its share of each limit and from the last standing that it saw.
+        "local" => OnFailure::Local,
         /// It is refused with 503: where passing unlimited is worse, such as sign-in.
         "deny" => OnFailure::Deny,
     }

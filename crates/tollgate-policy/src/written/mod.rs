@@ -10,7 +10,7 @@ mod rule;
 mod subject;
 
 pub(crate) use answers::Answers;
-pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleMode, RuleOrder};
+pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder};
 pub(crate) use deployment::{Forwarded, Secret, StoreBounds};
 pub(crate) use limit::Limit;
 pub(crate) use rule::{Conditions, LimitUse, Rule};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::RuleMode;
+use super::choices::{ChargeMoment, OnFailureName, RuleMode};
 use crate::read::{Field, Given, Names, OneOrMore, Read, Text, Whole, keys, unexpected};
 use crate::report::Report;
 use crate::tree::{Node, Shape};
@@ -20,6 +20,10 @@ keys! {
         limits: OneOrMore<LimitUse>,
         /// Whether it refuses. By default `enforce`.
         mode: RuleMode,
+        /// When it charges. By default `on_arrival`. Of several rules that match, all must say `on_completion`.
+        charge: ChargeMoment,
+        /// What becomes of a request while the store has no answer. By default what `answers` says. Of several rules that match, the strictest decides.
+        on_failure: OnFailureName,
     }
 }
 

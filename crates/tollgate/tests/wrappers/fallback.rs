@@ -163,12 +163,8 @@ fn a_fallback_in_every_shard_keeps_what_spans_them_whole() {
 fn a_decision_tells_who_made_it_and_its_receipt_knows_where() {
     let limit = LimitFor { limit: Arc::new(fixed("core", 2)), per: Vec::new() };
     let paths = vec![PathPattern::parse("/**").unwrap()];
-    let rule = Rule {
-        name: "all".into(),
-        matches: Match { paths, ..Match::default() },
-        limits: vec![Use { limit: 0, cost: Cost::ONE }],
-        mode: Mode::Enforce,
-    };
+    let limits = vec![Use { limit: 0, cost: Cost::ONE }];
+    let rule = Rule::new("all", Match { paths, ..Match::default() }, limits);
     let policy = Policy::new(Vec::new(), vec![limit], vec![rule], Rules::FirstMatch).unwrap();
     let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()));
     let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };

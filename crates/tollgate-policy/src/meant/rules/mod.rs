@@ -5,7 +5,7 @@ mod conditions;
 use std::collections::HashMap;
 
 use tollgate_core::Cost;
-use tollgate_core::policy::{Mode, Rule, Use};
+use tollgate_core::policy::{OnFailure, Rule, Use};
 
 use super::limits::Counted;
 use super::names::Known;
@@ -38,6 +38,7 @@ pub(super) fn rules(
         );
     }
     let names = names(written, report);
+    let on_failure = default_on_failure(file);
     let rule = |(given, name): (&Given<written::Rule>, String)| {
         let matches = match &given.value.r#match {
             Field::Absent => Some(Default::default()),
@@ -45,13 +46,21 @@ pub(super) fn rules(
             Field::Given(conditions) => conditions::matching(&conditions.value, subjects, report),
         };
         let uses = uses(&given.value, counted, limits, report);
-        let mode = given.value.mode.value().map_or(Mode::Enforce, |mode| mode.0);
-        let rule = Rule { name: name.into(), matches: matches?, limits: uses?, mode };
+        let mut rule = Rule::new(name, matches?, uses?);
+        rule.mode = given.value.mode.value().map(|mode| mode.0).unwrap_or_default();
+        rule.charge = given.value.charge.value().map(|charge| charge.0).unwrap_or_default();
+        rule.on_failure = given.value.on_failure.value().map_or(on_failure, |own| own.0);
         Some(Placed { rule, at: given.at })
     };
     let placed = written.iter().zip(names).map(rule).collect();
     check_parameters(file, report);
     placed
+}
+
+/// What rules do without the store that do not say.
+fn default_on_failure(file: &PolicyFile) -> OnFailure {
+    let answers = file.answers.value();
+    answers.and_then(|answers| answers.on_failure.value()).map(|word| word.0).unwrap_or_default()
 }
 
 /// The names of the rules; those without one are numbered.

@@ -1,0 +1,77 @@
+//! One rule: which requests, which limits, and how they are held to them.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::matching::Match;
+use crate::limit::Cost;
+
+/// One rule: which requests, which limits.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name, unique in the policy.
+    pub name: Arc<str>,
+    /// Which requests it speaks of.
+    pub matches: Match,
+    /// What they are charged.
+    pub limits: Vec<Use>,
+    /// Whether it refuses.
+    pub mode: Mode,
+    /// When it charges.
+    pub charge: ChargeOn,
+    /// What it does while the store has no answer.
+    pub on_failure: OnFailure,
+}
+
+impl Rule {
+    /// A rule that refuses, charges when the request arrives, and for want of the store decides by
+    /// this node's share.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, matches: Match, limits: Vec<Use>) -> Self {
+        let (mode, charge) = (Mode::default(), ChargeOn::default());
+        Self { name: name.into(), matches, limits, mode, charge, on_failure: OnFailure::default() }
+    }
+}
+
+/// A limit as a rule uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Index into [`Policy::limits`](super::Policy::limits).
+    pub limit: usize,
+    /// What one request costs.
+    pub cost: Cost,
+}
+
+/// Whether a rule refuses or only counts what it would refuse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Refuses.
+    #[default]
+    Enforce,
+    /// Charges and judges by itself, and lets everything pass.
+    Shadow,
+}
+
+/// When a request is charged. In the order of exactness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChargeOn {
+    /// When its answer is known, unless that answer is free. On arrival it is only looked at, which
+    /// a replica can answer: requests in flight together may pass a limit that has room for one.
+    Completion,
+    /// When it arrives, given back if its answer turns out free: exact.
+    #[default]
+    Arrival,
+}
+
+/// What becomes of a request while the store has no answer. In the order of strictness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OnFailure {
+    /// It passes: an outage of the limiter is not one of the service.
+    Allow,
+    /// This node decides alone, by its share of each limit and from the last standing that it saw.
+    /// It passes where nothing stands in for the store.
+    #[default]
+    Local,
+    /// It is refused with 503: where passing unlimited is worse, such as sign-in.
+    Deny,
+}
