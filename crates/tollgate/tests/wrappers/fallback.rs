@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tollgate::Limiter;
-use tollgate::core::policy::{LimitFor, Match, Mode, PathPattern, Rule, Rules, Use};
+use tollgate::core::policy::{LimitFor, Match, PathPattern, Rule, Rules, Use};
 use tollgate::core::{
     Ask, ChargeId, Cost, Facts, Fit, Limit, Millis, Policy, Reading, Source, Store, StoreError,
     Subject,
