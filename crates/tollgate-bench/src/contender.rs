@@ -165,12 +165,12 @@ impl Clock for CoarseClock {
 }
 
 /// The same for everyone, of a length that user names and API keys have.
-fn subject_name(number: u32) -> String {
+pub(crate) fn subject_name(number: u32) -> String {
     format!("customer-{number:010}")
 }
 
 /// The subjects of these benchmarks are no secrets and short: nothing is hashed.
-struct NoSecrets;
+pub(crate) struct NoSecrets;
 
 impl KeyedHash for NoSecrets {
     fn hash(&self, _bytes: &[u8]) -> [u8; 16] {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::contender::{Contender, Requests};
+use crate::spread::Spread;
 
 /// What one decision took, in nanoseconds: the median of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -88,11 +89,7 @@ fn processor_time() -> Duration {
 }
 
 fn median(rounds: &[Took]) -> Took {
-    let middle = |of: fn(&Took) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(of).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or_default()
-    };
+    let middle = |of: fn(&Took) -> f64| Spread::of(rounds.iter().map(of)).median;
     Took { wall: middle(|took| took.wall), processor: middle(|took| took.processor) }
 }
 

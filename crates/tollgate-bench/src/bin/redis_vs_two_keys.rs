@@ -1,0 +1,65 @@
+//! Compares the Redis store with the two-key script called once a request: decisions per second,
+//! processor time of the server and of the client, and latencies.
+//!
+//! `cargo run --release -p tollgate-bench --bin redis_vs_two_keys [-- --markdown]`
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::thread;
+
+use clap::Parser;
+use tokio::runtime::Builder;
+use tollgate_bench::redis_store::cases::{Case, Contest, Scale};
+use tollgate_bench::redis_store::report::{Report, Style};
+use tollgate_bench::redis_store::server::Server;
+
+/// Compares Tollgate's Redis store with a script that keeps two keys for a limit, in one run.
+#[derive(Debug, Parser)]
+struct Flags {
+    /// A few decisions of every case, to see that it works.
+    #[arg(long)]
+    quick: bool,
+    /// The table as the documentation has it.
+    #[arg(long)]
+    markdown: bool,
+    /// How often each case is measured.
+    #[arg(long, value_name = "COUNT")]
+    rounds: Option<usize>,
+    /// The server to start.
+    #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    redis_server: OsString,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let flags = Flags::parse();
+    let scale = if flags.quick { Scale::QUICK } else { Scale::FULL };
+    let scale = Scale { rounds: flags.rounds.unwrap_or(scale.rounds).max(1), ..scale };
+    let style = if flags.markdown { Style::Markdown } else { Style::Terminal };
+    let server = Server::start(&flags.redis_server)?;
+    Builder::new_multi_thread().enable_all().build()?.block_on(compare(server, &scale, style))
+}
+
+async fn compare(server: Server, scale: &Scale, style: Style) -> Result<(), Box<dyn Error>> {
+    let contest = Contest::new(server, scale).await?;
+    contest.open_windows(scale).await?;
+    let mut report = Report::new(style);
+    for (number, case) in Case::all().enumerate() {
+        eprintln!("{case:?}");
+        report.add(contest.names(), &contest.measure(number, case, scale).await?);
+    }
+    println!("{}\n", setting(&contest).await?);
+    println!("{report}");
+    Ok(())
+}
+
+/// What the numbers hold for.
+async fn setting(contest: &Contest) -> Result<String, Box<dyn Error>> {
+    let version = contest.two_keys.server_version().await?;
+    let processors = thread::available_parallelism()?;
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    let model = model.unwrap_or("unknown processor");
+    let runs = contest.tollgate.runs();
+    Ok(format!("Redis {version}, the step as a {runs}; {processors} processors, {model}"))
+}

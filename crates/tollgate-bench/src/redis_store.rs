@@ -1,0 +1,9 @@
+//! The Redis store beside a script that keeps two keys, on one server, in turns.
+
+pub mod cases;
+pub mod closed_loop;
+pub mod contender;
+pub mod report;
+pub mod server;
+pub mod shard;
+pub mod two_keys;

@@ -1,0 +1,195 @@
+//! What is measured: every number of callers, with one hot key and with many, on one limit and on
+//! four. The contenders take turns, so that a noisy neighbour disturbs them alike.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use super::closed_loop::{Load, Round, run};
+use super::contender::{Contender, LIMITS};
+use super::server::Server;
+use super::shard::Shard;
+use super::two_keys::TwoKeys;
+use crate::draw;
+
+/// How much is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// How often each case is measured.
+    pub rounds: usize,
+    /// The decisions of a round with one caller.
+    pub decisions_alone: usize,
+    /// The decisions of a round with many callers.
+    pub decisions: usize,
+    /// How many subjects there are where there are many.
+    pub subjects: u32,
+    /// The quota of every limit.
+    pub quota: u64,
+}
+
+impl Scale {
+    /// For numbers: every charge is admitted.
+    pub const FULL: Self = Self {
+        rounds: 9,
+        decisions_alone: 20_000,
+        decisions: 100_000,
+        subjects: 100_000,
+        quota: 500_000,
+    };
+    /// For seeing that it works: the hot keys run out of their quota.
+    pub const QUICK: Self =
+        Self { rounds: 2, decisions_alone: 300, decisions: 1_000, subjects: 100, quota: 200 };
+}
+
+/// How many subjects are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// One, which nobody asked for in an earlier round.
+    Hot,
+    /// Many, each as likely, that have their windows open.
+    Many,
+}
+
+/// One row of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// How many ask at once.
+    pub callers: usize,
+    /// Whom they ask for.
+    pub keys: Keys,
+    /// On how many limits each request is charged.
+    pub limits: usize,
+}
+
+impl Case {
+    /// All of them, in the order of the report.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let kinds = [
+            (Keys::Hot, 1),
+            (Keys::Many, 1),
+            (Keys::Hot, LIMITS.len()),
+            (Keys::Many, LIMITS.len()),
+        ];
+        kinds
+            .into_iter()
+            .flat_map(|(keys, limits)| [1, 64, 512].map(|callers| Self { callers, keys, limits }))
+    }
+}
+
+/// What the contenders did in all rounds of one case.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The case.
+    pub case: Case,
+    /// The two-key script's rounds.
+    pub two_keys: Vec<Round>,
+    /// The store's rounds.
+    pub tollgate: Vec<Round>,
+}
+
+/// Those that are compared, on one server.
+#[derive(Debug)]
+pub struct Contest {
+    /// Where both keep their state.
+    pub server: Server,
+    /// The script, called once for each decision.
+    pub two_keys: Arc<TwoKeys>,
+    /// The store.
+    pub tollgate: Arc<Shard>,
+}
+
+impl Contest {
+    /// Connects both to `server`, with one connection each.
+    ///
+    /// # Errors
+    /// Why one of them could not.
+    pub async fn new(server: Server, scale: &Scale) -> Result<Self, Box<dyn Error>> {
+        let url = server.url();
+        let two_keys = Arc::new(TwoKeys::connect(&url, scale.quota).await?);
+        let tollgate = Arc::new(Shard::connect(&url, scale.quota).await?);
+        Ok(Self { server, two_keys, tollgate })
+    }
+
+    /// Opens the windows of all subjects for both, as they are after the first requests of a day.
+    ///
+    /// # Errors
+    /// The first of a contender's.
+    pub async fn open_windows(&self, scale: &Scale) -> Result<(), Box<dyn Error>> {
+        let order = draw::each(scale.subjects, 1).into();
+        let load = Load { callers: 64, limits: LIMITS.len(), order };
+        run(&self.two_keys, &load, &self.server).await?;
+        run(&self.tollgate, &load, &self.server).await?;
+        Ok(())
+    }
+
+    /// Measures `case`, the `number`th of the run.
+    ///
+    /// # Errors
+    /// The first of a contender's, or if the two admitted different numbers of requests.
+    pub async fn measure(
+        &self,
+        number: usize,
+        case: Case,
+        scale: &Scale,
+    ) -> Result<Measured, Box<dyn Error>> {
+        let mut measured = Measured { case, two_keys: Vec::new(), tollgate: Vec::new() };
+        for round in 0..scale.rounds {
+            let load = load(case, scale, number * scale.rounds + round);
+            // Who begins changes from round to round.
+            if round % 2 == 0 {
+                measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
+                measured.tollgate.push(run(&self.tollgate, &load, &self.server).await?);
+            } else {
+                measured.tollgate.push(run(&self.tollgate, &load, &self.server).await?);
+                measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
+            }
+            check(&measured)?;
+        }
+        Ok(measured)
+    }
+
+    /// The names of the contenders, in the order of [`Measured`].
+    #[must_use]
+    pub fn names(&self) -> [&'static str; 2] {
+        [self.two_keys.name(), self.tollgate.name()]
+    }
+}
+
+/// The requests of the `turn`th round of a run.
+fn load(case: Case, scale: &Scale, turn: usize) -> Load {
+    let decisions = if case.callers == 1 { scale.decisions_alone } else { scale.decisions };
+    let order = match case.keys {
+        Keys::Hot => vec![scale.subjects + turn as u32; decisions],
+        Keys::Many => draw::uniform(scale.subjects, decisions, turn as u64),
+    };
+    Load { callers: case.callers, limits: case.limits, order: order.into() }
+}
+
+/// Contenders that do not admit the same do not do the same work.
+fn check(measured: &Measured) -> Result<(), Disagreement> {
+    match (measured.two_keys.last(), measured.tollgate.last()) {
+        (Some(theirs), Some(ours)) if theirs.admitted != ours.admitted => Err(Disagreement {
+            case: measured.case,
+            two_keys: theirs.admitted,
+            tollgate: ours.admitted,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The contenders did not admit the same number of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    case: Case,
+    two_keys: usize,
+    tollgate: usize,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, two_keys, tollgate } = self;
+        write!(f, "in {case:?} two keys admitted {two_keys} requests, tollgate {tollgate}")
+    }
+}
+
+impl Error for Disagreement {}

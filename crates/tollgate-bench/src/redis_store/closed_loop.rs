@@ -1,0 +1,158 @@
+//! Callers in a closed loop: each asks again as soon as it was answered.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::contender::{Contender, ContenderError};
+use super::server::Server;
+
+/// Who asks for what.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// How many ask at once.
+    pub callers: usize,
+    /// How many limits each request is charged on.
+    pub limits: usize,
+    /// The subject of each request. Callers take them in turns.
+    pub order: Arc<[u32]>,
+}
+
+/// What one contender did with one load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Round {
+    /// How many requests were admitted.
+    pub admitted: usize,
+    /// From the first request to the last answer.
+    pub wall: Duration,
+    /// The processor time of the server.
+    pub server: Duration,
+    /// The processor time of this process: the contender's client and the callers.
+    pub client: Duration,
+    /// The calls that were sent, one or more decisions in each.
+    pub calls: u64,
+    /// How long each decision took, shortest first.
+    pub latencies: Vec<Duration>,
+}
+
+impl Round {
+    /// How many decisions were taken.
+    #[must_use]
+    pub fn decisions(&self) -> usize {
+        self.latencies.len()
+    }
+
+    /// The latency that `per_mille` of a thousand decisions did not pass.
+    #[must_use]
+    pub fn percentile(&self, per_mille: usize) -> Duration {
+        // The nearest rank: the smallest value with at least that share at or below it.
+        let rank = (self.latencies.len() * per_mille).div_ceil(1_000);
+        self.latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    }
+}
+
+/// Lets `contender` carry out `load` on `server`.
+///
+/// # Errors
+/// The first of the contender's, or if processor time cannot be read.
+pub async fn run<C: Contender>(
+    contender: &Arc<C>,
+    load: &Load,
+    server: &Server,
+) -> Result<Round, Box<dyn Error>> {
+    let (start, started) = watch::channel(false);
+    let mut callers = JoinSet::new();
+    for caller in 0..load.callers {
+        callers.spawn(call(Arc::clone(contender), load.clone(), caller, started.clone()));
+    }
+    let before = Spent::now(&**contender, server)?;
+    let begun = Instant::now();
+    start.send_replace(true);
+    let mut admitted = 0;
+    let mut latencies = Vec::with_capacity(load.order.len());
+    while let Some(caller) = callers.join_next().await {
+        let answers = caller??;
+        admitted += answers.admitted;
+        latencies.extend(answers.latencies);
+    }
+    let wall = begun.elapsed();
+    let after = Spent::now(&**contender, server)?;
+    latencies.sort_unstable();
+    Ok(Round {
+        admitted,
+        wall,
+        server: after.server.saturating_sub(before.server),
+        client: after.client.saturating_sub(before.client),
+        calls: after.calls.zip(before.calls).map_or(latencies.len() as u64, |(a, b)| a - b),
+        latencies,
+    })
+}
+
+/// What has been spent so far.
+struct Spent {
+    server: Duration,
+    client: Duration,
+    calls: Option<u64>,
+}
+
+impl Spent {
+    fn now(contender: &impl Contender, server: &Server) -> io::Result<Self> {
+        let client = clock_gettime(ClockId::ProcessCPUTime);
+        let client =
+            Duration::new(client.tv_sec.unsigned_abs(), client.tv_nsec.unsigned_abs() as u32);
+        Ok(Self { server: server.processor_time()?, client, calls: contender.calls() })
+    }
+}
+
+/// What one caller was told.
+struct Answers {
+    admitted: usize,
+    latencies: Vec<Duration>,
+}
+
+async fn call<C: Contender>(
+    contender: Arc<C>,
+    load: Load,
+    caller: usize,
+    mut started: watch::Receiver<bool>,
+) -> Result<Answers, ContenderError> {
+    let latencies = Vec::with_capacity(load.order.len().div_ceil(load.callers));
+    let mut answers = Answers { admitted: 0, latencies };
+    // An error means that the run was given up, and this caller with it.
+    let _ = started.wait_for(|started| *started).await;
+    for &subject in load.order.iter().skip(caller).step_by(load.callers) {
+        let asked = Instant::now();
+        let admitted = contender.decide(subject, load.limits).await?;
+        answers.latencies.push(asked.elapsed());
+        answers.admitted += usize::from(admitted);
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_the_nearest_rank() {
+        let round = |count: u64| Round {
+            admitted: 0,
+            wall: Duration::ZERO,
+            server: Duration::ZERO,
+            client: Duration::ZERO,
+            calls: 0,
+            latencies: (1..=count).map(Duration::from_micros).collect(),
+        };
+        let micros = |count, per_mille| round(count).percentile(per_mille).as_micros();
+        assert_eq!(micros(1_000, 500), 500);
+        assert_eq!(micros(1_000, 999), 999);
+        assert_eq!(micros(10, 999), 10);
+        assert_eq!(micros(1, 500), 1);
+        assert_eq!(micros(0, 500), 0);
+    }
+}

@@ -1,0 +1,126 @@
+//! One table of everything that was measured, the two contenders of a case below each other.
+
+use std::fmt;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::cases::{Keys, Measured};
+use super::closed_loop::Round;
+use crate::spread::Spread;
+
+/// How the table is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// For a terminal, with the least and the greatest of the rounds beside each median.
+    Terminal,
+    /// For a page of documentation: medians; the spread only of the server's time, which the aim
+    /// is about.
+    Markdown,
+}
+
+/// The table of a run.
+#[derive(Debug)]
+pub struct Report {
+    table: Table,
+    style: Style,
+}
+
+const HEADER: [&str; 12] = [
+    "keys, limits",
+    "callers",
+    "who",
+    "admitted",
+    "a call",
+    "decisions/s",
+    "Redis CPU s/M",
+    "of two keys'",
+    "our CPU s/M",
+    "p50 µs",
+    "p99 µs",
+    "p99.9 µs",
+];
+
+impl Report {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(style: Style) -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header(HEADER);
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        Self { table, style }
+    }
+
+    /// Adds what the contenders called `names` did in one case; the first is what the other is held
+    /// against.
+    pub fn add(&mut self, names: [&str; 2], measured: &Measured) {
+        let rounds = [&measured.two_keys, &measured.tollgate];
+        let theirs = Spread::of(rounds[0].iter().map(server_seconds)).median;
+        for (name, rounds) in names.into_iter().zip(rounds) {
+            self.add_row(name, measured, rounds, theirs);
+        }
+    }
+
+    fn add_row(&mut self, name: &str, measured: &Measured, rounds: &[Round], theirs: f64) {
+        let case = measured.case;
+        let keys = match case.keys {
+            Keys::Hot => "one hot key",
+            Keys::Many => "many keys",
+        };
+        let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
+        let server = spread(server_seconds);
+        let admitted: usize = rounds.iter().map(|round| round.admitted).sum();
+        let row = [
+            format!("{keys}, {}", case.limits),
+            case.callers.to_string(),
+            name.to_owned(),
+            admitted.to_string(),
+            format!("{:.1}", spread(decisions_a_call).median),
+            self.cell(spread(decisions_a_second), 0),
+            format!("{server:.2}"),
+            format!("{:.2}", server.median / theirs),
+            self.cell(spread(client_seconds), 2),
+            self.cell(spread(|round| micros(round, 500)), 0),
+            self.cell(spread(|round| micros(round, 990)), 0),
+            self.cell(spread(|round| micros(round, 999)), 0),
+        ];
+        self.table.add_row(row);
+    }
+
+    fn cell(&self, spread: Spread, digits: usize) -> String {
+        match self.style {
+            Style::Terminal => format!("{spread:.digits$}"),
+            Style::Markdown => format!("{:.digits$}", spread.median),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table.fmt(f)
+    }
+}
+
+fn decisions_a_second(round: &Round) -> f64 {
+    round.decisions() as f64 / round.wall.as_secs_f64()
+}
+
+fn decisions_a_call(round: &Round) -> f64 {
+    round.decisions() as f64 / round.calls as f64
+}
+
+/// Processor seconds of the server for a million decisions.
+fn server_seconds(round: &Round) -> f64 {
+    round.server.as_secs_f64() * 1e6 / round.decisions() as f64
+}
+
+/// Processor seconds of this process for a million decisions.
+fn client_seconds(round: &Round) -> f64 {
+    round.client.as_secs_f64() * 1e6 / round.decisions() as f64
+}
+
+fn micros(round: &Round, per_mille: usize) -> f64 {
+    round.percentile(per_mille).as_secs_f64() * 1e6
+}

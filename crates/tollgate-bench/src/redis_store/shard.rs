@@ -1,0 +1,65 @@
+//! Tollgate's Redis store, asked as the limiter asks it.
+
+use std::error::Error;
+use std::time::Duration;
+
+use tollgate::core::{Ask, Charge, ChargeId, Cost, Limit, Store, Subject, Value};
+use tollgate::{Clock, HashKey, SystemClock};
+use tollgate_redis::{Choice, Keys, RedisShard, Runs, ShardSettings};
+
+use super::contender::{Contender, ContenderError, limits};
+use crate::contender::{NoSecrets, subject_name};
+
+/// How long the server may take to be connected.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a decision may take: far longer than any does, for the two-key script has no deadline
+/// at all, and one that is missed would end the run.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// One shard of one server, and the limits.
+#[derive(Debug)]
+pub struct Shard {
+    store: RedisShard,
+    limits: Vec<Limit>,
+}
+
+impl Shard {
+    /// Connects to the server at `url`. Every limit has `quota` units.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn connect(url: &str, quota: u64) -> Result<Self, Box<dyn Error>> {
+        let keys = Keys::new(HashKey::from_secret(b"benchmark"));
+        let settings = ShardSettings::new(url.parse()?);
+        let store = RedisShard::open(&settings, keys, Choice::Best).with_deadline(DEADLINE);
+        store.ready(READY_WITHIN).await?;
+        Ok(Self { store, limits: limits(quota)? })
+    }
+
+    /// How the step runs in the server.
+    #[must_use]
+    pub fn runs(&self) -> Runs {
+        self.store.runs()
+    }
+}
+
+impl Contender for Shard {
+    fn name(&self) -> &'static str {
+        "tollgate"
+    }
+
+    async fn decide(&self, subject: u32, limits: usize) -> Result<bool, ContenderError> {
+        let name = subject_name(subject);
+        let subject = Subject::new([("user", Value::Clear(name.as_bytes()))], &NoSecrets);
+        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = |limit| Charge { limit, subject: &subject, ask };
+        let charges: Vec<_> = self.limits[..limits].iter().map(charge).collect();
+        let readings = self.store.apply(SystemClock.now(), &charges).await;
+        readings.map(|readings| readings.all_fit()).map_err(ContenderError::Store)
+    }
+
+    fn calls(&self) -> Option<u64> {
+        self.store.status().first().map(|lane| lane.counts.calls)
+    }
+}

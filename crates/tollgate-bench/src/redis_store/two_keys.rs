@@ -1,0 +1,92 @@
+//! The layout that GitHub published in 2021: a count and, in a key of its own, when it expires.
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, InfoDict, RedisResult, Script, ScriptInvocation};
+use tollgate::{Clock, SystemClock};
+
+use super::contender::{Contender, ContenderError, LIMITS};
+use crate::contender::subject_name;
+
+/// For each limit two keys, its count and its expiry; first the units and the time in seconds, then
+/// when a window that opens now ends. Answers each limit's count and expiry.
+const SCRIPT: &str = r"
+local units, now = ARGV[1], tonumber(ARGV[2])
+local standing = {}
+for limit = 1, #KEYS / 2 do
+  local count, expiry = KEYS[2 * limit - 1], KEYS[2 * limit]
+  local expires_at = tonumber(redis.call('GET', expiry))
+  if not expires_at or expires_at <= now then
+    expires_at = tonumber(ARGV[2 + limit])
+    redis.call('SET', count, 0, 'EXAT', expires_at + 1)
+    redis.call('SET', expiry, expires_at, 'EXAT', expires_at + 1)
+  end
+  standing[2 * limit - 1] = redis.call('INCRBY', count, units)
+  standing[2 * limit] = expires_at
+end
+return standing
+";
+
+/// One `EVALSHA` for each decision over one multiplexed connection, as a service would write it.
+#[derive(Debug)]
+pub struct TwoKeys {
+    connection: MultiplexedConnection,
+    script: Script,
+    quota: u64,
+}
+
+impl TwoKeys {
+    /// Connects to the server at `url` and gives it the script. Every limit has `quota` units.
+    ///
+    /// # Errors
+    /// The server's or the connection's.
+    pub async fn connect(url: &str, quota: u64) -> RedisResult<Self> {
+        // As the store's: no time limit below the caller's own.
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let client = Client::open(url)?;
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        let script = Script::new(SCRIPT);
+        script.prepare_invoke().load_async(&mut connection).await?;
+        Ok(Self { connection, script, quota })
+    }
+
+    /// The version that the server tells.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub async fn server_version(&self) -> RedisResult<String> {
+        let mut connection = self.connection.clone();
+        let info: InfoDict = redis::cmd("INFO").arg("server").query_async(&mut connection).await?;
+        Ok(info.get("redis_version").unwrap_or_else(|| "of an unknown version".into()))
+    }
+
+    fn invocation(&self, subject: u32, limits: usize) -> ScriptInvocation<'_> {
+        let name = subject_name(subject);
+        let now = SystemClock.now().as_millis() / 1_000;
+        let mut invocation = self.script.prepare_invoke();
+        invocation.arg(1).arg(now);
+        for (limit, hours) in &LIMITS[..limits] {
+            invocation.key(format!("rl:{limit}:{name}:count"));
+            invocation.key(format!("rl:{limit}:{name}:expiry"));
+            invocation.arg(now + hours * 3_600);
+        }
+        invocation
+    }
+}
+
+impl Contender for TwoKeys {
+    fn name(&self) -> &'static str {
+        "two keys"
+    }
+
+    async fn decide(&self, subject: u32, limits: usize) -> Result<bool, ContenderError> {
+        let mut connection = self.connection.clone();
+        let invocation = self.invocation(subject, limits);
+        let standing: Vec<u64> =
+            invocation.invoke_async(&mut connection).await.map_err(ContenderError::Redis)?;
+        Ok(standing.iter().step_by(2).all(|count| *count <= self.quota))
+    }
+
+    fn calls(&self) -> Option<u64> {
+        None
+    }
+}
