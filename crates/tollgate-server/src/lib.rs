@@ -1,0 +1,19 @@
+//! The doors through which other programs ask Tollgate: HTTP, Envoy's gRPC and the Redis protocol.
+//!
+//! A door makes charges of what comes over the wire, asks the limiter, and tells what it said. What
+//! all doors share stands beside them: where they [listen](Listen), who may enter ([`Access`]), how
+//! many at once ([`ConnectionLimits`]), and how they [shut down](serve()) without a failed request.
+
+mod access;
+mod connection;
+mod listen;
+mod serve;
+mod shutdown;
+mod tls;
+
+pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
+pub use connection::{Connection, ConnectionLimits, Door};
+pub use listen::{Listen, ListenError, Listener, Port, Stream};
+pub use serve::{DrainTimeout, Served, serve};
+pub use shutdown::{Phase, Shutdown};
+pub use tls::{ServerTls, TlsError};

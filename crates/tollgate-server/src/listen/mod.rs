@@ -1,0 +1,206 @@
+//! Sockets: opened here, left by the process before, or opened by the service manager.
+
+mod address;
+mod inherited;
+mod stream;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fmt, fs, io};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::time::sleep;
+
+pub use address::Listen;
+pub use stream::Stream;
+
+pub(crate) use stream::Accepted;
+
+use crate::tls::ServerTls;
+
+/// How many clients wait for this process to accept them, at most.
+pub(crate) const BACKLOG: i32 = 1_024;
+
+/// An open socket, and the certificate that is shown to who comes.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OpenSocket,
+    tls: Option<ServerTls>,
+}
+
+#[derive(Debug)]
+enum OpenSocket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// Whether another process may listen on the same port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Port {
+    /// No: a second process is told that the port is taken.
+    #[default]
+    Exclusive,
+    /// One of the same user may, that says so as well (`SO_REUSEPORT`): on a restart the new one
+    /// serves before the old one ends.
+    Shared,
+}
+
+impl Listener {
+    /// Opens `listen`. Needs a tokio runtime. A unix domain socket that nobody listens to any more
+    /// is replaced.
+    ///
+    /// # Errors
+    /// [`ListenError`] says why it cannot be opened.
+    pub fn open(listen: &Listen, port: Port) -> Result<Self, ListenError> {
+        let failed = |error| ListenError::Open { listen: listen.to_string(), error };
+        let socket = match listen {
+            Listen::Tcp(address) => OpenSocket::Tcp(tcp(*address, port).map_err(failed)?),
+            Listen::Unix(path) => OpenSocket::Unix(unix(path).map_err(failed)?),
+            Listen::Inherited(name) => inherited::take(name)?,
+        };
+        Ok(Self { socket, tls: None })
+    }
+
+    /// The same socket, where clients speak TLS.
+    #[must_use]
+    pub fn with_tls(self, tls: ServerTls) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
+    /// Where it listens: with the port that the system chose, if it was to choose.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn local_address(&self) -> io::Result<String> {
+        Ok(match &self.socket {
+            OpenSocket::Tcp(listener) => listener.local_addr()?.to_string(),
+            OpenSocket::Unix(listener) => {
+                let address = listener.local_addr()?;
+                let path = address.as_pathname().map(|path| path.display().to_string());
+                format!("unix:{}", path.unwrap_or_default())
+            }
+        })
+    }
+
+    /// Waits for the next client. Errors of accepting pass: the client's own leave at once, and
+    /// what the system lacks (descriptors, memory) may come back after a growing pause.
+    pub(crate) async fn accept(&self) -> Accepted {
+        const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+        const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            match self.accept_one().await {
+                Ok(accepted) => return accepted,
+                Err(error) if is_clients_own(&error) => {}
+                Err(_) => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    async fn accept_one(&self) -> io::Result<Accepted> {
+        let tls = self.tls.clone();
+        Ok(match &self.socket {
+            OpenSocket::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // Fails on a connection that is gone already, which serving it will find.
+                let _ = stream.set_nodelay(true);
+                Accepted { stream: Stream::Tcp(stream), peer: Some(peer), tls }
+            }
+            OpenSocket::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Accepted { stream: Stream::Unix(stream), peer: None, tls }
+            }
+        })
+    }
+}
+
+fn tcp(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(port == Port::Shared)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+fn unix(path: &PathBuf) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        // Left behind by a process that ended without a goodbye.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_deserted(path) => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    }
+}
+
+fn is_deserted(path: &PathBuf) -> bool {
+    let refused = std::os::unix::net::UnixStream::connect(path);
+    refused.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+fn is_clients_own(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
+}
+
+/// Why nobody can listen there.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The text names no place to listen.
+    Address(String),
+    /// The system does not open it.
+    Open {
+        /// Where.
+        listen: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The service manager gave no socket of this name.
+    NotInherited {
+        /// The name.
+        name: String,
+        /// Those that it gave.
+        given: Vec<String>,
+    },
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(text) => write!(
+                f,
+                "{text:?} is no place to listen: write 127.0.0.1:8080, unix:/path or systemd:NAME"
+            ),
+            Self::Open { listen, error } => write!(f, "cannot listen on {listen}: {error}"),
+            Self::NotInherited { name, given } if given.is_empty() => {
+                write!(f, "the service manager gave no socket at all, so none named {name:?}")
+            }
+            Self::NotInherited { name, given } => write!(
+                f,
+                "the service manager gave no socket named {name:?}; it gave {}",
+                given.join(", ")
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Open { error, .. } => Some(error),
+            Self::Address(_) | Self::NotInherited { .. } => None,
+        }
+    }
+}

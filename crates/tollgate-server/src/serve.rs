@@ -1,0 +1,170 @@
+//! Many doors, one process, one end.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+use crate::connection::{Connection, ConnectionLimits, Door};
+use crate::listen::{Accepted, BACKLOG, Listener};
+use crate::shutdown::{Phase, Shutdown};
+
+/// A door and where it listens.
+pub struct Served {
+    name: &'static str,
+    places: Arc<Semaphore>,
+    limits: ConnectionLimits,
+    listen: Box<dyn FnOnce(Shutdown, Arc<Semaphore>) -> Listening + Send>,
+}
+
+type Listening = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Served {
+    /// `door` at `listener`, called `name` where it is spoken of.
+    pub fn new<D: Door>(
+        name: &'static str,
+        listener: Listener,
+        limits: ConnectionLimits,
+        door: D,
+    ) -> Self {
+        Self {
+            name,
+            places: Arc::new(Semaphore::new(limits.at_once as usize)),
+            limits,
+            listen: Box::new(move |shutdown, places| {
+                Box::pin(listen(listener, limits, door, shutdown, places))
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Serves through all `doors` until `shutdown` resolves, then drains: no more clients are accepted,
+/// every request that came is answered, and its connection closed after it.
+///
+/// Dropping the future cuts every connection off.
+///
+/// # Errors
+/// [`DrainTimeout`] if clients were still served after `drain`; they are cut off.
+pub async fn serve(
+    doors: Vec<Served>,
+    drain: Duration,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), DrainTimeout> {
+    let (phase, watched) = Shutdown::new();
+    let mut taken = Vec::new();
+    let mut listening = tokio::task::JoinSet::new();
+    for door in doors {
+        taken.push((door.name, Arc::clone(&door.places), door.limits.at_once));
+        listening.spawn((door.listen)(watched.clone(), door.places));
+    }
+    pin!(shutdown).await;
+    let ended = end(&phase, &taken, drain).await;
+    phase.send_replace(Phase::Cut);
+    ended
+}
+
+/// Waits for every place of every door to be free.
+async fn end(
+    phase: &watch::Sender<Phase>,
+    taken: &[(&'static str, Arc<Semaphore>, u32)],
+    drain: Duration,
+) -> Result<(), DrainTimeout> {
+    phase.send_replace(Phase::Draining);
+    let all_free = async {
+        for (_, places, all) in taken {
+            // Never closed, so there is no error.
+            let _ = places.acquire_many(*all).await;
+        }
+    };
+    if timeout(drain, all_free).await.is_ok() {
+        return Ok(());
+    }
+    let connections = |(name, places, all): &(&'static str, Arc<Semaphore>, u32)| {
+        let free = u32::try_from(places.available_permits()).unwrap_or(*all);
+        (*name, all.saturating_sub(free))
+    };
+    let left = taken.iter().map(connections).filter(|(_, left)| *left > 0).collect();
+    Err(DrainTimeout { left, waited: drain })
+}
+
+/// Gives each client of `listener` that finds a place to `door`.
+async fn listen<D: Door>(
+    listener: Listener,
+    limits: ConnectionLimits,
+    door: D,
+    shutdown: Shutdown,
+    places: Arc<Semaphore>,
+) {
+    let mut ended = shutdown.clone();
+    let next = async || {
+        // A place first: a client that has none waits in the backlog, and costs nothing here.
+        let place = Arc::clone(&places).acquire_owned().await;
+        place.ok().zip(Some(listener.accept().await))
+    };
+    let begin = |(place, accepted): (OwnedSemaphorePermit, Accepted)| {
+        tokio::spawn(serve_one(accepted, place, limits, door.clone(), shutdown.clone()));
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = ended.reached(Phase::Draining) => break,
+            Some(next) = next() => begin(next),
+        }
+    }
+    // Who has come already is served: the end of the socket would cut it off. No more than that,
+    // or a busy door would never shut.
+    for _ in 0..BACKLOG {
+        let Ok(Some(next)) = timeout(Duration::ZERO, next()).await else { return };
+        begin(next);
+    }
+}
+
+async fn serve_one<D: Door>(
+    accepted: Accepted,
+    place: OwnedSemaphorePermit,
+    limits: ConnectionLimits,
+    door: D,
+    shutdown: Shutdown,
+) {
+    let mut cut = shutdown.clone();
+    let served = async {
+        let peer = accepted.peer;
+        if let Ok(Ok(stream)) = timeout(limits.handshake, accepted.handshake()).await {
+            door.serve(Connection { stream, peer, shutdown, _place: place }).await;
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        () = cut.reached(Phase::Cut) => {}
+    }
+}
+
+/// Clients were still served when the time to end was over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainTimeout {
+    /// How many at which door.
+    pub left: Vec<(&'static str, u32)>,
+    /// How long they had.
+    pub waited: Duration,
+}
+
+impl fmt::Display for DrainTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left: Vec<String> =
+            self.left.iter().map(|(name, count)| format!("{count} at {name}")).collect();
+        let (left, waited) = (left.join(", "), self.waited.as_secs());
+        write!(f, "connections were cut off that had not ended within {waited} s: {left}")
+    }
+}
+
+impl std::error::Error for DrainTimeout {}

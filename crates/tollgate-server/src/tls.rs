@@ -1,0 +1,133 @@
+//! The certificate that a door shows, and whose certificates it wants to see.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::{fmt, io};
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+/// The certificates of a door, which can be read anew while it is open.
+#[derive(Clone)]
+pub struct ServerTls {
+    files: Arc<Files>,
+    config: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+#[derive(Debug)]
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    clients: Option<PathBuf>,
+    protocols: Vec<Vec<u8>>,
+}
+
+impl ServerTls {
+    /// A certificate and its key in PEM files, for doors that speak one of `protocols` (ALPN), in
+    /// the order of preference. With `clients`, a PEM file of authorities, only clients enter that
+    /// show a certificate which one of them signed. Reads files: not for an async thread.
+    ///
+    /// # Errors
+    /// [`TlsError`] says which file is wrong.
+    pub fn read(
+        certificate: &Path,
+        key: &Path,
+        clients: Option<&Path>,
+        protocols: &[&str],
+    ) -> Result<Self, TlsError> {
+        let files = Files {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            clients: clients.map(Path::to_owned),
+            protocols: protocols.iter().map(|name| name.as_bytes().to_vec()).collect(),
+        };
+        let config = Arc::new(RwLock::new(Arc::new(files.config()?)));
+        Ok(Self { files: Arc::new(files), config })
+    }
+
+    /// Reads the files again; who is connected already stays so. Not for an async thread.
+    ///
+    /// # Errors
+    /// [`TlsError`] says which file is wrong; the certificates in force stay so.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let config = Arc::new(self.files.config()?);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        TlsAcceptor::from(Arc::clone(&config))
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl Files {
+    fn config(&self) -> Result<ServerConfig, TlsError> {
+        let chain = certificates(&self.certificate)?;
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| TlsError::new(&self.key, error))?;
+        // Named, not the process's default: another library's choice must not change this one's.
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::new(&self.certificate, error))?;
+        let builder = match &self.clients {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for authority in certificates(path)? {
+                    roots.add(authority).map_err(|error| TlsError::new(path, error))?;
+                }
+                let roots = Arc::new(roots);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+                let verifier = verifier.build().map_err(|error| TlsError::new(path, error))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder
+            .with_single_cert(chain, key)
+            .map_err(|error| TlsError::new(&self.certificate, error))?;
+        config.alpn_protocols.clone_from(&self.protocols);
+        Ok(config)
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
+    let certificates = read().map_err(|error| TlsError::new(path, error))?;
+    if certificates.is_empty() {
+        return Err(TlsError::new(path, io::Error::other("it holds no certificate")));
+    }
+    Ok(certificates)
+}
+
+/// A file of certificates or keys that cannot be used.
+#[derive(Debug)]
+pub struct TlsError {
+    path: PathBuf,
+    problem: String,
+}
+
+impl TlsError {
+    fn new(path: &Path, problem: impl fmt::Display) -> Self {
+        Self { path: path.to_owned(), problem: problem.to_string() }
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; it should be in PEM form", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for TlsError {}
