@@ -37,7 +37,7 @@ impl State {
                 let cell = self.cells.get(&key(charge));
                 assess(cell, charge.limit, cost, now).fit == Fit::Now
             }
-            Ask::Refund { .. } | Ask::Renew { .. } => true,
+            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } => true,
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -51,7 +51,9 @@ impl State {
         let (reading, cell) = match charge.ask {
             Ask::Take { .. } if admitted => take(cell, charge.limit, charge.ask, now),
             Ask::Take { .. } => refuse(cell, charge.limit, charge.ask, now),
-            Ask::Refund { .. } | Ask::Renew { .. } => decide(cell, charge.limit, charge.ask, now),
+            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } => {
+                decide(cell, charge.limit, charge.ask, now)
+            }
         };
         if let Some(cell) = cell {
             self.cells.insert(key, cell);

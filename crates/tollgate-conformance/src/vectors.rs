@@ -58,7 +58,7 @@ fn vector_of_model(kind: u64, seed: u64) -> Vector {
         now += random.one_of(&jumps);
         let at = Timestamp::from_millis(now.saturating_sub(random.one_of(&[0, 0, 0, 0, 1, 700])));
         let id = ChargeId(step.into());
-        let (ask, reading) = match random.within(0..=5) {
+        let (ask, reading) = match random.within(0..=6) {
             0 if !charged.is_empty() => {
                 let index = random.within(0..=charged.len() as u64 - 1) as usize;
                 let (cost, mark, id) = charged.swap_remove(index);
@@ -69,10 +69,12 @@ fn vector_of_model(kind: u64, seed: u64) -> Vector {
                 let (_, _, id) = random.one_of(&charged);
                 (Ask::Renew { id }, ledger.renew(at, id))
             }
+            2 => {
+                let cost = random_cost(&mut random, &limit);
+                (Ask::Look { cost }, ledger.standing(at, cost))
+            }
             _ => {
-                let any = random.within(1..=limit.capacity().min(9));
-                let cost = random.one_of(&[0, 1, 1, 1, any, limit.capacity()]);
-                let cost = Cost::new(cost).unwrap_or(Cost::ONE);
+                let cost = random_cost(&mut random, &limit);
                 let reading = match ledger.standing(at, cost).fit {
                     Fit::Now => ledger.admit(at, cost, id),
                     Fit::At(_) | Fit::Never => ledger.refuse(at, cost, id),
@@ -87,6 +89,12 @@ fn vector_of_model(kind: u64, seed: u64) -> Vector {
     });
     let steps = steps.collect();
     Vector { limit, steps }
+}
+
+fn random_cost(random: &mut Random, limit: &Limit) -> Cost {
+    let any = random.within(1..=limit.capacity().min(9));
+    let units = random.one_of(&[0, 1, 1, 1, any, limit.capacity()]);
+    Cost::new(units).unwrap_or(Cost::ONE)
 }
 
 /// One vector as a line, without the line's end.
@@ -167,12 +175,13 @@ fn step(at: Timestamp, ask: &Ask, reading: &Reading) -> Value {
     let mut fields = Map::new();
     fields.insert("now".into(), at.as_millis().into());
     let (name, cost, mark, id) = match ask {
-        Ask::Take { cost, id } => ("take", Some(cost), None, id),
-        Ask::Refund { cost, mark, id, .. } => ("refund", Some(cost), Some(mark), id),
-        Ask::Renew { id } => ("renew", None, None, id),
+        Ask::Take { cost, id } => ("take", Some(cost), None, Some(id)),
+        Ask::Look { cost } => ("look", Some(cost), None, None),
+        Ask::Refund { cost, mark, id, .. } => ("refund", Some(cost), Some(mark), Some(id)),
+        Ask::Renew { id } => ("renew", None, None, Some(id)),
     };
     fields.insert("ask".into(), name.into());
-    fields.insert("id".into(), id.0.to_string().into());
+    fields.extend(id.map(|id| ("id".into(), id.0.to_string().into())));
     fields.extend(cost.map(|cost| ("cost".into(), cost.get().into())));
     fields.extend(mark.map(|mark| ("from".into(), mark.0.into())));
     fields.insert("fit".into(), fit(reading.fit));
@@ -188,14 +197,15 @@ fn step(at: Timestamp, ask: &Ask, reading: &Reading) -> Value {
 fn read_step(fields: &Value) -> Option<(Timestamp, Ask, Reading)> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     let cost = || number("cost").and_then(Cost::new);
-    let id = ChargeId(fields.get("id")?.as_str()?.parse().ok()?);
+    let id = || Some(ChargeId(fields.get("id")?.as_str()?.parse().ok()?));
     let ask = match fields.get("ask")?.as_str()? {
-        "take" => Ask::Take { cost: cost()?, id },
+        "take" => Ask::Take { cost: cost()?, id: id()? },
+        "look" => Ask::Look { cost: cost()? },
         "refund" => {
             let mark = Mark(number("from")?);
-            Ask::Refund { cost: cost()?, mark, id, repeats: Repeats::Impossible }
+            Ask::Refund { cost: cost()?, mark, id: id()?, repeats: Repeats::Impossible }
         }
-        "renew" => Ask::Renew { id },
+        "renew" => Ask::Renew { id: id()? },
         _ => return None,
     };
     let discarded = fields.get("discarded")?.as_bool()?;

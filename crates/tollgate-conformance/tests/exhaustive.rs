@@ -25,15 +25,18 @@ enum Act {
     RefundFirst,
     /// Takes by a clock that lags two milliseconds.
     Lagging,
+    /// Looks, a millisecond later, at what would become of units.
+    Look(u64),
 }
 
-const ACTS: [Act; 6] = [
+const ACTS: [Act; 7] = [
     Act::Take(0, 1),
     Act::Take(1, 2),
     Act::Take(3, 1),
     Act::Refund,
     Act::RefundFirst,
     Act::Lagging,
+    Act::Look(2),
 ];
 
 /// Every limit with a quota up to 3 and a window up to 4 milliseconds.
@@ -93,6 +96,10 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
                 (now, take(units))
             }
             Act::Lagging => (now - 2, take(1)),
+            Act::Look(units) => {
+                now += 1;
+                (now, Ask::Look { cost: Cost::new(units).expect("small") })
+            }
             Act::Refund | Act::RefundFirst if charged.is_empty() => continue,
             Act::Refund => (now, refund(charged.pop())),
             Act::RefundFirst => {
@@ -102,6 +109,7 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
         };
         let at = Timestamp::from_millis(at);
         let expected = answer(&mut ledger, at, ask);
+        let before = cell.clone();
         let (reading, next): (Reading, Option<Cell>) = decide(cell, limit, ask, at);
         cell = next;
         if let (Ask::Take { cost, id }, Fit::Now) = (ask, reading.fit) {
@@ -110,6 +118,7 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
         let told = |of: &Reading| (of.fit, of.again, of.used, of.whole_at, of.given_back);
         let history: Vec<_> = acts.clone().take(step + 1).collect();
         assert_eq!(told(&reading), told(&expected), "{limit:?} after {history:?}");
+        assert!(!ask.only_reads() || cell == before, "{limit:?} changed by {history:?}");
     }
 }
 
@@ -124,6 +133,7 @@ fn answer(ledger: &mut Ledger, at: Timestamp, ask: Ask) -> Reading {
             ledger.admit(at, cost, id)
         }
         Ask::Take { cost, id } => ledger.refuse(at, cost, id),
+        Ask::Look { cost } => ledger.standing(at, cost),
         Ask::Refund { id, .. } => ledger.refund(at, id),
         Ask::Renew { id } => ledger.renew(at, id),
     }

@@ -36,6 +36,13 @@ pub enum Ask {
         /// For whom: names the lease of a concurrency limit.
         id: ChargeId,
     },
+    /// How it stands, and whether `cost` would fit: changes nothing, and may be answered by a copy
+    /// that lags a little. The reading's `fit` is that of a take of `cost` that is alone in its
+    /// call; `again` is the same, for nothing was taken.
+    Look {
+        /// How much would be taken. Cost 0 asks whether one unit is left.
+        cost: Cost,
+    },
     /// Give back `cost` units to where they were taken from, if that is not over.
     Refund {
         /// How much, at most what was taken.
@@ -52,6 +59,18 @@ pub enum Ask {
         /// The charge that holds the lease.
         id: ChargeId,
     },
+}
+
+impl Ask {
+    /// Whether it changes nothing, whatever the state: a look, or a take of no units.
+    #[must_use]
+    pub const fn only_reads(&self) -> bool {
+        match self {
+            Self::Take { cost, .. } => cost.get() == 0,
+            Self::Look { .. } => true,
+            Self::Refund { .. } | Self::Renew { .. } => false,
+        }
+    }
 }
 
 /// One limit, one subject, one ask.

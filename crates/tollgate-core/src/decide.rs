@@ -131,6 +131,7 @@ pub fn decide(
         Ask::Take { cost, id } => {
             charge(cell, limit, Take::new(limit, cost, id, now), |fit| fit == Fit::Now)
         }
+        Ask::Look { cost } => (assess(cell.as_ref(), limit, cost, now), cell),
         Ask::Refund { .. } => refund(cell, limit, ask, now),
         Ask::Renew { .. } => renew(cell, limit, ask, now),
     }

@@ -93,13 +93,14 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
         Op::RefundGuarded { cost, .. } => (4, cost),
         Op::RefundLease { .. } => (5, 0),
         Op::Renew { .. } => (6, 0),
+        Op::Look { cost } => (7, cost),
     };
     out.push(code);
     push_index(out, indexes.rule(ask.rule));
     push_index(out, indexes.key(&ask.key));
     push_number(out, cost);
     match &ask.op {
-        Op::Take { .. } => {}
+        Op::Take { .. } | Op::Look { .. } => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
             out.extend_from_slice(&id.0.to_be_bytes());
         }

@@ -39,6 +39,7 @@ pub(crate) struct Rule {
 pub(crate) enum Op {
     Take { cost: u64 },
     TakeLease { cost: u64, id: ChargeId },
+    Look { cost: u64 },
     Refund { cost: u64, mark: u64 },
     RefundGuarded { cost: u64, mark: u64, guard: Box<[u8]>, until: Timestamp },
     RefundLease { id: ChargeId },
@@ -54,6 +55,16 @@ impl Job {
             JobAsk { rule: Rule::new(charge.limit), key, op }
         };
         Self { now, asks: charges.iter().map(ask).collect() }
+    }
+
+    /// Whether it changes nothing, whatever the state.
+    pub(crate) fn only_reads(&self) -> bool {
+        self.asks.iter().all(|ask| match ask.op {
+            Op::Take { cost } | Op::TakeLease { cost, .. } => cost == 0,
+            Op::Look { .. } => true,
+            Op::Refund { .. } | Op::RefundGuarded { .. } => false,
+            Op::RefundLease { .. } | Op::Renew { .. } => false,
+        })
     }
 }
 
@@ -87,6 +98,7 @@ impl Op {
         match charge.ask {
             Ask::Take { cost, id } if has_leases => Self::TakeLease { cost: cost.get(), id },
             Ask::Take { cost, .. } => Self::Take { cost: cost.get() },
+            Ask::Look { cost } => Self::Look { cost: cost.get() },
             Ask::Refund { id, .. } if has_leases => Self::RefundLease { id },
             Ask::Refund { cost, mark, id, repeats } => {
                 // No step makes a mark above what is exact, so all of those name nothing alike.

@@ -42,7 +42,7 @@ impl Model {
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| match charge.ask {
             Ask::Take { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
-            Ask::Refund { .. } | Ask::Renew { .. } => true,
+            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } => true,
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -63,6 +63,7 @@ impl Model {
         match charge.ask {
             Ask::Take { cost, id } if admitted => self.ledger(charge).admit(now, cost, id),
             Ask::Take { cost, id } => self.ledger(charge).refuse(now, cost, id),
+            Ask::Look { cost } => self.ledger(charge).standing(now, cost),
             Ask::Refund { id, repeats, .. } => {
                 let asked = (key(charge), id);
                 // A lease is given back by its id, which is gone with it: nothing is remembered.

@@ -3,6 +3,7 @@
 mod algorithms;
 mod clocks;
 mod leases;
+mod looks;
 mod many;
 mod refunds;
 mod scene;
@@ -26,6 +27,7 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
     algorithms::check(store, prefix).await;
     refunds::check(store, prefix).await;
     leases::check(store, prefix).await;
+    looks::check(store, prefix).await;
     clocks::check(store, prefix).await;
     for seed in seeds(0, TRACES) {
         if let Err(difference) = run_trace(store, &Trace::random(seed), prefix).await {

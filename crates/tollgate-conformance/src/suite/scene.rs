@@ -67,6 +67,11 @@ pub(super) fn take(units: u64, id: u128) -> Ask {
     Ask::Take { cost: cost(units), id: ChargeId(id) }
 }
 
+/// Whether `units` would fit.
+pub(super) fn look(units: u64) -> Ask {
+    Ask::Look { cost: cost(units) }
+}
+
 fn cost(units: u64) -> Cost {
     Cost::new(units).expect("below 2^53")
 }

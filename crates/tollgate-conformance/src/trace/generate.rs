@@ -63,6 +63,7 @@ fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
         0 => Call::Refund(back, Repeats::Impossible),
         1 | 2 => Call::Refund(back, Repeats::Guarded),
         3 => Call::Renew(back),
+        4 => Call::Look(random_takes(random, limits)),
         _ => Call::Take(random_takes(random, limits)),
     }
 }

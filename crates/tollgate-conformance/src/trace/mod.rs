@@ -36,6 +36,8 @@ pub struct Op {
 pub enum Call {
     /// A charge over one or more limits, all or nothing.
     Take(Vec<Take>),
+    /// Looks, each for itself, at what the same charge would do.
+    Look(Vec<Take>),
     /// Gives an admitted charge back: the one of this number, counted back from the last.
     Refund(usize, Repeats),
     /// Renews the leases of an admitted charge: the one of this number, counted back from the last.

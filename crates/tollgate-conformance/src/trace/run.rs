@@ -110,6 +110,9 @@ impl Run<'_> {
             Call::Take(takes) => {
                 takes.iter().map(|take| (*take, Ask::Take { cost: take.cost, id })).collect()
             }
+            Call::Look(takes) => {
+                takes.iter().map(|take| (*take, Ask::Look { cost: take.cost })).collect()
+            }
             Call::Refund(back, repeats) => {
                 let Some(receipt) = self.receipts.iter_mut().rev().nth(*back) else {
                     return Vec::new();
@@ -148,7 +151,7 @@ impl Run<'_> {
             let subject = &self.subjects[usize::from(take.subject)];
             let refund_over = match ask {
                 Ask::Refund { mark, .. } => between(refundable_until(limit, *mark)),
-                Ask::Take { .. } | Ask::Renew { .. } => false,
+                Ask::Take { .. } | Ask::Look { .. } | Ask::Renew { .. } => false,
             };
             refund_over || between(self.model.over_at(limit.name(), subject))
         });

@@ -24,6 +24,31 @@ proptest! {
         }
     }
 
+    /// A look says of a cost what a take of it says, and leaves the cell as it is.
+    #[test]
+    fn looks_tell_and_change_nothing(
+        algorithm in any_algorithm(), acts in acts(), counts: bool, cost in 0..12_u64,
+    ) {
+        let mut world = World::new(algorithm);
+        if counts {
+            world = world.counting_refusals();
+        }
+        acts.iter().for_each(|act| { world.act(act); });
+        let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
+        let (seen, cell) = decide(world.cell.clone(), &world.limit, Ask::Look { cost }, now);
+        prop_assert_eq!(&cell, &world.cell);
+        let take = Ask::Take { cost, id: ChargeId(u128::MAX) };
+        let (taken, after) = decide(cell, &world.limit, take, now);
+        prop_assert!(take.only_reads() <= (after == world.cell));
+        if taken.fit == Fit::Now || !counts {
+            prop_assert_eq!((seen.fit, seen.found), (taken.fit, taken.found));
+        } else {
+            prop_assert_ne!(seen.fit, Fit::Now);
+        }
+        prop_assert_eq!(seen.again, seen.fit);
+        prop_assert_eq!(seen.used, world.peek().used);
+    }
+
     #[test]
     fn a_peek_sees_what_the_last_charge_left(algorithm in any_algorithm(), acts in acts()) {
         let mut world = World::new(algorithm);

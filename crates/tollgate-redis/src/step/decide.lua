@@ -26,6 +26,13 @@ local function reading(fit, again, again_at, used, whole_at, mark, given_back, f
   return pack("<BI7I7I7I7I7", fit + again * 4 + found * 16, again_at, used, whole_at, mark, given_back)
 end
 
+-- How the limit stands, and whether `cost` would fit.
+local function look(limit, key, cost, now)
+  local needed = cost > 0 and cost or 1
+  local fit, again_at, used, whole_at, mark, found = assess(limit, cells[key], needed, now)
+  return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
+end
+
 -- Carries a take out that all limits of the job admit, or answers one that not all of them do. Where
 -- `is_admitted` is nil the take is the whole job, and admitted if it fits.
 local function take(limit, key, cost, id, now, is_admitted)

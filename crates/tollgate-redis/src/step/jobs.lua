@@ -1,6 +1,6 @@
 -- The jobs of a command, decided one after the other, each all or nothing.
 
-local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW = 1, 2, 3, 4, 5, 6
+local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW, LOOK = 1, 2, 3, 4, 5, 6, 7
 
 -- The rest of an ask after its operation, limit, key and cost; and the position after it.
 local function parse_ask(bytes, position, op, limit, key, cost, key_count)
@@ -14,9 +14,9 @@ local function parse_ask(bytes, position, op, limit, key, cost, key_count)
     check(ask.guard >= 1 and ask.guard <= key_count, "guard")
     check(ask.guarded_until <= MAX, "end of the guard")
   else
-    check(op == TAKE, "no such ask")
+    check(op == TAKE or op == LOOK, "no such ask")
   end
-  check((ask.id ~= nil) == (limit.kind == CONCURRENCY or op == RENEW), "lease")
+  check((ask.id ~= nil) == (limit.kind == CONCURRENCY and op ~= LOOK or op == RENEW), "lease")
   return ask, position
 end
 
@@ -57,6 +57,8 @@ local function decide_job(asks, now)
     local limit, op = ask.limit, ask.op
     if op <= TAKE_LEASE then
       readings[index + 1] = take(limit, ask.key, ask.cost, ask.id, now, is_admitted)
+    elseif op == LOOK then
+      readings[index + 1] = look(limit, ask.key, ask.cost, now)
     elseif op == RENEW then
       readings[index + 1] = renew(limit, ask, now)
     else
@@ -80,6 +82,8 @@ local function decide_jobs(bytes, position, limits, key_count, answers)
     if count == 1 and op == TAKE and room ~= TIGHT and limit.kind ~= CONCURRENCY then
       answer = cost > 0 and limit.kind == FIXED_WINDOW and take_in_open_window(limit, key, cost, now)
         or "\0" .. take(limit, key, cost, nil, now, nil)
+    elseif count == 1 and op == LOOK then
+      answer = "\0" .. look(limit, key, cost, now)
     else
       local asks = {}
       asks[1], position = parse_ask(bytes, position, op, limit, key, cost, key_count)

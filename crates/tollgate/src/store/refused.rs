@@ -41,7 +41,7 @@ pub enum Recall {
 /// - Nothing is admitted that the store would not admit; only refusals are remembered.
 /// - With [`Recall::UntilReset`] the refusal of a fixed window that is used up is exact in every
 ///   number, as long as its charges are not given back and the store does not lose its state.
-/// - Peeks, refunds and renewals are always asked, and a refund that passes here ends what is
+/// - Peeks, looks, refunds and renewals are always asked, and a refund that passes here ends what is
 ///   remembered. Calls that touch a limit that counts refusals, or a concurrency limit that
 ///   refused, are always asked. Answers of a stand-in are not remembered.
 ///

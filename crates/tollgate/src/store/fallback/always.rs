@@ -9,7 +9,7 @@ use super::StandIn;
 /// When a client that was denied without having been looked at may come again.
 pub const DENY_RETRY_AFTER: Millis = Millis::from_secs(1);
 
-/// Says the same to every take, and remembers nothing.
+/// Says the same to every take and look, and remembers nothing.
 ///
 /// # What it keeps
 /// A take that costs more than its limit can ever hold is refused.
@@ -27,7 +27,7 @@ pub enum Always {
 impl Always {
     fn reading(self, now: Timestamp, limit: &Limit, ask: Ask) -> Reading {
         let fit = match ask {
-            Ask::Take { cost, .. } => self.fit(now, limit, cost),
+            Ask::Take { cost, .. } | Ask::Look { cost } => self.fit(now, limit, cost),
             // A request that runs is not ended by it.
             Ask::Renew { .. } | Ask::Refund { .. } => Fit::Now,
         };

@@ -147,7 +147,7 @@ impl<S: Store> Store for Share<S> {
         let parts: Vec<_> = charges.iter().map(|charge| charge.limit.share(self.nodes)).collect();
         let mut asked = Vec::with_capacity(charges.len());
         for (charge, part) in charges.iter().zip(&parts) {
-            if matches!(charge.ask, Ask::Take { .. }) {
+            if matches!(charge.ask, Ask::Take { .. } | Ask::Look { .. }) {
                 self.take_over(now, charge, part).await;
             }
             asked.push(Charge { limit: part, ..*charge });
@@ -162,6 +162,10 @@ impl<S: Store> Store for Share<S> {
 
 impl<S: Store> StandIn for Share<S> {
     fn saw(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
+        // What only reads may be answered by a copy that lags behind what was heard before.
+        if charges.iter().all(|charge| charge.ask.only_reads()) {
+            return;
+        }
         for (charge, reading) in charges.iter().zip(readings.iter()) {
             let key = self.seen.key(charge);
             if reading.used == 0 {
@@ -179,7 +183,9 @@ impl<S: Store> StandIn for Share<S> {
 fn of_the_whole(reading: Reading, now: Timestamp, charge: &Charge<'_>, part: &Limit) -> Reading {
     let whole = charge.limit.capacity();
     let used = reading.used.saturating_add(whole.saturating_sub(part.capacity()));
-    let Ask::Take { cost, .. } = charge.ask else { return Reading { used, ..reading } };
+    let (Ask::Take { cost, .. } | Ask::Look { cost }) = charge.ask else {
+        return Reading { used, ..reading };
+    };
     let fit = |fit| match fit {
         // Too much for a share only: by then the store may be back.
         Fit::Never if cost.needed() <= whole => Fit::At(now.after(charge.limit.window())),

@@ -144,7 +144,7 @@ impl Shard {
                 }
                 _ => Room::NONE,
             },
-            Ask::Renew { .. } => Room::NONE,
+            Ask::Look { .. } | Ask::Renew { .. } => Room::NONE,
         }
     }
 
@@ -157,6 +157,7 @@ impl Shard {
     ) -> Reading {
         let reading = match target.charge.ask {
             Ask::Take { cost, .. } => self.take(now, target, cost, ruling),
+            Ask::Look { cost } => self.look(now, target, cost),
             Ask::Refund { mark, .. } => self.refund(now, target, mark),
             Ask::Renew { .. } => self.change(now, target),
         };
@@ -169,7 +170,7 @@ impl Shard {
     fn take(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost, ruling: Ruling) -> Reading {
         let Charge { limit, ask, .. } = target.charge;
         if !counts(limit, cost, ruling) {
-            return self.look(now, target, cost);
+            return self.leave(now, target, cost);
         }
         let slot = self.table.find(target.key);
         if let Some(Content::Large(index)) = slot.and_then(|slot| self.content(slot)) {
@@ -189,12 +190,16 @@ impl Shard {
         })
     }
 
+    /// How the limit stands.
+    fn look(&self, now: Timestamp, target: &Target<'_>, cost: Cost) -> Reading {
+        let cell = self.table.find(target.key).and_then(|slot| self.cell(slot));
+        assess(cell.as_deref(), target.charge.limit, cost, now)
+    }
+
     /// Answers a take that is not counted. If it was refused here, what refused it stays.
-    fn look(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost) -> Reading {
-        let slot = self.table.find(target.key);
-        let cell = slot.and_then(|slot| self.cell(slot));
-        let reading = assess(cell.as_deref(), target.charge.limit, cost, now);
-        if let Some(slot) = slot
+    fn leave(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost) -> Reading {
+        let reading = self.look(now, target, cost);
+        if let Some(slot) = self.table.find(target.key)
             && reading.fit != Fit::Now
             && reading.found == Found::State
             && let Some((_, packed)) = self.table.get(slot)
@@ -207,7 +212,7 @@ impl Shard {
     /// Gives back, unless that was done before; remembers it where it may be asked again.
     fn refund(&mut self, now: Timestamp, target: &Target<'_>, mark: Mark) -> Reading {
         if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
-            return self.look(now, target, Cost::PEEK);
+            return self.leave(now, target, Cost::PEEK);
         }
         let reading = self.change(now, target);
         let until = remembered_until(target.charge.limit, mark, now);
