@@ -1,98 +1,13 @@
-//! The layer in front of a service: charges, refusals, headers, refunds, leases.
+//! Charges, refusals, headers, refunds, leases.
 
-use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
+use http::StatusCode;
+use tollgate::core::Millis;
 use tollgate::core::policy::answers::Refund;
-use tollgate::core::policy::{
-    Answers, Dimension, HeaderProfile, LimitFor, Match, Mode, PathPattern, Rule, Rules, Source, Use,
-};
-use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Timestamp};
-use tollgate::store::Memory;
-use tollgate::tower::{Body, Layer, Peer, UpstreamFailed};
-use tollgate::{Limiter, ManualClock};
-use tower::{Layer as _, Service, ServiceExt};
+use tollgate::core::policy::{Answers, Mode};
 
-const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-
-fn window(name: &str, quota: u64) -> Limit {
-    let window = FixedWindow::new(quota, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
-    Limit::new(name, Algorithm::FixedWindow(window)).unwrap()
-}
-
-fn concurrent(quota: u64) -> Limit {
-    let limit = Concurrency::new(quota, Millis::from_secs(30)).unwrap();
-    Limit::new("concurrent", Algorithm::Concurrency(limit)).unwrap()
-}
-
-fn rule(name: &str, path: &str, limits: &[usize], mode: Mode) -> Rule {
-    let paths = vec![PathPattern::parse(path).unwrap()];
-    let limits = limits.iter().map(|limit| Use { limit: *limit, cost: Cost::ONE }).collect();
-    Rule { mode, ..Rule::new(name, Match { paths, ..Match::default() }, limits) }
-}
-
-/// Everything per address.
-fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: Answers) -> Policy {
-    let source = Source::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
-    let address = Dimension { name: "address".into(), source };
-    let limits = limits.into_iter().map(|limit| LimitFor { limit: Arc::new(limit), per: vec![0] });
-    let policy = Policy::new(vec![address], limits.collect(), rules, Rules::AllMatches).unwrap();
-    policy.with_answers(answers)
-}
-
-fn github() -> Answers {
-    Answers { headers: vec![HeaderProfile::GitHub], ..Answers::default() }
-}
-
-struct World {
-    limiter: Arc<Limiter<Memory>>,
-    clock: Arc<ManualClock>,
-}
-
-impl World {
-    fn new(policy: Policy) -> Self {
-        let clock = Arc::new(ManualClock::new(START));
-        let limiter = Limiter::new(policy, Memory::default()).with_clock(Arc::clone(&clock));
-        Self { limiter: Arc::new(limiter), clock }
-    }
-
-    /// Sends a request to a service that answers by its path: `/304`, `/500`, `/gone`, else 200.
-    async fn get(&self, path: &str) -> Response<Body<Full<Bytes>>> {
-        let service = tower::service_fn(|request: Request<()>| async move {
-            let mut response = Response::new(Full::new(Bytes::from_static(b"served")));
-            *response.status_mut() = match request.uri().path() {
-                "/304" => StatusCode::NOT_MODIFIED,
-                "/500" => StatusCode::INTERNAL_SERVER_ERROR,
-                "/gone" => StatusCode::BAD_GATEWAY,
-                _ => StatusCode::OK,
-            };
-            if request.uri().path() == "/gone" {
-                response.extensions_mut().insert(UpstreamFailed);
-            }
-            Ok::<_, Infallible>(response)
-        });
-        let mut limited = Layer::new(Arc::clone(&self.limiter)).layer(service);
-        let mut request = Request::new(());
-        *request.uri_mut() = path.parse().unwrap();
-        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4711);
-        request.extensions_mut().insert(Peer(peer));
-        limited.ready().await.unwrap().call(request).await.unwrap()
-    }
-}
-
-fn field<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
-    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
-}
-
-async fn text(response: Response<Body<Full<Bytes>>>) -> String {
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::world::{World, concurrent, field, github, policy, rule, text, window};
 
 #[tokio::test]
 async fn admits_up_to_the_quota_then_refuses_with_problem_details_until_the_reset() {

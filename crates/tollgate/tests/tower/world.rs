@@ -1,0 +1,117 @@
+//! A service behind the layer, on a clock that stands.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use tokio::sync::Semaphore;
+use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
+use tollgate::core::policy::{
+    Answers, Dimension, HeaderProfile, LimitFor, Match, Mode, PathPattern, Rule, Rules, Source, Use,
+};
+use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Store, Timestamp};
+use tollgate::store::Memory;
+use tollgate::tower::{Body, Layer, Peer, UpstreamFailed};
+use tollgate::{Limiter, ManualClock};
+use tower::{Layer as _, ServiceExt};
+
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+pub(crate) fn window(name: &str, quota: u64) -> Limit {
+    let window = FixedWindow::new(quota, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    Limit::new(name, Algorithm::FixedWindow(window)).unwrap()
+}
+
+pub(crate) fn concurrent(quota: u64) -> Limit {
+    let limit = Concurrency::new(quota, Millis::from_secs(30)).unwrap();
+    Limit::new("concurrent", Algorithm::Concurrency(limit)).unwrap()
+}
+
+pub(crate) fn rule(name: &str, path: &str, limits: &[usize], mode: Mode) -> Rule {
+    let paths = vec![PathPattern::parse(path).unwrap()];
+    let limits = limits.iter().map(|limit| Use { limit: *limit, cost: Cost::ONE }).collect();
+    Rule { mode, ..Rule::new(name, Match { paths, ..Match::default() }, limits) }
+}
+
+/// Everything per address.
+pub(crate) fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: Answers) -> Policy {
+    let source = Source::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
+    let address = Dimension { name: "address".into(), source };
+    let limits = limits.into_iter().map(|limit| LimitFor { limit: Arc::new(limit), per: vec![0] });
+    let policy = Policy::new(vec![address], limits.collect(), rules, Rules::AllMatches).unwrap();
+    policy.with_answers(answers)
+}
+
+pub(crate) fn github() -> Answers {
+    Answers { headers: vec![HeaderProfile::GitHub], ..Answers::default() }
+}
+
+/// A limiter over a store, and a service behind it.
+pub(crate) struct World<S = Memory> {
+    pub(crate) limiter: Arc<Limiter<S>>,
+    pub(crate) clock: Arc<ManualClock>,
+    /// One permit lets one request for `/slow` be answered.
+    pub(crate) gate: Arc<Semaphore>,
+}
+
+impl World {
+    pub(crate) fn new(policy: Policy) -> Self {
+        Self::over(policy, Memory::default())
+    }
+}
+
+impl<S: Store + 'static> World<S> {
+    pub(crate) fn over(policy: Policy, store: S) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let limiter = Limiter::new(policy, store).with_clock(Arc::clone(&clock));
+        Self { limiter: Arc::new(limiter), clock, gate: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// Sends a request to a service that answers by its path: `/304`, `/500`, `/gone`, `/slow`
+    /// when it may, else 200.
+    pub(crate) fn get(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Response<Body<Full<Bytes>>>> + Send + use<S> {
+        let gate = Arc::clone(&self.gate);
+        let service = tower::service_fn(move |request: Request<()>| {
+            let gate = Arc::clone(&gate);
+            async move { Ok::<_, Infallible>(served(request.uri().path(), &gate).await) }
+        });
+        let limited = Layer::new(Arc::clone(&self.limiter)).layer(service);
+        let mut request = Request::new(());
+        *request.uri_mut() = path.parse().unwrap();
+        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4711);
+        request.extensions_mut().insert(Peer(peer));
+        async move { limited.oneshot(request).await.unwrap() }
+    }
+}
+
+async fn served(path: &str, gate: &Semaphore) -> Response<Full<Bytes>> {
+    if path == "/slow" {
+        gate.acquire().await.unwrap().forget();
+    }
+    let mut response = Response::new(Full::new(Bytes::from_static(b"served")));
+    *response.status_mut() = match path {
+        "/304" => StatusCode::NOT_MODIFIED,
+        "/500" => StatusCode::INTERNAL_SERVER_ERROR,
+        "/gone" => StatusCode::BAD_GATEWAY,
+        _ => StatusCode::OK,
+    };
+    if path == "/gone" {
+        response.extensions_mut().insert(UpstreamFailed);
+    }
+    response
+}
+
+pub(crate) fn field<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+pub(crate) async fn text(response: Response<Body<Full<Bytes>>>) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
