@@ -30,11 +30,11 @@ pub use error::StepError;
 pub use key::Keys;
 pub use lane::{DEFAULT_DEADLINE, LaneCounts, LaneError, LaneLimits, LaneStatus};
 pub use link::{
-    Address, Credentials, Endpoint, EndpointError, LinkError, LinkLimits, Protocol, Secret,
-    SecretSource, Tls, TlsError,
+    Address, Credentials, Endpoint, EndpointError, LAG_MAX, Lag, LinkError, LinkLimits, Protocol,
+    Secret, SecretSource, Tls, TlsError,
 };
 pub use offset::ClockOffset;
 pub use redis_shard::{DecidingClock, RedisShard};
 pub use script::{Choice, Runs};
-pub use shard::ShardSettings;
+pub use shard::{Reads, ShardSettings};
 pub use store::Redis;

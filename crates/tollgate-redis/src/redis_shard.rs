@@ -14,6 +14,9 @@ use crate::script::{Choice, Runs};
 use crate::shard::{Shard, ShardSettings};
 use crate::step_codec::StepCodec;
 
+/// The shortest deadline that is shared by a replica and the primary, each of which has half of it.
+const SHARED_FROM: Duration = Duration::from_millis(10);
+
 /// Whose clock decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecidingClock {
@@ -29,6 +32,10 @@ pub enum DecidingClock {
 /// Calls that wait for the primary travel together. Each is answered by its deadline, and at once
 /// where the primary is known not to answer. What a caller gave up is not charged later: the
 /// server refuses what comes after the deadline by its own clock.
+///
+/// Calls of nothing but looks and peeks are answered by replicas, if [`ShardSettings::reads`] says
+/// so: with what the primary had written some seconds before ([`LAG_MAX`](crate::LAG_MAX)), judged by `now`, so that a
+/// window that is over counts as over there, too. Only the primary admits.
 #[derive(Debug)]
 pub struct RedisShard {
     shard: Shard<StepCodec>,
@@ -42,7 +49,7 @@ impl RedisShard {
     #[must_use]
     pub fn open(settings: &ShardSettings, keys: Keys, choice: Choice) -> Self {
         Self {
-            shard: Shard::open(settings, StepCodec::new(choice)),
+            shard: Shard::open(settings, StepCodec::new(choice), StepCodec::for_replica),
             keys,
             deadline: DEFAULT_DEADLINE,
             clock: DecidingClock::default(),
@@ -75,7 +82,8 @@ impl RedisShard {
         self.shard.primary().codec().runs()
     }
 
-    /// How the lanes stand: the one to the primary is the first.
+    /// How the lanes stand: the one to the primary is the first; those to the replicas that are
+    /// read from follow, in the order of the settings.
     #[must_use]
     pub fn status(&self) -> Vec<LaneStatus> {
         self.shard.status()
@@ -104,7 +112,16 @@ impl RedisShard {
             DecidingClock::Application => now,
             DecidingClock::Shard => lane.link().clock().time(begun).unwrap_or(now),
         };
-        lane.submit(Job::new(&self.keys, now, charges), begun + within).await
+        let job = Job::new(&self.keys, now, charges);
+        if within >= SHARED_FROM
+            && job.only_reads()
+            && let Some(replica) = self.shard.replica()
+            && let Ok(readings) = replica.submit(job.clone(), begun + within / 2).await
+        {
+            return Ok(readings);
+        }
+        // A replica without an answer has charged nothing, and left half of the time.
+        lane.submit(job, begun + within).await
     }
 }
 

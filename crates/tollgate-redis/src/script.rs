@@ -1,10 +1,14 @@
 //! The step's source, as a function of the server's and as a script.
 
+mod load;
+
 use std::fmt;
 use std::sync::LazyLock;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Script, Value};
+
+pub(crate) use load::Ways;
 
 use crate::command::{Command, Room};
 
@@ -36,6 +40,24 @@ pub enum Choice {
     Script,
 }
 
+/// Which of the server's commands run the step where it only reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadVerb {
+    /// `FCALL_RO` or `EVALSHA_RO`: since Redis 7.0, for users that may call them.
+    ReadOnly,
+    /// Those that may write, too.
+    Plain,
+}
+
+/// What a call may do to the server's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Change them, as far as there is room.
+    Write(Room),
+    /// Read them: on a replica, too, and whatever the state of the server's memory and disk.
+    Read(ReadVerb),
+}
+
 /// The one step of this version.
 pub(crate) static STEP: LazyLock<Step> = LazyLock::new(Step::new);
 
@@ -46,6 +68,8 @@ pub(crate) struct Step {
     name: String,
     /// Of the function that runs when the server is out of memory.
     tight_name: String,
+    /// Of the function that does not write.
+    look_name: String,
     library: String,
     script: String,
     script_hash: String,
@@ -73,90 +97,39 @@ impl Step {
     fn new() -> Self {
         let hash = Script::new(SOURCE).get_hash()[..8].to_owned();
         let name = format!("tollgate_v1_{hash}");
-        let tight_name = format!("{name}_tight");
+        let (tight_name, look_name) = (format!("{name}_tight"), format!("{name}_look"));
         // Without flags the server refuses the function when it is out of memory, before it ran;
-        // then the other one is called, which makes no keys.
+        // then the second one is called, which makes no keys. The third runs on replicas: jobs that
+        // only read change nothing, so it is the same step.
         let library = format!(
             "#!lua name={name}\n{SOURCE}\n\
              redis.register_function('{name}', run)\n\
              redis.register_function{{\
-             function_name='{tight_name}', callback=run, flags={{'allow-oom'}}}}\n"
+             function_name='{tight_name}', callback=run, flags={{'allow-oom'}}}}\n\
+             redis.register_function{{\
+             function_name='{look_name}', callback=run, flags={{'no-writes'}}}}\n"
         );
         let script = format!("{SOURCE}\nreturn run(KEYS, ARGV)\n");
         let script_hash = Script::new(&script).get_hash().to_owned();
-        Self { name, tight_name, library, script, script_hash }
+        Self { name, tight_name, look_name, library, script, script_hash }
     }
 
     /// The call that carries `command` out.
-    pub(crate) fn call(&self, runs: Runs, room: Room, command: &Command<'_>) -> Cmd {
-        let (verb, step) = match (runs, room) {
-            (Runs::Function, Room::Open) => ("FCALL", &self.name),
-            (Runs::Function, Room::Tight) => ("FCALL", &self.tight_name),
-            (Runs::Script, _) => ("EVALSHA", &self.script_hash),
+    pub(crate) fn call(&self, runs: Runs, access: Access, command: &Command<'_>) -> Cmd {
+        let (verb, step) = match (runs, access) {
+            (Runs::Function, Access::Write(Room::Open)) => ("FCALL", &self.name),
+            (Runs::Function, Access::Write(Room::Tight)) => ("FCALL", &self.tight_name),
+            (Runs::Function, Access::Read(ReadVerb::ReadOnly)) => ("FCALL_RO", &self.look_name),
+            (Runs::Function, Access::Read(ReadVerb::Plain)) => ("FCALL", &self.look_name),
+            (Runs::Script, Access::Read(ReadVerb::ReadOnly)) => ("EVALSHA_RO", &self.script_hash),
+            (Runs::Script, Access::Write(_) | Access::Read(ReadVerb::Plain)) => {
+                ("EVALSHA", &self.script_hash)
+            }
         };
         let mut call = redis::cmd(verb);
         call.arg(step);
         call.arg(command.keys.len()).arg(&command.keys).arg(&command.argument);
         call
-    }
-
-    /// Finds out how the step runs in the server, and gives it to the server where it is missing.
-    ///
-    /// # Errors
-    /// The last reply, where neither way is open.
-    pub(crate) async fn load(
-        &self,
-        connection: &mut MultiplexedConnection,
-        choice: Choice,
-    ) -> RedisResult<Runs> {
-        if choice == Choice::Script {
-            return self.load_script(connection).await.map(|()| Runs::Script);
-        }
-        match self.load_function(connection).await {
-            Ok(()) => Ok(Runs::Function),
-            Err(error) if tells_of_the_connection(&error) => Err(error),
-            Err(_) => self.load_script(connection).await.map(|()| Runs::Script),
-        }
-    }
-
-    /// Calls the function, and loads it where it is missing: a user that may not load libraries
-    /// can still call one that an administrator loaded.
-    async fn load_function(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        let missing = match self.try_out(connection, Runs::Function).await {
-            Ok(()) => return Ok(()),
-            Err(error) if is_unloaded(&error) => error,
-            // It is there, and will be called by its other name.
-            Err(error) if is_out_of_memory(&error) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        match load_library(connection, &self.library).await {
-            Err(error) if is_denied(&error) => Err(missing),
-            other => other,
-        }
-    }
-
-    async fn load_script(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        match self.try_out(connection, Runs::Script).await {
-            Err(error) if is_unloaded(&error) => {}
-            other => return other,
-        }
-        ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(&self.script)).await.map(drop)
-    }
-
-    /// Carries an empty command out.
-    async fn try_out(&self, connection: &mut MultiplexedConnection, runs: Runs) -> RedisResult<()> {
-        let command = Command::new(&[], Room::Open, None);
-        let call = self.call(runs, Room::Open, &command);
-        ask(connection, &call).await.map(drop)
-    }
-}
-
-async fn load_library(connection: &mut MultiplexedConnection, library: &str) -> RedisResult<()> {
-    match ask(connection, redis::cmd("FUNCTION").arg("LOAD").arg(library)).await {
-        Ok(_) => Ok(()),
-        // Another node was faster, with the same source under the same name.
-        Err(error) if detail(&error).contains("already exists") => Ok(()),
-        Err(error) => Err(error),
     }
 }
 
@@ -176,15 +149,6 @@ pub(crate) fn is_unloaded(error: &RedisError) -> bool {
 /// Whether the server refused to grow. Before 7.0 a script's error is told in the middle of another.
 pub(crate) fn is_out_of_memory(error: &RedisError) -> bool {
     error.code() == Some("OOM") || detail(error).contains("OOM command not allowed")
-}
-
-fn is_denied(error: &RedisError) -> bool {
-    error.code() == Some("NOPERM")
-}
-
-/// Whether an error says nothing of the step: no answer came, or none comes from this server now.
-fn tells_of_the_connection(error: &RedisError) -> bool {
-    !matches!(error.code(), Some("ERR" | "NOPERM" | "OOM"))
 }
 
 fn detail(error: &RedisError) -> &str {

@@ -9,7 +9,17 @@ use tokio::time::timeout;
 use crate::circuit::Gate;
 use crate::codec::Codec;
 use crate::lane::{Lane, LaneLimits, LaneStatus};
-use crate::link::{Duty, Endpoint, LinkError, LinkLimits};
+use crate::link::{Duty, Endpoint, LinkError, LinkLimits, Progress};
+
+/// Who answers calls that only read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// A replica that keeps up with the primary, each in its turn; where none answers, the primary.
+    #[default]
+    Replicas,
+    /// The primary.
+    Primary,
+}
 
 /// Where a shard's servers are, and the bounds of what is asked of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +28,8 @@ pub struct ShardSettings {
     pub primary: Endpoint,
     /// Those that follow it. One of them that was promoted is found, and takes the writes.
     pub replicas: Vec<Endpoint>,
+    /// Who answers calls that only read.
+    pub reads: Reads,
     /// The bounds of each lane.
     pub lane: LaneLimits,
     /// The bounds of each link's waits.
@@ -31,6 +43,7 @@ impl ShardSettings {
         Self {
             primary,
             replicas: Vec::new(),
+            reads: Reads::default(),
             lane: LaneLimits::default(),
             link: LinkLimits::default(),
         }
@@ -51,24 +64,29 @@ pub(crate) struct Shard<C: Codec> {
 }
 
 impl<C: Codec> Shard<C> {
-    /// Opens the lane to the primary, and begins to connect. Needs a tokio runtime.
-    pub(crate) fn open(settings: &ShardSettings, codec: C) -> Self {
+    /// Opens the lanes, and begins to connect. Those to replicas that are read from speak as
+    /// `for_replica` makes of `codec`. Needs a tokio runtime.
+    pub(crate) fn open(settings: &ShardSettings, codec: C, for_replica: impl Fn(&C) -> C) -> Self {
+        let readers = match settings.reads {
+            Reads::Replicas => &settings.replicas[..],
+            Reads::Primary => &[],
+        };
         let mut candidates = vec![settings.primary.clone()];
         candidates.extend(settings.replicas.iter().cloned());
-        let primary =
-            Lane::start(candidates, Duty::Primary, Arc::new(codec), settings.lane, settings.link);
-        Self { primary, replicas: Vec::new(), turn: AtomicUsize::new(0) }
-    }
-
-    /// Opens a lane to each replica as well; `codec` makes commands that only read.
-    #[cfg_attr(not(test), expect(dead_code, reason = "reads need a step that only reads"))]
-    pub(crate) fn with_readers(mut self, settings: &ShardSettings, codec: impl Fn() -> C) -> Self {
-        let open = |endpoint: &Endpoint| {
-            let candidates = vec![endpoint.clone()];
-            Lane::start(candidates, Duty::Replica, Arc::new(codec()), settings.lane, settings.link)
+        let progress = Arc::<Progress>::default();
+        let duty = match readers {
+            [] => Duty::Primary,
+            _ => Duty::Followed(Arc::clone(&progress)),
         };
-        self.replicas = settings.replicas.iter().map(open).collect();
-        self
+        // There is another one to ask: who does not answer once is not waited for again.
+        let impatient = LinkLimits { misses: 1, ..settings.link };
+        let reader = |endpoint: &Endpoint| {
+            let (duty, codec) = (Duty::Replica(Arc::clone(&progress)), for_replica(&codec));
+            Lane::start(vec![endpoint.clone()], duty, Arc::new(codec), settings.lane, impatient)
+        };
+        let replicas = readers.iter().map(reader).collect();
+        let primary = Lane::start(candidates, duty, Arc::new(codec), settings.lane, settings.link);
+        Self { primary, replicas, turn: AtomicUsize::new(0) }
     }
 
     /// Waits until the primary is connected.
@@ -88,9 +106,8 @@ impl<C: Codec> Shard<C> {
         &self.primary
     }
 
-    /// The next replica in turn that answers, if any does. One that lags so far that it is not
-    /// connected to its primary, that loads or that fails is passed over.
-    #[cfg_attr(not(test), expect(dead_code, reason = "reads need a step that only reads"))]
+    /// The next replica in turn that answers, if one is read from and does. One that does not keep
+    /// up with the primary, that loads or that fails is passed over.
     pub(crate) fn replica(&self) -> Option<&Lane<C>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         (0..self.replicas.len())

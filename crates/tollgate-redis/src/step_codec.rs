@@ -1,5 +1,6 @@
 //! Jobs as commands of the step, and its replies as readings.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use redis::aio::MultiplexedConnection;
@@ -11,7 +12,7 @@ use crate::command::{ASK_BYTES, Command, JOB_BYTES, Room};
 use crate::error::StepError;
 use crate::job::{Job, Op};
 use crate::reply;
-use crate::script::{Choice, Runs, STEP, is_out_of_memory, is_unloaded};
+use crate::script::{Access, Choice, ReadVerb, Runs, STEP, Ways, is_out_of_memory, is_unloaded};
 
 /// After a server said that it is out of memory, so many commands make no keys before one tries.
 const TIGHT_COMMANDS: u32 = 64;
@@ -20,34 +21,36 @@ const TIGHT_COMMANDS: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct StepCodec {
     choice: Choice,
-    runs: AtomicU8,
+    /// How the step runs in the server, shared with those of its replicas.
+    ways: Arc<KnownWays>,
+    /// Of a replica: how it runs in its primary.
+    primary: Option<Arc<KnownWays>>,
     tight_commands_left: AtomicU32,
 }
-
-const SCRIPT: u8 = 0;
-const FUNCTION: u8 = 1;
 
 impl StepCodec {
     /// A codec for a server of which nothing is known yet; until [`Codec::load`] it speaks to one
     /// that has the script.
-    pub(crate) const fn new(choice: Choice) -> Self {
-        Self { choice, runs: AtomicU8::new(SCRIPT), tight_commands_left: AtomicU32::new(0) }
+    pub(crate) fn new(choice: Choice) -> Self {
+        Self { choice, ways: Arc::default(), primary: None, tight_commands_left: AtomicU32::new(0) }
+    }
+
+    /// A codec for a replica of this one's server: of jobs that only read.
+    pub(crate) fn for_replica(&self) -> Self {
+        Self { primary: Some(Arc::clone(&self.ways)), ..Self::new(self.choice) }
     }
 
     /// How the step runs in the server.
     pub(crate) fn runs(&self) -> Runs {
-        match self.runs.load(Ordering::Relaxed) {
-            FUNCTION => Runs::Function,
-            _ => Runs::Script,
-        }
+        self.ways.get().map_or(Runs::Script, |ways| ways.runs)
     }
 
-    fn set_runs(&self, runs: Runs) {
-        let code = match runs {
-            Runs::Function => FUNCTION,
-            Runs::Script => SCRIPT,
-        };
-        self.runs.store(code, Ordering::Relaxed);
+    /// How the next command for `jobs` goes about the server's keys.
+    fn access(&self, jobs: &[Job]) -> Access {
+        if jobs.iter().all(Job::only_reads) {
+            return Access::Read(self.ways.get().map_or(ReadVerb::Plain, |ways| ways.reads));
+        }
+        Access::Write(self.room())
     }
 
     /// Whether the next command may make keys.
@@ -65,8 +68,12 @@ impl Codec for StepCodec {
     type Answer = Readings;
 
     fn encode(&self, jobs: &[Job], deadline: Option<Timestamp>) -> Cmd {
-        let room = self.room();
-        STEP.call(self.runs(), room, &Command::new(jobs, room, deadline))
+        let access = self.access(jobs);
+        let room = match access {
+            Access::Write(room) => room,
+            Access::Read(_) => Room::Open,
+        };
+        STEP.call(self.runs(), access, &Command::new(jobs, room, deadline))
     }
 
     fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Readings, StepError>> {
@@ -95,7 +102,14 @@ impl Codec for StepCodec {
     }
 
     async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        self.set_runs(STEP.load(connection, self.choice).await?);
+        let ways = match &self.primary {
+            None => STEP.load(connection, self.choice).await?,
+            Some(primary) => {
+                let runs = primary.get().map(|ways| ways.runs);
+                STEP.find(connection, self.choice, runs).await?
+            }
+        };
+        self.ways.set(ways);
         Ok(())
     }
 
@@ -108,5 +122,30 @@ impl Codec for StepCodec {
         } else {
             Remedy::Nothing
         }
+    }
+}
+
+/// [`Ways`], once they are known, to read and to set from any thread.
+#[derive(Debug, Default)]
+struct KnownWays(AtomicU8);
+
+impl KnownWays {
+    const KNOWN: u8 = 1;
+    const FUNCTION: u8 = 2;
+    const READ_ONLY: u8 = 4;
+
+    fn get(&self) -> Option<Ways> {
+        let bits = self.0.load(Ordering::Relaxed);
+        let has = |bit| bits & bit != 0;
+        has(Self::KNOWN).then(|| Ways {
+            runs: if has(Self::FUNCTION) { Runs::Function } else { Runs::Script },
+            reads: if has(Self::READ_ONLY) { ReadVerb::ReadOnly } else { ReadVerb::Plain },
+        })
+    }
+
+    fn set(&self, ways: Ways) {
+        let function = if ways.runs == Runs::Function { Self::FUNCTION } else { 0 };
+        let read_only = if ways.reads == ReadVerb::ReadOnly { Self::READ_ONLY } else { 0 };
+        self.0.store(Self::KNOWN | function | read_only, Ordering::Relaxed);
     }
 }

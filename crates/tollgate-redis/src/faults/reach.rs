@@ -89,7 +89,7 @@ async fn a_shard_reads_from_the_replicas_that_follow() {
     let mut settings = ShardSettings::new(primary.url().parse().unwrap());
     settings.replicas = vec![other.url().parse().unwrap(), follower.url().parse().unwrap()];
     settings.link = patient();
-    let shard = Shard::open(&settings, Tally).with_readers(&settings, || Tally);
+    let shard = Shard::open(&settings, Tally, |_| Tally);
     shard.ready(PATIENCE).await.unwrap();
     assert!(shard.primary().run("key", 1).await.is_ok());
     until(|| shard.replica().is_some()).await;

@@ -1,5 +1,6 @@
 //! From an endpoint to a connection that has proven itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -11,6 +12,7 @@ use tokio_rustls::TlsConnector;
 
 use super::endpoint::{Address, Endpoint, Protocol};
 use super::error::LinkError;
+use super::progress::{Lag, Progress, Replication};
 use super::role::Role;
 use super::stream;
 use crate::codec::Codec;
@@ -20,15 +22,17 @@ use crate::offset::Reading;
 const WRITE_QUEUE: usize = 16;
 
 /// What a connection is proven by, as errors name it.
-const PROOF: &str = "ROLE, TIME and PING";
+const PROOF: &str = "ROLE, TIME, PING and INFO";
 
 /// What a server must be to be of use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Duty {
     /// Take writes.
     Primary,
+    /// Take writes, and tell how far it has written, for those who read from its replicas.
+    Followed(Arc<Progress>),
     /// Answer reads, from state that is current but for the delay of replication.
-    Replica,
+    Replica(Arc<Progress>),
 }
 
 /// How long opening a connection may take.
@@ -53,18 +57,33 @@ pub(crate) struct Connection {
 }
 
 impl Duty {
-    fn accepts(self, role: Role) -> bool {
+    fn accepts(&self, role: Role) -> bool {
         match self {
             // A server whose access rules hide its role shows it by refusing writes.
-            Self::Primary => matches!(role, Role::Primary | Role::Unknown),
-            Self::Replica => matches!(role, Role::Primary | Role::Following | Role::Unknown),
+            Self::Primary | Self::Followed(_) => matches!(role, Role::Primary | Role::Unknown),
+            // One that was promoted is the shard's primary itself, or is found out by its progress.
+            Self::Replica(_) => matches!(role, Role::Primary | Role::Following | Role::Unknown),
         }
     }
 
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
-            Self::Primary => "a primary",
-            Self::Replica => "a replica in step with its primary",
+            Self::Primary | Self::Followed(_) => "a primary",
+            Self::Replica(_) => "a replica in step with its primary",
+        }
+    }
+
+    /// Hears what the server says of its replication, if it is asked.
+    fn hear(&self, told: Option<&Value>, at: Instant) -> Result<(), Lag> {
+        let told = told.and_then(Replication::from_reply);
+        match (self, told) {
+            (Self::Primary, _) | (Self::Followed(_), None) => Ok(()),
+            (Self::Followed(progress), Some(told)) => {
+                progress.observe(&told, at);
+                Ok(())
+            }
+            (Self::Replica(progress), Some(told)) => progress.check(&told, at),
+            (Self::Replica(_), None) => Err(Lag::Untold),
         }
     }
 }
@@ -73,7 +92,7 @@ impl Duty {
 /// what the server told of its clock, too.
 pub(crate) async fn connect<C: Codec>(
     endpoint: &Endpoint,
-    duty: Duty,
+    duty: &Duty,
     codec: &C,
     limits: ConnectLimits,
     generation: u64,
@@ -110,19 +129,25 @@ impl Connection {
     /// has lost its primary, the other two are not. Returns what it tells of its clock.
     pub(crate) async fn prove(
         &self,
-        duty: Duty,
+        duty: &Duty,
         within: Duration,
     ) -> Result<Option<Reading>, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING");
+        let count = if matches!(duty, Duty::Primary) {
+            3
+        } else {
+            questions.cmd("INFO").arg("replication");
+            4
+        };
         let sent = Instant::now();
         let mut handle = self.handle();
-        let replies = timeout(within, handle.send_packed_commands(&questions, 0, 3))
+        let replies = timeout(within, handle.send_packed_commands(&questions, 0, count))
             .await
             .map_err(|_| LinkError::Slow { address: self.address.clone(), within })?
             .map_err(|error| LinkError::answered(&self.address, PROOF, &error))?;
         let received = Instant::now();
-        let [role, time, sign] = replies.as_slice() else {
+        let [role, time, sign, rest @ ..] = replies.as_slice() else {
             return Err(self.refused("an unknown number of replies"));
         };
         for reply in [role, sign] {
@@ -140,6 +165,8 @@ impl Connection {
                 wanted: duty.name(),
             });
         }
+        duty.hear(rest.first(), received)
+            .map_err(|lag| LinkError::Lags { address: self.address.clone(), lag })?;
         Ok(micros(time).map(|micros| Reading::of_micros(sent, received, micros)))
     }
 

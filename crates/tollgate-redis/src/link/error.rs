@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::RedisError;
 
-use super::TlsError;
+use super::{Lag, TlsError};
 
 /// Why a server could not be brought into service. It shows no secret.
 #[derive(Clone, Debug)]
@@ -54,6 +54,13 @@ pub enum LinkError {
         found: &'static str,
         /// What is looked for.
         wanted: &'static str,
+    },
+    /// The server does not keep up with its primary.
+    Lags {
+        /// The server.
+        address: String,
+        /// In what way.
+        lag: Lag,
     },
     /// The server closed the connection, or it broke.
     Closed {
@@ -104,6 +111,7 @@ impl fmt::Display for LinkError {
             Self::Role { address, found, wanted } => {
                 write!(f, "{address} is {found}, and {wanted} is looked for")
             }
+            Self::Lags { address, lag } => write!(f, "{address} is not read from: {lag}"),
             Self::Closed { address } => write!(f, "{address} closed the connection"),
         }
     }

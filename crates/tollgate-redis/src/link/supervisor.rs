@@ -250,9 +250,10 @@ impl<C: Codec> Supervisor<C> {
         let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
         let mut attempts = JoinSet::new();
         for (place, endpoint) in self.candidates.iter().cloned().enumerate() {
-            let (duty, codec, generation) = (self.duty, Arc::clone(&self.codec), self.generation);
+            let (duty, codec) = (self.duty.clone(), Arc::clone(&self.codec));
+            let generation = self.generation;
             attempts.spawn(async move {
-                let found = connect(&endpoint, duty, &*codec, limits, generation).await;
+                let found = connect(&endpoint, &duty, &*codec, limits, generation).await;
                 found.map_err(|error| (place, error))
             });
         }
@@ -288,7 +289,7 @@ impl<C: Codec> Supervisor<C> {
         let (fault, error) = tokio::select! {
             () = connection.ended() => (Fault::Ended, None),
             Ok(report) = reported => (report.map_or(Fault::Ended, |report| report.fault), None),
-            error = beat(&connection, self.duty, self.limits, &self.clock) => {
+            error = beat(&connection, &self.duty, self.limits, &self.clock) => {
                 (fault_of(&error), Some(error))
             }
         };
@@ -318,7 +319,7 @@ fn shut(phase: &watch::Sender<Phase>, circuit: &Circuit) {
 /// Asks again and again for role and time, and learns the time; returns what is wrong.
 async fn beat(
     connection: &Connection,
-    duty: Duty,
+    duty: &Duty,
     limits: LinkLimits,
     clock: &ShardClock,
 ) -> LinkError {

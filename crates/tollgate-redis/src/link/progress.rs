@@ -1,0 +1,210 @@
+//! Whether a replica keeps up with its primary.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::Value;
+use tokio::time::Instant;
+
+/// How old the writes may be that a replica which is read from does not have yet, as far as the
+/// primary has told of them.
+pub const LAG_MAX: Duration = Duration::from_secs(3);
+
+/// How long ago a replica may have heard from its primary, which says something every ten seconds
+/// unless it is configured otherwise.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// The least time between two reports of a primary that are kept: the history has an end.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// What a server says of its replication, as `INFO replication` tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Replication {
+    /// The name of the history that its data is of: a replica's is its primary's.
+    history: Box<str>,
+    /// How much of that history it has, in bytes.
+    offset: u64,
+    /// How long ago a replica heard from its primary.
+    silence: Duration,
+}
+
+impl Replication {
+    /// Reads the reply to `INFO replication`; nothing if it is not one.
+    pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
+        let text = match reply {
+            Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
+            Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
+            _ => return None,
+        };
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        };
+        // A replica's own count of what it has applied; a primary has only the other one.
+        let offset = field("slave_repl_offset").or_else(|| field("master_repl_offset"))?;
+        let silence = field("master_last_io_seconds_ago").map_or(Some(0), |secs| secs.parse().ok());
+        Some(Self {
+            history: field("master_replid")?.into(),
+            offset: offset.parse().ok()?,
+            silence: silence.map_or(Duration::MAX, Duration::from_secs),
+        })
+    }
+}
+
+/// How far a shard's primary has written, by its reports of the last [`LAG_MAX`] and the one before.
+///
+/// A replica keeps up if it has what the primary had so long ago. Offsets are compared and no
+/// clocks, so it holds whatever the servers think of the time.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(Mutex<Reports>);
+
+#[derive(Debug, Default)]
+struct Reports {
+    history: Box<str>,
+    /// When the primary had how much, oldest first.
+    offsets: VecDeque<(Instant, u64)>,
+}
+
+impl Progress {
+    /// Notes what the primary told at `at`.
+    pub(crate) fn observe(&self, told: &Replication, at: Instant) {
+        let mut reports = self.0.lock();
+        if reports.history != told.history {
+            *reports = Reports { history: told.history.clone(), offsets: VecDeque::new() };
+        }
+        let is_old = |(seen, _): &(Instant, u64)| at.saturating_duration_since(*seen) >= LAG_MAX;
+        while reports.offsets.get(1).is_some_and(is_old) {
+            reports.offsets.pop_front();
+        }
+        let newest = reports.offsets.back();
+        if newest.is_none_or(|(seen, _)| at.saturating_duration_since(*seen) >= REPORT_EVERY) {
+            reports.offsets.push_back((at, told.offset));
+        }
+    }
+
+    /// Whether a server that told `told` at `at` can be read from in place of the primary.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check(&self, told: &Replication, at: Instant) -> Result<(), Lag> {
+        let reports = self.0.lock();
+        let Some((_, oldest)) = reports.offsets.front() else { return Err(Lag::Unknown) };
+        if reports.history != told.history {
+            return Err(Lag::OtherHistory);
+        }
+        if told.silence > SILENCE_MAX {
+            return Err(Lag::Silence(told.silence));
+        }
+        let is_old = |(seen, _): &&(Instant, u64)| at.saturating_duration_since(*seen) >= LAG_MAX;
+        let needed = reports.offsets.iter().rev().find(is_old).map_or(*oldest, |(_, had)| *had);
+        match needed.checked_sub(told.offset) {
+            None | Some(0) => Ok(()),
+            Some(bytes) => Err(Lag::Behind(bytes)),
+        }
+    }
+}
+
+/// Why a replica is not read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lag {
+    /// The primary has not told yet how far it is.
+    Unknown,
+    /// The server does not tell how far it is.
+    Untold,
+    /// It follows another primary, or none: its data is of another history.
+    OtherHistory,
+    /// It has not heard from its primary for so long.
+    Silence(Duration),
+    /// So many bytes are missing of what the primary had written seconds ago.
+    Behind(u64),
+}
+
+impl std::fmt::Display for Lag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("its primary has not told yet how far it has written"),
+            Self::Untold => f.write_str("it does not answer INFO; may the user ask it?"),
+            Self::OtherHistory => f.write_str("it does not follow this shard's primary"),
+            Self::Silence(time) if *time == Duration::MAX => {
+                f.write_str("it does not say when it last heard from its primary")
+            }
+            Self::Silence(time) => {
+                write!(f, "it has not heard from its primary for {} s", time.as_secs())
+            }
+            Self::Behind(bytes) => {
+                let seconds = LAG_MAX.as_secs();
+                write!(f, "it lacks {bytes} bytes of what its primary had {seconds} s ago")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(history: &str, offset: u64) -> Replication {
+        Replication { history: history.into(), offset, silence: Duration::ZERO }
+    }
+
+    fn reply(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn a_reply_tells_the_history_and_the_offset() {
+        let primary =
+            "# Replication\r\nrole:master\r\nmaster_replid:abc\r\nmaster_repl_offset:70\r\n";
+        assert_eq!(Replication::from_reply(&reply(primary)), Some(told("abc", 70)));
+        let replica = "role:slave\r\nmaster_last_io_seconds_ago:4\r\nslave_repl_offset:60\r\n\
+                       master_replid:abc\r\nmaster_repl_offset:50\r\n";
+        let silence = Duration::from_secs(4);
+        let expected = Replication { silence, ..told("abc", 60) };
+        assert_eq!(Replication::from_reply(&reply(replica)), Some(expected));
+        let adrift = replica.replace("ago:4", "ago:-1");
+        let found = Replication::from_reply(&reply(&adrift)).unwrap();
+        assert_eq!(found.silence, Duration::MAX);
+        for junk in ["", "master_replid:abc", "master_replid:abc\r\nmaster_repl_offset:x"] {
+            assert_eq!(Replication::from_reply(&reply(junk)), None, "{junk:?}");
+        }
+        assert_eq!(Replication::from_reply(&Value::Nil), None);
+    }
+
+    #[test]
+    fn a_replica_needs_what_the_primary_had_a_while_ago() {
+        let (progress, start) = (Progress::default(), Instant::now());
+        assert_eq!(progress.check(&told("a", 9), start), Err(Lag::Unknown));
+        for second in 0..=10 {
+            progress.observe(&told("a", 100 * second), start + Duration::from_secs(second));
+        }
+        let now = start + Duration::from_secs(10);
+        assert_eq!(progress.check(&told("a", 700), now), Ok(()), "what it had three seconds ago");
+        assert_eq!(progress.check(&told("a", 690), now), Err(Lag::Behind(10)));
+        assert_eq!(progress.check(&told("b", 700), now), Err(Lag::OtherHistory));
+        // Nothing is heard of the primary any more: what it last told is enough at any time.
+        let later = now + Duration::from_secs(1_000);
+        assert_eq!(progress.check(&told("a", 999), later), Err(Lag::Behind(1)));
+        assert_eq!(progress.check(&told("a", 1_000), later), Ok(()));
+        let silence = Duration::from_secs(60);
+        let silent = Replication { silence, ..told("a", 1_000) };
+        assert_eq!(progress.check(&silent, later), Err(Lag::Silence(silence)));
+    }
+
+    #[test]
+    fn another_primary_begins_another_history() {
+        let (progress, start) = (Progress::default(), Instant::now());
+        progress.observe(&told("a", 1_000), start);
+        progress.observe(&told("b", 10), start);
+        assert_eq!(progress.check(&told("a", 1_000), start), Err(Lag::OtherHistory));
+        assert_eq!(progress.check(&told("b", 10), start), Ok(()));
+    }
+
+    #[test]
+    fn reports_do_not_pile_up() {
+        let (progress, start) = (Progress::default(), Instant::now());
+        for millis in 0..100_000 {
+            progress.observe(&told("a", millis), start + Duration::from_millis(millis));
+        }
+        assert!(progress.0.lock().offsets.len() <= 32);
+    }
+}
