@@ -26,6 +26,9 @@ struct Flags {
     /// How often each case is measured.
     #[arg(long, value_name = "COUNT")]
     rounds: Option<usize>,
+    /// Only the cases with so many callers.
+    #[arg(long, value_name = "COUNT")]
+    callers: Option<usize>,
     /// The server to start.
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis_server: OsString,
@@ -35,18 +38,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flags = Flags::parse();
     let scale = if flags.quick { Scale::QUICK } else { Scale::FULL };
     let scale = Scale { rounds: flags.rounds.unwrap_or(scale.rounds).max(1), ..scale };
+    let cases = Case::all().filter(|case| flags.callers.is_none_or(|only| case.callers == only));
+    let cases: Vec<_> = cases.collect();
     let style = if flags.markdown { Style::Markdown } else { Style::Terminal };
     let server = Server::start(&flags.redis_server)?;
-    Builder::new_multi_thread().enable_all().build()?.block_on(compare(server, &scale, style))
+    Builder::new_multi_thread().enable_all().build()?.block_on(compare(server, &scale, &cases, style))
 }
 
-async fn compare(server: Server, scale: &Scale, style: Style) -> Result<(), Box<dyn Error>> {
+async fn compare(server: Server, scale: &Scale, cases: &[Case], style: Style) -> Result<(), Box<dyn Error>> {
     let contest = Contest::new(server, scale).await?;
     contest.open_windows(scale).await?;
     let mut report = Report::new(style);
-    for (number, case) in Case::all().enumerate() {
+    for (number, case) in cases.iter().enumerate() {
         eprintln!("{case:?}");
-        report.add(contest.names(), &contest.measure(number, case, scale).await?);
+        report.add(contest.names(), &contest.measure(number, *case, scale).await?);
     }
     println!("{}\n", setting(&contest).await?);
     println!("{report}");

@@ -30,9 +30,9 @@ pub struct Scale {
 impl Scale {
     /// For numbers: every charge is admitted.
     pub const FULL: Self = Self {
-        rounds: 9,
-        decisions_alone: 20_000,
-        decisions: 100_000,
+        rounds: 11,
+        decisions_alone: 10_000,
+        decisions: 50_000,
         subjects: 100_000,
         quota: 500_000,
     };

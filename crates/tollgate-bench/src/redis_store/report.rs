@@ -13,8 +13,7 @@ use crate::spread::Spread;
 pub enum Style {
     /// For a terminal, with the least and the greatest of the rounds beside each median.
     Terminal,
-    /// For a page of documentation: medians; the spread only of the server's time, which the aim
-    /// is about.
+    /// For a page of documentation: medians; the spread only of what the aim is about.
     Markdown,
 }
 
@@ -56,21 +55,21 @@ impl Report {
     /// Adds what the contenders called `names` did in one case; the first is what the other is held
     /// against.
     pub fn add(&mut self, names: [&str; 2], measured: &Measured) {
-        let rounds = [&measured.two_keys, &measured.tollgate];
-        let theirs = Spread::of(rounds[0].iter().map(server_seconds)).median;
-        for (name, rounds) in names.into_iter().zip(rounds) {
-            self.add_row(name, measured, rounds, theirs);
+        for (name, rounds) in names.into_iter().zip([&measured.two_keys, &measured.tollgate]) {
+            self.add_row(name, measured, rounds);
         }
     }
 
-    fn add_row(&mut self, name: &str, measured: &Measured, rounds: &[Round], theirs: f64) {
+    fn add_row(&mut self, name: &str, measured: &Measured, rounds: &[Round]) {
         let case = measured.case;
         let keys = match case.keys {
             Keys::Hot => "one hot key",
             Keys::Many => "many keys",
         };
         let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
-        let server = spread(server_seconds);
+        // Each round beside the other's of the same time: what disturbs both cancels out.
+        let beside = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
+        let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(beside));
         let admitted: usize = rounds.iter().map(|round| round.admitted).sum();
         let row = [
             format!("{keys}, {}", case.limits),
@@ -79,8 +78,8 @@ impl Report {
             admitted.to_string(),
             format!("{:.1}", spread(decisions_a_call).median),
             self.cell(spread(decisions_a_second), 0),
-            format!("{server:.2}"),
-            format!("{:.2}", server.median / theirs),
+            self.cell(spread(server_seconds), 2),
+            format!("{ratio:.2}"),
             self.cell(spread(client_seconds), 2),
             self.cell(spread(|round| micros(round, 500)), 0),
             self.cell(spread(|round| micros(round, 990)), 0),
