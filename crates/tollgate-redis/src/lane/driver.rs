@@ -205,9 +205,17 @@ fn proof(error: &RedisError) -> Proof {
         ) => Proof::Unfit,
         // Codes that the client library has no name for.
         _ if matches!(error.code(), Some("NOREPLICAS" | "BUSY")) => Proof::Unfit,
+        _ if tells_of_a_refused_write(error) => Proof::Unfit,
         ErrorKind::Server(_) | ErrorKind::Extension => Proof::Refused,
         _ => Proof::Ended,
     }
+}
+
+/// Whether a script's first write was refused, and so every one. Before 7.0 a server tells that in
+/// the middle of an error of its own, which has no code.
+fn tells_of_a_refused_write(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default();
+    ["-READONLY ", "-NOREPLICAS "].iter().any(|code| detail.contains(code))
 }
 
 /// What a lane has done since it was opened.
