@@ -12,27 +12,11 @@ async fn tell(connection: &mut MultiplexedConnection, words: &[&str]) {
     redis::cmd(words[0]).arg(&words[1..]).exec_async(connection).await.unwrap();
 }
 
-async fn follow(follower: &Server, leader: &Server) {
-    let mut connection = follower.connect().await;
-    let port = leader.port().to_string();
-    tell(&mut connection, &["REPLICAOF", "127.0.0.1", &port]).await;
-    in_time(async {
-        loop {
-            let role: redis::Value = redis::cmd("ROLE").query_async(&mut connection).await.unwrap();
-            if format!("{role:?}").contains("connected") {
-                break;
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn when_the_primary_changes_every_job_is_still_decided_once() {
     let quick = ["--repl-diskless-sync-delay", "0"];
     let (old, new) = (Server::start_with(&quick).await, Server::start_with(&quick).await);
-    follow(&new, &old).await;
+    new.follow(&old).await;
     let limits = LinkLimits { proven_after: Duration::ZERO, ..patient() };
     let lane = lane_to(&[old.url(), new.url()], limits);
     for id in 0..50 {
@@ -61,7 +45,7 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
 #[tokio::test]
 async fn a_replica_is_no_primary() {
     let (leader, follower) = (Server::start().await, Server::start().await);
-    follow(&follower, &leader).await;
+    follower.follow(&leader).await;
     let lane = lane_to(&[follower.url()], patient());
     until(|| lane.gate() == Gate::Open).await;
     assert_eq!(lane.run("key", 1).await, Err(LaneError::Unavailable));

@@ -1,14 +1,28 @@
 //! A Redis server of a test's own, gone with it.
 
-#![allow(dead_code, unused_imports, unreachable_pub, reason = "each test uses a part of it")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    unreachable_pub,
+    reason = "each test uses a part of it"
+)]
 
+mod certificates;
+mod keyspace;
 mod power;
 mod proxy;
+mod replication;
+mod version;
 
-#[allow(unused_imports, reason = "not every test has a network")]
+pub use certificates::Certificates;
 pub use proxy::{Passage, Proxy};
+pub use replication::QUICK;
+pub use version::Version;
+pub(crate) use version::on_every_version;
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -26,43 +40,39 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port that keeps nothing on disk.
 pub struct Server {
+    version: Version,
     child: Child,
     port: u16,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Server {
-    /// Starts the server and waits until it answers.
+    /// Starts the server that the system packages and waits until it answers.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
     /// As [`Self::start`], with more arguments such as `--maxmemory 10mb`.
     pub async fn start_with(arguments: &[&str]) -> Self {
+        Self::start_version(Version::default(), arguments).await
+    }
+
+    /// As [`Self::start_with`], of this version.
+    pub async fn start_version(version: Version, arguments: &[&str]) -> Self {
         for _ in 0..PORT_TRIES {
-            let mut server = Self::spawn(arguments);
+            let mut server = Self::spawn(version, arguments);
             if server.is_ready().await {
                 return server;
             }
         }
-        panic!("redis-server {arguments:?} did not start on any of {PORT_TRIES} ports");
+        panic!("{version:?} {arguments:?} did not start on any of {PORT_TRIES} ports");
     }
 
-    fn spawn(arguments: &[&str]) -> Self {
+    fn spawn(version: Version, arguments: &[&str]) -> Self {
         let directory = TempDir::new().expect("a temporary directory");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
-        let child = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-            .args(["--save", "", "--appendonly", "no", "--dir"])
-            .arg(directory.path())
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is missing: apt-get install redis-server");
-        Self { child, port, _directory: directory }
+        let port = free_port();
+        let child = run(version, port, directory.path(), arguments);
+        Self { version, child, port, directory }
     }
 
     async fn is_ready(&mut self) -> bool {
@@ -97,6 +107,24 @@ impl Server {
             .set_response_timeout(Some(PATIENCE));
         client.get_multiplexed_async_connection_with_config(&config).await
     }
+}
+
+/// A loopback port that nobody listens on, though another process may begin to.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+fn run(version: Version, port: u16, directory: &Path, arguments: &[&str]) -> Child {
+    Command::new(version.program())
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--save", "", "--appendonly", "no", "--dir"])
+        .arg(directory)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is missing: apt-get install redis-server")
 }
 
 impl Drop for Server {

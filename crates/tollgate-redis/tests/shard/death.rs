@@ -1,0 +1,80 @@
+//! Servers that are killed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::*;
+
+const CALLERS: usize = 20;
+/// How many calls are answered before the server is killed, and after it is there again.
+const ANSWERED: u64 = 500;
+
+in_every_way! {
+    a_server_that_is_killed_under_load_doubles_nothing
+}
+
+/// What callers that never stop have been told so far.
+#[derive(Default)]
+struct Load {
+    over: AtomicBool,
+    answered: AtomicU64,
+    /// Callers that were told of an error.
+    failed: AtomicU64,
+}
+
+impl Load {
+    /// One caller: the counts that it was told before it met an error, and those after.
+    async fn call(self: Arc<Self>, client: Arc<Client>) -> [Vec<u64>; 2] {
+        let (mut lives, mut life) = ([Vec::new(), Vec::new()], 0);
+        while !self.over.load(Ordering::SeqCst) {
+            match client.take(0, 1).await {
+                Ok(reading) => {
+                    lives[life].push(reading.used);
+                    self.answered.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(LaneError::Lost | LaneError::Unavailable) => {
+                    if life == 0 {
+                        self.failed.fetch_add(1, Ordering::SeqCst);
+                    }
+                    life = 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(other) => panic!("a killed server caused {other:?}"),
+            }
+        }
+        lives
+    }
+
+    fn answered(&self) -> u64 {
+        self.answered.load(Ordering::SeqCst)
+    }
+}
+
+async fn a_server_that_is_killed_under_load_doubles_nothing(way: Way) {
+    let mut site = Site::start(way, 1 << 40).await;
+    let load = Arc::<Load>::default();
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        callers.spawn(Arc::clone(&load).call(Arc::clone(&site.client)));
+    }
+    until(|| load.answered() >= ANSWERED).await;
+    site.server.kill();
+    until(|| load.failed.load(Ordering::SeqCst) == CALLERS as u64).await;
+    assert_eq!(site.client.gate(), Gate::Open, "nobody waits for it");
+
+    let before = load.answered();
+    site.start_again().await;
+    until(|| load.answered() >= before + ANSWERED).await;
+    load.over.store(true, Ordering::SeqCst);
+    let [mut first, mut second] = [Vec::new(), Vec::new()];
+    for [one, other] in callers.join_all().await {
+        first.extend(one);
+        second.extend(other);
+    }
+    first.sort_unstable();
+    second.sort_unstable();
+    // What was under way when it died is lost, and it was the last.
+    assert_eq!(first, (1..=first.len() as u64).collect::<Vec<_>>());
+    // It kept nothing, so the count began anew, and was lost by nobody.
+    assert_eq!(second, (1..=second.len() as u64).collect::<Vec<_>>());
+    assert_eq!(site.client.take(0, 0).await.unwrap().used, second.len() as u64);
+}

@@ -1,0 +1,41 @@
+//! Servers that are made to forget.
+
+use super::*;
+
+in_every_way! {
+    a_step_that_is_flushed_all_the_time_is_loaded_all_the_time
+    a_server_that_is_flushed_all_the_time_begins_anew_each_time
+}
+
+async fn a_step_that_is_flushed_all_the_time_is_loaded_all_the_time(way: Way) {
+    let Site { server, client, .. } = &Site::start(way, 1 << 20).await;
+    let connection = server.connect().await;
+    let (told, times) = calls_during(client, |time| {
+        let mut connection = connection.clone();
+        async move {
+            let forget = if time % 2 == 0 { "FUNCTION" } else { "SCRIPT" };
+            redis::cmd(forget).arg("FLUSH").exec_async(&mut connection).await.unwrap();
+        }
+    })
+    .await;
+    assert_eq!(counts(&told), once(1..=CALLERS * CALLS), "after {times} times");
+    assert_eq!(client.store.status()[0].opened, 0);
+}
+
+/// A flush ends every window early, and does no more than that.
+async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
+    const QUOTA: u64 = 5;
+    let Site { server, client, .. } = &Site::start(way, QUOTA).await;
+    let connection = server.connect().await;
+    let (told, times) = calls_during(client, |_| {
+        let mut connection = connection.clone();
+        async move { redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap() }
+    })
+    .await;
+    let counts = counts(&told);
+    assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
+    assert!(counts.values().all(|told| *told <= times + 1), "{counts:?} in {times} times");
+    server.tell(&["FLUSHALL"]).await;
+    assert_eq!(client.take(0, 1).await.unwrap().used, 1);
+    server.assert_every_key_ends().await;
+}

@@ -1,0 +1,35 @@
+//! Keys that somebody else writes.
+
+use super::*;
+
+in_every_way! {
+    keys_of_another_type_are_no_state_and_no_error
+}
+
+/// Each foreign key begins one window anew, and does no more than that.
+async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
+    const QUOTA: u64 = 5;
+    let Site { server, client, .. } = &Site::start(way, QUOTA).await;
+    let (connection, key) = (server.connect().await, &client.key(0));
+    let (told, times) = calls_during(client, |time| {
+        let mut connection = connection.clone();
+        async move {
+            let mut foreign = redis::pipe();
+            foreign.atomic().del(key);
+            match time % 4 {
+                0 => foreign.hset(key, "field", 1),
+                1 => foreign.rpush(key, 1),
+                2 => foreign.sadd(key, 1),
+                _ => foreign.zadd(key, "member", 1),
+            };
+            foreign.exec_async(&mut connection).await.unwrap();
+        }
+    })
+    .await;
+    let counts = counts(&told);
+    assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
+    assert!(counts.values().all(|told| *told <= times + 1), "{counts:?} in {times} times");
+    assert_eq!(client.gate(), Gate::Closed);
+    client.take(0, 1).await.unwrap();
+    server.assert_every_key_ends().await;
+}

@@ -1,0 +1,40 @@
+//! Servers that are there and do not answer.
+
+use super::*;
+
+in_every_way! {
+    a_server_that_thaws_charges_nothing_that_was_given_up
+    a_pause_of_writes_charges_nothing_late
+}
+
+/// Calls in vain until nobody waits for the server any more.
+async fn wait_in_vain(client: &Client) {
+    while client.gate() != Gate::Open {
+        let told = client.take_within(0, 1, SHORT).await;
+        let promised = [LaneError::TimedOut, LaneError::Lost, LaneError::Unavailable];
+        assert!(told.as_ref().is_err_and(|error| promised.contains(error)), "{told:?}");
+    }
+    for _ in 0..100 {
+        assert_eq!(client.take(0, 1).await, Err(LaneError::Unavailable));
+    }
+}
+
+async fn a_server_that_thaws_charges_nothing_that_was_given_up(way: Way) {
+    let Site { server, client, .. } = &Site::start(way, 100).await;
+    assert_eq!(client.take(0, 1).await.unwrap().used, 1);
+    server.freeze();
+    wait_in_vain(client).await;
+    server.thaw();
+    client.store.ready(PATIENCE).await.unwrap();
+    assert_eq!(client.take(0, 1).await.unwrap().used, 2);
+}
+
+async fn a_pause_of_writes_charges_nothing_late(way: Way) {
+    let Site { server, client, .. } = &Site::start(way, 100).await;
+    assert_eq!(client.take(0, 1).await.unwrap().used, 1);
+    server.tell(&["CLIENT", "PAUSE", "100000", "WRITE"]).await;
+    wait_in_vain(client).await;
+    server.tell(&["CLIENT", "UNPAUSE"]).await;
+    client.store.ready(PATIENCE).await.unwrap();
+    assert_eq!(client.take(0, 1).await.unwrap().used, 2);
+}
