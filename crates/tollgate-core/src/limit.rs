@@ -220,6 +220,13 @@ impl Limit {
         self.refusals
     }
 
+    /// Whether a charge on it cannot wait for the request's answer: a lease is held while the
+    /// request runs, and a refusal can only be counted where the charge is made.
+    #[must_use]
+    pub fn is_charged_on_arrival(&self) -> bool {
+        self.refusals == Refusals::Counted || matches!(self.algorithm, Algorithm::Concurrency(_))
+    }
+
     /// The unit that clients are told.
     #[must_use]
     pub const fn unit(&self) -> Unit {

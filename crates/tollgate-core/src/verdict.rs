@@ -3,6 +3,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::charge::{Ask, ChargeId};
+use crate::decide::decide;
 use crate::limit::{Algorithm, Cost, Limit, Visibility};
 use crate::reading::{Fit, Reading};
 use crate::time::{Millis, Timestamp};
@@ -46,6 +48,32 @@ impl Standing {
             return self;
         }
         self.used = self.used.saturating_sub(self.cost.get());
+        self.remaining = self.limit.capacity().saturating_sub(self.used);
+        self
+    }
+
+    /// The standing of a look that fits, as it reads once its cost is charged at `at`, if nobody
+    /// else charges meanwhile.
+    ///
+    /// Of a fixed window it is what the charge itself will tell. Of any other limit that then has
+    /// no room for the same again, `resets_at` is when it is whole: late, never early.
+    #[must_use]
+    pub fn charged(mut self, at: Timestamp) -> Self {
+        if self.cost == Cost::PEEK {
+            return self;
+        }
+        let ask = Ask::Take { cost: self.cost, id: ChargeId::default() };
+        let alone = decide(None, &self.limit, ask, at).0.whole_at;
+        let is_over = self.resets_at <= at;
+        let used_before = if is_over { 0 } else { self.used };
+        self.resets_at = match self.limit.algorithm() {
+            _ if is_over => alone,
+            Algorithm::FixedWindow(_) => self.resets_at,
+            // What fills the bucket fills up one charge after the other.
+            Algorithm::TokenBucket(_) => self.resets_at.after(alone.since(at)),
+            _ => self.resets_at.max(alone),
+        };
+        self.used = used_before.saturating_add(self.cost.get());
         self.remaining = self.limit.capacity().saturating_sub(self.used);
         self
     }

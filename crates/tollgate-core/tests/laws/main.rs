@@ -3,6 +3,7 @@
 
 mod bounds;
 mod cells;
+mod looks;
 mod refunds;
 mod subjects;
 mod waits;
