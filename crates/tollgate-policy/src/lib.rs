@@ -28,6 +28,7 @@
 mod explain;
 mod finding;
 mod load;
+mod masked;
 mod meant;
 mod nearest;
 mod read;

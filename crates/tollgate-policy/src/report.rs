@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tollgate_core::limit::MAX_NAME;
 
 use crate::finding::{Excerpt, Finding, MAX_EXCERPT, Mistakes};
+use crate::masked::masked;
 use crate::nearest::nearest;
 use crate::tree::Span;
 
@@ -123,7 +124,7 @@ impl<'t> Report<'t> {
             column,
             message: message.to_string(),
             hint: hint.map(ToString::to_string),
-            excerpt: excerpt(text, column - 1, at.width),
+            excerpt: excerpt(&masked(text), column - 1, at.width),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tollgate_core::policy::OnFailure;
 use tollgate_core::{Facts, Headers, KeyedHash, Policy, Refusals};
-use tollgate_policy::{load, parse};
+use tollgate_policy::{KeySource, Loaded, StoreSettings, load, parse};
 
 struct Fold;
 
@@ -17,11 +17,15 @@ impl KeyedHash for Fold {
 }
 
 fn policy(name: &str) -> Policy {
+    loaded(name).policy
+}
+
+fn loaded(name: &str) -> Loaded {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name);
     let loaded = load(&path).unwrap_or_else(|error| panic!("{error}"));
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.is_empty(), "{}", warnings.join("\n"));
-    loaded.policy
+    loaded
 }
 
 /// The rules that a request meets, and its charges as `limit subject cost`.
@@ -77,6 +81,28 @@ fn github() {
 }
 
 #[test]
+fn github_in_redis() {
+    let plain = policy("github.yaml");
+    let loaded = loaded("github-redis.yaml");
+    // The same policy, kept elsewhere.
+    assert_eq!(format!("{:?}", loaded.policy), format!("{plain:?}"));
+    let secret = KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() };
+    assert_eq!(loaded.settings.key, secret);
+    let StoreSettings::Redis(redis) = loaded.settings.store else { panic!("it is in memory") };
+    let servers: Vec<(&str, &str, String)> = redis
+        .shards
+        .iter()
+        .map(|shard| (&*shard.name, &*shard.primary, shard.replicas.join(" ")))
+        .collect();
+    let expected = [
+        ("a", "redis://127.0.0.1:7101", "redis://127.0.0.1:7201".to_owned()),
+        ("b", "redis://127.0.0.1:7102", "redis://127.0.0.1:7202".to_owned()),
+    ];
+    assert_eq!(servers, expected);
+    assert_eq!(redis.route_by.as_deref(), Some("token"));
+}
+
+#[test]
 fn layered() {
     let policy = policy("layered.yaml");
     let address = "address-second/address 1, address-minute/address 1, address-hour/address 1";
@@ -121,7 +147,7 @@ fn every_policy_is_spoken_of_here() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["github.yaml", "layered.yaml", "sign-in.yaml"]);
+    assert_eq!(names, ["github-redis.yaml", "github.yaml", "layered.yaml", "sign-in.yaml"]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 12] = [
+const PLACES: [(&str, &str); 15] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -53,8 +53,11 @@ const PLACES: [(&str, &str); 12] = [
     ("Refunds", "answers: { refund: { zzzzzzzz: 1 } }"),
     ("RefuseAnswer", "answers: { refuse: { zzzzzzzz: 1 } }"),
     ("Secret", "secret: { env: A, zzzzzzzz: 1 }"),
-    ("StoreBounds", "store: { zzzzzzzz: 1 }"),
+    ("Store", "store: { zzzzzzzz: 1 }"),
     ("Memory", "store: { memory: { zzzzzzzz: 1 } }"),
+    ("Redis", "store: { redis: { shards: {}, zzzzzzzz: 1 } }"),
+    ("Shard", "store: { redis: { shards: { a: { primary: a, zzzzzzzz: 1 } } } }"),
+    ("Tls", "store: { redis: { shards: {}, tls: { zzzzzzzz: 1 } } }"),
 ];
 
 #[test]
@@ -202,9 +205,12 @@ fn title(name: &str) -> &'static str {
         "Answers" => "`answers`",
         "Refunds" => "`answers.refund`",
         "RefuseAnswer" => "`answers.refuse`",
-        "Secret" => "`secret`",
-        "StoreBounds" => "`store`",
+        "Secret" => "`secret`, and `store.redis.password`",
+        "Store" => "`store`",
         "Memory" => "`store.memory`",
+        "Redis" => "`store.redis`",
+        "Shard" => "`store.redis.shards.NAME`",
+        "Tls" => "`store.redis.tls`",
         other => panic!("say where the keys of {other} stand"),
     }
 }

@@ -2,10 +2,12 @@
 //! is found.
 
 mod answers;
-mod deployment;
+mod forwarding;
 mod limits;
 mod names;
 mod rules;
+mod secret;
+mod store;
 mod subjects;
 mod warnings;
 
@@ -24,9 +26,10 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     let counted = limits::limits(&limits, &mut subjects, report);
     let rules = rules::rules(file, &counted, &mut limits, &mut subjects, report);
     let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
-    let forwarding = deployment::forwarding(file, report);
+    let forwarding = forwarding::forwarding(file, report);
     let answers = answers::answers(file.answers.value(), report);
-    let settings = deployment::settings(file, report);
+    let key = secret::key(file, report);
+    let store = store::store(file, &mut subjects, report);
     if !report.is_clean() {
         return None;
     }
@@ -40,5 +43,6 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     .with_forwarding(forwarding?)
     .with_answers(answers?);
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
-    Some((policy, settings?))
+    let settings = Settings { key: key?, store: store? };
+    Some((policy, settings))
 }

@@ -5,6 +5,7 @@ use tollgate_core::algo::Anchor;
 use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
 
 use crate::read::words;
+use crate::settings::{DecidingClock, Reads, StepForm};
 
 /// How a limit counts, without its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,5 +153,37 @@ words! {
         "x-forwarded-for" => AddressHeader::XForwardedFor,
         /// `Forwarded`, RFC 7239.
         "forwarded" => AddressHeader::Forwarded,
+    }
+}
+
+words! {
+    /// Whose time decides.
+    struct ClockName(DecidingClock) as "a clock" {
+        /// This machine's.
+        "app" => DecidingClock::Application,
+        /// The shard's, estimated from its replies: for fleets whose own clocks cannot be trusted.
+        "store" => DecidingClock::Store,
+    }
+}
+
+words! {
+    /// Which servers are asked how a client stands.
+    struct ReadsName(Reads) as "a kind of server" {
+        /// Replicas, and the primary where none is fit to answer.
+        "replicas" => Reads::Replicas,
+        /// Primaries alone.
+        "primaries" => Reads::Primaries,
+    }
+}
+
+words! {
+    /// How a decision runs in the servers.
+    struct StepName(StepForm) as "a form" {
+        /// As a function where the server has functions, which it does since 7.0; else as a script.
+        "auto" => StepForm::Automatic,
+        /// As a function.
+        "function" => StepForm::Function,
+        /// As a script.
+        "script" => StepForm::Script,
     }
 }

@@ -1,6 +1,6 @@
 //! What belongs to the deployment rather than to its limits, as written.
 
-use super::HeaderName;
+use super::{HeaderName, Redis};
 use crate::read::{Size, Text, Whole, keys};
 
 keys! {
@@ -14,7 +14,7 @@ keys! {
 }
 
 keys! {
-    /// Where the key comes from under which credentials are hashed: exactly one source.
+    /// Where a secret comes from: exactly one source.
     struct Secret as "a secret" {
         /// The environment variable that holds it.
         env: Text,
@@ -24,10 +24,12 @@ keys! {
 }
 
 keys! {
-    /// Where the counters are kept.
-    struct StoreBounds as "a store" {
+    /// Where the counters are kept: in exactly one of these.
+    struct Store as "a store" {
         /// In the memory of this process, and how much of it.
         memory: Memory,
+        /// In Redis or Valkey, shared by all nodes.
+        redis: Redis,
     }
 }
 

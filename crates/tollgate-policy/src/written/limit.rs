@@ -28,6 +28,8 @@ keys! {
         unit: UnitName,
         /// Whether clients are told of it in headers. A refusal names it in any case. By default true.
         visible: Flag,
+        /// Whether its subjects stand in the keys of the store in clear, for people who look for them there; credentials are hashed all the same. By default false.
+        reveal: Flag,
         /// The name that clients see, which limits that stand for each other can share. By default the limit's own.
         resource: Text,
         /// Whether refused requests count, so that who keeps hammering stays out. By default false.

@@ -6,13 +6,15 @@ mod answers;
 mod choices;
 mod deployment;
 mod limit;
+mod redis;
 mod rule;
 mod subject;
 
 pub(crate) use answers::Answers;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder};
-pub(crate) use deployment::{Forwarded, Secret, StoreBounds};
+pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use limit::Limit;
+pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{Conditions, LimitUse, Rule};
 pub(crate) use subject::Subject;
 
@@ -37,7 +39,7 @@ keys! {
         answers: Answers,
         /// Where the key comes from under which credentials are hashed before they are used. By default one is made by chance when the process starts.
         secret: Secret,
-        /// Where the counters are kept.
-        store: StoreBounds,
+        /// Where the counters are kept. By default in memory.
+        store: Store,
     }
 }

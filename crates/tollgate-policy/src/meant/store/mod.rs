@@ -1,0 +1,87 @@
+//! The store: one of several kinds, each with its settings.
+
+mod memory;
+mod redis;
+mod server;
+mod shards;
+
+use std::num::NonZeroU32;
+
+use super::names::Known;
+use crate::read::{Field, Given, Whole};
+use crate::report::Report;
+use crate::settings::StoreSettings;
+use crate::tree::Span;
+use crate::written::{PolicyFile, Subject};
+
+/// Where the counters are kept; `None` if something is wrong, which is reported.
+pub(super) fn store(
+    file: &PolicyFile,
+    subjects: &mut Known<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<StoreSettings> {
+    let given = match &file.store {
+        Field::Absent => return Some(StoreSettings::default()),
+        Field::Wrong => return None,
+        Field::Given(given) => given,
+    };
+    match (&given.value.memory, &given.value.redis) {
+        (Field::Given(memory), Field::Absent) => {
+            memory::bounds(&memory.value, report).map(StoreSettings::Memory)
+        }
+        (Field::Absent, Field::Given(redis)) => {
+            if file.secret.is_absent() {
+                without_secret(redis.key, report);
+            }
+            let settings = redis::settings(redis, file, subjects, report)?;
+            Some(StoreSettings::Redis(Box::new(settings)))
+        }
+        (Field::Given(memory), Field::Given(redis)) => {
+            let (first, second) = match (place(memory.key), place(redis.key)) {
+                (memory_at, redis_at) if memory_at < redis_at => (memory.key, redis.key),
+                _ => (redis.key, memory.key),
+            };
+            let message = "a store is in `memory` or in `redis`, this one is in both";
+            let hint = format_args!("leave one of them out; the other is on line {}", first.line);
+            report.mistake(second, message, hint);
+            None
+        }
+        (Field::Absent, Field::Absent) => {
+            report.mistake(given.at, "the store is nowhere", "expected `memory` or `redis`");
+            None
+        }
+        // What is wrong with either is reported.
+        (Field::Wrong, _) | (_, Field::Wrong) => None,
+    }
+}
+
+fn place(at: Span) -> (usize, usize) {
+    (at.line, at.column)
+}
+
+fn without_secret(at: Span, report: &mut Report<'_>) {
+    let message = "without a `secret` each process counts for itself, and anew when it starts";
+    let hint = "subjects are hashed under it in the store: secret: { env: TOLLGATE_SECRET }";
+    report.warning(at, message, hint);
+}
+
+/// A number from 1 to `most` of what `what` counts, or 1 if nothing is written.
+fn at_most(
+    field: &Field<Whole>,
+    most: u32,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<NonZeroU32> {
+    let given: &Given<Whole> = match field {
+        Field::Absent => return Some(NonZeroU32::MIN),
+        Field::Wrong => return None,
+        Field::Given(given) => given,
+    };
+    let number = u32::try_from(given.value.0).ok().filter(|number| *number <= most);
+    let number = number.and_then(NonZeroU32::new);
+    if number.is_none() {
+        let message = format_args!("{what} {}", given.value.0);
+        report.mistake(given.at, message, format_args!("expected 1 to {most}"));
+    }
+    number
+}

@@ -1,0 +1,57 @@
+//! Shards in Redis or Valkey, as written.
+
+use super::choices::{ClockName, ReadsName, StepName};
+use super::deployment::Secret;
+use crate::read::{Duration, Flag, Names, OneOrMore, Text, Whole, keys};
+
+keys! {
+    /// In Redis or Valkey: all nodes that name the same shards share one set of counters.
+    struct Redis as "a Redis store", requires "shards" {
+        /// The shards by their names, at most 1,024. A name stays when a server moves: it says which counters are kept there.
+        shards: Names<Shard>,
+        /// How many nodes share the limits: what one of them admits with `on_failure: local` is one part in so many. By default 1.
+        nodes: Whole,
+        /// How long a decision may take, whatever the servers do, `1ms` to `10s`. By default `15ms`.
+        deadline: Duration,
+        /// The subject that says on which shard a client's counters are. Limits that do not count per it, and all without it, go by the first of their `per`.
+        route_by: Text,
+        /// Whose time decides. By default `app`.
+        clock: ClockName,
+        /// Which servers are asked how a client stands. By default `replicas`.
+        reads: ReadsName,
+        /// Whether this node refuses by itself, without asking, what was refused until a known time. By default true.
+        remember_refusals: Flag,
+        /// How a decision runs in the servers. By default `auto`.
+        step: StepName,
+        /// The user as whom to connect, where a server's URL names none.
+        user: Text,
+        /// Where that user's password comes from; it is read anew for each connection.
+        password: Secret,
+        /// Certificates, for servers at `rediss` URLs.
+        tls: Tls,
+    }
+}
+
+keys! {
+    /// A shard: a primary, and replicas that follow it.
+    struct Shard as "a shard", requires "primary" {
+        /// The server that takes writes: `redis://HOST:PORT`, `rediss://HOST:PORT` with TLS, or `unix:///PATH`. A path of a number chooses a database, `?protocol=3` RESP3.
+        primary: Text,
+        /// The servers that follow it, at most 16.
+        replicas: OneOrMore<Text>,
+        /// How much of all clients it takes, beside the other shards' weights, 1 to 1,048,576. By default 1.
+        weight: Whole,
+    }
+}
+
+keys! {
+    /// Certificates and keys, as files in PEM form.
+    struct Tls as "certificates" {
+        /// The authorities that are believed, instead of the machine's own.
+        authorities: Text,
+        /// This node's certificate, for servers that ask for one, and those that it is signed by.
+        certificate: Text,
+        /// The key of `certificate`.
+        key: Text,
+    }
+}
