@@ -42,10 +42,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cases: Vec<_> = cases.collect();
     let style = if flags.markdown { Style::Markdown } else { Style::Terminal };
     let server = Server::start(&flags.redis_server)?;
-    Builder::new_multi_thread().enable_all().build()?.block_on(compare(server, &scale, &cases, style))
+    Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(compare(server, &scale, &cases, style))
 }
 
-async fn compare(server: Server, scale: &Scale, cases: &[Case], style: Style) -> Result<(), Box<dyn Error>> {
+async fn compare(
+    server: Server,
+    scale: &Scale,
+    cases: &[Case],
+    style: Style,
+) -> Result<(), Box<dyn Error>> {
     let contest = Contest::new(server, scale).await?;
     contest.open_windows(scale).await?;
     let mut report = Report::new(style);
