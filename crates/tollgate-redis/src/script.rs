@@ -36,6 +36,8 @@ pub enum Choice {
     /// A function where the server has them, else a script.
     #[default]
     Best,
+    /// A function: a server that has none, or does not let the user call it, is not used.
+    Function,
     /// A script, whatever the server has.
     Script,
 }

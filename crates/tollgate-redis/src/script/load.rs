@@ -27,6 +27,7 @@ impl Step {
     ) -> RedisResult<Ways> {
         let runs = match choice {
             Choice::Script => Runs::Script,
+            Choice::Function => self.load_function(connection).await.map(|()| Runs::Function)?,
             Choice::Best => match self.load_function(connection).await {
                 Ok(()) => Runs::Function,
                 Err(error) if tells_of_the_connection(&error) => return Err(error),
@@ -56,13 +57,14 @@ impl Step {
         choice: Choice,
         primary: Option<Runs>,
     ) -> RedisResult<Ways> {
-        if choice == Choice::Best {
+        if choice != Choice::Script {
             match self.find_function(connection).await {
                 Ok(reads) => return Ok(Ways { runs: Runs::Function, reads }),
                 Err(error) if tells_of_the_connection(&error) => return Err(error),
                 Err(error) if is_unloaded(&error) && primary != Some(Runs::Script) => {
                     return Err(error);
                 }
+                Err(error) if choice == Choice::Function => return Err(error),
                 Err(_) => {}
             }
         }
