@@ -1,11 +1,11 @@
-//! From a policy file to a limiter: the only place that knows which store a policy names.
+//! From a policy file to a limiter over the store that it names.
 
+use std::fmt;
 use std::path::Path;
 
-use tollgate::store::Memory;
-use tollgate::store::memory::Bounds;
-use tollgate::{HashKey, Limiter};
-use tollgate_policy::{KeySource, Loaded, MemoryBounds};
+use tollgate::Limiter;
+use tollgate_backend::Backend;
+use tollgate_policy::{Loaded, StoreSettings};
 
 use crate::cmd::Failure;
 
@@ -18,38 +18,21 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
-/// A limiter with the store and the key that the file names.
-pub(crate) fn build(loaded: Loaded) -> Result<Limiter<Memory>, Failure> {
-    let store = Memory::new(bounds(loaded.settings.store.memory()));
-    Ok(Limiter::new(loaded.policy, store).with_key(key(&loaded.settings.key)?))
+/// A limiter over the store of `loaded`, which was given a short time to connect. Whether it did
+/// is told by what the store logs; it decides in any case.
+pub(crate) async fn open(loaded: Loaded) -> Result<Limiter<Backend>, Failure> {
+    let limiter = tollgate_backend::limiter(loaded)?;
+    limiter.store().started().await;
+    Ok(limiter)
 }
 
-/// The bounds of the store in memory; a number beyond what this machine can address is no bound.
-pub(crate) fn bounds(memory: MemoryBounds) -> Bounds {
-    let fit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    Bounds { max_entries: fit(memory.max_entries), max_bytes: fit(memory.max_bytes) }
+/// The store in a few words.
+pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
+    fmt::from_fn(move |f| match settings {
+        StoreSettings::Memory(_) => f.write_str("counters in this process"),
+        StoreSettings::Redis(redis) => {
+            let many = if redis.shards.len() == 1 { "shard" } else { "shards" };
+            write!(f, "counters in {} {many} of Redis", redis.shards.len())
+        }
+    })
 }
-
-fn key(source: &KeySource) -> Result<HashKey, Failure> {
-    let secret = match source {
-        KeySource::Random => return Ok(HashKey::random()),
-        KeySource::Environment { name } => std::env::var(name)
-            .map_err(|error| format!("the key in the environment variable {name}: {error}"))?
-            .into_bytes(),
-        KeySource::File { path } => std::fs::read(path)
-            .map_err(|error| format!("the key in the file {}: {error}", path.display()))?,
-    };
-    let secret = secret.trim_ascii();
-    if secret.len() < SHORTEST_SECRET {
-        let length = secret.len();
-        let message = format!(
-            "the key has {length} bytes: {SHORTEST_SECRET} are the least that cannot be guessed; \
-             make one with `openssl rand -hex 16`"
-        );
-        return Err(message.into());
-    }
-    Ok(HashKey::from_secret(secret))
-}
-
-/// Bytes of the shortest secret that is taken for one.
-const SHORTEST_SECRET: usize = 16;

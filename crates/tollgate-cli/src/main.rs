@@ -3,6 +3,7 @@
 mod cmd;
 mod demo;
 mod limiter;
+mod log;
 mod simulate;
 
 use std::process::ExitCode;

@@ -13,7 +13,7 @@ use tollgate_policy::Loaded;
 use tollgate_proxy::{Settings, Upstream};
 
 use super::Failure;
-use crate::limiter;
+use crate::{limiter, log};
 
 /// Stand in front of a service and limit what passes
 #[derive(Debug, Args)]
@@ -51,12 +51,13 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let loaded = limiter::load(&flags.policy)?;
     let settings = settings(flags, &loaded);
     let policy = summary(flags, &loaded);
-    let limiter = limiter::build(loaded)?;
+    log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = terminated()?;
         let listener = TcpListener::bind(flags.listen)
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
+        let limiter = limiter::open(loaded).await?;
         eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
         let layer = tower::Layer::new(limiter);
         tollgate_proxy::run(listener, settings, layer, terminated).await?;
@@ -84,7 +85,9 @@ fn summary(flags: &Flags, loaded: &Loaded) -> String {
         Rules::AllMatches => "all that match decide",
     };
     let policy = flags.policy.display();
-    format!("forwarding to {}; {policy}: {limits} limits, {rules} rules, {order}", flags.upstream)
+    let store = limiter::store(&loaded.settings.store);
+    let upstream = &flags.upstream;
+    format!("forwarding to {upstream}; {policy}: {limits} limits, {rules} rules, {order}; {store}")
 }
 
 /// Resolves when the process is told to end: Ctrl-C, or SIGTERM as service managers send it.

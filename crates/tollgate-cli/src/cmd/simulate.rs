@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
+use tollgate_backend::memory_bounds;
 
 use super::Failure;
 use crate::limiter;
@@ -98,7 +99,7 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
 
 fn candidate(path: &Path) -> Result<Candidate, Failure> {
     let loaded = limiter::load(path)?;
-    let bounds = limiter::bounds(loaded.settings.store.memory());
+    let bounds = memory_bounds(loaded.settings.store.memory());
     Ok(Candidate { name: path.display().to_string(), policy: loaded.policy, bounds })
 }
 

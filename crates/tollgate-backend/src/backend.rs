@@ -1,0 +1,89 @@
+//! The store that a policy file names.
+
+use std::sync::Arc;
+
+use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::store::Memory;
+use tollgate::store::memory::Bounds;
+use tollgate::{Clock, HashKey};
+use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
+
+use crate::error::OpenError;
+use crate::redis_fleet::RedisFleet;
+use crate::status::ShardStatus;
+
+/// Where a deployment keeps its limits, as its policy file says.
+#[derive(Debug)]
+pub enum Backend {
+    /// In this process.
+    Memory(Memory),
+    /// In Redis or Valkey.
+    Redis(Box<RedisFleet>),
+}
+
+impl Backend {
+    /// Opens the store of `settings`, for limits of `policy`.
+    ///
+    /// `key` hashes subjects: [`hash_key`](crate::hash_key) makes the one that the file names. A
+    /// store in Redis begins to connect, and answers from the first moment on; it needs a tokio
+    /// runtime with a timer and sockets, and is closed when it is dropped.
+    ///
+    /// # Errors
+    /// [`OpenError`] for what no waiting mends: settings that name no server, files and variables
+    /// that are not there. A server that does not answer is no error.
+    pub fn open(settings: &Settings, key: HashKey, policy: &Policy) -> Result<Self, OpenError> {
+        let stand_in = memory_bounds(settings.store.memory());
+        match &settings.store {
+            StoreSettings::Memory(_) => Ok(Self::Memory(Memory::new(stand_in))),
+            StoreSettings::Redis(redis) => {
+                let fleet = RedisFleet::open(redis, key, policy, stand_in)?;
+                Ok(Self::Redis(Box::new(fleet)))
+            }
+        }
+    }
+
+    /// Waits until every shard is connected, for [`START_WAIT`](crate::START_WAIT) at most, and
+    /// answers how they stand. There are none in memory.
+    pub async fn started(&self) -> Vec<ShardStatus> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Redis(fleet) => fleet.started().await,
+        }
+    }
+
+    /// How the shards stand, in the order of the settings. There are none in memory.
+    #[must_use]
+    pub fn status(&self) -> Vec<ShardStatus> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Redis(fleet) => fleet.status(),
+        }
+    }
+
+    /// The clock by which this store's limits are decided: `clock`, set by the shards' own where
+    /// the settings say so.
+    #[must_use]
+    pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
+        match self {
+            Self::Memory(_) => Arc::new(clock),
+            Self::Redis(fleet) => fleet.clock(clock),
+        }
+    }
+}
+
+impl Store for Backend {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        match self {
+            Self::Memory(memory) => memory.apply(now, charges).await,
+            // Boxed, so that what waits for the network makes no call to memory larger.
+            Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
+        }
+    }
+}
+
+/// The bounds of a store in memory; a number beyond what this machine can address is no bound.
+#[must_use]
+pub fn memory_bounds(memory: MemoryBounds) -> Bounds {
+    let fit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Bounds { max_entries: fit(memory.max_entries), max_bytes: fit(memory.max_bytes) }
+}

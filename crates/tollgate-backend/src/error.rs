@@ -1,0 +1,129 @@
+//! Why a store cannot be opened.
+
+use std::path::PathBuf;
+use std::{fmt, io};
+
+use tollgate::store::sharded::ShardsError;
+use tollgate_redis::EndpointError;
+
+use crate::secret::SHORTEST_SECRET;
+
+/// Why the store of a policy file cannot be opened. It shows no secret.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A secret cannot be had.
+    Secret {
+        /// The key of the policy file that says where it is.
+        key: &'static str,
+        /// Why.
+        error: SecretError,
+    },
+    /// A text that names no server.
+    Endpoint {
+        /// The key of the policy file that holds it, such as `store.redis.shards.a.primary`.
+        key: String,
+        /// What is wrong with it.
+        error: EndpointError,
+    },
+    /// A file of certificates that cannot be read.
+    Certificates {
+        /// The key of the policy file that names it.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Shards that are no fleet.
+    Shards(ShardsError),
+    /// There is no tokio runtime to connect in.
+    NoRuntime,
+}
+
+/// Why there is no secret.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The environment variable of this name is not set, or is not UTF-8.
+    Environment {
+        /// The variable's name.
+        name: String,
+        /// Which of the two.
+        error: std::env::VarError,
+    },
+    /// The file cannot be read.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Shorter than [`SHORTEST_SECRET`]: it can be guessed.
+    Short {
+        /// Its bytes.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Secret { key, error } => write!(f, "{key}: {error}"),
+            Self::Endpoint { key, error } => write!(f, "{key}: {error}"),
+            Self::Certificates { key, path, error } => write!(
+                f,
+                "{key}: cannot read {}: {error}; name a PEM file that this process may read",
+                path.display()
+            ),
+            Self::Shards(error) => write!(f, "store.redis.shards: {error}"),
+            Self::NoRuntime => f.write_str(
+                "store.redis: connecting takes a tokio runtime; open the store inside of one",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Secret { error, .. } => Some(error),
+            Self::Endpoint { error, .. } => Some(error),
+            Self::Certificates { error, .. } => Some(error),
+            Self::Shards(error) => Some(error),
+            Self::NoRuntime => None,
+        }
+    }
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment { name, error: std::env::VarError::NotPresent } => {
+                write!(f, "the environment variable {name} is not set; ")?;
+                write!(f, "for a new key: export {name}=$(openssl rand -hex 16)")
+            }
+            Self::Environment { name, .. } => {
+                write!(f, "the environment variable {name} is not UTF-8")
+            }
+            Self::File { path, error } => {
+                write!(f, "the file {} cannot be read: {error}", path.display())
+            }
+            Self::Short { bytes } => write!(
+                f,
+                "it has {bytes} bytes: {SHORTEST_SECRET} are the least that cannot be guessed; \
+                 make one with `openssl rand -hex 16`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SecretError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Environment { error, .. } => Some(error),
+            Self::File { error, .. } => Some(error),
+            Self::Short { .. } => None,
+        }
+    }
+}

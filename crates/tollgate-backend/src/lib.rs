@@ -1,0 +1,38 @@
+//! From a policy file to a limiter over the store that the file names.
+//!
+//! [`limiter`] is all that a service needs to be limited by a policy file:
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! let loaded = tollgate_policy::load("policies/github-redis.yaml".as_ref())?;
+//! let limiter = tollgate_backend::limiter(loaded)?;
+//! limiter.store().started().await;
+//! let layer = tollgate::tower::Layer::new(limiter);
+//! # let _ = layer;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Backend`] is the store: limits in this process, or in shards of Redis or Valkey with
+//! everything around them that an outage asks for. What happens to the shards it tells by
+//! [`tracing`].
+
+mod backend;
+mod error;
+mod limiter;
+mod recall;
+mod redis_fleet;
+mod secret;
+mod servers;
+mod status;
+mod store_clock;
+mod watch;
+
+pub use backend::{Backend, memory_bounds};
+pub use error::{OpenError, SecretError};
+pub use limiter::limiter;
+pub use redis_fleet::RedisFleet;
+pub use secret::{SHORTEST_SECRET, hash_key};
+pub use status::{Counts, ShardStatus};
+pub use store_clock::StoreClock;
+pub use watch::{START_WAIT, WATCH_PERIOD};

@@ -1,0 +1,22 @@
+//! From a policy file to a limiter.
+
+use tollgate::{CounterClock, Limiter};
+use tollgate_policy::Loaded;
+
+use crate::backend::Backend;
+use crate::error::OpenError;
+use crate::secret::hash_key;
+
+/// A limiter by `loaded`: its policy, over its store, under its key, by a [`CounterClock`].
+///
+/// It decides at once; [`Backend::started`] waits until the store is connected. Needs what
+/// [`Backend::open`] needs.
+///
+/// # Errors
+/// [`OpenError`] says which of the file's settings cannot be used, and what to do.
+pub fn limiter(loaded: Loaded) -> Result<Limiter<Backend>, OpenError> {
+    let key = hash_key(&loaded.settings.key)?;
+    let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy)?;
+    let clock = backend.clock(CounterClock::new());
+    Ok(Limiter::new(loaded.policy, backend).with_key(key).with_clock(clock))
+}

@@ -1,0 +1,97 @@
+//! Tells what becomes of the shards, without flooding.
+
+mod seen;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tollgate::core::Policy;
+use tollgate::core::time::DEFAULT_SKEW_MAX;
+use tollgate::store::Shard;
+use tollgate_redis::RedisShard;
+
+use crate::redis_fleet::Shards;
+use crate::status::ShardStatus;
+use seen::{Change, Seen};
+
+/// How long a start waits for shards that are not connected; then it goes on without them.
+pub const START_WAIT: Duration = Duration::from_secs(1);
+
+/// The time between two looks at the shards. Each look tells of a server at most once.
+pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
+
+/// Looks at the shards again and again until it is dropped, and tells what changed.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    started: watch::Receiver<bool>,
+    task: AbortHandle,
+}
+
+impl Watch {
+    /// Begins to watch `shards`, whose clocks may be as far off as the limits of `policy` say.
+    pub(crate) fn start(shards: Arc<Shards>, policy: &Policy) -> Self {
+        let (has_started, started) = watch::channel(false);
+        let skew_max = skew_max(policy);
+        let task = tokio::spawn(async move {
+            let mut seen = Vec::new();
+            let began = Instant::now();
+            for shard in shards.homes().shards() {
+                // All connect at the same time, so waiting for one is waiting for each.
+                let left = START_WAIT.saturating_sub(began.elapsed());
+                let _ = shard.store.ready(left).await;
+                let mut begun = Seen::new(skew_max);
+                look(shard, &mut begun);
+                seen.push(begun);
+            }
+            has_started.send_replace(true);
+            let mut looks = interval_at(Instant::now() + WATCH_PERIOD, WATCH_PERIOD);
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                looks.tick().await;
+                for (shard, seen) in shards.homes().shards().iter().zip(&mut seen) {
+                    look(shard, seen);
+                }
+            }
+        });
+        Self { started, task: task.abort_handle() }
+    }
+
+    /// Waits until each shard is connected or has had its time.
+    pub(crate) async fn started(&self) {
+        // An error means that the runtime is shutting down: nothing is left to wait for.
+        let _ = self.started.clone().wait_for(|has_started| *has_started).await;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The least that any limit allows two clocks to differ.
+fn skew_max(policy: &Policy) -> Duration {
+    let allowed = policy.limits().iter().map(|limit| limit.limit.skew_max()).min();
+    Duration::from_millis(allowed.unwrap_or(DEFAULT_SKEW_MAX).get())
+}
+
+fn look(shard: &Shard<RedisShard>, seen: &mut Seen) {
+    for change in seen.observe(&ShardStatus::of(shard)) {
+        tell(&shard.name, &change);
+    }
+}
+
+fn tell(shard: &str, change: &Change) {
+    match change {
+        Change::Connected { .. } | Change::ReplicaFound { .. } | Change::ClockAgrees => {
+            tracing::info!(shard, "{change}");
+        }
+        Change::Lost { .. }
+        | Change::Unsteady { .. }
+        | Change::ReplicaLost { .. }
+        | Change::ClockDiffers { .. } => tracing::warn!(shard, "{change}"),
+    }
+}

@@ -1,0 +1,254 @@
+//! What is new since the last look.
+
+use std::fmt;
+use std::time::Duration;
+
+use tollgate_redis::{Gate, LaneStatus, Runs};
+
+use crate::status::{ShardStatus, reached};
+
+/// How a shard stood when it was last looked at.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Each lane, the primary's first.
+    lanes: Vec<Lane>,
+    clock: Agreement,
+    skew_max: Duration,
+}
+
+/// What is told of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Its primary answers, and is another server than the one `before`, if there was one.
+    Connected { address: String, runs: Runs, before: Option<String> },
+    /// No primary answers.
+    Lost { reason: String },
+    /// Its primary answers, and did not so often since it was last looked at.
+    Unsteady { address: String, times: u64 },
+    /// A replica is read from.
+    ReplicaFound { address: String },
+    /// A replica is not read from any more.
+    ReplicaLost { address: String, reason: String },
+    /// Its clock and this machine's are further apart than the limits allow.
+    ClockDiffers { by: Duration, allowed: Duration },
+    /// They are not any more.
+    ClockAgrees,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    reach: Reach,
+    /// Where it led last.
+    address: Option<String>,
+    opened: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reach {
+    /// Nothing was told yet.
+    #[default]
+    Untold,
+    Up,
+    Down,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agreement {
+    Agrees,
+    Differs,
+}
+
+impl Seen {
+    /// A shard of which nothing was told.
+    pub(super) const fn new(skew_max: Duration) -> Self {
+        Self { lanes: Vec::new(), clock: Agreement::Agrees, skew_max }
+    }
+
+    /// What is new in `status`: one thing of each server at most, and one of the clock.
+    pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
+        self.lanes.resize_with(status.lanes.len(), Lane::default);
+        let mut changes = Vec::new();
+        for (place, (seen, lane)) in self.lanes.iter_mut().zip(&status.lanes).enumerate() {
+            let change =
+                if place == 0 { seen.primary(lane, status.runs) } else { seen.replica(lane) };
+            changes.extend(change);
+        }
+        changes.extend(self.clock(status));
+        changes
+    }
+
+    fn clock(&mut self, status: &ShardStatus) -> Option<Change> {
+        let skew = status.skew();
+        match self.clock {
+            Agreement::Agrees if skew > self.skew_max => {
+                self.clock = Agreement::Differs;
+                Some(Change::ClockDiffers { by: skew, allowed: self.skew_max })
+            }
+            // Half the way back, so that a clock at the edge is not told of again and again.
+            Agreement::Differs if status.clock_offset.is_some() && skew <= self.skew_max / 2 => {
+                self.clock = Agreement::Agrees;
+                Some(Change::ClockAgrees)
+            }
+            Agreement::Agrees | Agreement::Differs => None,
+        }
+    }
+}
+
+impl Lane {
+    fn primary(&mut self, lane: &LaneStatus, runs: Runs) -> Option<Change> {
+        let times = lane.opened.saturating_sub(std::mem::replace(&mut self.opened, lane.opened));
+        let Some(address) = reached(lane).map(str::to_owned) else {
+            // While another connection is sought, nobody knows yet whether the shard is lost.
+            if self.reach == Reach::Down || self.reach == Reach::Up && lane.gate == Gate::Seeking {
+                return None;
+            }
+            self.reach = Reach::Down;
+            return Some(Change::Lost { reason: reason(lane) });
+        };
+        let before = self.address.replace(address.clone()).filter(|before| *before != address);
+        match std::mem::replace(&mut self.reach, Reach::Up) {
+            Reach::Up if before.is_none() && times == 0 => None,
+            Reach::Up if before.is_none() => Some(Change::Unsteady { address, times }),
+            Reach::Untold | Reach::Up | Reach::Down => {
+                Some(Change::Connected { address, runs, before })
+            }
+        }
+    }
+
+    fn replica(&mut self, lane: &LaneStatus) -> Option<Change> {
+        match (self.reach, reached(lane)) {
+            (Reach::Untold | Reach::Down, Some(address)) => {
+                self.reach = Reach::Up;
+                self.address = Some(address.to_owned());
+                Some(Change::ReplicaFound { address: address.to_owned() })
+            }
+            (Reach::Untold | Reach::Up, None) if lane.gate == Gate::Open => {
+                self.reach = Reach::Down;
+                let address = self.address.clone().unwrap_or_else(|| "a replica".into());
+                Some(Change::ReplicaLost { address, reason: reason(lane) })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn reason(lane: &LaneStatus) -> String {
+    lane.last_error.as_ref().map_or_else(|| "it has not answered yet".into(), ToString::to_string)
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connected { address, runs, before } => {
+                write!(f, "connected to {address}, where each decision runs as a {runs}")?;
+                before.iter().try_for_each(|before| write!(f, "; before, it was {before}"))
+            }
+            Self::Lost { reason } => write!(
+                f,
+                "no primary answers, so each rule's on_failure decides until one does: {reason}"
+            ),
+            Self::Unsteady { address, times } => {
+                write!(f, "{address} answers; {times} times since the last look it did not")
+            }
+            Self::ReplicaFound { address } => write!(f, "{address} is read from"),
+            Self::ReplicaLost { address, reason } => {
+                write!(f, "{address} is not read from, others are asked: {reason}")
+            }
+            Self::ClockDiffers { by, allowed } => write!(
+                f,
+                "its clock and this machine's are {by:?} apart, and {allowed:?} is the most that \
+                 is allowed for: synchronize them, or set `clock: store`"
+            ),
+            Self::ClockAgrees => f.write_str("its clock and this machine's agree again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_redis::{ClockOffset, LaneCounts};
+
+    use super::*;
+
+    const SKEW_MAX: Duration = Duration::from_secs(5);
+
+    fn lane(address: Option<&str>, gate: Gate, opened: u64) -> LaneStatus {
+        LaneStatus {
+            address: address.map(str::to_owned),
+            gate,
+            opened,
+            clock_steps: 0,
+            counts: LaneCounts::default(),
+            last_error: None,
+        }
+    }
+
+    fn status(lanes: &[LaneStatus]) -> ShardStatus {
+        let (name, runs) = ("a".into(), Runs::Function);
+        ShardStatus { name, runs, lanes: lanes.to_vec(), clock_offset: None }
+    }
+
+    fn connected(address: &str, before: Option<&str>) -> Change {
+        let (address, before) = (address.to_owned(), before.map(str::to_owned));
+        Change::Connected { address, runs: Runs::Function, before }
+    }
+
+    /// The one thing that is new, if anything is.
+    fn only(mut changes: Vec<Change>) -> Option<Change> {
+        let change = changes.pop();
+        assert_eq!(changes, []);
+        change
+    }
+
+    #[test]
+    fn a_primary_is_told_of_when_something_changes() {
+        let mut seen = Seen::new(SKEW_MAX);
+        let mut told = |lane| only(seen.observe(&status(&[lane])));
+        let lost = Change::Lost { reason: "it has not answered yet".into() };
+        assert_eq!(told(lane(None, Gate::Seeking, 0)), Some(lost.clone()));
+        assert_eq!(told(lane(None, Gate::Open, 1)), None);
+        assert_eq!(told(lane(Some("one"), Gate::Closed, 1)), Some(connected("one", None)));
+        assert_eq!(told(lane(Some("one"), Gate::Closed, 1)), None);
+        assert_eq!(told(lane(None, Gate::Seeking, 1)), None, "it may be found at once");
+        assert_eq!(told(lane(Some("two"), Gate::Closed, 1)), Some(connected("two", Some("one"))));
+        assert_eq!(told(lane(Some("two"), Gate::Open, 2)), Some(lost));
+        assert_eq!(told(lane(Some("two"), Gate::Closed, 2)), Some(connected("two", None)));
+        let unsteady = Change::Unsteady { address: "two".into(), times: 3 };
+        assert_eq!(told(lane(Some("two"), Gate::Closed, 5)), Some(unsteady));
+        assert_eq!(told(lane(Some("two"), Gate::Closed, 5)), None);
+    }
+
+    #[test]
+    fn replicas_are_told_of_once_they_are_known() {
+        let mut seen = Seen::new(SKEW_MAX);
+        let up = lane(Some("one"), Gate::Closed, 0);
+        let mut told = |replica| only(seen.observe(&status(&[up.clone(), replica])));
+        assert_eq!(told(lane(None, Gate::Seeking, 0)), Some(connected("one", None)));
+        let found = Change::ReplicaFound { address: "copy".into() };
+        assert_eq!(told(lane(Some("copy"), Gate::Closed, 0)), Some(found.clone()));
+        assert_eq!(told(lane(None, Gate::Seeking, 0)), None);
+        let reason = "it has not answered yet".into();
+        let lost = Change::ReplicaLost { address: "copy".into(), reason };
+        assert_eq!(told(lane(None, Gate::Open, 1)), Some(lost));
+        assert_eq!(told(lane(None, Gate::Open, 2)), None);
+        assert_eq!(told(lane(Some("copy"), Gate::Closed, 2)), Some(found));
+    }
+
+    #[test]
+    fn a_clock_is_told_of_at_the_edge_and_when_it_is_well_again() {
+        let mut seen = Seen::new(SKEW_MAX);
+        let up = lane(Some("one"), Gate::Closed, 0);
+        seen.observe(&status(std::slice::from_ref(&up)));
+        let mut told = |millis, uncertainty| {
+            let offset = Some(ClockOffset { millis, uncertainty });
+            let up = up.clone();
+            only(seen.observe(&ShardStatus { clock_offset: offset, ..status(&[up]) }))
+        };
+        assert_eq!(told(-5_010, 10), None);
+        let by = Duration::from_millis(5_001);
+        assert_eq!(told(-5_011, 10), Some(Change::ClockDiffers { by, allowed: SKEW_MAX }));
+        assert_eq!(told(5_500, 10), None);
+        assert_eq!(told(4_999, 0), None, "nearly as wrong as it was");
+        assert_eq!(told(2_500, 0), Some(Change::ClockAgrees));
+    }
+}
