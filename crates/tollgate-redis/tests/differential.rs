@@ -3,9 +3,10 @@
 mod kit;
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
-use kit::Server;
+use kit::{Server, Version, on_every_version};
 use tokio::task::{JoinSet, LocalSet};
 use tollgate_conformance::trace::{Call, Take, seeds};
 use tollgate_conformance::{Cells, PlainHash, Trace, run_trace};
@@ -16,6 +17,8 @@ use tollgate_redis::{Choice, Keys, Redis};
 const TRACES: u64 = 10_500;
 /// Traces whose calls travel together.
 const TOGETHER: u64 = 2_000;
+/// As many traces of each kind run on every version and in every way of running the step.
+const FEW: u64 = 200;
 /// Traces that run at the same time over one connection.
 const TASKS: usize = 64;
 
@@ -23,14 +26,14 @@ const TASKS: usize = 64;
 async fn the_function_gives_the_models_integers() {
     let server = Server::start().await;
     let store = start(&server, Choice::Best).await;
-    run_traces(store, 1_000_000).await;
+    run_traces(store, seeds(1_000_000, TRACES)).await;
 }
 
 #[tokio::test]
 async fn the_script_gives_the_models_integers() {
     let server = Server::start().await;
     let store = start(&server, Choice::Script).await;
-    run_traces(store, 2_000_000).await;
+    run_traces(store, seeds(2_000_000, TRACES)).await;
 }
 
 /// Many calls in one command, on the same keys: each sees what those before it left.
@@ -43,6 +46,22 @@ async fn calls_that_travel_together_are_decided_one_after_the_other() {
             run_together(&store, seed).await;
         }
     }
+}
+
+on_every_version! {
+    few_traces_give_the_models_integers
+}
+
+async fn few_traces_give_the_models_integers(version: Version) {
+    let server = Server::start_version(version, &[]).await;
+    for (choice, first) in [(Choice::Best, 6_000_000), (Choice::Script, 7_000_000)] {
+        run_traces(start(&server, choice).await, seeds(first, FEW)).await;
+        let store = start(&server, choice).await;
+        for seed in seeds(first + FEW, FEW) {
+            run_together(&store, seed).await;
+        }
+    }
+    server.assert_every_key_ends().await;
 }
 
 /// The takes of a trace in one command, then one in which all that was admitted is given back.
@@ -106,9 +125,8 @@ async fn start(server: &Server, choice: Choice) -> Redis {
     Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.unwrap()
 }
 
-async fn run_traces(store: Redis, first: u64) {
-    let store = Rc::new(store);
-    let seeds = Rc::new(RefCell::new(seeds(first, TRACES)));
+async fn run_traces(store: Redis, seeds: Range<u64>) {
+    let (store, seeds) = (Rc::new(store), Rc::new(RefCell::new(seeds)));
     let local = LocalSet::new();
     let mut tasks = JoinSet::new();
     for _ in 0..TASKS {

@@ -17,7 +17,7 @@ mod version;
 
 pub use certificates::Certificates;
 pub use proxy::{Passage, Proxy};
-pub use replication::QUICK;
+pub use replication::{QUICK, wait_for_replica};
 pub use version::Version;
 pub(crate) use version::on_every_version;
 

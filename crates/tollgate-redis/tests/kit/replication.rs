@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redis::aio::MultiplexedConnection;
+
 use super::{PATIENCE, Server};
 
 /// Between two looks at what replication has done.
@@ -38,25 +40,9 @@ impl Server {
         self.tell(&["REPLICAOF", "NO", "ONE"]).await;
     }
 
-    /// Waits until one replica has all that was written to this server.
+    /// Waits until a replica has all that was written to this server.
     pub async fn is_followed(&self) {
-        let mut connection = self.connect().await;
-        let followed = async {
-            loop {
-                let info: String = redis::cmd("INFO")
-                    .arg("replication")
-                    .query_async(&mut connection)
-                    .await
-                    .expect("the state of replication");
-                let written = field(&info, "master_repl_offset:");
-                // slave0:ip=127.0.0.1,port=6379,state=online,offset=14,lag=0
-                if field(&info, "slave0:").contains(&format!(",offset={written},")) {
-                    break;
-                }
-                tokio::time::sleep(PAUSE).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, followed).await.expect("the replica has all");
+        wait_for_replica(&mut self.connect().await).await;
     }
 
     /// Has the server carry out a command of an administrator's.
@@ -67,6 +53,11 @@ impl Server {
     }
 }
 
-fn field<'i>(info: &'i str, name: &str) -> &'i str {
-    info.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default()
+/// Waits until a replica has all that was written to the server at the other end.
+pub async fn wait_for_replica(connection: &mut MultiplexedConnection) {
+    let mut wait = redis::pipe();
+    // WAIT is for what was written until this connection's last command.
+    wait.cmd("PING").ignore().cmd("WAIT").arg(1).arg(PATIENCE.as_millis() as u64);
+    let (replicas,): (u64,) = wait.query_async(connection).await.expect("an answer to WAIT");
+    assert!(replicas > 0, "no replica has all");
 }

@@ -18,10 +18,8 @@ on_every_version! {
 
 async fn without_memory_windows_go_on_and_new_keys_are_told(version: Version) {
     for way in Way::of(version) {
-        let server =
-            Server::start_version(version, &["--maxmemory-policy", "noeviction"]).await;
-        let client =
-            Client::new(&patient(server.url().parse().unwrap()), *way, 1 << 20).await;
+        let server = Server::start_version(version, &["--maxmemory-policy", "noeviction"]).await;
+        let client = Client::new(&patient(server.url().parse().unwrap()), *way, 1 << 20).await;
         let mark = client.take(0, 1).await.unwrap().mark;
         server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;
 
