@@ -1,4 +1,4 @@
-//! A policy in words: what `tollgate check` says of one.
+//! A policy file in words: what `tollgate check` says of one.
 
 use std::fmt;
 
@@ -6,18 +6,22 @@ use tollgate_core::Policy;
 use tollgate_core::policy::Rules;
 use tollgate_core::policy::answers::Refund;
 
-use crate::words;
+use crate::load::Loaded;
+use crate::settings::Settings;
+use crate::{store_words, words};
 
-/// A policy in words; [`Display`](fmt::Display) writes it, several lines without a last line end.
+/// A policy file in words; [`Display`](fmt::Display) writes it, several lines, each with its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation<'p> {
     policy: &'p Policy,
+    settings: &'p Settings,
 }
 
-/// Says `policy` in words: its subjects, its limits, its rules in order, what clients are told.
+/// Says a policy file in words: its subjects, its limits, its rules in order, what clients are
+/// told, and where the counters are kept. No password is said.
 #[must_use]
-pub const fn explain(policy: &Policy) -> Explanation<'_> {
-    Explanation { policy }
+pub const fn explain(loaded: &Loaded) -> Explanation<'_> {
+    Explanation { policy: &loaded.policy, settings: &loaded.settings }
 }
 
 impl fmt::Display for Explanation<'_> {
@@ -29,7 +33,8 @@ impl fmt::Display for Explanation<'_> {
         let limits = limits.map(|one| (one.limit.name(), words::limit(policy, one)));
         table(f, "limits", limits.collect())?;
         self.rules(f)?;
-        self.answers(f)
+        self.answers(f)?;
+        table(f, "store", store_words::store(&self.settings.store))
     }
 }
 
@@ -73,8 +78,7 @@ impl Explanation<'_> {
                 format!("{} are believed", networks.collect::<Vec<_>>().join(", ")),
             ));
         }
-        table(f, "answers", rows)?;
-        Ok(())
+        table(f, "answers", rows)
     }
 }
 
@@ -133,7 +137,9 @@ answers
   refund    when the service does not answer
   standing  GET /rate_limit, never charged
   proxies   10.0.0.0/8 are believed
+store
+  memory  of this process, at most 1000000 counters in 67108864 bytes
 ";
-        assert_eq!(explain(&loaded.policy).to_string(), expected);
+        assert_eq!(explain(&loaded).to_string(), expected);
     }
 }

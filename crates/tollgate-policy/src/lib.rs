@@ -2,7 +2,7 @@
 //! every mistake with its place out.
 //!
 //! - [`load()`] and [`parse`] read a file; [`Mistakes`] shows all that is wrong with it at once.
-//! - [`explain()`] says a policy in words, [`trace()`] what one request meets in it.
+//! - [`explain()`] says a policy file in words, [`trace()`] what one request meets in it.
 //! - [`schema()`] is the JSON schema of the file, for editors.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //! rules: [{ limits: core }]
 //! ";
 //! let loaded = tollgate_policy::parse("shop.yaml", text)?;
-//! let said = tollgate_policy::explain(&loaded.policy).to_string();
+//! let said = tollgate_policy::explain(&loaded).to_string();
 //! assert!(said.contains("60 requests per 1h for each address"));
 //!
 //! let mistakes = tollgate_policy::parse("shop.yaml", &text.replace("1h", "1 hour")).unwrap_err();
@@ -35,6 +35,7 @@ mod read;
 mod report;
 mod schema;
 mod settings;
+mod store_words;
 mod trace;
 mod tree;
 mod words;

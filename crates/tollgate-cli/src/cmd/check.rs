@@ -69,9 +69,9 @@ impl Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
-    let policy = limiter::load(&flags.policy)?.policy;
+    let loaded = limiter::load(&flags.policy)?;
     if !flags.names_a_request() {
-        print!("{}", explain(&policy));
+        print!("{}", explain(&loaded));
         return Ok(());
     }
     let target = flags.path.as_deref().unwrap_or("/");
@@ -85,6 +85,6 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         peer: flags.from,
         headers: &fields,
     };
-    print!("{}", trace(&policy, &facts, &HashKey::random()));
+    print!("{}", trace(&loaded.policy, &facts, &HashKey::random()));
     Ok(())
 }

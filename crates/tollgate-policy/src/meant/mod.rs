@@ -7,6 +7,7 @@ mod limits;
 mod names;
 mod rules;
 mod secret;
+mod spans;
 mod store;
 mod subjects;
 mod warnings;
@@ -44,5 +45,6 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     .with_answers(answers?);
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings { key: key?, store: store? };
+    spans::warn(&policy, file, &settings.store, &rule_spans, report);
     Some((policy, settings))
 }

@@ -2,6 +2,7 @@
 
 mod memory;
 mod redis;
+mod revealed;
 mod server;
 mod shards;
 
@@ -21,12 +22,16 @@ pub(super) fn store(
     report: &mut Report<'_>,
 ) -> Option<StoreSettings> {
     let given = match &file.store {
-        Field::Absent => return Some(StoreSettings::default()),
+        Field::Absent => {
+            revealed::warn_in_memory(file, report);
+            return Some(StoreSettings::default());
+        }
         Field::Wrong => return None,
         Field::Given(given) => given,
     };
     match (&given.value.memory, &given.value.redis) {
         (Field::Given(memory), Field::Absent) => {
+            revealed::warn_in_memory(file, report);
             memory::bounds(&memory.value, report).map(StoreSettings::Memory)
         }
         (Field::Absent, Field::Given(redis)) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::names::Known;
 use super::super::secret;
-use super::{at_most, shards};
+use super::{at_most, revealed, shards};
 use crate::read::{Field, Given, Text};
 use crate::report::Report;
 use crate::settings::{RedisSettings, RememberRefusals, TlsFiles, TlsIdentity};
@@ -55,7 +55,7 @@ pub(super) fn settings(
         user: redis.user.value().map(|user| Box::from(&*user.0)),
         password: none_or_right(password)?,
         tls: tls?,
-        revealed: revealed(file),
+        revealed: revealed::names(file),
     })
 }
 
@@ -113,15 +113,4 @@ fn tls(redis: &Redis, any_tls: bool, report: &mut Report<'_>) -> Option<TlsFiles
         _ => None,
     };
     Some(TlsFiles { authorities: authorities.value().map(path), identity })
-}
-
-/// The limits whose subjects stand in the keys in clear.
-fn revealed(file: &PolicyFile) -> Vec<Box<str>> {
-    let limits = file.limits.value().map_or(&[][..], |limits| &limits.0);
-    let is_revealed = |limit: &crate::written::Limit| limit.reveal.value().is_some_and(|it| it.0);
-    limits
-        .iter()
-        .filter(|named| named.value.as_ref().is_some_and(is_revealed))
-        .map(|named| Box::from(&*named.name.value))
-        .collect()
 }

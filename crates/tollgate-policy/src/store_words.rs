@@ -1,0 +1,189 @@
+//! Where the counters are kept, in words, for people.
+
+use crate::settings::{
+    DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, ShardSettings,
+    StepForm, StoreSettings, TlsFiles,
+};
+
+/// Rows of a title and what is said under it. What is as usual and matters little is not said.
+pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
+    match store {
+        StoreSettings::Memory(MemoryBounds { max_entries, max_bytes }) => {
+            let bounds = format!("at most {max_entries} counters in {max_bytes} bytes");
+            vec![("memory", format!("of this process, {bounds}"))]
+        }
+        StoreSettings::Redis(redis) => rows(redis),
+    }
+}
+
+fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("redis", shards(&redis.shards)),
+        ("routing", routing(redis)),
+        ("decision", decision(redis)),
+        ("reads", reads(redis)),
+        ("outage", outage(redis)),
+    ];
+    if redis.remember_refusals == RememberRefusals::AlwaysAsk {
+        rows.push(("refusals", "not remembered: every one is asked for".to_owned()));
+    }
+    if let Some(access) = access(redis) {
+        rows.push(("access", access));
+    }
+    if let Some(certificates) = certificates(&redis.tls) {
+        rows.push(("tls", certificates));
+    }
+    if !redis.revealed.is_empty() {
+        rows.push(("revealed", format!("keys of {} show subjects", redis.revealed.join(", "))));
+    }
+    rows
+}
+
+/// `2 shards (a, b weight 2)`.
+fn shards(shards: &[ShardSettings]) -> String {
+    /// The most that are named.
+    const MAX_NAMED: usize = 8;
+    let one = |shard: &ShardSettings| match shard.weight.get() {
+        1 => shard.name.to_string(),
+        weight => format!("{} weight {weight}", shard.name),
+    };
+    let mut named: Vec<String> = shards.iter().take(MAX_NAMED).map(one).collect();
+    if shards.len() > MAX_NAMED {
+        named.push("…".to_owned());
+    }
+    format!("{} ({})", count(shards.len(), "shard"), named.join(", "))
+}
+
+fn routing(redis: &RedisSettings) -> String {
+    match &redis.route_by {
+        Some(subject) => format!("by {subject}, else by the first subject of each limit"),
+        None => "by the first subject of each limit".to_owned(),
+    }
+}
+
+fn decision(redis: &RedisSettings) -> String {
+    let step = match redis.step {
+        StepForm::Automatic => "",
+        StepForm::Function => ", as a function",
+        StepForm::Script => ", as a script",
+    };
+    let clock = match redis.clock {
+        DecidingClock::Application => "this node's clock",
+        DecidingClock::Store => "the shard's clock",
+    };
+    format!("within {}ms, by {clock}{step}", redis.deadline.as_millis())
+}
+
+fn reads(redis: &RedisSettings) -> String {
+    let replicas: usize = redis.shards.iter().map(|shard| shard.replicas.len()).sum();
+    match redis.reads {
+        Reads::Replicas if replicas > 0 => format!("from {}", count(replicas, "replica")),
+        _ => "from primaries".to_owned(),
+    }
+}
+
+fn outage(redis: &RedisSettings) -> String {
+    match redis.nodes.get() {
+        1 => "without a shard this node admits the whole of each limit".to_owned(),
+        nodes => format!("without a shard this node admits 1/{nodes} of each limit"),
+    }
+}
+
+fn access(redis: &RedisSettings) -> Option<String> {
+    let password = redis.password.as_ref().map(|source| match source {
+        KeySource::Environment { name } => format!("the password in ${name}"),
+        KeySource::File { path } => format!("the password in {}", path.display()),
+        KeySource::Random => "no password".to_owned(),
+    });
+    match (&redis.user, password) {
+        (Some(user), Some(password)) => Some(format!("as {user}, with {password}")),
+        (Some(user), None) => Some(format!("as {user}")),
+        (None, Some(password)) => Some(format!("with {password}")),
+        (None, None) => None,
+    }
+}
+
+fn certificates(tls: &TlsFiles) -> Option<String> {
+    let authorities = tls.authorities.as_ref();
+    let authorities = authorities.map(|path| format!("believes {}", path.display()));
+    let identity = tls.identity.as_ref();
+    let identity = identity.map(|own| format!("shows {}", own.certificate.display()));
+    let said: Vec<String> = authorities.into_iter().chain(identity).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    const POLICY: &str = "
+secret: { file: /run/key }
+subjects: { token: { header: authorization } }
+limits: { core: { quota: 5, window: 1h, per: token, reveal: true } }
+rules: [{ match: { has: token }, limits: core }]
+";
+
+    fn said(store: &str) -> String {
+        let loaded = crate::parse("shop.yaml", &format!("{POLICY}{store}")).unwrap();
+        let said = crate::explain(&loaded).to_string();
+        said.split_once("store\n").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn one_server_is_said_in_few_words() {
+        let expected = "  \
+  redis     1 shard (a)
+  routing   by the first subject of each limit
+  decision  within 15ms, by this node's clock
+  reads     from primaries
+  outage    without a shard this node admits the whole of each limit
+  revealed  keys of core show subjects
+";
+        assert_eq!(said("store: { redis: { shards: { a: { primary: 'redis://h' } } } }"), expected);
+    }
+
+    #[test]
+    fn a_fleet_is_said_in_words_without_its_passwords() {
+        let store = "
+store:
+  redis:
+    shards:
+      a: { primary: 'rediss://canary:canary@h', replicas: 'redis://i' }
+      b: { primary: 'redis://j', weight: 2, replicas: ['redis://k', 'redis://l'] }
+    nodes: 3
+    deadline: 1s5ms
+    route_by: token
+    clock: store
+    remember_refusals: false
+    step: script
+    user: tollgate
+    password: { env: TOLLGATE_REDIS_PASSWORD }
+    tls: { authorities: ca.pem, certificate: client.pem, key: client-key.pem }
+";
+        let expected = "  \
+  redis     2 shards (a, b weight 2)
+  routing   by token, else by the first subject of each limit
+  decision  within 1005ms, by the shard's clock, as a script
+  reads     from 3 replicas
+  outage    without a shard this node admits 1/3 of each limit
+  refusals  not remembered: every one is asked for
+  access    as tollgate, with the password in $TOLLGATE_REDIS_PASSWORD
+  tls       believes ca.pem, shows client.pem
+  revealed  keys of core show subjects
+";
+        assert_eq!(said(store), expected);
+    }
+
+    #[test]
+    fn many_shards_are_not_all_named() {
+        let shard = |index| format!("s{index}: {{ primary: 'redis://h{index}' }}, ");
+        let shards: String = (0..9).map(shard).collect();
+        let said = said(&format!("store: {{ redis: {{ shards: {{ {shards} }} }} }}"));
+        assert!(said.contains("9 shards (s0, s1, s2, s3, s4, s5, s6, s7, …)"), "{said}");
+    }
+}
