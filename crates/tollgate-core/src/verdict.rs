@@ -55,8 +55,9 @@ impl Standing {
     /// The standing of a look that fits, as it reads once its cost is charged at `at`, if nobody
     /// else charges meanwhile.
     ///
-    /// Of a fixed window it is what the charge itself will tell. Of any other limit that then has
-    /// no room for the same again, `resets_at` is when it is whole: late, never early.
+    /// Of a fixed window it is what the charge itself will tell, unless all that was used of it was
+    /// given back; of any other limit that then has no room for the same again, `resets_at` is when
+    /// it is whole. Where it is not exact it is late, never early.
     #[must_use]
     pub fn charged(mut self, at: Timestamp) -> Self {
         if self.cost == Cost::PEEK {
@@ -64,7 +65,8 @@ impl Standing {
         }
         let ask = Ask::Take { cost: self.cost, id: ChargeId::default() };
         let alone = decide(None, &self.limit, ask, at).0.whole_at;
-        let is_over = self.resets_at <= at;
+        // Nothing used is a window not opened yet, or one that was given back whole.
+        let is_over = self.used == 0 || self.resets_at <= at;
         let used_before = if is_over { 0 } else { self.used };
         self.resets_at = match self.limit.algorithm() {
             _ if is_over => alone,
