@@ -1,13 +1,23 @@
 //! The limiter: a policy, a store, and one clock reading a decision.
 
+mod completion;
+mod decision;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId};
-use tollgate_core::policy::{Mode, OnFailure, Planned};
+use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Planned};
 pub use tollgate_core::reading::Source;
-use tollgate_core::{Facts, Policy, Readings, Standing, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::{
+    Facts, Fit, Policy, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict,
+};
+
+pub use completion::{Completion, Pending};
+pub use decision::{Decision, Settlement};
+
+use decision::is_looked_at;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
@@ -21,34 +31,6 @@ pub struct Limiter<S> {
     clock: Box<dyn Clock>,
     key: HashKey,
     observer: Box<dyn Observer>,
-}
-
-/// What became of one request.
-#[derive(Debug)]
-pub struct Decision {
-    /// The names of the rules that matched, in the policy's order.
-    pub rules: Vec<Arc<str>>,
-    /// How the limits stand that decided. Without standings if nothing had an answer.
-    pub verdict: Verdict,
-    /// What the rules in shadow mode would have said.
-    pub shadow: Option<Verdict>,
-    /// Who decided.
-    pub source: Source,
-    /// What its rules do while the store has no answer.
-    pub on_failure: OnFailure,
-    /// What was charged, if anything was.
-    pub receipt: Option<Receipt>,
-}
-
-impl Decision {
-    /// Whether the request may pass.
-    #[must_use]
-    pub fn is_admitted(&self) -> bool {
-        match self.source {
-            Source::Store | Source::Remembered | Source::Fallback(_) => self.verdict.is_admitted(),
-            Source::Failure(_) => self.on_failure != OnFailure::Deny,
-        }
-    }
 }
 
 impl<S: Store> Limiter<S> {
@@ -96,13 +78,21 @@ impl<S: Store> Limiter<S> {
         &self.store
     }
 
-    /// Charges a request, now, what its policy says.
+    /// The time by this limiter's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Decides on a request, now, and charges what its policy says.
     ///
-    /// Every limit that applies is charged or none is. Rules in shadow mode are charged beside
-    /// them, on their own, and stop nobody. Never fails: without an answer of the store the
-    /// rules' [`OnFailure`] decides, and [`Decision::source`] says so.
+    /// Every limit that applies is charged or none is. Where the rules charge on completion, limits
+    /// are looked at instead, and [`Decision::pending`] is what they will be charged. Rules in
+    /// shadow mode are charged beside them, on their own and at once, and stop nobody. Never fails:
+    /// without an answer of the store the rules' [`OnFailure`] decides, and [`Decision::source`]
+    /// says so.
     pub fn check(&self, facts: &Facts<'_>) -> impl Future<Output = Decision> + Send + use<'_, S> {
-        self.check_at(self.clock.now(), facts)
+        self.check_at(self.now(), facts)
     }
 
     /// As [`check`](Self::check), at a time of the caller's choice.
@@ -114,23 +104,20 @@ impl<S: Store> Limiter<S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
         let plan = self.policy.plan(facts, &self.key);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let on_failure = plan.on_failure();
+        let (charge, on_failure) = (plan.charge(), plan.on_failure());
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
-            let (verdict, source, mut receipt) = self.charge(now, plan.enforced, on_failure).await;
+            let mut judged = self.judge(now, plan.enforced, charge, on_failure).await;
             let mut shadow = None;
             if has_shadow {
-                let (judged, _, charged) = self.charge(now, plan.shadowed, OnFailure::Local).await;
-                shadow = Some(judged);
-                receipt = match (receipt, charged) {
-                    (Some(mut receipt), Some(charged)) => {
-                        receipt.join(charged);
-                        Some(receipt)
-                    }
-                    (one, other) => one.or(other),
-                };
+                let (arrival, local) = (ChargeOn::Arrival, OnFailure::Local);
+                let beside = self.judge(now, plan.shadowed, arrival, local).await;
+                shadow = Some(beside.verdict);
+                judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
             }
-            let decision = Decision { rules, verdict, shadow, source, on_failure, receipt };
+            let Judged { verdict, source, receipt, pending } = judged;
+            let decision =
+                Decision { rules, verdict, shadow, source, on_failure, charge, receipt, pending };
             self.observer.decided(&decision);
             decision
         }
@@ -147,7 +134,8 @@ impl<S: Store> Limiter<S> {
         let planned = self.policy.standings_plan(facts, &self.key);
         let now = self.clock.now();
         async move {
-            let readings = self.take(now, &planned, new_charge_id()).await?;
+            let look = |planned: &Planned| Ask::Look { cost: planned.cost };
+            let readings = self.ask(now, &planned, look).await?;
             Ok(verdict(now, &planned, &readings))
         }
     }
@@ -157,7 +145,7 @@ impl<S: Store> Limiter<S> {
     /// # Errors
     /// [`StoreError`] if the store has no answer; what was charged then stays charged.
     pub async fn refund(&self, receipt: Receipt) -> Result<(), StoreError> {
-        self.refund_at(self.clock.now(), receipt).await
+        self.refund_at(self.now(), receipt).await
     }
 
     /// As [`refund`](Self::refund), at a time of the caller's choice.
@@ -179,54 +167,119 @@ impl<S: Store> Limiter<S> {
         if receipt.is_empty() {
             return Ok(());
         }
-        self.store.apply(self.clock.now(), &receipt.renewals()).await.map(|_| ())
+        self.store.apply(self.now(), &receipt.renewals()).await.map(|_| ())
     }
 
-    /// Charges everything planned or nothing, and keeps proof of what was charged.
-    async fn charge(
+    /// Charges everything planned or nothing, looks at what is charged later, and keeps proof.
+    async fn judge(
         &self,
         now: Timestamp,
         planned: Vec<Planned>,
+        charge: ChargeOn,
         on_failure: OnFailure,
-    ) -> (Verdict, Source, Option<Receipt>) {
+    ) -> Judged {
         let id = new_charge_id();
-        let readings = match self.take(now, &planned, id).await {
+        let ask = |planned: &Planned| {
+            let Planned { limit, cost, .. } = planned;
+            let cost = *cost;
+            if is_looked_at(charge, limit) { Ask::Look { cost } } else { Ask::Take { cost, id } }
+        };
+        let readings = match self.ask(now, &planned, ask).await {
             Ok(readings) => readings,
-            Err(error) => return (Verdict::without_standings(now), Source::Failure(error), None),
+            Err(error) => return Judged::failure(now, error),
         };
         let verdict = verdict(now, &planned, &readings);
-        let is_charged = verdict.is_admitted() && !planned.is_empty();
-        let receipt = is_charged.then(|| Receipt::new(id, planned, &readings));
+        let (receipt, pending) = proof(id, charge, planned, &readings);
+        let (receipt, pending) = match receipt {
+            // Refused by a look. Limits that count refusals have counted this one; leases end.
+            Some(taken) if !verdict.is_admitted() => {
+                let (_, leases) = taken.split_leases();
+                let _ = self.refund_at(now, leases).await;
+                (None, None)
+            }
+            receipt => (receipt, pending.filter(|_| verdict.is_admitted())),
+        };
         match readings.source() {
             // These rules do not ask what stands in; what it charged is given back there.
             Source::Fallback(error) if on_failure != OnFailure::Local => {
                 if let Some(receipt) = receipt {
                     let _ = self.refund_at(now, receipt).await;
                 }
-                (Verdict::without_standings(now), Source::Failure(error), None)
+                Judged::failure(now, error)
             }
-            source => (verdict, source, receipt),
+            source => Judged { verdict, source, receipt, pending },
         }
     }
 
+    /// Takes all of it or nothing, for `id`.
     async fn take(
         &self,
         now: Timestamp,
         planned: &[Planned],
         id: ChargeId,
     ) -> Result<Readings, StoreError> {
+        self.ask(now, planned, |planned| Ask::Take { cost: planned.cost, id }).await
+    }
+
+    async fn ask(
+        &self,
+        now: Timestamp,
+        planned: &[Planned],
+        ask: impl Fn(&Planned) -> Ask,
+    ) -> Result<Readings, StoreError> {
         if planned.is_empty() {
             return Ok(Readings::new());
         }
         let charges: Vec<Charge<'_>> = planned
             .iter()
-            .map(|Planned { limit, subject, cost }| {
-                let ask = Ask::Take { cost: *cost, id };
-                Charge { limit, subject, ask }
+            .map(|planned| {
+                let Planned { limit, subject, .. } = planned;
+                Charge { limit, subject, ask: ask(planned) }
             })
             .collect();
         self.store.apply(now, &charges).await
     }
+}
+
+/// What the enforced rules, or those in shadow mode, make of a request.
+struct Judged {
+    verdict: Verdict,
+    source: Source,
+    receipt: Option<Receipt>,
+    pending: Option<Pending>,
+}
+
+impl Judged {
+    fn failure(now: Timestamp, error: StoreError) -> Self {
+        let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
+        Self { verdict, source, receipt: None, pending: None }
+    }
+}
+
+/// What was taken, unless that was refused, and what was only looked at.
+fn proof(
+    id: ChargeId,
+    charge: ChargeOn,
+    planned: Vec<Planned>,
+    readings: &Readings,
+) -> (Option<Receipt>, Option<Pending>) {
+    // All or nothing by itself, whatever the looks saw.
+    let is_taken = |(planned, reading): (&Planned, &Reading)| {
+        is_looked_at(charge, &planned.limit) || reading.fit == Fit::Now
+    };
+    if !planned.iter().zip(readings.iter()).all(is_taken) {
+        return (None, None);
+    }
+    let mut looked_at = Vec::new();
+    let taken = planned.into_iter().zip(readings.iter()).filter_map(|(planned, reading)| {
+        if is_looked_at(charge, &planned.limit) {
+            looked_at.push(planned);
+            return None;
+        }
+        Some((planned, reading.mark))
+    });
+    let receipt = Receipt::new(id, taken);
+    ((!receipt.is_empty()).then_some(receipt), Pending::new(looked_at))
 }
 
 impl<S: fmt::Debug> fmt::Debug for Limiter<S> {

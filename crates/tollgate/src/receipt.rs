@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
 use tollgate_core::policy::Planned;
-use tollgate_core::{Algorithm, Cost, Limit, Readings, Subject};
+use tollgate_core::{Algorithm, Cost, Limit, Subject};
 
 /// Proof of what was charged. It is not `Clone`: whoever gives it back has it no more, so that
 /// nothing is given back twice.
@@ -26,17 +26,11 @@ struct Entry {
 }
 
 impl Receipt {
-    /// What `planned` was charged, as `readings` tell; peeks leave nothing to give back.
-    pub(crate) fn new(id: ChargeId, planned: Vec<Planned>, readings: &Readings) -> Self {
-        let charged = planned.into_iter().zip(readings.iter());
+    /// What was charged, and where it was put; peeks leave nothing to give back.
+    pub(crate) fn new(id: ChargeId, charged: impl Iterator<Item = (Planned, Mark)>) -> Self {
         let entries = charged
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
-            .map(|(planned, reading)| Entry {
-                limit: planned.limit,
-                subject: planned.subject,
-                cost: planned.cost,
-                mark: reading.mark,
-            })
+            .map(|(Planned { limit, subject, cost }, mark)| Entry { limit, subject, cost, mark })
             .collect();
         Self { id, entries }
     }
@@ -60,9 +54,15 @@ impl Receipt {
         (Self { id: self.id, entries: counted }, Self { id: self.id, entries: leases })
     }
 
-    /// Adds what another receipt of the same request proves.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.entries.extend(other.entries);
+    /// What two receipts of the same request prove.
+    pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(mut one), Some(other)) => {
+                one.entries.extend(other.entries);
+                Some(one)
+            }
+            (one, other) => one.or(other),
+        }
     }
 
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {

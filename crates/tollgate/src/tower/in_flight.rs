@@ -1,12 +1,10 @@
 //! What a request holds while it runs.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use tollgate_core::Store;
 
+use super::background;
 use crate::limiter::Limiter;
 use crate::receipt::Receipt;
 
@@ -40,18 +38,7 @@ impl Drop for InFlight {
 /// Gives back what `receipt` proves without making anyone wait.
 pub(super) fn give_back<S: Store + 'static>(limiter: Arc<Limiter<S>>, receipt: Receipt) {
     // A store that has no answer keeps the charge; a lease then ends by its expiry.
-    let giving: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+    background::finish(async move {
         let _ = limiter.refund(receipt).await;
     });
-    finish_in_background(giving);
-}
-
-/// Polls once, which is all that a store in memory needs; what is not done then goes on as a task.
-fn finish_in_background(mut work: Pin<Box<dyn Future<Output = ()> + Send>>) {
-    let mut nobody = Context::from_waker(Waker::noop());
-    if let (Poll::Pending, Ok(runtime)) =
-        (work.as_mut().poll(&mut nobody), tokio::runtime::Handle::try_current())
-    {
-        runtime.spawn(work);
-    }
 }

@@ -1,14 +1,16 @@
 //! Limiting as a [tower](https://docs.rs/tower) layer, for axum and any other HTTP service.
 //!
-//! Charges when a request arrives; answers 429 with problem details; tells the standings on every
-//! answer; gives the charge back when the answer's status says so; and holds leases until the last
-//! byte of the answer is sent or the client is gone.
+//! Charges when a request arrives, or where its rules say so when it is answered; answers 429 with
+//! problem details; tells the standings on every answer; charges nothing for an answer whose status
+//! is free; and holds leases until the last byte of the answer is sent or the client is gone.
 
+mod background;
 mod body;
 mod extract;
 mod in_flight;
 mod layer;
 mod marks;
+mod on_completion;
 mod service;
 
 pub use body::Body;

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use tollgate_core::policy::answers::Refund;
+use tollgate_core::policy::ChargeOn;
+use tollgate_core::policy::answers::{Answers, Refund};
 use tollgate_core::{Facts, Store};
 
 use super::body::Body;
@@ -16,7 +17,8 @@ use super::extract::{Fields, facts};
 use super::in_flight::{InFlight, give_back};
 use super::layer::PeerFrom;
 use super::marks::UpstreamFailed;
-use crate::limiter::{Decision, Limiter, Source};
+use super::on_completion::OnCompletion;
+use crate::limiter::{Decision, Limiter, Settlement, Source};
 use crate::{headers, problem, standing};
 
 /// A service behind a [`Limiter`].
@@ -126,9 +128,10 @@ fn answer<B>(status: StatusCode, media_type: &'static str, body: String) -> Resp
 }
 
 /// An admitted request that the service is at work on.
-struct Charged<S> {
+struct Charged<S: Store + 'static> {
     limiter: Arc<Limiter<S>>,
     decision: Decision,
+    on_completion: OnCompletion<S>,
     in_flight: InFlight,
 }
 
@@ -142,21 +145,27 @@ impl<S: Store + 'static> Charged<S> {
                 InFlight::new(Arc::clone(limiter), leases)
             }
         };
-        Self { limiter: Arc::clone(limiter), decision, in_flight }
+        let on_completion = OnCompletion::new(limiter, decision.pending.take());
+        Self { limiter: Arc::clone(limiter), decision, on_completion, in_flight }
     }
 
-    /// Gives the charge back if the answer says so.
+    /// Charges what waited for the answer, or gives back what did not, as the answer says.
     fn settle<B>(&mut self, response: &Response<B>) {
-        let answers = self.limiter.policy().answers();
-        let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
-        let is_refund = answers.refund_statuses.contains(&response.status().as_u16())
-            || upstream_failed && answers.refund_upstream_failure == Refund::GiveBack;
-        if let (true, Some(receipt)) = (is_refund, self.decision.receipt.take()) {
-            give_back(Arc::clone(&self.limiter), receipt);
-            // Told from the decision's own step, less what it charged: no second question.
-            let verdict = std::mem::take(&mut self.decision.verdict);
-            self.decision.verdict = verdict.refunded();
+        let now = match self.decision.charge {
+            ChargeOn::Arrival => self.decision.verdict.now,
+            ChargeOn::Completion => self.limiter.now(),
+        };
+        let settlement = settlement(self.limiter.policy().answers(), response);
+        match settlement {
+            Settlement::Charged => self.on_completion.charge(now),
+            Settlement::Free => {
+                self.on_completion.forgive();
+                if let Some(receipt) = self.decision.receipt.take() {
+                    give_back(Arc::clone(&self.limiter), receipt);
+                }
+            }
         }
+        self.decision.settle(settlement, now);
     }
 
     fn answer<B>(self, response: Response<B>) -> Response<Body<B>> {
@@ -165,6 +174,14 @@ impl<S: Store + 'static> Charged<S> {
         headers::write(profiles, &self.decision.verdict, &mut parts.headers);
         Response::from_parts(parts, Body::service(body, self.in_flight))
     }
+}
+
+/// Whether the policy lets a request be free that is answered so.
+fn settlement<B>(answers: &Answers, response: &Response<B>) -> Settlement {
+    let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
+    let is_free = answers.refund_statuses.contains(&response.status().as_u16())
+        || upstream_failed && answers.refund_upstream_failure == Refund::GiveBack;
+    if is_free { Settlement::Free } else { Settlement::Charged }
 }
 
 impl<Inner: Clone, S> Clone for Service<Inner, S> {

@@ -65,9 +65,13 @@ impl World {
 
 impl<S: Store + 'static> World<S> {
     pub(crate) fn over(policy: Policy, store: S) -> Self {
+        Self::around(Limiter::new(policy, store))
+    }
+
+    pub(crate) fn around(limiter: Limiter<S>) -> Self {
         let clock = Arc::new(ManualClock::new(START));
-        let limiter = Limiter::new(policy, store).with_clock(Arc::clone(&clock));
-        Self { limiter: Arc::new(limiter), clock, gate: Arc::new(Semaphore::new(0)) }
+        let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)));
+        Self { limiter, clock, gate: Arc::new(Semaphore::new(0)) }
     }
 
     /// Sends a request to a service that answers by its path: `/304`, `/500`, `/gone`, `/slow`

@@ -7,6 +7,7 @@ mod conformance;
 mod deadline;
 mod fallback;
 mod faulty;
+mod looks;
 mod refused;
 mod setup;
 mod sharded;

@@ -1,0 +1,77 @@
+//! What became of one request.
+
+use std::sync::Arc;
+
+use tollgate_core::policy::{ChargeOn, OnFailure};
+use tollgate_core::reading::Source;
+use tollgate_core::{Limit, Standing, Timestamp, Verdict};
+
+use super::completion::Pending;
+use crate::receipt::Receipt;
+
+/// What became of one request.
+#[derive(Debug)]
+pub struct Decision {
+    /// The names of the rules that matched, in the policy's order.
+    pub rules: Vec<Arc<str>>,
+    /// How the limits stand that decided. Without standings if nothing had an answer.
+    pub verdict: Verdict,
+    /// What the rules in shadow mode would have said.
+    pub shadow: Option<Verdict>,
+    /// Who decided.
+    pub source: Source,
+    /// What its rules do while the store has no answer.
+    pub on_failure: OnFailure,
+    /// When its rules charge.
+    pub charge: ChargeOn,
+    /// What was charged, if anything was.
+    pub receipt: Option<Receipt>,
+    /// What is charged once the answer is known, if anything is: hand it to
+    /// [`Limiter::complete`](super::Limiter::complete) unless the answer is free.
+    pub pending: Option<Pending>,
+}
+
+/// What a request's answer makes of its charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It costs what its limits say.
+    Charged,
+    /// It costs nothing.
+    Free,
+}
+
+impl Decision {
+    /// Whether the request may pass.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        match self.source {
+            Source::Store | Source::Remembered | Source::Fallback(_) => self.verdict.is_admitted(),
+            Source::Failure(_) => self.on_failure != OnFailure::Deny,
+        }
+    }
+
+    /// Turns the verdict of an admitted request into what its client is told with the answer, which
+    /// is known at `now`.
+    ///
+    /// It is told from the decision's own reading: what was charged and turned out free is added,
+    /// what was looked at and is charged now is taken off. No second question, and nothing below 0.
+    pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
+        let charge = self.charge;
+        if (charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
+            return;
+        }
+        let settled = |standing: Standing| match (is_looked_at(charge, &standing.limit), settlement)
+        {
+            (false, Settlement::Free) => standing.refunded(),
+            (true, Settlement::Charged) => standing.charged(now),
+            (false, Settlement::Charged) | (true, Settlement::Free) => standing,
+        };
+        let standings = std::mem::take(&mut self.verdict.standings);
+        self.verdict.standings = standings.into_iter().map(settled).collect();
+    }
+}
+
+/// Whether `limit` is only looked at when the request arrives.
+pub(super) fn is_looked_at(charge: ChargeOn, limit: &Limit) -> bool {
+    charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
+}

@@ -1,0 +1,178 @@
+//! The decisions that the store did not make: counted, and told without flooding.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::reading::Source;
+use tollgate_core::{Millis, Policy, StoreError, Timestamp};
+
+use super::Observer;
+use crate::limiter::Decision;
+
+/// How far apart two lines of the log are that tell of the same cause.
+pub const TOLD_APART: Millis = Millis::from_secs(1);
+
+/// Counts the decisions that the store did not make, by rule and cause, and warns of those that
+/// were made because it had no answer: a line a cause at most every [`TOLD_APART`], which says how
+/// many decisions it stands for. Remembered refusals are counted and not told: they are exact.
+///
+/// Its table has a row for each rule of the policy and one for rules that it does not know. A
+/// decision of the store's own costs it one comparison.
+#[derive(Debug)]
+pub struct Degraded {
+    rows: Vec<Row>,
+    /// What no rule of the policy decided.
+    others: [AtomicU64; CAUSES],
+    lines: [Line; CAUSES],
+}
+
+/// Decisions by one rule that the store did not make, for one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DegradedCount {
+    /// The rule; `None` for rules that the policy does not have.
+    pub rule: Option<Arc<str>>,
+    /// Who decided, and why the store did not.
+    pub source: Source,
+    /// How many. One that several rules made counts with each of them.
+    pub decisions: u64,
+}
+
+#[derive(Debug)]
+struct Row {
+    rule: Arc<str>,
+    counts: [AtomicU64; CAUSES],
+}
+
+/// When the log last heard of a cause, and what it has not heard of since.
+#[derive(Debug, Default)]
+struct Line {
+    /// In milliseconds since the epoch; zero before the first time.
+    told_at: AtomicU64,
+    untold: AtomicU64,
+}
+
+impl Degraded {
+    /// Nothing counted yet, of the rules of `policy`.
+    #[must_use]
+    pub fn new(policy: &Policy) -> Self {
+        let row = |rule: Arc<str>| Row { rule, counts: Default::default() };
+        let rows = policy.rules().iter().map(|rule| row(Arc::clone(&rule.name))).collect();
+        Self { rows, others: Default::default(), lines: Default::default() }
+    }
+
+    /// What was counted since this was made: rules in the policy's order, without those at zero.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<DegradedCount> {
+        let known = self.rows.iter().map(|row| (Some(&row.rule), &row.counts));
+        let rows = known.chain([(None, &self.others)]);
+        let counts = rows.flat_map(|(rule, counts)| {
+            counts.iter().enumerate().map(move |(cause, count)| DegradedCount {
+                rule: rule.cloned(),
+                source: source(cause),
+                decisions: count.load(Ordering::Relaxed),
+            })
+        });
+        counts.filter(|count| count.decisions > 0).collect()
+    }
+
+    #[cold]
+    fn count(&self, decision: &Decision, cause: usize) {
+        for name in &decision.rules {
+            let row = self.rows.iter().find(|row| row.rule == *name);
+            let counts = row.map_or(&self.others, |row| &row.counts);
+            counts[cause].fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(untold) = self.lines[cause].is_due(decision.verdict.now) else { return };
+        let rule = decision.rules.first().map_or("", |name| &**name);
+        match decision.source {
+            Source::Fallback(error) => tracing::warn!(
+                rule, %error, untold, "the store has no answer: what stands in for it decided"
+            ),
+            Source::Failure(error) => tracing::warn!(
+                rule, %error, untold, "the store has no answer: the rule's on_failure decided"
+            ),
+            Source::Store | Source::Remembered => {}
+        }
+    }
+}
+
+impl Observer for Degraded {
+    fn decided(&self, decision: &Decision) {
+        if let Some(cause) = cause(decision.source) {
+            self.count(decision, cause);
+        }
+    }
+}
+
+impl Line {
+    /// How many decisions were not told since the last line, if there is to be one now.
+    fn is_due(&self, now: Timestamp) -> Option<u64> {
+        let now = now.as_millis();
+        let told_at = self.told_at.load(Ordering::Relaxed);
+        // Both ways: a clock that was set back would silence it for as long.
+        let is_late = told_at == 0 || now.abs_diff(told_at) >= TOLD_APART.get();
+        let order = Ordering::Relaxed;
+        if is_late && self.told_at.compare_exchange(told_at, now.max(1), order, order).is_ok() {
+            return Some(self.untold.swap(0, Ordering::Relaxed));
+        }
+        self.untold.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+/// Why a store has no answer, as far as this version can tell.
+const ERRORS: [StoreError; 4] =
+    [StoreError::Full, StoreError::Unavailable, StoreError::TimedOut, StoreError::Corrupt];
+
+/// Remembered, and for each error that something stood in and that nothing did.
+const CAUSES: usize = 1 + 2 * ERRORS.len();
+
+/// The index of the cause for which another than the store decided.
+fn cause(source: Source) -> Option<usize> {
+    match source {
+        Source::Store => None,
+        Source::Remembered => Some(0),
+        Source::Fallback(error) => Some(1 + index(error)),
+        Source::Failure(error) => Some(1 + ERRORS.len() + index(error)),
+    }
+}
+
+fn source(cause: usize) -> Source {
+    match cause.checked_sub(1) {
+        None => Source::Remembered,
+        Some(index) if index < ERRORS.len() => Source::Fallback(ERRORS[index]),
+        Some(index) => Source::Failure(ERRORS[index - ERRORS.len()]),
+    }
+}
+
+/// An answer that this version cannot name makes no sense to it.
+fn index(error: StoreError) -> usize {
+    ERRORS.iter().position(|known| *known == error).unwrap_or(ERRORS.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_has_its_own_place() {
+        for place in 0..CAUSES {
+            assert_eq!(cause(source(place)), Some(place));
+        }
+        assert_eq!(cause(Source::Store), None);
+    }
+
+    #[test]
+    fn a_line_stands_for_what_was_not_told() {
+        let line = Line::default();
+        let at = |millis: u64| line.is_due(Timestamp::from_millis(1_700_000_000_000 + millis));
+        assert_eq!(at(0), Some(0));
+        for millis in [0, 1, 500, 999] {
+            assert_eq!(at(millis), None);
+        }
+        assert_eq!(at(1_000), Some(4));
+        assert_eq!(at(1_000), None);
+        assert_eq!(at(60_000), Some(1));
+        assert_eq!(at(10_000), Some(0), "the clock was set back");
+    }
+}

@@ -1,0 +1,145 @@
+//! Decisions that the store did not make: counted by rule and cause, and told now and then.
+#![allow(missing_docs)]
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tollgate::core::policy::{OnFailure, Rule};
+use tollgate::core::{Millis, Policy, StoreError, Timestamp, Verdict};
+use tollgate::observe::{Degraded, DegradedCount, Observer};
+use tollgate::{Decision, Source};
+use tracing::field::{Field, Visit};
+use tracing::span;
+use tracing::{Event, Metadata, Subscriber};
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn policy() -> Policy {
+    let rule = |name: &str| Rule::new(name, Default::default(), Vec::new());
+    let rules = vec![rule("search"), rule("read")];
+    Policy::new(Vec::new(), Vec::new(), rules, Default::default()).unwrap()
+}
+
+/// The rules `names` decided so, `later` milliseconds after the start.
+fn decision(names: &[&str], source: Source, later: u64) -> Decision {
+    Decision {
+        rules: names.iter().map(|name| Arc::from(*name)).collect(),
+        verdict: Verdict::without_standings(START.after(Millis::new(later))),
+        shadow: None,
+        source,
+        on_failure: OnFailure::Local,
+        charge: Default::default(),
+        receipt: None,
+        pending: None,
+    }
+}
+
+fn count(rule: Option<&str>, source: Source, decisions: u64) -> DegradedCount {
+    DegradedCount { rule: rule.map(Arc::from), source, decisions }
+}
+
+#[test]
+fn every_decision_counts_with_each_of_its_rules_and_its_cause() {
+    let degraded = Degraded::new(&policy());
+    let late = Source::Fallback(StoreError::TimedOut);
+    let gone = Source::Failure(StoreError::Unavailable);
+    for (rules, source) in [
+        (&["search", "read"][..], late),
+        (&["read"], late),
+        (&["read"], gone),
+        (&["read"], Source::Store),
+        (&["search"], Source::Remembered),
+        (&["of another policy"], gone),
+        (&["of a third"], gone),
+    ] {
+        degraded.decided(&decision(rules, source, 0));
+    }
+    let expected = [
+        count(Some("search"), Source::Remembered, 1),
+        count(Some("search"), late, 1),
+        count(Some("read"), late, 2),
+        count(Some("read"), gone, 1),
+        count(None, gone, 2),
+    ];
+    assert_eq!(degraded.snapshot(), expected);
+}
+
+#[test]
+fn observers_combine() {
+    let (one, other) = (Arc::new(Degraded::new(&policy())), Arc::new(Degraded::new(&policy())));
+    let both = (Arc::clone(&one), (Arc::clone(&other), ()));
+    both.decided(&decision(&["read"], Source::Remembered, 0));
+    assert_eq!(one.snapshot(), [count(Some("read"), Source::Remembered, 1)]);
+    assert_eq!(one.snapshot(), other.snapshot());
+}
+
+#[test]
+fn the_log_hears_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
+    let degraded = Degraded::new(&policy());
+    let (late, gone) =
+        (Source::Fallback(StoreError::TimedOut), Source::Failure(StoreError::Unavailable));
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        for later in 0..=1_000 {
+            degraded.decided(&decision(&["read"], late, later));
+        }
+        degraded.decided(&decision(&["search"], gone, 1_000));
+        degraded.decided(&decision(&["search"], Source::Remembered, 1_000));
+        degraded.decided(&decision(&["search"], Source::Store, 1_000));
+    });
+    let stood_in = |untold| {
+        format!(
+            "the store has no answer: what stands in for it decided; rule=\"read\"; error=the store did not answer in time; untold={untold}"
+        )
+    };
+    let lines = log.lines.lock();
+    assert_eq!(*lines, [
+        stood_in(0),
+        stood_in(999),
+        "the store has no answer: the rule's on_failure decided; rule=\"search\"; error=the store cannot be reached; untold=0".into(),
+    ]);
+}
+
+/// Keeps what is told.
+#[derive(Clone, Default)]
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+    }
+
+    fn new_span(&self, _span: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &span::Id, _values: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &span::Id, _follows: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.lines.lock().push(line.0.join("; "));
+    }
+
+    fn enter(&self, _span: &span::Id) {}
+
+    fn exit(&self, _span: &span::Id) {}
+}
+
+/// The fields of an event, the message first.
+#[derive(Default)]
+struct Line(Vec<String>);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.0.insert(0, format!("{value:?}")),
+            name => self.0.push(format!("{name}={value:?}")),
+        }
+    }
+}
