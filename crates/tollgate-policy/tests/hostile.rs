@@ -5,7 +5,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use tollgate_policy::{LoadError, MAX_FILE_BYTES, Mistakes, load, parse};
 
-const GITHUB: &str = include_str!("../../../policies/github.yaml");
+const GITHUB: &str = include_str!("../../../policies/github-redis.yaml");
 
 /// Checks that every mistake has a place in `text`.
 fn check_places(text: &str, mistakes: &Mistakes) {

@@ -153,14 +153,20 @@ fn every_policy_is_spoken_of_here() {
 #[test]
 fn the_policy_in_the_book_can_be_used() {
     let book = include_str!("../../../docs/policy.md");
-    let mut policies = 0;
+    let (mut policies, mut stores) = (Vec::new(), 0);
     for block in book.split("```yaml\n").skip(1) {
         let (text, _) = block.split_once("```").unwrap();
+        let is_store = text.contains("store:");
+        let text = match policies.first() {
+            Some(policy) if is_store => &format!("{policy}{text}"),
+            _ => text,
+        };
         if text.contains("rules:") {
             let loaded = parse("docs/policy.md", text).unwrap_or_else(|error| panic!("{error}"));
             assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
-            policies += 1;
+            stores += usize::from(matches!(loaded.settings.store, StoreSettings::Redis(_)));
+            policies.push(text.to_owned());
         }
     }
-    assert_eq!(policies, 1);
+    assert_eq!((policies.len(), stores), (2, 1));
 }
