@@ -116,7 +116,8 @@ pub fn free_port() -> u16 {
 }
 
 fn run(version: Version, port: u16, directory: &Path, arguments: &[&str]) -> Child {
-    Command::new(version.program())
+    let program = version.program();
+    Command::new(&program)
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         .args(["--save", "", "--appendonly", "no", "--dir"])
         .arg(directory)
@@ -124,7 +125,9 @@ fn run(version: Version, port: u16, directory: &Path, arguments: &[&str]) -> Chi
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
-        .expect("redis-server is missing: apt-get install redis-server")
+        .unwrap_or_else(|error| {
+            panic!("{}: {error}; ./test installs what is missing", program.display())
+        })
 }
 
 impl Drop for Server {

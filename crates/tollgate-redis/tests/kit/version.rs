@@ -17,10 +17,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The program to start.
-    ///
-    /// # Panics
-    /// If it is not installed, saying what installs it: what is not tested is not passed over.
+    /// The program to start. Where it is not installed that fails: no test is passed over.
     pub fn program(self) -> PathBuf {
         let name = match self {
             Self::System => return "redis-server".into(),
@@ -28,10 +25,7 @@ impl Version {
             Self::Redis82 => "redis-8.2",
             Self::Valkey91 => "valkey-9.1",
         };
-        let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
-        let program = servers.join(name);
-        assert!(program.exists(), "{name} is missing: crates/tollgate-redis/tests/servers.sh");
-        program
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers").join(name)
     }
 
     /// Whether the step can be a function of it.
