@@ -4,7 +4,13 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file under `policies/`.
 pub(crate) fn policy(name: &str) -> PathBuf {
@@ -20,8 +26,8 @@ pub(crate) fn tollgate(arguments: &[&str]) -> Output {
 pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Keeps the pipe open, so that the proxy can go on telling.
-    told: BufReader<std::process::ChildStderr>,
+    /// What it tells, line by line.
+    told: Mutex<Receiver<String>>,
 }
 
 impl Proxy {
@@ -30,6 +36,13 @@ impl Proxy {
     }
 
     pub(crate) fn start_at(upstream: &str, policy: &Path) -> Self {
+        let mut proxy = Self::spawn(upstream, policy);
+        proxy.listens();
+        proxy
+    }
+
+    /// A proxy that may not listen yet, of which nothing was heard.
+    pub(crate) fn spawn(upstream: &str, policy: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["proxy", "--listen", "127.0.0.1:0", "--upstream"])
             .arg(upstream)
@@ -38,15 +51,31 @@ impl Proxy {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.starts_with("listening on http://") {
-            line.clear();
-            assert!(told.read_line(&mut line).unwrap() > 0, "the proxy ended before it listened");
+        let told = Mutex::new(lines(child.stderr.take().unwrap()));
+        // Of a port that it chooses itself; until then any address will do.
+        Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), told }
+    }
+
+    /// Waits until it listens; answers the line that says so.
+    pub(crate) fn listens(&mut self) -> String {
+        let line = self.tells("listening on http://");
+        let (_, address) = line.split_once("http://").unwrap();
+        self.address = address.split(',').next().unwrap().parse().unwrap();
+        line
+    }
+
+    /// Waits until the proxy tells a line with these `words`; answers that line.
+    pub(crate) fn tells(&self, words: &str) -> String {
+        let told = self.told.lock().unwrap();
+        let mut before = String::new();
+        loop {
+            match told.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(words) => return line,
+                Ok(line) => before.push_str(&line),
+                Err(RecvTimeoutError::Timeout) => panic!("no word of {words:?} after:\n{before}"),
+                Err(RecvTimeoutError::Disconnected) => panic!("no {words:?} in:\n{before}"),
+            }
         }
-        let address = line.trim_start_matches("listening on http://");
-        let address = address.split(',').next().unwrap().parse().unwrap();
-        Self { child, address, told }
     }
 
     pub(crate) fn get(&self, path: &str, fields: &[&str]) -> Answer {
@@ -70,8 +99,7 @@ impl Proxy {
     pub(crate) fn terminate(mut self) -> (String, Option<i32>) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let mut last_words = String::new();
-        self.told.read_to_string(&mut last_words).unwrap();
+        let last_words = self.told.lock().unwrap().iter().collect();
         (last_words, self.child.wait().unwrap().code())
     }
 }
@@ -81,6 +109,21 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The lines of `told`, as they come, each with its end.
+fn lines(told: ChildStderr) -> Receiver<String> {
+    let (teller, lines) = channel();
+    std::thread::spawn(move || {
+        let mut told = BufReader::new(told);
+        let mut line = String::new();
+        while told.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            if teller.send(std::mem::take(&mut line)).is_err() {
+                break;
+            }
+        }
+    });
+    lines
 }
 
 /// An answer, read to its end.

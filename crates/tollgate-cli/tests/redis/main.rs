@@ -1,0 +1,13 @@
+//! `tollgate proxy` over shards of Redis: real processes, real servers, real outages.
+
+mod exact;
+mod failover;
+mod fleet;
+#[path = "../../../tollgate-redis/tests/kit/mod.rs"]
+mod kit;
+mod on_failure;
+mod reads;
+mod start;
+#[path = "../commands/world.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod world;
