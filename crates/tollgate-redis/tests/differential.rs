@@ -64,7 +64,7 @@ async fn few_traces_give_the_models_integers(version: Version) {
     server.assert_every_key_ends().await;
 }
 
-/// The takes of a trace in one command, then one in which all that was admitted is given back.
+/// The takes and looks of a trace in one command, then one in which all that was admitted is given back.
 async fn run_together(store: &Redis, seed: u64) {
     let trace = Trace::random(seed);
     let cells = Cells::default();
@@ -75,13 +75,16 @@ async fn run_together(store: &Redis, seed: u64) {
     });
     let mut calls = Vec::new();
     for (id, op) in (1..).zip(&trace.ops) {
-        let Call::Take(takes) = &op.call else { continue };
-        let charge = |take: &Take| Charge {
-            limit: &trace.limits[take.limit],
-            subject: &subjects[usize::from(take.subject)],
-            ask: Ask::Take { cost: take.cost, id: ChargeId(id) },
+        let (Call::Take(parts) | Call::Look(parts)) = &op.call else { continue };
+        let charge = |(place, part): (usize, &Take)| {
+            let (cost, id) = (part.cost, ChargeId(id));
+            // Some calls look at one of their limits and take from the others.
+            let looks = matches!(op.call, Call::Look(_)) || place == 2;
+            let ask = if looks { Ask::Look { cost } } else { Ask::Take { cost, id } };
+            let subject = &subjects[usize::from(part.subject)];
+            Charge { limit: &trace.limits[part.limit], subject, ask }
         };
-        calls.push((op.now, takes.iter().map(charge).collect::<Vec<_>>()));
+        calls.push((op.now, parts.iter().enumerate().map(charge).collect::<Vec<_>>()));
     }
     let taken = compare(store, &cells, &calls, seed).await;
     let mut refunds = Vec::new();

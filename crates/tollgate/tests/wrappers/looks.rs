@@ -72,7 +72,8 @@ fn looks_over_several_homes_are_one_call_to_each() {
     let subjects = users.map(user);
     for limit in of_every_kind(4) {
         at_once(ask(&store, NOW, &limit, &subjects[0], take(4, 1))).unwrap();
-        let calls = || store.homes().shards().iter().map(|shard| shard.store.calls()).sum::<usize>();
+        let calls =
+            || store.homes().shards().iter().map(|shard| shard.store.calls()).sum::<usize>();
         let before = calls();
         let charges = [0, 1].map(|place| charge(&limit, &subjects[place], look(1)));
         let seen = at_once(store.apply(NOW, &charges)).unwrap();

@@ -1,0 +1,101 @@
+//! Replicas that are there, and are not what they were.
+
+use tollgate_core::{Fit, Found, Timestamp};
+use tollgate_redis::{Choice, Gate};
+
+use crate::kit::{Passage, Proxy, QUICK, Server, Version, on_every_version};
+use crate::pair::{Client, Pair};
+use crate::{NOW, PATIENCE, WINDOW};
+
+on_every_version! {
+    a_replica_that_falls_behind_is_not_read_from
+    a_window_that_is_over_is_over_on_a_replica_too
+}
+
+/// A pair whose replication can be held up.
+async fn behind_a_proxy(version: Version) -> (Pair, Proxy) {
+    let primary = Server::start_version(version, &QUICK).await;
+    let replica = Server::start_version(version, &QUICK).await;
+    let network = Proxy::start(primary.port()).await;
+    let port = network.url().rsplit(':').next().unwrap().to_owned();
+    replica.tell(&["REPLICAOF", "127.0.0.1", &port]).await;
+    primary.is_followed().await;
+    (Pair { primary, replica }, network)
+}
+
+async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
+    let (pair, network) = behind_a_proxy(version).await;
+    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    client.take(NOW, 3).await.unwrap();
+    pair.primary.is_followed().await;
+    network.replies(Passage::Held);
+    client.take(NOW, 2).await.unwrap();
+    // Its connection to the primary is open, and so it says.
+    client.leaves_the_replica("it lacks").await;
+    assert_eq!(client.used().await, 5);
+    network.replies(Passage::Open);
+    client.reads_from(1).await;
+    assert_eq!(client.used().await, 5);
+}
+
+async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
+    let (pair, network) = behind_a_proxy(version).await;
+    let mut settings = pair.settings();
+    // It is not found out that the replica is behind.
+    settings.link.heartbeat = PATIENCE;
+    let client = Client::connect(&settings, Choice::Best).await;
+    let opened = client.take(NOW, 1_000).await.unwrap();
+    pair.primary.is_followed().await;
+    network.replies(Passage::Held);
+    let later = Timestamp::from_millis(NOW.as_millis() + WINDOW);
+    assert_eq!(client.take(later, 5).await.unwrap().used, 5);
+
+    let before = Timestamp::from_millis(later.as_millis() - 1);
+    let old = client.look(before).await.unwrap();
+    assert_eq!((old.used, old.fit), (1_000, Fit::At(opened.whole_at)), "what the replica has");
+    let new = client.look(later).await.unwrap();
+    assert_eq!((new.used, new.fit, new.found), (0, Fit::Now, Found::Nothing));
+    assert_eq!(new.whole_at.as_millis(), later.as_millis() + WINDOW);
+    assert_eq!(client.gate(1), Gate::Closed);
+}
+
+#[tokio::test]
+async fn a_replica_that_follows_another_is_not_read_from() {
+    let pair = Pair::start(Version::default()).await;
+    let other = Server::start_with(&QUICK).await;
+    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    client.take(NOW, 3).await.unwrap();
+    pair.primary.is_followed().await;
+    // More than the shard's primary has written: its offset alone would not tell.
+    for _ in 0..200 {
+        other.tell(&["SET", "key", "value"]).await;
+    }
+    pair.replica.follow(&other).await;
+    client.leaves_the_replica("does not follow").await;
+    assert_eq!(client.used().await, 3);
+    pair.replica.follow(&pair.primary).await;
+    client.reads_from(1).await;
+    assert_eq!(client.used().await, 3);
+}
+
+#[tokio::test]
+async fn a_replica_that_was_set_free_is_not_read_from() {
+    let pair = Pair::start(Version::default()).await;
+    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    client.take(NOW, 3).await.unwrap();
+    pair.primary.is_followed().await;
+    pair.replica.promote().await;
+    client.leaves_the_replica("does not follow").await;
+    client.take(NOW, 1).await.unwrap();
+    assert_eq!(client.used().await, 4);
+}
+
+#[tokio::test]
+async fn a_replica_that_may_not_tell_how_it_stands_is_not_read_from() {
+    let pair = Pair::start(Version::default()).await;
+    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    client.take(NOW, 3).await.unwrap();
+    pair.replica.tell(&["ACL", "SETUSER", "default", "-info"]).await;
+    client.leaves_the_replica("INFO").await;
+    assert_eq!(client.used().await, 3);
+}

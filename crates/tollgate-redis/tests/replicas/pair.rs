@@ -1,0 +1,140 @@
+//! A primary, what follows it, and a store on both.
+
+use std::collections::BTreeMap;
+
+use tollgate_conformance::PlainHash;
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Timestamp,
+};
+use tollgate_redis::{
+    Choice, Gate, Keys, LaneError, LinkError, LinkLimits, RedisShard, ShardSettings,
+};
+
+use crate::kit::{QUICK, Server, Version};
+use crate::{NOW, PATIENCE, WINDOW, until};
+
+/// The commands that run the step.
+const STEPS: [&str; 4] = ["fcall", "fcall_ro", "evalsha", "evalsha_ro"];
+
+/// A primary and a replica in step with it.
+pub(crate) struct Pair {
+    pub(crate) primary: Server,
+    pub(crate) replica: Server,
+}
+
+/// A store, and a limit to ask.
+pub(crate) struct Client {
+    pub(crate) store: RedisShard,
+    limit: Limit,
+}
+
+impl Pair {
+    pub(crate) async fn start(version: Version) -> Self {
+        let primary = Server::start_version(version, &QUICK).await;
+        let replica = Server::start_version(version, &QUICK).await;
+        replica.follow(&primary).await;
+        Self { primary, replica }
+    }
+
+    /// Where they are, under bounds that keep a machine busy with other tests from looking like a
+    /// fault.
+    pub(crate) fn settings(&self) -> ShardSettings {
+        let mut settings = ShardSettings::new(self.primary.url().parse().unwrap());
+        settings.replicas = vec![self.replica.url().parse().unwrap()];
+        settings.link = LinkLimits {
+            connect: PATIENCE,
+            proof: PATIENCE,
+            heartbeat_answer: PATIENCE,
+            seek: PATIENCE,
+            ..LinkLimits::default()
+        };
+        settings
+    }
+}
+
+impl Client {
+    /// A store that is connected to the primary, and to the replicas that it reads from.
+    pub(crate) async fn connect(settings: &ShardSettings, choice: Choice) -> Self {
+        let store = RedisShard::open(settings, Keys::new(PlainHash), choice);
+        store.ready(PATIENCE).await.unwrap();
+        let window = FixedWindow::new(1_000, Millis::new(WINDOW), Anchor::FirstRequest);
+        let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
+        let client = Self { store: store.with_deadline(PATIENCE), limit };
+        for replica in 1..client.store.status().len() {
+            client.reads_from(replica).await;
+        }
+        client
+    }
+
+    pub(crate) fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    pub(crate) async fn take(&self, at: Timestamp, units: u64) -> Result<Reading, LaneError> {
+        self.ask(at, Ask::Take { cost: Cost::new(units).unwrap(), id: ChargeId(1) }).await
+    }
+
+    pub(crate) async fn look(&self, at: Timestamp) -> Result<Reading, LaneError> {
+        self.ask(at, Ask::Look { cost: Cost::ONE }).await
+    }
+
+    pub(crate) async fn ask(&self, at: Timestamp, ask: Ask) -> Result<Reading, LaneError> {
+        let charge = Charge { limit: &self.limit, subject: &Subject::default(), ask };
+        Ok(self.store.apply_within(at, &[charge], PATIENCE).await?[0])
+    }
+
+    /// What is used now, by a look.
+    pub(crate) async fn used(&self) -> u64 {
+        self.look(NOW).await.unwrap().used
+    }
+
+    pub(crate) fn gate(&self, lane: usize) -> Gate {
+        self.store.status()[lane].gate
+    }
+
+    /// Waits until the replica of this number, counted from 1, is in service.
+    pub(crate) async fn reads_from(&self, replica: usize) {
+        until(|| self.gate(replica) == Gate::Closed).await;
+    }
+
+    /// Waits until the only replica is out of service, for a reason that says this.
+    pub(crate) async fn leaves_the_replica(&self, reason: &str) {
+        let is_told = |error: &LinkError| error.to_string().contains(reason);
+        until(|| {
+            let status = &self.store.status()[1];
+            status.gate == Gate::Open && status.last_error.as_ref().is_some_and(is_told)
+        })
+        .await;
+    }
+}
+
+impl Server {
+    /// How often it carried out each command since [`Self::forget_commands`].
+    pub(crate) async fn commands(&self) -> BTreeMap<String, u64> {
+        let mut connection = self.connect().await;
+        let info: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(&mut connection)
+            .await
+            .expect("statistics");
+        // cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0,failed_calls=0
+        let count = |line: &str| {
+            let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+            let (calls, _) = rest.split_once(',')?;
+            Some((name.to_owned(), calls.parse().ok()?))
+        };
+        info.lines().filter_map(count).collect()
+    }
+
+    /// How often it ran the step by each command.
+    pub(crate) async fn steps(&self) -> BTreeMap<String, u64> {
+        let mut commands = self.commands().await;
+        commands.retain(|name, _| STEPS.contains(&&**name));
+        commands
+    }
+
+    pub(crate) async fn forget_commands(&self) {
+        self.tell(&["CONFIG", "RESETSTAT"]).await;
+    }
+}
