@@ -121,10 +121,11 @@ fn open_shard(
     Ok(Shard { name: shard.name.clone(), weight: shard.weight.get(), store })
 }
 
-/// A shard's part of a decision's `deadline`: a timer's grain less, so that the shard hears of each
-/// decision that it missed, and opens its circuit, before the whole decision is given up.
+/// A shard's part of a decision's `deadline`. It leaves a timer's grain or more, so that the shard
+/// hears of each decision that it missed, and opens its circuit, before the decision is given up.
 fn shard_deadline(deadline: Duration) -> Duration {
-    deadline.saturating_sub(TIMER_GRAIN).max(deadline / 2)
+    let left = TIMER_GRAIN.max(deadline / 16);
+    deadline.saturating_sub(left).max(deadline / 2)
 }
 
 #[cfg(test)]
@@ -135,6 +136,7 @@ mod tests {
     fn a_shard_has_all_but_a_grain_of_the_deadline() {
         let millis = Duration::from_millis;
         assert_eq!(shard_deadline(millis(15)), millis(14));
+        assert_eq!(shard_deadline(millis(320)), millis(300));
         assert_eq!(shard_deadline(millis(1)), Duration::from_micros(500));
     }
 }

@@ -1,0 +1,41 @@
+//! Policies over servers of a test's own.
+
+use tollgate::HashKey;
+use tollgate_backend::Backend;
+use tollgate_policy::{Loaded, parse};
+
+use crate::kit::Server;
+
+/// Longer than any decision takes on a busy machine.
+pub(crate) const PATIENT: &str = "deadline: 10s";
+
+/// Limits per token and per address, under `store`, which is what follows `store.redis`.
+pub(crate) fn loaded(store: &str) -> Loaded {
+    let text = format!(
+        "subjects: {{ token: {{ header: authorization }}, address: {{ client_address: {{}} }} }}\n\
+         limits:\n\
+         \x20 core:    {{ quota: 10, window: 1h, per: token }}\n\
+         \x20 address: {{ quota: 10, window: 1h, per: address }}\n\
+         rules: [{{ limits: [core, address] }}]\n\
+         store: {{ redis: {{ {store} }} }}\n",
+    );
+    parse("test.yaml", &text).unwrap()
+}
+
+/// The words for shards, each a primary alone.
+pub(crate) fn shards(primaries: &[&Server]) -> String {
+    let shard = |(number, server): (usize, &&Server)| {
+        format!("s{number}: {{ primary: \"{}\" }}", server.url())
+    };
+    let shards: Vec<_> = primaries.iter().enumerate().map(shard).collect();
+    format!("shards: {{ {} }}", shards.join(", "))
+}
+
+/// The store of `loaded`, under the key of all these tests.
+pub(crate) fn open(loaded: &Loaded) -> Backend {
+    Backend::open(&loaded.settings, key(), &loaded.policy).unwrap()
+}
+
+pub(crate) fn key() -> HashKey {
+    HashKey::from_secret(b"the same on every node")
+}
