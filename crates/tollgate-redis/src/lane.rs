@@ -1,6 +1,8 @@
 //! Many decisions, few calls: what waits for a server travels together.
 
 mod batch;
+mod carrier;
+mod counters;
 mod driver;
 mod error;
 mod queue;
@@ -9,15 +11,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-pub use self::driver::LaneCounts;
+pub use self::counters::LaneCounts;
 pub use self::error::LaneError;
 
-use self::batch::Waiter;
-use self::driver::{Counters, Driver};
+use self::batch::{Batch, Waiter};
+use self::carrier::Carrier;
+use self::counters::Counters;
+use self::driver::Driver;
 use self::queue::{Entry, queue};
 use crate::circuit::Gate;
 use crate::codec::Codec;
@@ -65,7 +69,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 /// One connection's way to a server, shared by all who ask it.
 ///
 /// While a call is under way, jobs gather; when it ends, they are sent in one call. A job that
-/// finds the lane idle is sent at once. The jobs of a call are decided one after the other.
+/// finds the lane idle is sent at once, by its caller: no other task has to wake up. The jobs of a call are decided one after the other.
 ///
 /// - Every job is answered by its deadline, whatever the server does.
 /// - A job is sent again only if the server proved that it did not run.
@@ -76,6 +80,9 @@ pub(crate) struct Lane<C: Codec> {
     entry: Entry<C>,
     link: Arc<Link>,
     counters: Arc<Counters>,
+    carrier: Arc<Carrier<C>>,
+    /// One permit: whose turn it is to send.
+    turn: Arc<Semaphore>,
     driver: AbortHandle,
 }
 
@@ -91,10 +98,12 @@ impl<C: Codec> Lane<C> {
         let link = Arc::new(Link::start(candidates, duty, Arc::clone(&codec), link_limits));
         let counters = Arc::<Counters>::default();
         let (entry, exit) = queue(limits);
-        let driver =
-            Driver::new(exit, Arc::clone(&codec), Arc::clone(&link), Arc::clone(&counters));
+        let carrier =
+            Arc::new(Carrier::new(Arc::clone(&codec), Arc::clone(&link), Arc::clone(&counters)));
+        let turn = Arc::new(Semaphore::new(1));
+        let driver = Driver::new(exit, Arc::clone(&carrier), Arc::clone(&turn));
         let driver = tokio::spawn(driver.run()).abort_handle();
-        Self { codec, entry, link, counters, driver }
+        Self { codec, entry, link, counters, carrier, turn, driver }
     }
 
     /// Has the server decide `job` by `deadline`.
@@ -112,22 +121,44 @@ impl<C: Codec> Lane<C> {
             return Err(LaneError::Unavailable);
         }
         let generation = circuit.generation();
-        let (answer, answered) = oneshot::channel();
+        let (answer, mut answered) = oneshot::channel();
+        let waiter = Waiter::new(answer, deadline);
+        let answer = if let Some(_turn) = self.idle_turn() {
+            self.carrier.carry(Batch::of(job, waiter)).await;
+            answered.try_recv().ok()
+        } else {
+            self.put(job, waiter)?;
+            timeout_at(deadline, answered).await.ok().and_then(Result::ok)
+        };
+        answer.unwrap_or_else(|| Err(self.unanswered(generation, deadline)))
+    }
+
+    /// The turn to send, if nobody else has it or waits for it. While the lane is not connected,
+    /// the driver waits for all.
+    fn idle_turn(&self) -> Option<SemaphorePermit<'_>> {
+        if self.link.circuit().gate() != Gate::Closed || !self.entry.is_empty() {
+            return None;
+        }
+        self.turn.try_acquire().ok()
+    }
+
+    fn put(&self, job: C::Job, waiter: Waiter<C::Answer>) -> Result<(), LaneError> {
         let bytes = self.codec.job_bytes(&job);
-        self.entry.put(job, bytes, Waiter::new(answer, deadline)).inspect_err(|error| {
+        self.entry.put(job, bytes, waiter).inspect_err(|error| {
             if *error == LaneError::Overloaded {
                 self.counters.overloaded();
             }
-        })?;
-        match timeout_at(deadline, answered).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(LaneError::Unavailable),
-            Err(_) => {
-                self.counters.timed_out();
-                self.link.missed(generation);
-                Err(LaneError::TimedOut)
-            }
+        })
+    }
+
+    /// Why a job was told nothing.
+    fn unanswered(&self, generation: u64, deadline: Instant) -> LaneError {
+        if Instant::now() < deadline {
+            return LaneError::Unavailable;
         }
+        self.counters.timed_out();
+        self.link.missed(generation);
+        LaneError::TimedOut
     }
 
     /// The link below.

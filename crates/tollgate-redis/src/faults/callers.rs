@@ -86,6 +86,8 @@ async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
             let sent = pin!(lane.run("left", left));
             assert!(begin(sent).is_pending());
             until(|| lane.status().counts.calls > calls).await;
+            // The connection's own task writes it.
+            tokio::task::yield_now().await;
         }
         let expected = i64::try_from(round).unwrap() + 1;
         assert_eq!(lane.run("stays", stays).await, Ok(expected));
@@ -95,10 +97,26 @@ async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
 }
 
 #[tokio::test]
+async fn a_caller_that_is_not_polled_holds_nobody_up() {
+    let server = Server::start().await;
+    let lane = ready_lane(&server.url(), patient()).await;
+    let mut idle = pin!(lane.run("key", 0));
+    assert!(begin(idle.as_mut()).is_pending());
+    // It has sent its job itself, and does not look for the answer.
+    assert_eq!(lane.status().counts.calls, 1);
+    for id in 1..=20 {
+        let expected = i64::try_from(id).unwrap() + 1;
+        assert_eq!(in_time(lane.run("key", id)).await, Ok(expected));
+    }
+    assert_eq!(idle.await, Ok(1));
+}
+
+#[tokio::test]
 async fn jobs_beyond_the_bounds_are_turned_away_at_once() {
     let server = Server::start().await;
     let limits = LaneLimits { waiting: 10, waiting_bytes: 100, ..LaneLimits::default() };
-    for (key, fit) in [("k", 4), ("a key of twenty bytes", 2)] {
+    // One is under way, and the others wait.
+    for (key, fit) in [("k", 1 + 4), ("a key of twenty bytes", 1 + 2)] {
         let endpoint = server.url().parse().unwrap();
         let lane = Lane::start(vec![endpoint], Duty::Primary, Tally::arc(), limits, patient());
         in_time(lane.link().up()).await;

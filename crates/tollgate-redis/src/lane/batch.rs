@@ -50,6 +50,11 @@ impl<J, A> Batch<J, A> {
         Self { jobs: Vec::new(), waiters: Vec::new() }
     }
 
+    /// One job alone.
+    pub(super) fn of(job: J, waiter: Waiter<A>) -> Self {
+        Self { jobs: vec![job], waiters: vec![waiter] }
+    }
+
     pub(super) fn push(&mut self, job: J, waiter: Waiter<A>) {
         self.jobs.push(job);
         self.waiters.push(waiter);

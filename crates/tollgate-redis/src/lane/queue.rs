@@ -29,7 +29,7 @@ pub(super) struct Entry<C: Codec> {
 /// Where batches go out.
 pub(super) struct Exit<C: Codec> {
     items: Receiver<Item<C>>,
-    /// What did not fit into the last batch.
+    /// The next one, where it was waited for or did not fit into the last batch.
     held: Option<Item<C>>,
     bytes: Arc<AtomicUsize>,
     limits: LaneLimits,
@@ -47,6 +47,11 @@ pub(super) fn queue<C: Codec>(limits: LaneLimits) -> (Entry<C>, Exit<C>) {
 }
 
 impl<C: Codec> Entry<C> {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) == 0
+    }
+
     /// Has `job` wait, or turns it away at once.
     pub(super) fn put(
         &self,
@@ -70,12 +75,19 @@ impl<C: Codec> Entry<C> {
 }
 
 impl<C: Codec> Exit<C> {
-    /// Waits for a job, and takes it with what else waits, as far as one call may carry it.
-    /// `None` once nobody can put a job in any more.
-    pub(super) async fn next(&mut self) -> Option<Jobs<C>> {
+    /// Waits for a job; it stays. False once nobody can put one in any more.
+    pub(super) async fn wait(&mut self) -> bool {
+        if self.held.is_none() {
+            self.held = self.items.recv().await;
+        }
+        self.held.is_some()
+    }
+
+    /// Takes what waits, as far as one call may carry it. `None` if nothing does.
+    pub(super) fn take(&mut self) -> Option<Jobs<C>> {
         let first = match self.held.take() {
             Some(item) => item,
-            None => self.items.recv().await?,
+            None => self.items.try_recv().ok()?,
         };
         let mut batch = Batch::new();
         let bytes = self.load(&mut batch, first);

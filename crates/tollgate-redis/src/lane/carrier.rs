@@ -1,0 +1,229 @@
+//! Carries a lane's calls to the server, and does what the replies ask for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::LaneError;
+use super::counters::Counters;
+use super::queue::Jobs;
+use crate::codec::{Codec, Remedy};
+use crate::error::StepError;
+use crate::link::{Connection, Fault, Link, Phase};
+use crate::offset::Reading;
+
+/// The way from a batch to its answers, for whoever has the turn to send.
+pub(super) struct Carrier<C: Codec> {
+    codec: Arc<C>,
+    link: Arc<Link>,
+    counters: Arc<Counters>,
+    /// The last connection that was found to be of no use.
+    left: AtomicU64,
+}
+
+/// How a call ended.
+enum Outcome {
+    /// The server answered.
+    Reply(Value),
+    /// The server or the connection failed.
+    Failed(RedisError),
+    /// Nobody waits for the answer any more.
+    GivenUp,
+    /// The link has left the connection.
+    Left,
+}
+
+/// What an error reply proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    /// Nothing ran, for this server cannot serve now: another may, or this one soon.
+    Unfit,
+    /// The connection is gone. What ran is unknown.
+    Ended,
+    /// The server refuses the call, and would again. What ran is unknown.
+    Refused,
+}
+
+impl<C: Codec> Carrier<C> {
+    pub(super) fn new(codec: Arc<C>, link: Arc<Link>, counters: Arc<Counters>) -> Self {
+        Self { codec, link, counters, left: AtomicU64::new(0) }
+    }
+
+    /// Has the server decide `batch`, and tells the answers.
+    ///
+    /// Dropping the future gives the answers up. What was not sent is not carried out then.
+    pub(super) async fn carry(&self, mut batch: Jobs<C>) {
+        // What is to be sent again goes alone: it has the least time left.
+        while !batch.is_empty() {
+            batch = self.send(batch).await;
+        }
+    }
+
+    /// Sends `batch` once; returns what is to be sent again.
+    async fn send(&self, mut batch: Jobs<C>) -> Jobs<C> {
+        let mut phases = self.link.phases();
+        let Some(connection) = self.connection(&mut phases, batch.last_deadline()).await else {
+            batch.tell_all(&LaneError::Unavailable);
+            return Jobs::<C>::new();
+        };
+        batch.drop_given_up(Instant::now());
+        batch.note_sending();
+        let (Some(first), Some(last)) = (batch.first_deadline(), batch.last_deadline()) else {
+            return batch;
+        };
+        self.counters.call(batch.len());
+        let command = self.codec.encode(batch.jobs(), self.link.clock().deadline(first));
+        match self.call(&mut phases, &connection, &command, last).await {
+            Outcome::Reply(reply) => self.answer(batch, reply),
+            Outcome::Failed(error) => self.fail(&connection, batch, &error, last).await,
+            Outcome::GivenUp => Jobs::<C>::new(),
+            Outcome::Left => {
+                batch.tell_all(&LaneError::Lost);
+                Jobs::<C>::new()
+            }
+        }
+    }
+
+    /// The connection to use; waits for one, until `last` at most, if there is hope.
+    async fn connection(
+        &self,
+        phases: &mut watch::Receiver<Phase>,
+        last: Option<Instant>,
+    ) -> Option<Arc<Connection>> {
+        let left = self.left.load(Ordering::Relaxed);
+        // A connection that was left, or has ended, is still shown until the supervisor has acted:
+        // what is not sent over it is known not to have run.
+        let ready = phases.wait_for(|phase| match phase {
+            Phase::Up(connection) => connection.generation > left && !connection.has_ended(),
+            Phase::Seeking => false,
+            Phase::Down => true,
+        });
+        match timeout_at(last?, ready).await {
+            Ok(Ok(phase)) => match &*phase {
+                Phase::Up(connection) => Some(Arc::clone(connection)),
+                Phase::Seeking | Phase::Down => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Sends `command` and waits for the reply, until `last` at most.
+    async fn call(
+        &self,
+        phases: &mut watch::Receiver<Phase>,
+        connection: &Connection,
+        command: &Cmd,
+        last: Instant,
+    ) -> Outcome {
+        let generation = connection.generation;
+        let left = phases.wait_for(
+            |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
+        );
+        let sent = Instant::now();
+        let outcome = tokio::select! {
+            // An answer that is there counts, however late it is looked at.
+            biased;
+            reply = connection.call(command) => match reply {
+                Ok(reply) => Outcome::Reply(reply),
+                Err(error) => Outcome::Failed(error),
+            },
+            _ = left => Outcome::Left,
+            () = sleep_until(last) => Outcome::GivenUp,
+        };
+        if let Outcome::Reply(reply) = &outcome {
+            self.link.circuit().answered();
+            if let Some(time) = self.codec.clock(reply) {
+                self.link.clock().observe(Reading::of_millis(sent, Instant::now(), time));
+            }
+        }
+        outcome
+    }
+
+    /// Tells the answers; returns the jobs that the server refused as late though their callers
+    /// still wait: it was the deadline of another job of the call, or the shard's clock was set.
+    fn answer(&self, batch: Jobs<C>, reply: Value) -> Jobs<C> {
+        let answers = self.codec.decode(batch.jobs(), reply).into_iter();
+        let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
+        let late = LaneError::Step(StepError::Late);
+        let again = batch.tell_each(
+            answers.chain(missing).map(|answer| answer.map_err(LaneError::Step)),
+            |error| *error == late,
+        );
+        self.counters.late(again.len());
+        again
+    }
+
+    /// Does what an error reply asks for; returns the jobs that it proves not to have run.
+    async fn fail(
+        &self,
+        connection: &Connection,
+        batch: Jobs<C>,
+        error: &RedisError,
+        last: Instant,
+    ) -> Jobs<C> {
+        match self.codec.remedy(error) {
+            Remedy::Reencode => return batch,
+            Remedy::Load => {
+                let mut handle = connection.handle();
+                // If it fails, the next call will show why.
+                let _ = timeout_at(last, self.codec.load(&mut handle)).await;
+                return batch;
+            }
+            Remedy::Nothing => {}
+        }
+        match proof(error) {
+            Proof::Unfit => {
+                self.leave(connection);
+                self.link.report(connection.generation, Fault::Unfit);
+                batch
+            }
+            Proof::Ended => {
+                self.leave(connection);
+                self.link.report(connection.generation, Fault::Ended);
+                batch.tell_all(&LaneError::Lost);
+                Jobs::<C>::new()
+            }
+            Proof::Refused => {
+                self.link.circuit().answered();
+                let code = error.code().unwrap_or_else(|| error.category());
+                batch.tell_all(&LaneError::Refused(code.to_owned()));
+                Jobs::<C>::new()
+            }
+        }
+    }
+
+    /// Sends nothing over `connection` any more.
+    fn leave(&self, connection: &Connection) {
+        self.left.fetch_max(connection.generation, Ordering::Relaxed);
+    }
+}
+
+/// The table of replies that prove that nothing ran. All else is unknown, and not sent again.
+fn proof(error: &RedisError) -> Proof {
+    match error.kind() {
+        ErrorKind::Server(
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ReadOnly
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::Moved
+            | ServerErrorKind::Ask
+            | ServerErrorKind::TryAgain,
+        ) => Proof::Unfit,
+        // Codes that the client library has no name for.
+        _ if matches!(error.code(), Some("NOREPLICAS" | "BUSY")) => Proof::Unfit,
+        _ if tells_of_a_refused_write(error) => Proof::Unfit,
+        ErrorKind::Server(_) | ErrorKind::Extension => Proof::Refused,
+        _ => Proof::Ended,
+    }
+}
+
+/// Whether a script's first write was refused, and so every one. Before 7.0 a server tells that in
+/// the middle of an error of its own, which has no code.
+fn tells_of_a_refused_write(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default();
+    ["-READONLY ", "-NOREPLICAS "].iter().any(|code| detail.contains(code))
+}
