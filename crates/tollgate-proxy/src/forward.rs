@@ -13,7 +13,7 @@ use http::{
 use http_body::Body;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use tokio::time::{Instant, sleep_until};
-use tollgate::tower::Peer;
+use tollgate::tower::{Peer, upgraded};
 use tower_service::Service;
 
 use crate::{
@@ -203,7 +203,12 @@ impl Forward {
         }
         let upstream = hyper::upgrade::on(&mut response);
         let idle = self.settings.timeouts.tunnel_idle;
-        tokio::spawn(tunnel::splice(client, upstream, idle, session));
+        let (upgraded, while_upgraded) = upgraded();
+        tokio::spawn(async move {
+            // Leases of concurrency limits last as long as the tunnel.
+            let _held = while_upgraded;
+            tunnel::splice(client, upstream, idle, session).await;
+        });
 
         let mut headers = std::mem::take(response.headers_mut());
         hop::strip(&mut headers);
@@ -212,6 +217,7 @@ impl Forward {
         let mut answer = Response::new(ResponseBody::empty());
         *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         *answer.headers_mut() = headers;
+        answer.extensions_mut().insert(upgraded);
         Ok(answer)
     }
 }

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId};
-use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Planned};
+use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned};
 pub use tollgate_core::reading::Source;
 use tollgate_core::{
     Facts, Fit, Policy, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict,
@@ -102,7 +102,21 @@ impl<S: Store> Limiter<S> {
         facts: &Facts<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
-        let plan = self.policy.plan(facts, &self.key);
+        self.check_plan_at(now, self.plan(facts))
+    }
+
+    /// Which rules `facts` meet, and what they are charged, as [`check`](Self::check) finds it out.
+    #[must_use]
+    pub fn plan(&self, facts: &Facts<'_>) -> Plan<'_> {
+        self.policy.plan(facts, &self.key)
+    }
+
+    /// As [`check_at`](Self::check_at), by a [`plan`](Self::plan) that the caller has made already.
+    pub fn check_plan_at<'s>(
+        &'s self,
+        now: Timestamp,
+        plan: Plan<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let (charge, on_failure) = (plan.charge(), plan.on_failure());
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
@@ -153,6 +167,15 @@ impl<S: Store> Limiter<S> {
     /// # Errors
     /// As [`refund`](Self::refund).
     pub async fn refund_at(&self, now: Timestamp, receipt: Receipt) -> Result<(), StoreError> {
+        self.give_back(now, &receipt).await
+    }
+
+    /// As [`refund_at`](Self::refund_at), by one of those who share `receipt`, and once.
+    pub(crate) async fn give_back(
+        &self,
+        now: Timestamp,
+        receipt: &Receipt,
+    ) -> Result<(), StoreError> {
         if receipt.is_empty() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
 use tollgate_core::policy::Planned;
-use tollgate_core::{Algorithm, Cost, Limit, Subject};
+use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject};
 
 /// Proof of what was charged. It is not `Clone`: whoever gives it back has it no more, so that
 /// nothing is given back twice.
@@ -52,6 +52,16 @@ impl Receipt {
         let is_lease = |entry: &Entry| matches!(entry.limit.algorithm(), Algorithm::Concurrency(_));
         let (leases, counted) = self.entries.into_iter().partition(is_lease);
         (Self { id: self.id, entries: counted }, Self { id: self.id, entries: leases })
+    }
+
+    /// The shortest lease that it proves: without a renewal that one ends first.
+    #[must_use]
+    pub fn shortest_lease(&self) -> Option<Millis> {
+        let leases = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
+            Algorithm::Concurrency(limit) => Some(limit.lease()),
+            _ => None,
+        });
+        leases.min()
     }
 
     /// What two receipts of the same request prove.

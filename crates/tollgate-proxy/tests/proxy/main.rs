@@ -6,6 +6,7 @@ mod drain;
 mod failure;
 mod http2;
 mod layer;
+mod lease;
 mod limits;
 mod malformed;
 mod relay;

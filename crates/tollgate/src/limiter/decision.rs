@@ -57,9 +57,6 @@ impl Decision {
     /// what was looked at and is charged now is taken off. No second question, and nothing below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
         let charge = self.charge;
-        if (charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
-            return;
-        }
         let settled = |standing: Standing| match (is_looked_at(charge, &standing.limit), settlement)
         {
             (false, Settlement::Free) => standing.refunded(),

@@ -2,7 +2,8 @@
 //!
 //! Charges when a request arrives, or where its rules say so when it is answered; answers 429 with
 //! problem details; tells the standings on every answer; charges nothing for an answer whose status
-//! is free; and holds leases until the last byte of the answer is sent or the client is gone.
+//! is free; and holds leases, renewed, until the last byte of the answer is sent or the client
+//! is gone.
 
 mod background;
 mod body;
@@ -12,8 +13,10 @@ mod layer;
 mod marks;
 mod on_completion;
 mod service;
+mod upgraded;
 
 pub use body::Body;
 pub use layer::Layer;
 pub use marks::{Peer, UpstreamFailed};
 pub use service::Service;
+pub use upgraded::{Upgraded, WhileUpgraded, upgraded};

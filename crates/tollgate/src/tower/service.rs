@@ -12,12 +12,14 @@ use tollgate_core::policy::ChargeOn;
 use tollgate_core::policy::answers::{Answers, Refund};
 use tollgate_core::{Facts, Store};
 
+use super::background;
 use super::body::Body;
 use super::extract::{Fields, facts};
-use super::in_flight::{InFlight, give_back};
+use super::in_flight::InFlight;
 use super::layer::PeerFrom;
 use super::marks::UpstreamFailed;
 use super::on_completion::OnCompletion;
+use super::upgraded::Upgraded;
 use crate::limiter::{Decision, Limiter, Settlement, Source};
 use crate::{headers, problem, standing};
 
@@ -151,25 +153,32 @@ impl<S: Store + 'static> Charged<S> {
 
     /// Charges what waited for the answer, or gives back what did not, as the answer says.
     fn settle<B>(&mut self, response: &Response<B>) {
-        let now = match self.decision.charge {
-            ChargeOn::Arrival => self.decision.verdict.now,
-            ChargeOn::Completion => self.limiter.now(),
-        };
         let settlement = settlement(self.limiter.policy().answers(), response);
+        if (self.decision.charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
+            return;
+        }
+        let now = self.limiter.now();
         match settlement {
             Settlement::Charged => self.on_completion.charge(now),
             Settlement::Free => {
                 self.on_completion.forgive();
                 if let Some(receipt) = self.decision.receipt.take() {
-                    give_back(Arc::clone(&self.limiter), receipt);
+                    let limiter = Arc::clone(&self.limiter);
+                    // A store that has no answer keeps the charge.
+                    background::finish(async move {
+                        let _ = limiter.refund_at(now, receipt).await;
+                    });
                 }
             }
         }
         self.decision.settle(settlement, now);
     }
 
-    fn answer<B>(self, response: Response<B>) -> Response<Body<B>> {
+    fn answer<B>(mut self, response: Response<B>) -> Response<Body<B>> {
         let (mut parts, body) = response.into_parts();
+        if let Some(upgraded) = parts.extensions.remove::<Upgraded>() {
+            upgraded.hold(std::mem::replace(&mut self.in_flight, InFlight::nothing()));
+        }
         let profiles = &self.limiter.policy().answers().headers;
         headers::write(profiles, &self.decision.verdict, &mut parts.headers);
         Response::from_parts(parts, Body::service(body, self.in_flight))

@@ -1,4 +1,4 @@
-//! Charges, refusals, headers, refunds, leases.
+//! Charges, refusals, headers, refunds.
 
 use std::sync::Arc;
 
@@ -65,35 +65,6 @@ async fn an_upstream_that_failed_is_refunded_where_the_policy_says_so() {
         world.clock.advance(Millis::from_secs(60));
         assert_eq!(field(&world.get("/500").await, "x-ratelimit-remaining"), "1");
     }
-}
-
-#[tokio::test]
-async fn a_lease_lasts_until_the_body_ends_or_is_dropped() {
-    let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
-    let world = World::new(policy(vec![concurrent(1)], rules, github()));
-    let first = world.get("/").await;
-    assert_eq!(first.status(), StatusCode::OK);
-    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
-
-    assert_eq!(text(first).await, "served");
-    let second = world.get("/").await;
-    assert_eq!(second.status(), StatusCode::OK);
-    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
-
-    drop(second);
-    assert_eq!(world.get("/").await.status(), StatusCode::OK);
-}
-
-#[tokio::test]
-async fn a_refund_does_not_end_a_lease_early() {
-    let refund = Answers { refund_statuses: vec![304], ..github() };
-    let rules = vec![rule("all", "/**", &[0, 1], Mode::Enforce)];
-    let world = World::new(policy(vec![window("core", 9), concurrent(1)], rules, refund));
-    let running = world.get("/304").await;
-    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
-    drop(running);
-    let response = world.get("/").await;
-    assert_eq!(response.status(), StatusCode::OK);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The layer in front of a service, on the memory store and on stores with troubles.
 
 mod layer;
+mod leases;
 mod on_completion;
 mod on_failure;
 #[expect(dead_code, reason = "the wrappers meet more troubles than the layer does")]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::core::policy::{
@@ -14,7 +15,7 @@ use tollgate::core::policy::{
 };
 use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::Memory;
-use tollgate::tower::{Body, Layer, Peer, UpstreamFailed};
+use tollgate::tower::{Body, Layer, Peer, UpstreamFailed, WhileUpgraded, upgraded};
 use tollgate::{Limiter, ManualClock};
 use tower::{Layer as _, ServiceExt};
 
@@ -55,6 +56,8 @@ pub(crate) struct World<S = Memory> {
     pub(crate) clock: Arc<ManualClock>,
     /// One permit lets one request for `/slow` be answered.
     pub(crate) gate: Arc<Semaphore>,
+    /// The connections that `/upgrade` made.
+    pub(crate) tunnels: Arc<Mutex<Vec<WhileUpgraded>>>,
 }
 
 impl World {
@@ -71,19 +74,28 @@ impl<S: Store + 'static> World<S> {
     pub(crate) fn around(limiter: Limiter<S>) -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)));
-        Self { limiter, clock, gate: Arc::new(Semaphore::new(0)) }
+        let gate = Arc::new(Semaphore::new(0));
+        Self { limiter, clock, gate, tunnels: Arc::default() }
     }
 
     /// Sends a request to a service that answers by its path: `/304`, `/500`, `/gone`, `/slow`
-    /// when it may, else 200.
+    /// when it may, `/upgrade` with another protocol, else 200.
     pub(crate) fn get(
         &self,
         path: &str,
     ) -> impl Future<Output = Response<Body<Full<Bytes>>>> + Send + use<S> {
-        let gate = Arc::clone(&self.gate);
+        let (gate, tunnels) = (Arc::clone(&self.gate), Arc::clone(&self.tunnels));
         let service = tower::service_fn(move |request: Request<()>| {
-            let gate = Arc::clone(&gate);
-            async move { Ok::<_, Infallible>(served(request.uri().path(), &gate).await) }
+            let (gate, tunnels) = (Arc::clone(&gate), Arc::clone(&tunnels));
+            async move {
+                let mut response = served(request.uri().path(), &gate).await;
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    let (mark, tunnel) = upgraded();
+                    response.extensions_mut().insert(mark);
+                    tunnels.lock().push(tunnel);
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let limited = Layer::new(Arc::clone(&self.limiter)).layer(service);
         let mut request = Request::new(());
@@ -103,6 +115,7 @@ async fn served(path: &str, gate: &Semaphore) -> Response<Full<Bytes>> {
         "/304" => StatusCode::NOT_MODIFIED,
         "/500" => StatusCode::INTERNAL_SERVER_ERROR,
         "/gone" => StatusCode::BAD_GATEWAY,
+        "/upgrade" => StatusCode::SWITCHING_PROTOCOLS,
         _ => StatusCode::OK,
     };
     if path == "/gone" {

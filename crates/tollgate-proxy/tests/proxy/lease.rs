@@ -1,0 +1,75 @@
+use std::sync::Arc;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tollgate::{
+    Limiter,
+    core::{
+        Algorithm, Cost, Limit, Millis, Policy,
+        algo::Concurrency,
+        policy::{LimitFor, Match, PathPattern, Rule, Rules, Use},
+    },
+    store::Memory,
+    tower::Layer,
+};
+
+use crate::{
+    setup::{Client, Proxy, exchange, settings, statuses, within},
+    upstream::{read_head, serve_raw},
+};
+
+const WISH: &str =
+    "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const PLAIN: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+/// At most one request at a time, over all.
+fn one_at_a_time() -> Limiter<Memory> {
+    let in_flight = Concurrency::new(1, Millis::from_secs(3600)).expect("a lease");
+    let limit = Limit::new("one", Algorithm::Concurrency(in_flight)).expect("a name");
+    let limit = LimitFor { limit: Arc::new(limit), per: Vec::new() };
+    let paths = vec![PathPattern::parse("/**").expect("a path")];
+    let used = Use { limit: 0, cost: Cost::ONE };
+    let rule = Rule::new("all", Match { paths, ..Match::default() }, vec![used]);
+    let policy = Policy::new(Vec::new(), vec![limit], vec![rule], Rules::FirstMatch);
+    Limiter::new(policy.expect("a policy"), Memory::default())
+}
+
+/// Agrees to an upgrade and then echoes; anything else is 200.
+async fn answer(mut stream: TcpStream) {
+    let head = read_head(&mut stream).await.to_ascii_lowercase();
+    if !head.contains("\r\nupgrade: websocket\r\n") {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        stream.write_all(answer).await.expect("the proxy reads");
+        return;
+    }
+    let agreed =
+        b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n";
+    stream.write_all(agreed).await.expect("the proxy reads");
+    let mut byte = [0];
+    while let Ok(1) = stream.read(&mut byte).await {
+        stream.write_all(&byte).await.expect("the proxy reads");
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_holds_the_lease_of_its_handshake_until_it_ends() {
+    let upstream = serve_raw(answer).await;
+    let proxy = Proxy::layered(settings(upstream), Layer::new(one_at_a_time())).await;
+    let mut client = Client::connect(proxy.address).await;
+    client.send(WISH).await;
+    assert_eq!(statuses(&client.read_until("\r\n\r\n").await), [101]);
+    // Past the 101, which the proxy has done with when a byte comes back.
+    client.send("x").await;
+    client.read_until("x").await;
+    assert_eq!(statuses(&exchange(proxy.address, PLAIN).await), [429]);
+    drop(client);
+    // The proxy finds out in its own time.
+    within(async {
+        while statuses(&exchange(proxy.address, PLAIN).await) != [200] {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
