@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use tollgate::core::policy::{Answers, Plan, Policy};
+use tollgate::core::policy::{Answers, Planned, Policy};
 use tollgate::core::{Store, StoreError, Timestamp};
-use tollgate::{Decision, HashKey, Limiter, Receipt};
+use tollgate::{Decision, HashKey, Limiter, Receipt, Settlement};
 
 use super::request::Request;
 use super::tally::{Fate, Tally};
@@ -17,15 +17,14 @@ const LEASES_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Gate<S> {
     limiter: Limiter<S>,
-    key: HashKey,
     leases: BinaryHeap<Reverse<Lease>>,
     begun: u64,
 }
 
 /// What a gate answered.
 #[derive(Debug)]
-pub(super) struct Judgement<'p> {
-    pub(super) plan: Plan<'p>,
+pub(super) struct Judgement {
+    pub(super) planned: Vec<Planned>,
     pub(super) decision: Decision,
     pub(super) fate: Fate,
 }
@@ -34,7 +33,7 @@ impl<S: Store> Gate<S> {
     /// A gate by `policy` on an empty `store`.
     pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
         let limiter = Limiter::new(policy, store).with_key(key.clone());
-        Self { limiter, key: key.clone(), leases: BinaryHeap::new(), begun: 0 }
+        Self { limiter, leases: BinaryHeap::new(), begun: 0 }
     }
 
     /// The policy in force.
@@ -45,19 +44,26 @@ impl<S: Store> Gate<S> {
     /// Decides on `request` at its time, and settles it as its answer's status says.
     ///
     /// Its leases are held for the duration that the log tells, and otherwise given back at once: a log without
-    /// durations cannot show that too many requests ran at a time.
-    pub(super) async fn judge(
-        &mut self,
-        request: &Request<'_>,
-    ) -> Result<Judgement<'_>, StoreError> {
+    /// durations cannot show that too many requests ran at a time. What is charged on completion is charged at once: a
+    /// log tells one time of each request.
+    pub(super) async fn judge(&mut self, request: &Request<'_>) -> Result<Judgement, StoreError> {
         let now = Timestamp::from_millis(request.entry().time);
         self.end_leases(now).await?;
-        let facts = request.facts();
-        let mut decision = self.limiter.check_at(now, &facts).await;
+        let plan = self.limiter.plan(&request.facts());
+        let planned = plan.enforced.clone();
+        let mut decision = self.limiter.check_plan_at(now, plan).await;
+        let is_free = self.policy().answers().refund_statuses.contains(&request.entry().status);
         let mut fate = if decision.is_admitted() { Fate::Admitted } else { Fate::Refused };
+        if let Some(pending) = decision.pending.take() {
+            if is_free {
+                fate = Fate::Refunded;
+            } else {
+                self.limiter.complete_at(now, pending).await?;
+                decision.settle(Settlement::Charged, now);
+            }
+        }
         if let Some(receipt) = decision.receipt.take() {
             let (counted, leases) = receipt.split_leases();
-            let is_free = self.policy().answers().refund_statuses.contains(&request.entry().status);
             if is_free && !counted.is_empty() {
                 self.limiter.refund_at(now, counted).await?;
                 if fate == Fate::Admitted {
@@ -66,7 +72,7 @@ impl<S: Store> Gate<S> {
             }
             self.hold(leases, now, request.entry().duration).await?;
         }
-        Ok(Judgement { plan: self.limiter.policy().plan(&facts, &self.key), decision, fate })
+        Ok(Judgement { planned, decision, fate })
     }
 
     async fn hold(
@@ -152,8 +158,8 @@ impl<S: Store> Trial<S> {
 
     /// Puts `request` to the policy.
     pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
-        let Judgement { plan, decision, fate } = self.gate.judge(request).await?;
-        self.tally.record(request, plan, &decision, fate);
+        let Judgement { planned, decision, fate } = self.gate.judge(request).await?;
+        self.tally.record(request, planned, &decision, fate);
         if let Some((gate, refused)) = &mut self.without_refunds {
             let judgement = gate.judge(request).await?;
             *refused += u64::from(judgement.fate == Fate::Refused);

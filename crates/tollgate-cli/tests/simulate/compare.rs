@@ -40,3 +40,28 @@ fn a_policy_beside_itself_differs_in_nothing() {
         assert_eq!(report[name], report["compare"][name], "{name}");
     }
 }
+
+/// A log has no two requests in flight at once: only what is free can make a difference, for it
+/// opens no window.
+#[test]
+fn charging_on_completion_admits_what_charging_on_arrival_does() {
+    let folder = TempDir::new().unwrap();
+    let charged_later = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let text =
+            text.replace("limits: anonymous", "limits: anonymous\n    charge: on_completion");
+        write(folder.path(), "later.yaml", text)
+    };
+    let now = without_refunds(folder.path());
+    let later = charged_later(&now);
+    let report = simulate_json(&["--policy", &now, "--compare", &later, &shipped_log()]);
+    for name in ["requests", "admitted", "refused", "limits", "subjects", "over_time"] {
+        assert_eq!(report[name], report["compare"][name], "{name}");
+    }
+    assert_eq!(report["refused"], 48);
+
+    let later = charged_later(&policy("github.yaml"));
+    let report = simulate_json(&["--policy", &later, &shipped_log()]);
+    assert!(report["refunded"].as_u64().unwrap() > 0);
+    assert_eq!(report["limits"]["anonymous"]["refunded"], report["refunded"]);
+}

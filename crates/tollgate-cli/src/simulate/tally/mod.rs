@@ -8,7 +8,7 @@ mod timeline;
 
 use serde::Serialize;
 use tollgate::Decision;
-use tollgate::core::policy::{Plan, Policy};
+use tollgate::core::policy::{Planned, Policy};
 
 use super::request::{Client, Request};
 pub(crate) use hours::Hours;
@@ -86,11 +86,11 @@ impl Tally {
         }
     }
 
-    /// Counts a request that was planned as `plan` and decided as `decision`.
+    /// Counts a request that was `planned` and decided as `decision`.
     pub(super) fn record(
         &mut self,
         request: &Request<'_>,
-        plan: Plan<'_>,
+        planned: Vec<Planned>,
         decision: &Decision,
         fate: Fate,
     ) {
@@ -98,12 +98,12 @@ impl Tally {
         self.counts.add(fate);
         self.timeline.add(now, fate);
         self.hours.add(now, fate);
-        self.unlimited += u64::from(plan.enforced.is_empty());
+        self.unlimited += u64::from(planned.is_empty());
         self.undecided += u64::from(matches!(decision.source, tollgate::Source::Failure(_)));
         self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
         self.durations += u64::from(request.entry().duration.is_some());
         let client = request.entry().client().unwrap_or_default();
-        for (planned, standing) in plan.enforced.into_iter().zip(&decision.verdict.standings) {
+        for (planned, standing) in planned.into_iter().zip(&decision.verdict.standings) {
             if let Some(limit) = self.limit(&planned.limit) {
                 limit.record(planned.subject, standing, client, now, fate);
             }
