@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::algo::fixed_window::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Dimension, HeaderMatch, LimitFor, Match, Mode, PathPattern, Rule, Rules, Source, Use,
+    Dimension, HeaderMatch, LimitFor, Match, PathPattern, Rule, Rules, Source, Use,
 };
 use tollgate_core::{Algorithm, Cost, Facts, KeyedHash, Limit, Millis, Policy, Subject, Value};
 
