@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod answers;
+pub mod descriptors;
 pub mod matching;
 pub mod path;
 pub mod plan;
@@ -15,6 +16,7 @@ use alloc::vec::Vec;
 
 pub use address::{AddressHeader, Forwarding, Network};
 pub use answers::{Answers, HeaderProfile};
+pub use descriptors::Domain;
 pub use matching::{HeaderMatch, Match, Unmet};
 pub use path::PathPattern;
 pub use plan::{Plan, Planned};
@@ -51,6 +53,8 @@ pub struct Policy {
     pub(crate) order: Rules,
     pub(crate) forwarding: Forwarding,
     pub(crate) answers: Answers,
+    /// In the order of their names.
+    pub(crate) domains: Vec<Domain>,
 }
 
 impl Policy {
@@ -77,6 +81,7 @@ impl Policy {
             order,
             forwarding,
             answers,
+            domains: Vec::new(),
         })
     }
 
@@ -92,6 +97,17 @@ impl Policy {
     pub fn with_answers(mut self, answers: Answers) -> Self {
         self.answers = answers;
         self
+    }
+
+    /// Sets the descriptor trees; `None` if two domains have one name, a tree is deeper than
+    /// [`MAX_DEPTH`](descriptors::MAX_DEPTH), or names a limit that is not there.
+    #[must_use]
+    pub fn with_descriptors(mut self, mut domains: Vec<Domain>) -> Option<Self> {
+        domains.sort_by(|one, other| one.name.cmp(&other.name));
+        let is_twice = domains.windows(2).any(|two| two[0].name == two[1].name);
+        let are_whole = domains.iter().all(|domain| domain.tree.is_whole(self.limits.len(), 0));
+        self.domains = domains;
+        (!is_twice && are_whole).then_some(self)
     }
 
     /// The dimensions of subjects.
@@ -128,5 +144,18 @@ impl Policy {
     #[must_use]
     pub const fn answers(&self) -> &Answers {
         &self.answers
+    }
+
+    /// The descriptor trees, in the order of their domains' names.
+    #[must_use]
+    pub fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    /// The descriptor tree of the domain `name`.
+    #[must_use]
+    pub fn descriptors(&self, name: &str) -> Option<&Domain> {
+        let at = self.domains.binary_search_by(|domain| (*domain.name).cmp(name)).ok()?;
+        Some(&self.domains[at])
     }
 }

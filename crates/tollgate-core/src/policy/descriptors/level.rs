@@ -1,0 +1,120 @@
+//! The nodes that one entry can meet.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::MAX_DEPTH;
+use super::node::{Allowance, Node, NodeValue};
+
+/// Nodes side by side, no two of which have the same key and value.
+#[derive(Clone, Debug, Default)]
+pub struct Level {
+    nodes: Vec<Node>,
+    /// Indices, in the order of key and value as written.
+    sorted: Vec<usize>,
+    /// Indices of those with a pattern, in the order written.
+    wildcards: Vec<usize>,
+}
+
+/// Why nodes do not stand side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LevelError {
+    /// A key is empty.
+    EmptyKey,
+    /// Two nodes have the same key and value.
+    Twice {
+        /// Index of the first.
+        first: usize,
+        /// Index of the second.
+        second: usize,
+        /// Their key.
+        key: Box<str>,
+    },
+}
+
+impl fmt::Display for LevelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyKey => f.write_str("a descriptor's key is empty"),
+            Self::Twice { first, second, key } => {
+                write!(f, "descriptors {first} and {second} have the same key {key:?} and value")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LevelError {}
+
+impl Level {
+    /// Puts nodes side by side.
+    ///
+    /// # Errors
+    /// [`LevelError`] for an empty key, and for two nodes with the same key and value.
+    pub fn new(nodes: Vec<Node>) -> Result<Self, LevelError> {
+        if nodes.iter().any(|node| node.key.is_empty()) {
+            return Err(LevelError::EmptyKey);
+        }
+        let mut sorted: Vec<usize> = (0..nodes.len()).collect();
+        sorted.sort_by_key(|index| names(&nodes[*index]));
+        let twice = sorted.windows(2).find(|two| names(&nodes[two[0]]) == names(&nodes[two[1]]));
+        if let Some(two) = twice {
+            let key = nodes[two[0]].key.clone();
+            return Err(LevelError::Twice { first: two[0], second: two[1], key });
+        }
+        let is_wildcard = |index: &usize| matches!(nodes[*index].value, NodeValue::Wildcard(..));
+        let wildcards = (0..nodes.len()).filter(is_wildcard).collect();
+        Ok(Self { nodes, sorted, wildcards })
+    }
+
+    /// The nodes, in the order written.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The node that an entry meets: the one with its value, else the first pattern that fits, else
+    /// the one for any value.
+    ///
+    /// A value that is written like a pattern is that pattern's, as in the reference server.
+    #[must_use]
+    pub fn meet(&self, key: &str, value: &str) -> Option<&Node> {
+        let has_value = !value.is_empty();
+        let exact = if has_value { self.named(key, value) } else { None };
+        exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, ""))
+    }
+
+    /// Whether limits are indices below `limits`, and the nodes at `depth` not too deep.
+    pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
+        let node_is_whole = |node: &Node| {
+            let limit = node.rule.as_ref().map(|rule| rule.allowance);
+            let is_known = !matches!(limit, Some(Allowance::Limit(index)) if index >= limits);
+            is_known && depth < MAX_DEPTH && node.below.is_whole(limits, depth + 1)
+        };
+        self.nodes.iter().all(node_is_whole)
+    }
+
+    fn named(&self, key: &str, value: &str) -> Option<&Node> {
+        let at = self.sorted.binary_search_by(|at| names(&self.nodes[*at]).cmp(&(key, value)));
+        at.ok().map(|at| &self.nodes[self.sorted[at]])
+    }
+
+    fn fitting(&self, key: &str, value: &str) -> Option<&Node> {
+        let nodes = self.wildcards.iter().map(|index| &self.nodes[*index]);
+        let mut of_key = nodes.filter(|node| *node.key == *key);
+        of_key.find(|node| match &node.value {
+            NodeValue::Wildcard(pattern, _) => pattern.matches(value),
+            NodeValue::Exact(_) | NodeValue::Any => false,
+        })
+    }
+}
+
+fn names(node: &Node) -> (&str, &str) {
+    (&node.key, node.value.as_str())
+}

@@ -1,0 +1,71 @@
+//! What a descriptor meets in a tree, and whom that limits.
+
+use alloc::vec::Vec;
+
+use super::node::{Node, NodeValue, Rule, Sharing};
+use super::{Domain, MAX_DEPTH};
+use crate::key::{KeyedHash, Subject, Value};
+
+/// A descriptor that ended on a node with a rule.
+#[derive(Clone, Debug)]
+pub struct Met<'p> {
+    /// What the node says.
+    pub rule: &'p Rule,
+    /// The nodes that the entries met, one each; the rule is that of the last.
+    pub path: Vec<&'p Node>,
+}
+
+impl Domain {
+    /// The node that a descriptor ends on, if that has a rule.
+    ///
+    /// Each entry in its turn meets the nodes below the one that the entry before it met. There is
+    /// no going back: an entry that meets nothing there ends the search, also where another node
+    /// would have led further. Nor does a node speak for descriptors that go on below it.
+    #[must_use]
+    pub fn meet(&self, entries: &[(&str, &str)]) -> Option<Met<'_>> {
+        if entries.len() > MAX_DEPTH {
+            return None;
+        }
+        let mut level = &self.tree;
+        let mut path = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let node = level.meet(key, value)?;
+            level = &node.below;
+            path.push(node);
+        }
+        let rule = path.last()?.rule.as_ref()?;
+        Some(Met { rule, path })
+    }
+}
+
+impl Met<'_> {
+    /// Who is limited: the domain and all that the descriptor says, with the pattern in place of a
+    /// value where all values that fit it share a counter.
+    pub(super) fn subject(
+        &self,
+        domain: &str,
+        entries: &[(&str, &str)],
+        key: &dyn KeyedHash,
+    ) -> Subject {
+        let values = entries.iter().zip(&self.path).map(|((name, value), node)| {
+            let value = match &node.value {
+                NodeValue::Wildcard(pattern, Sharing::Shared) => pattern.as_str(),
+                _ => value,
+            };
+            (*name, value)
+        });
+        subject("domain", domain, values, key)
+    }
+}
+
+/// A subject of descriptors. The first pair is never a caller's, so that it is told apart from the
+/// subjects of rules, and what a tree limits from what a request limits itself.
+pub(super) fn subject<'a>(
+    kind: &'a str,
+    domain: &'a str,
+    entries: impl Iterator<Item = (&'a str, &'a str)>,
+    key: &dyn KeyedHash,
+) -> Subject {
+    let pairs = core::iter::once((kind, domain)).chain(entries);
+    Subject::new(pairs.map(|(name, value)| (name, Value::Clear(value.as_bytes()))), key)
+}

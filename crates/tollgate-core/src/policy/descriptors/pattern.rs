@@ -1,0 +1,128 @@
+//! Values with a `*` in them, which stands for any characters or none.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+/// The most `*` in a pattern.
+pub const MAX_STARS: usize = 8;
+
+/// A value such as `/search*` or `/v1/*/orders`: each `*` stands for any characters or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    text: Box<str>,
+    /// What stands before the first `*`.
+    prefix: usize,
+    /// What stands behind the last.
+    suffix: usize,
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// It has no `*`: it is a value.
+    NoStar,
+    /// It has more than [`MAX_STARS`].
+    TooManyStars,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoStar => f.write_str("a pattern has a `*` in it"),
+            Self::TooManyStars => write!(f, "a pattern has at most {MAX_STARS} `*`"),
+        }
+    }
+}
+
+impl core::error::Error for PatternError {}
+
+impl Pattern {
+    /// Reads a value with a `*` in it.
+    ///
+    /// # Errors
+    /// [`PatternError`] for a value without one, and for one with more than [`MAX_STARS`].
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let (Some(prefix), Some(last)) = (text.find('*'), text.rfind('*')) else {
+            return Err(PatternError::NoStar);
+        };
+        if text.bytes().filter(|byte| *byte == b'*').count() > MAX_STARS {
+            return Err(PatternError::TooManyStars);
+        }
+        Ok(Self { text: text.into(), prefix, suffix: text.len() - last - 1 })
+    }
+
+    /// The pattern as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether `value` fits.
+    #[must_use]
+    pub fn matches(&self, value: &str) -> bool {
+        let (text, value) = (self.text.as_bytes(), value.as_bytes());
+        let (prefix, suffix) = (&text[..self.prefix], &text[text.len() - self.suffix..]);
+        if value.len() < prefix.len() + suffix.len()
+            || !value.starts_with(prefix)
+            || !value.ends_with(suffix)
+        {
+            return false;
+        }
+        // What stands between two stars is found as early as it can be, so that most is left for
+        // what follows: no going back is ever needed.
+        let middle = &text[self.prefix..text.len() - self.suffix];
+        let mut rest = &value[prefix.len()..value.len() - suffix.len()];
+        let mut pieces = middle.split(|byte| *byte == b'*').filter(|piece| !piece.is_empty());
+        pieces.all(|piece| match find(rest, piece) {
+            Some(at) => {
+                rest = &rest[at + piece.len()..];
+                true
+            }
+            None => false,
+        })
+    }
+}
+
+fn find(bytes: &[u8], piece: &[u8]) -> Option<usize> {
+    bytes.windows(piece.len()).position(|window| window == piece)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters_or_none() {
+        let table = [
+            ("*", "", true),
+            ("*", "anything", true),
+            ("foo*", "foo", true),
+            ("foo*", "foobar", true),
+            ("foo*", "fo", false),
+            ("*.example.com", "a.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("/v1/*/orders", "/v1/a/b/orders", true),
+            ("/v1/*/orders", "/v1/orders", false),
+            ("/v1/*/orders", "/v1//orders", true),
+            ("ab*ba", "aba", false),
+            ("ab*ba", "abba", true),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "acb", false),
+            ("a*bb*bb*c", "abbbc", false),
+            ("a*bb*bb*c", "abbbbc", true),
+            ("**", "x", true),
+            ("é*ü", "éxü", true),
+        ];
+        for (pattern, value, expected) in table {
+            let parsed = Pattern::parse(pattern).unwrap();
+            assert_eq!(parsed.matches(value), expected, "{pattern} on {value:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        assert_eq!(Pattern::parse("plain"), Err(PatternError::NoStar));
+        assert_eq!(Pattern::parse(&"*".repeat(MAX_STARS + 1)), Err(PatternError::TooManyStars));
+        assert!(Pattern::parse(&"*".repeat(MAX_STARS)).is_ok());
+    }
+}

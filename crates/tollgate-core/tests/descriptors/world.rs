@@ -1,0 +1,61 @@
+use std::sync::Arc;
+
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::policy::descriptors::{
+    Allowance, Descriptor, DescriptorPlan, Domain, Hits, Level, Node, NodeValue, Pattern, Rule,
+    Sharing,
+};
+use tollgate_core::policy::{LimitFor, Rules};
+use tollgate_core::{Algorithm, Cost, KeyedHash, Limit, Millis, Policy};
+
+pub(crate) struct Unhashed;
+
+impl KeyedHash for Unhashed {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        [bytes.len() as u8; 16]
+    }
+}
+
+pub(crate) type Entries<'a> = &'a [(&'a str, &'a str)];
+
+/// A node for `key` alone, or for `key=value`; a `*` in the value makes it a pattern.
+pub(crate) fn node(entry: &str, rule: Option<Rule>, below: Vec<Node>) -> Node {
+    let (key, value) = entry.split_once('=').unwrap_or((entry, ""));
+    let value = match value {
+        "" => NodeValue::Any,
+        value => Pattern::parse(value).map_or_else(
+            |_| NodeValue::Exact(value.into()),
+            |pattern| NodeValue::Wildcard(pattern, Sharing::PerValue),
+        ),
+    };
+    Node { key: key.into(), value, rule, below: Level::new(below).unwrap() }
+}
+
+pub(crate) fn limited(index: usize) -> Option<Rule> {
+    Some(Rule::new(Allowance::Limit(index)))
+}
+
+/// A policy with one domain, `edge`, and limits named by their numbers.
+pub(crate) fn policy(tree: Vec<Node>) -> Policy {
+    let window = FixedWindow::new(10, Millis::new(60_000), Anchor::Calendar).unwrap();
+    let limit = |index: usize| LimitFor {
+        limit: Arc::new(Limit::new(&index.to_string(), Algorithm::FixedWindow(window)).unwrap()),
+        per: Vec::new(),
+    };
+    let policy = Policy::new(Vec::new(), (0..4).map(limit).collect(), Vec::new(), Rules::default());
+    policy.unwrap().with_descriptors(vec![edge(tree)]).unwrap()
+}
+
+pub(crate) fn edge(tree: Vec<Node>) -> Domain {
+    Domain { name: "edge".into(), tree: Level::new(tree).unwrap(), ..Domain::default() }
+}
+
+/// The plan for descriptors that count one each.
+pub(crate) fn plan<'p>(policy: &'p Policy, descriptors: &[Entries<'_>]) -> DescriptorPlan<'p> {
+    let descriptors: Vec<_> = descriptors.iter().map(|entries| one(entries)).collect();
+    policy.plan_descriptors("edge", &descriptors, &Unhashed)
+}
+
+pub(crate) fn one(entries: Entries<'_>) -> Descriptor<'_> {
+    Descriptor { entries, hits: Hits::Take(Cost::ONE), rate: None }
+}
