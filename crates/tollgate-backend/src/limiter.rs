@@ -1,5 +1,6 @@
 //! From a policy file to a limiter.
 
+use tollgate::observe::Degraded;
 use tollgate::{CounterClock, Limiter};
 use tollgate_policy::Loaded;
 
@@ -9,7 +10,8 @@ use crate::secret::hash_key;
 
 /// A limiter by `loaded`: its policy, over its store, under its key, by a [`CounterClock`].
 ///
-/// It decides at once; [`Backend::started`] waits until the store is connected. Needs what
+/// Decisions that the store did not make are told by [`Degraded`], unless another observer takes its
+/// place. It decides at once; [`Backend::started`] waits until the store is connected. Needs what
 /// [`Backend::open`] needs.
 ///
 /// # Errors
@@ -18,5 +20,7 @@ pub fn limiter(loaded: Loaded) -> Result<Limiter<Backend>, OpenError> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy)?;
     let clock = backend.clock(CounterClock::new());
-    Ok(Limiter::new(loaded.policy, backend).with_key(key).with_clock(clock))
+    let degraded = Degraded::new(&loaded.policy);
+    let limiter = Limiter::new(loaded.policy, backend);
+    Ok(limiter.with_key(key).with_clock(clock).with_observer(degraded))
 }

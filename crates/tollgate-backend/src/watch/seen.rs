@@ -27,8 +27,8 @@ pub(super) enum Change {
     Unsteady { address: String, times: u64 },
     /// A replica is read from.
     ReplicaFound { address: String },
-    /// A replica is not read from any more.
-    ReplicaLost { address: String, reason: String },
+    /// A replica is not read from.
+    ReplicaLost { reason: String },
     /// Its clock and this machine's are further apart than the limits allow.
     ClockDiffers { by: Duration, allowed: Duration },
     /// They are not any more.
@@ -45,9 +45,11 @@ struct Lane {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reach {
-    /// Nothing was told yet.
+    /// It was never looked at.
     #[default]
     Untold,
+    /// It was looked at once, before it had the time to be found.
+    Sought,
     Up,
     Down,
 }
@@ -109,7 +111,7 @@ impl Lane {
         match std::mem::replace(&mut self.reach, Reach::Up) {
             Reach::Up if before.is_none() && times == 0 => None,
             Reach::Up if before.is_none() => Some(Change::Unsteady { address, times }),
-            Reach::Untold | Reach::Up | Reach::Down => {
+            Reach::Untold | Reach::Sought | Reach::Up | Reach::Down => {
                 Some(Change::Connected { address, runs, before })
             }
         }
@@ -117,17 +119,21 @@ impl Lane {
 
     fn replica(&mut self, lane: &LaneStatus) -> Option<Change> {
         match (self.reach, reached(lane)) {
-            (Reach::Untold | Reach::Down, Some(address)) => {
+            (Reach::Up, Some(_)) | (Reach::Down, None) => None,
+            (_, Some(address)) => {
                 self.reach = Reach::Up;
-                self.address = Some(address.to_owned());
                 Some(Change::ReplicaFound { address: address.to_owned() })
             }
-            (Reach::Untold | Reach::Up, None) if lane.gate == Gate::Open => {
-                self.reach = Reach::Down;
-                let address = self.address.clone().unwrap_or_else(|| "a replica".into());
-                Some(Change::ReplicaLost { address, reason: reason(lane) })
+            // It is looked for once its primary is found, so it may be found a little later.
+            (Reach::Untold, None) => {
+                self.reach = Reach::Sought;
+                None
             }
-            _ => None,
+            (Reach::Sought | Reach::Up, None) if lane.gate == Gate::Open => {
+                self.reach = Reach::Down;
+                Some(Change::ReplicaLost { reason: reason(lane) })
+            }
+            (Reach::Sought | Reach::Up, None) => None,
         }
     }
 }
@@ -151,8 +157,8 @@ impl fmt::Display for Change {
                 write!(f, "{address} answers; {times} times since the last look it did not")
             }
             Self::ReplicaFound { address } => write!(f, "{address} is read from"),
-            Self::ReplicaLost { address, reason } => {
-                write!(f, "{address} is not read from, others are asked: {reason}")
+            Self::ReplicaLost { reason } => {
+                write!(f, "a replica is not read from, so others are asked: {reason}")
             }
             Self::ClockDiffers { by, allowed } => write!(
                 f,
@@ -227,11 +233,20 @@ mod tests {
         let found = Change::ReplicaFound { address: "copy".into() };
         assert_eq!(told(lane(Some("copy"), Gate::Closed, 0)), Some(found.clone()));
         assert_eq!(told(lane(None, Gate::Seeking, 0)), None);
-        let reason = "it has not answered yet".into();
-        let lost = Change::ReplicaLost { address: "copy".into(), reason };
+        let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
         assert_eq!(told(lane(None, Gate::Open, 1)), Some(lost));
         assert_eq!(told(lane(None, Gate::Open, 2)), None);
         assert_eq!(told(lane(Some("copy"), Gate::Closed, 2)), Some(found));
+    }
+
+    #[test]
+    fn a_replica_has_until_the_second_look_to_be_found() {
+        let mut seen = Seen::new(SKEW_MAX);
+        let up = lane(Some("one"), Gate::Closed, 0);
+        let mut told = |replica| only(seen.observe(&status(&[up.clone(), replica])));
+        assert_eq!(told(lane(None, Gate::Open, 1)), Some(connected("one", None)));
+        let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
+        assert_eq!(told(lane(None, Gate::Open, 2)), Some(lost));
     }
 
     #[test]
