@@ -20,7 +20,7 @@ const REQUESTS: usize = 400;
 #[tokio::test]
 async fn a_primary_that_dies_under_load_fails_no_request() {
     let mut fleet = Fleet::start().await;
-    let proxy = Arc::new(Proxy::start(&fleet.policy(LIMITS, "deadline: 1s, nodes: 1")));
+    let proxy = Arc::new(Proxy::start(&fleet.policy(LIMITS, "deadline: 10s")));
     let tokens = [fleet.token_on(0, &proxy).await, fleet.token_on(1, &proxy).await];
     fleet.primaries[0].is_followed().await;
     let load = Load::start(&proxy, &tokens);
