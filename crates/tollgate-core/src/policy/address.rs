@@ -251,7 +251,7 @@ fn is_port(text: &str) -> bool {
 }
 
 /// An IPv4 address that came in IPv6's clothes is that IPv4 address.
-fn plain(address: IpAddr) -> IpAddr {
+pub(super) fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
         IpAddr::V4(_) => address,

@@ -156,7 +156,7 @@ impl Policy {
 }
 
 /// Adds a charge; one on the same limit and subject costs what both cost.
-fn add(plan: &mut Vec<Planned>, planned: Planned) {
+pub(super) fn add(plan: &mut Vec<Planned>, planned: Planned) {
     let same = |old: &&mut Planned| {
         Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject
     };

@@ -80,7 +80,7 @@ impl Source {
         self.read(policy, facts, matched).is_some()
     }
 
-    fn is_secret(&self) -> bool {
+    pub(super) fn is_secret(&self) -> bool {
         matches!(self, Self::Credential { .. } | Self::Cookie { .. })
     }
 
@@ -145,7 +145,7 @@ impl Policy {
 }
 
 /// A credential without the name of its scheme: `Bearer x`, `token x` and `x` are one.
-fn credential(value: &[u8]) -> &[u8] {
+pub(super) fn credential(value: &[u8]) -> &[u8] {
     let value = value.trim_ascii();
     for scheme in [&b"bearer "[..], b"token "] {
         if value.len() > scheme.len() && value[..scheme.len()].eq_ignore_ascii_case(scheme) {
@@ -166,7 +166,7 @@ fn cookie<'a>(headers: &'a dyn Headers, name: &str) -> Option<&'a [u8]> {
 }
 
 /// `192.0.2.1`, or `2001:db8::/64` where not the whole address counts.
-fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) -> String {
+pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) -> String {
     let (prefix, bits) = match address {
         IpAddr::V4(_) => (ipv4_prefix, 32),
         IpAddr::V6(_) => (ipv6_prefix, 128),

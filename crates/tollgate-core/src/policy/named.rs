@@ -1,0 +1,178 @@
+//! Charges by name: a limit and who is limited, as a program says them that has no request.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+
+use super::address::plain;
+use super::plan::add;
+use super::subject::{credential, host_name, network_name};
+use super::{Dimension, LimitFor, Mode, OnFailure, Planned, Policy, Source};
+use crate::key::{KeyedHash, Subject, Value};
+use crate::limit::Cost;
+
+/// One limit by its name, and who is limited.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The limit's name.
+    pub limit: &'a str,
+    /// What it costs.
+    pub cost: Cost,
+    /// A value for each dimension of the limit, in any order; `None` says that there is none, as of
+    /// a request without that header.
+    pub subject: &'a [(&'a str, Option<&'a str>)],
+}
+
+/// What is charged by name, and what becomes of it while the store has no answer.
+#[derive(Clone, Debug, Default)]
+pub struct NamedPlan {
+    /// At most one charge a limit and subject.
+    pub planned: Vec<Planned>,
+    /// The strictest word of the rules that enforce these limits.
+    pub on_failure: OnFailure,
+}
+
+impl Policy {
+    /// What `charges` are, all of them together: the counters are the same that requests with these
+    /// values are counted in.
+    ///
+    /// # Errors
+    /// [`NameError`] and the index of the charge that names what is not there.
+    pub fn plan_named<'a>(
+        &self,
+        charges: impl IntoIterator<Item = Named<'a>>,
+        key: &dyn KeyedHash,
+    ) -> Result<NamedPlan, (usize, NameError)> {
+        let mut plan = NamedPlan::default();
+        for (index, named) in charges.into_iter().enumerate() {
+            let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
+            let planned = self.by_name(&self.limits[limit], &named, key);
+            add(&mut plan.planned, planned.map_err(|error| (index, error))?);
+            plan.on_failure = plan.on_failure.max(self.on_failure_of(limit));
+        }
+        Ok(plan)
+    }
+
+    fn limit_index(&self, name: &str) -> Result<usize, NameError> {
+        let is_it = |limit_for: &LimitFor| limit_for.limit.name() == name;
+        self.limits.iter().position(is_it).ok_or_else(|| NameError::Limit(name.into()))
+    }
+
+    fn by_name(
+        &self,
+        limit_for: &LimitFor,
+        named: &Named<'_>,
+        key: &dyn KeyedHash,
+    ) -> Result<Planned, NameError> {
+        let dimensions: Vec<&Dimension> =
+            limit_for.per.iter().filter_map(|index| self.dimensions.get(*index)).collect();
+        let is_of_limit = |name: &str| dimensions.iter().any(|dimension| *dimension.name == *name);
+        if let Some((name, _)) = named.subject.iter().find(|(name, _)| !is_of_limit(name)) {
+            return Err(NameError::Dimension((*name).into()));
+        }
+        let values = dimensions
+            .iter()
+            .map(|dimension| dimension.given(named.subject))
+            .collect::<Result<Vec<_>, _>>()?;
+        let pairs = dimensions.iter().zip(&values).map(|(dimension, given)| {
+            let value = match given {
+                None => Value::Absent,
+                Some(text) if dimension.source.is_secret() => Value::Secret(text.as_bytes()),
+                Some(text) => Value::Clear(text.as_bytes()),
+            };
+            (&*dimension.name, value)
+        });
+        let (limit, subject) = (limit_for.limit.clone(), Subject::new(pairs, key));
+        Ok(Planned { limit, subject, cost: named.cost })
+    }
+
+    fn on_failure_of(&self, limit: usize) -> OnFailure {
+        let enforcing = self.rules.iter().filter(|rule| rule.mode == Mode::Enforce);
+        let using = enforcing.filter(|rule| rule.limits.iter().any(|used| used.limit == limit));
+        using.map(|rule| rule.on_failure).max().unwrap_or_default()
+    }
+}
+
+impl Dimension {
+    /// The value that `subject` gives, in the form that it has when it is read from a request.
+    fn given(&self, subject: &[(&str, Option<&str>)]) -> Result<Option<String>, NameError> {
+        let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);
+        if let Source::Constant { value } = &self.source {
+            // There is no other, so nobody needs to say it.
+            return match given {
+                None => Ok(Some(value.as_ref().into())),
+                Some(Some(given)) if *given == **value => Ok(Some(given.into())),
+                Some(_) => Err(NameError::Constant(self.name.clone(), value.clone())),
+            };
+        }
+        let Some(given) = given.ok_or_else(|| NameError::Missing(self.name.clone()))? else {
+            return Ok(None);
+        };
+        let normal = self.normal(given)?;
+        if normal.is_empty() { Err(NameError::Empty(self.name.clone())) } else { Ok(Some(normal)) }
+    }
+
+    fn normal(&self, given: &str) -> Result<String, NameError> {
+        Ok(match &self.source {
+            Source::Credential { .. } => {
+                // Cut at ASCII, so what is left is text.
+                String::from_utf8_lossy(credential(given.as_bytes())).into_owned()
+            }
+            Source::Header { .. } => given.trim_ascii().into(),
+            Source::ClientAddress { ipv4_prefix, ipv6_prefix } => {
+                let address: IpAddr =
+                    given.parse().map_err(|_| NameError::Address(self.name.clone()))?;
+                network_name(plain(address), *ipv4_prefix, *ipv6_prefix)
+            }
+            Source::Host => host_name(given),
+            Source::Cookie { .. }
+            | Source::PathParameter { .. }
+            | Source::Route
+            | Source::Method
+            | Source::Constant { .. } => given.into(),
+        })
+    }
+}
+
+/// Why a charge by name means nothing in this policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NameError {
+    /// There is no limit of this name.
+    Limit(Box<str>),
+    /// The limit does not count by this dimension.
+    Dimension(Box<str>),
+    /// The limit counts by this dimension, and no value was given.
+    Missing(Box<str>),
+    /// The value of this dimension is empty.
+    Empty(Box<str>),
+    /// The value of this dimension must be an IP address.
+    Address(Box<str>),
+    /// This dimension has one value only.
+    Constant(Box<str>, Box<str>),
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(name) => write!(f, "there is no limit {name:?}"),
+            Self::Dimension(name) => write!(f, "the limit does not count by {name:?}"),
+            Self::Missing(name) => write!(
+                f,
+                "the limit counts by {name:?}: give its value, or null for those who have none"
+            ),
+            Self::Empty(name) => {
+                write!(f, "the value of {name:?} is empty: say null for those who have none")
+            }
+            Self::Address(name) => write!(
+                f,
+                "the value of {name:?} is no IP address: write one such as 192.0.2.1 or 2001:db8::1"
+            ),
+            Self::Constant(name, value) => write!(f, "{name:?} is always {value:?}"),
+        }
+    }
+}
+
+impl core::error::Error for NameError {}

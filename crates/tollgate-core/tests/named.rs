@@ -1,0 +1,125 @@
+//! What is charged by name is counted where requests with the same values are.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::policy::{
+    Dimension, LimitFor, Match, NameError, Named, OnFailure, Policy, Rule, Rules, Source, Use,
+};
+use tollgate_core::{Algorithm, Cost, Facts, Headers, KeyedHash, Limit, Millis};
+
+/// Not a hash that hides anything: it shows that one was used.
+struct Sum;
+
+impl KeyedHash for Sum {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        bytes.iter().fold(1_u128, |sum, byte| sum * 31 + u128::from(*byte)).to_be_bytes()
+    }
+}
+
+fn policy() -> Policy {
+    let sources = [
+        ("token", Source::Credential { header: "authorization".into() }),
+        ("client", Source::Header { header: "x-client".into() }),
+        ("address", Source::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 }),
+        ("host", Source::Host),
+        ("tier", Source::Constant { value: "free".into() }),
+        ("session", Source::Cookie { cookie: "sid".into() }),
+        ("method", Source::Method),
+    ];
+    let dimensions: Vec<_> =
+        sources.map(|(name, source)| Dimension { name: name.into(), source }).into();
+    let window = FixedWindow::new(10, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    let limit = |name: &str| Arc::new(Limit::new(name, Algorithm::FixedWindow(window)).unwrap());
+    let limits = vec![
+        LimitFor { limit: limit("each"), per: (0..dimensions.len()).collect() },
+        LimitFor { limit: limit("all"), per: vec![] },
+    ];
+    let uses = [Use { limit: 0, cost: Cost::ONE }, Use { limit: 1, cost: Cost::ONE }];
+    let easy = Rule::new("easy", Match::default(), uses.to_vec());
+    let strict = Rule { on_failure: OnFailure::Deny, ..easy.clone() };
+    let strict = Rule { name: "strict".into(), limits: vec![uses[1]], ..strict };
+    Policy::new(dimensions, limits, vec![easy, strict], Rules::FirstMatch).unwrap()
+}
+
+const WHOLE: [(&str, Option<&str>); 6] = [
+    ("session", Some("s1")),
+    ("token", Some("Bearer abc")),
+    ("client", Some(" web ")),
+    ("address", Some("::ffff:192.0.2.7")),
+    ("host", Some("API.example.com:443")),
+    ("method", Some("GET")),
+];
+
+fn named<'a>(limit: &'a str, subject: &'a [(&'a str, Option<&'a str>)]) -> Named<'a> {
+    Named { limit, cost: Cost::ONE, subject }
+}
+
+fn error(limit: &str, subject: &[(&str, Option<&str>)]) -> NameError {
+    policy().plan_named([named("all", &[]), named(limit, subject)], &Sum).unwrap_err().1
+}
+
+#[test]
+fn a_name_and_a_request_meet_in_one_counter() {
+    let headers: &[(&str, &[u8])] =
+        &[("authorization", b"token abc"), ("x-client", b"web"), ("cookie", b"a=b; sid=s1")];
+    struct Listed<'a>(&'a [(&'a str, &'a [u8])]);
+    impl Headers for Listed<'_> {
+        fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+            self.0.value(name, index)
+        }
+    }
+    let facts = Facts {
+        method: "GET",
+        path: "/",
+        host: Some("api.example.com."),
+        peer: Some(IpAddr::from([192, 0, 2, 99])),
+        headers: &Listed(headers),
+    };
+    let policy = policy();
+    let by_request = policy.plan(&facts, &Sum).enforced;
+    let by_name = policy.plan_named([named("each", &WHOLE), named("all", &[])], &Sum).unwrap();
+    assert_eq!(by_name.planned, by_request);
+}
+
+#[test]
+fn who_has_none_is_counted_with_all_who_have_none() {
+    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let nobody = ["session", "token", "client", "address", "host"].map(|name| (name, None));
+    let subject: Vec<_> = nobody.into_iter().chain([("method", Some("GET"))]).collect();
+    let policy = policy();
+    let by_name = policy.plan_named([named("each", &subject)], &Sum).unwrap();
+    assert_eq!(by_name.planned[0], policy.plan(&facts, &Sum).enforced[0]);
+}
+
+#[test]
+fn the_same_limit_and_subject_twice_cost_both() {
+    let twice = [named("all", &[]), named("all", &[])];
+    let plan = policy().plan_named(twice, &Sum).unwrap();
+    assert_eq!(plan.planned.len(), 1);
+    assert_eq!(plan.planned[0].cost.get(), 2);
+}
+
+#[test]
+fn the_strictest_rule_says_what_happens_without_the_store() {
+    let on_failure = |charge: Named<'_>| policy().plan_named([charge], &Sum).unwrap().on_failure;
+    assert_eq!(on_failure(named("each", &WHOLE)), OnFailure::Local);
+    assert_eq!(on_failure(named("all", &[])), OnFailure::Deny);
+}
+
+#[test]
+fn what_means_nothing_is_told() {
+    assert_eq!(error("core", &[]), NameError::Limit("core".into()));
+    assert_eq!(error("all", &[("token", None)]), NameError::Dimension("token".into()));
+    assert_eq!(error("each", &WHOLE[..5]), NameError::Missing("method".into()));
+    let with = |name: &str, value: &'static str| {
+        let mut subject: Vec<_> = WHOLE.iter().copied().filter(|pair| pair.0 != name).collect();
+        let name = name.to_owned();
+        subject.push((&name, Some(value)));
+        error("each", &subject)
+    };
+    assert_eq!(with("token", " "), NameError::Empty("token".into()));
+    assert_eq!(with("address", "192.0.2"), NameError::Address("address".into()));
+    assert_eq!(with("tier", "paid"), NameError::Constant("tier".into(), "free".into()));
+}
