@@ -2,11 +2,13 @@
 //!
 //! - [`Model`]: an obvious, slow oracle that keeps every charge and sums them up for each question.
 //! - [`suite`]: fixed cases; [`check`] runs them all on a store.
+//! - [`history`]: what a store told under faults, held against the invariants.
 //! - [`trace`]: random traces, run on a store and on the model side by side.
 //! - [`Cells`]: the simplest store there can be, to prove the core itself.
 //! - [`vectors`]: traces with their answers as lines of JSON, for steps in other languages.
 
 pub mod cells;
+pub mod history;
 pub mod model;
 pub mod plain_hash;
 pub mod random;

@@ -5,6 +5,7 @@ mod memory {
     mod bounds;
     mod conformance;
     mod eviction;
+    mod history;
     mod refunds;
     mod sweep;
     mod world;

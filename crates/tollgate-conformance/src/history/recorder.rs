@@ -1,0 +1,116 @@
+//! Records the calls that many threads make.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tollgate_core::{Charge, Readings, Timestamp};
+
+use super::call::{Asked, Call, History, Loss, Moment, NEVER, Outcome};
+
+/// The calls that a recorder holds unless another number is set.
+pub const DEFAULT_CALLS: usize = 1 << 20;
+
+/// Records calls in real time, from any number of threads.
+///
+/// It holds a bounded number of calls. What comes after is counted, and the history is then unfit
+/// to be judged.
+#[derive(Debug)]
+pub struct Recorder {
+    max_calls: usize,
+    /// The next moment. One counter for all: its order is real time's.
+    moment: AtomicU64,
+    history: Mutex<History>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new(DEFAULT_CALLS)
+    }
+}
+
+impl Recorder {
+    /// An empty recorder of at most so many calls.
+    #[must_use]
+    pub fn new(max_calls: usize) -> Self {
+        Self { max_calls, moment: AtomicU64::new(0), history: Mutex::default() }
+    }
+
+    /// Records that a call is made; to be asked before anything is sent.
+    #[must_use = "the answer is recorded with it"]
+    pub fn issue(&self, now: Timestamp, charges: &[Charge<'_>]) -> Issued<'_> {
+        let charges = charges.iter().map(Asked::from).collect();
+        let mut history = self.lock();
+        if history.calls.len() == self.max_calls {
+            history.unrecorded += 1;
+            return Issued { recorder: self, index: None };
+        }
+        let issued = self.tick();
+        let outcome = Outcome::default();
+        history.calls.push(Call { issued, answered: NEVER, now, charges, outcome });
+        Issued { recorder: self, index: Some(history.calls.len() - 1) }
+    }
+
+    /// Records that the store loses its state, from now until what is returned is dropped: whoever
+    /// kills or flushes it holds that meanwhile.
+    #[must_use = "the loss ends when this is dropped"]
+    pub fn losing(&self) -> Losing<'_> {
+        let mut history = self.lock();
+        history.losses.push(Loss { from: self.tick(), until: NEVER });
+        Losing { recorder: self, index: history.losses.len() - 1 }
+    }
+
+    /// What was recorded so far. Calls without an answer yet have an unknown outcome.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.lock().clone()
+    }
+
+    fn tick(&self) -> Moment {
+        self.moment.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that is under way. Dropped, its outcome stays unknown, and it may still be carried out.
+#[derive(Debug)]
+pub struct Issued<'r> {
+    recorder: &'r Recorder,
+    index: Option<usize>,
+}
+
+impl Issued<'_> {
+    /// Records the answer, or with any error that it is unknown what became of the call.
+    pub fn answered<E>(self, told: &Result<Readings, E>) {
+        self.ended(match told {
+            Ok(readings) => Outcome::Answered(readings.clone()),
+            Err(_) => Outcome::Unknown,
+        });
+    }
+
+    /// Records what became of the call, where more is known of it than that there was an error.
+    pub fn ended(self, outcome: Outcome) {
+        // Taken before the lock: who waits for it has the answer already.
+        let answered = self.recorder.tick();
+        if let Some(index) = self.index {
+            let call = &mut self.recorder.lock().calls[index];
+            (call.answered, call.outcome) = (answered, outcome);
+        }
+    }
+}
+
+/// A store that loses its state.
+#[derive(Debug)]
+pub struct Losing<'r> {
+    recorder: &'r Recorder,
+    index: usize,
+}
+
+impl Drop for Losing<'_> {
+    fn drop(&mut self) {
+        let until = self.recorder.tick();
+        self.recorder.lock().losses[self.index].until = until;
+    }
+}

@@ -1,0 +1,65 @@
+//! No more is in flight than the quota.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::algo::Concurrency;
+use tollgate_core::{Ask, ChargeId};
+
+use super::super::call::{Moment, NEVER};
+use super::*;
+
+/// Checks the leases that were certainly held at once: each from its answer until it may have been
+/// given back, or some caller's clock had passed its end. Renewals could only make them longer.
+pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
+    let leases = Leases::of(case.account);
+    for epoch in &case.account.epochs {
+        let mut changes = Vec::new();
+        for event in epoch.iter().filter(|event| event.admitted() > 0) {
+            let Some(id) = event.id() else { continue };
+            let expired = case.clocks.reaching(event.now.after(limit.lease()));
+            let until = leases.given_back(id).min(expired);
+            // An id that is taken twice holds one lease, and nobody knows which of the two.
+            if leases.is_single(id) && event.answered < until {
+                changes.push((event.answered, event.admitted(), event));
+                changes.push((until, -event.admitted(), event));
+            }
+        }
+        changes.sort_by_key(|(moment, units, _)| (*moment, *units));
+        let mut held = 0;
+        for (_, units, event) in changes {
+            held += units;
+            if held > case.most() {
+                let what = format!("{held} in flight of {}", case.most());
+                case.violates(Rule::Quota, what, &[event]);
+                break;
+            }
+        }
+    }
+}
+
+/// How often each id was taken, and when it was first asked to be given back.
+struct Leases(BTreeMap<ChargeId, (u32, Moment)>);
+
+impl Leases {
+    fn of(account: &Account<'_>) -> Self {
+        let mut leases = BTreeMap::new();
+        for event in &account.events {
+            let Some(id) = event.id() else { continue };
+            let (taken, given_back) = leases.entry(id).or_insert((0, NEVER));
+            match event.ask {
+                Ask::Take { .. } if event.may_be_admitted() > 0 => *taken += 1,
+                Ask::Refund { .. } => *given_back = event.issued.min(*given_back),
+                _ => {}
+            }
+        }
+        Self(leases)
+    }
+
+    fn is_single(&self, id: ChargeId) -> bool {
+        self.0.get(&id).is_some_and(|(taken, _)| *taken == 1)
+    }
+
+    fn given_back(&self, id: ChargeId) -> Moment {
+        self.0.get(&id).map_or(NEVER, |(_, given_back)| *given_back)
+    }
+}

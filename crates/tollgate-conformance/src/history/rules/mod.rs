@@ -1,0 +1,97 @@
+//! The rules, one a file, over one limit and subject at a time.
+
+mod balance;
+mod fallback;
+mod fixed_window;
+mod in_flight;
+mod interval;
+mod order;
+mod quota;
+mod rate;
+mod reading;
+mod refund;
+mod refusal;
+mod reset;
+mod span;
+
+use tollgate_core::{Algorithm, Fit, Source};
+
+use super::account::{Account, Clocks};
+use super::allowance::Allowance;
+use super::call::{Call, History, Outcome};
+use super::event::{Event, Units};
+use super::report::{Report, Rule, Violation};
+
+/// Holds `history` against every rule.
+pub(super) fn check(history: &History, allowance: Allowance) -> Report {
+    let mut report = Report { unrecorded: history.unrecorded, ..Report::default() };
+    for (number, call) in history.calls.iter().enumerate() {
+        count(&mut report, call);
+        reading::check_count(&mut report, number, call);
+    }
+    let clocks = Clocks::of(history);
+    for account in Account::all(history) {
+        let mut case = Case { account: &account, allowance, clocks: &clocks, report: &mut report };
+        reading::check(&mut case);
+        refund::check(&mut case);
+        fallback::check(&mut case);
+        match account.algorithm() {
+            Some(Algorithm::FixedWindow(limit)) => fixed_window::check(&mut case, limit),
+            Some(Algorithm::SlidingWindow(limit)) => span::check(&mut case, limit.blocks()),
+            Some(Algorithm::SlidingLog(limit)) => span::check(&mut case, limit.window().get()),
+            Some(Algorithm::TwoBucket(_)) => span::check(&mut case, 1),
+            Some(Algorithm::TokenBucket(limit)) => rate::check(&mut case, limit),
+            Some(Algorithm::Concurrency(limit)) => in_flight::check(&mut case, limit),
+            // The policy changed under way: windows of before and after are not comparable.
+            None => {}
+        }
+    }
+    report
+}
+
+/// One limit and subject before the judge.
+struct Case<'a, 'h> {
+    account: &'a Account<'h>,
+    allowance: Allowance,
+    clocks: &'a Clocks,
+    report: &'a mut Report,
+}
+
+impl Case<'_, '_> {
+    /// What is admitted at most of one window: the capacity and what the mode may weaken.
+    fn most(&self) -> Units {
+        let Allowance { lost, overdraft, .. } = self.allowance;
+        Units::from(self.account.limit.capacity()) + Units::from(lost) + Units::from(overdraft)
+    }
+
+    fn lost(&self) -> Units {
+        Units::from(self.allowance.lost)
+    }
+
+    fn violates(&mut self, rule: Rule, what: String, events: &[&Event<'_>]) {
+        self.report.add(Violation {
+            rule,
+            limit: self.account.limit.name().to_owned(),
+            subject: self.account.subject.to_string(),
+            what,
+            events: events.iter().map(ToString::to_string).collect(),
+        });
+    }
+}
+
+fn count(report: &mut Report, call: &Call) {
+    report.calls += 1;
+    let counter = match &call.outcome {
+        Outcome::NotCarriedOut => &mut report.not_carried_out,
+        Outcome::Unknown => &mut report.unknown,
+        Outcome::Answered(readings) => match readings.source() {
+            Source::Store if readings.iter().all(|reading| reading.fit == Fit::Now) => {
+                &mut report.admitted
+            }
+            Source::Store => &mut report.refused,
+            Source::Remembered => &mut report.remembered,
+            Source::Fallback(_) | Source::Failure(_) => &mut report.fallback,
+        },
+    };
+    *counter += 1;
+}

@@ -1,0 +1,73 @@
+//! A token bucket admits no more than its burst, what arrives and what is given back.
+
+use tollgate_core::algo::TokenBucket;
+use tollgate_core::{Ask, Timestamp};
+
+use super::super::call::Moment;
+use super::super::window::Sums;
+use super::*;
+
+/// Checks every stretch of time at once: of all charges from one on, what was admitted less what
+/// arrived and was given back meanwhile is at most the burst.
+///
+/// A charge was decided no earlier than its caller's time, and no later than the latest that any
+/// caller had shown by then. What was not certainly given back before a stretch or after it, was
+/// within it.
+pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
+    let (quota, window) = (Units::from(limit.quota()), Units::from(limit.window().get()));
+    let refunds = Refunds::of(case.account);
+    for epoch in &case.account.epochs {
+        let mut charges: Vec<_> = epoch.iter().filter(|event| event.admitted() > 0).collect();
+        charges.sort_by_key(|event| event.now);
+        // Levels are in units of one token by the window's milliseconds, as the bucket's are.
+        let (mut taken, mut most) = (0, Units::MIN);
+        let (mut latest, mut answered) = (Timestamp::EPOCH, 0);
+        for (event, first_issued) in charges.iter().zip(issued_from(&charges)) {
+            let now = Units::from(event.now.as_millis());
+            let before = refunds.certainly.before(first_issued) * window;
+            most = most.max(quota * now - taken + before);
+            taken += event.admitted() * window;
+            latest = latest.max(event.now).max(case.clocks.latest_before(event.answered));
+            answered = answered.max(event.answered);
+            let given_back = refunds.maybe.before(answered) * window;
+            let level = taken + most - quota * Units::from(latest.as_millis()) - given_back;
+            if level > case.most() * window {
+                let tokens = level / window;
+                let most = case.most();
+                let what =
+                    format!("{tokens} tokens taken beside what arrived, of a burst of {most}");
+                case.violates(Rule::Quota, what, &[event]);
+                return;
+            }
+        }
+    }
+}
+
+/// For each charge when the first of it and those after it was asked.
+fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
+    let mut first = Moment::MAX;
+    let mut issued: Vec<_> = charges.iter().map(|event| event.issued).collect();
+    for issued in issued.iter_mut().rev() {
+        first = first.min(*issued);
+        *issued = first;
+    }
+    issued
+}
+
+/// What was given back by a moment, at least and at most.
+struct Refunds {
+    certainly: Sums,
+    maybe: Sums,
+}
+
+impl Refunds {
+    fn of(account: &Account<'_>) -> Self {
+        let refunds =
+            || account.events.iter().filter(|event| matches!(event.ask, Ask::Refund { .. }));
+        let told = refunds().filter(|event| event.reading().is_some());
+        Self {
+            certainly: Sums::new(told.map(|event| (event.answered, event.given_back()))),
+            maybe: Sums::new(refunds().map(|event| (event.issued, event.given_back()))),
+        }
+    }
+}

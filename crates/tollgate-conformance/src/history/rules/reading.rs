@@ -1,0 +1,96 @@
+//! An answer agrees with itself.
+
+use tollgate_core::{Ask, Cost, Fit, Reading, Refusals, Source};
+
+use super::super::event::{Decision, Teller};
+use super::*;
+
+/// Whether an answered call has one reading for each charge.
+pub(super) fn check_count(report: &mut Report, number: usize, call: &Call) {
+    let Outcome::Answered(readings) = &call.outcome else { return };
+    let (is, should) = (readings.len(), call.charges.len());
+    if is == should || matches!(readings.source(), Source::Failure(_)) {
+        return;
+    }
+    let Some(asked) = call.charges.first() else { return };
+    report.add(Violation {
+        rule: Rule::Reading,
+        limit: asked.limit.name().to_owned(),
+        subject: asked.subject.to_string(),
+        what: format!("{is} readings of {should} charges"),
+        events: vec![format!("call {number}")],
+    });
+}
+
+pub(super) fn check(case: &mut Case<'_, '_>) {
+    for event in &case.account.events {
+        let Some((teller, decision, reading)) = event.told else { continue };
+        let mistake = match event.ask {
+            Ask::Take { cost, .. } | Ask::Look { cost } => of_verdict(event, teller, reading, cost),
+            Ask::Refund { .. } | Ask::Renew { .. } => None,
+        };
+        let mistake = mistake
+            .or_else(|| of_used(case, event, teller, reading))
+            .or_else(|| of_memory(event, teller, decision));
+        if let Some(what) = mistake {
+            case.violates(Rule::Reading, what, &[event]);
+        }
+    }
+}
+
+/// Whether what is left and the verdict say the same.
+fn of_verdict(event: &Event<'_>, teller: Teller, reading: &Reading, cost: Cost) -> Option<String> {
+    let (capacity, needed) = (Units::from(event.limit.capacity()), Units::from(cost.needed()));
+    let used = Units::from(reading.used);
+    let left = capacity - used;
+    let by_store = teller == Teller::Store;
+    match reading.fit {
+        Fit::Now if used < event.admitted() => {
+            Some(format!("{used} used after {} were admitted", event.admitted()))
+        }
+        Fit::Now if by_store && left + event.counted() < needed => {
+            Some(format!("{needed} fit, it says, where {} of {capacity} are used", event.start()))
+        }
+        Fit::At(_) | Fit::Never if left >= needed => {
+            Some(format!("{needed} do not fit, it says, where {left} of {capacity} are left"))
+        }
+        Fit::At(ready_at) if by_store && ready_at <= event.now => {
+            Some(format!("it fits at {}, it says, which is past", ready_at.as_millis()))
+        }
+        Fit::At(_) if by_store && needed > capacity => {
+            Some(format!("{needed} fit later, it says, where {capacity} is all there ever is"))
+        }
+        Fit::Never if by_store && needed <= capacity => {
+            Some(format!("{needed} never fit, it says, where {capacity} is all there is"))
+        }
+        Fit::Now | Fit::At(_) | Fit::Never => None,
+    }
+}
+
+/// Whether no more is used than there is; refusals that count may pass it.
+///
+/// Two buckets are estimated at the caller's time: for a clock that lags behind the bucket both
+/// weigh whole.
+fn of_used(
+    case: &Case<'_, '_>,
+    event: &Event<'_>,
+    teller: Teller,
+    reading: &Reading,
+) -> Option<String> {
+    let lags = case.clocks.latest_before(event.answered) > event.now;
+    let buckets = match event.limit.algorithm() {
+        Algorithm::TwoBucket(_) if lags => 2,
+        _ => 1,
+    };
+    let capacity = Units::from(case.account.limit.capacity()) * buckets;
+    let most = capacity + Units::from(case.allowance.overdraft);
+    let counts = event.limit.refusals() == Refusals::Counted || teller == Teller::Fallback;
+    let passes = !counts && Units::from(reading.used) > most;
+    passes.then(|| format!("{} used of {most}", reading.used))
+}
+
+/// A node remembers refusals alone.
+fn of_memory(event: &Event<'_>, teller: Teller, decision: Decision) -> Option<String> {
+    let admits = teller == Teller::Memory && decision == Decision::Admitted && event.asked() > 0;
+    admits.then(|| "admitted without asking the store".to_owned())
+}

@@ -1,0 +1,87 @@
+//! A window has one reset, and ends neither early nor late.
+
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{Found, MAX_EXACT, Timestamp};
+
+use super::super::window::Window;
+use super::*;
+
+pub(super) fn check(
+    case: &mut Case<'_, '_>,
+    limit: &FixedWindow,
+    epoch: &[Event<'_>],
+    windows: &[Window<'_>],
+) {
+    for event in epoch {
+        if let Some(what) = misplaced(event, limit) {
+            case.violates(Rule::Reset, what, &[event]);
+        }
+    }
+    check_apart(case, limit, windows);
+    if !windows.iter().any(Window::has_refunds) {
+        check_remembered(case, epoch, windows);
+    }
+}
+
+/// What is wrong with the reset of one answer by itself.
+fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
+    let resets_at = event.reading()?.whole_at;
+    let (reset, window) = (resets_at.as_millis(), limit.window());
+    if reset == MAX_EXACT {
+        return None;
+    }
+    let latest = event.now.after(window).after(event.limit.skew_max());
+    if resets_at <= event.now {
+        Some(format!("a window that ended at {reset} is told of after its end"))
+    } else if resets_at > latest {
+        Some(format!("a window of {window} that ends at {reset} cannot be open yet"))
+    } else if limit.anchor() == Anchor::Calendar && !reset.is_multiple_of(window.get()) {
+        Some(format!("{reset} is no multiple of {window}"))
+    } else {
+        None
+    }
+}
+
+/// No window opens before the one before it is over.
+fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'_>]) {
+    let told = windows.iter().filter_map(|window| Some((window.resets_at, window.first_told()?)));
+    let told: Vec<_> = told.collect();
+    for pair in told.windows(2) {
+        let ((earlier, one), (later, other)) = (pair[0], pair[1]);
+        let both_told = one.answered.max(other.answered);
+        let forgotten = case.clocks.latest_before(both_told) >= earlier;
+        if later < earlier.after(limit.window()) && !forgotten {
+            let (earlier, later) = (earlier.as_millis(), later.as_millis());
+            let what =
+                format!("windows of {} that end at {earlier} and {later} overlap", limit.window());
+            case.violates(Rule::Reset, what, &[one, other]);
+        }
+    }
+}
+
+/// Nobody is told that nothing is used while a window is open.
+fn check_remembered(case: &mut Case<'_, '_>, epoch: &[Event<'_>], windows: &[Window<'_>]) {
+    let charges = windows.iter().flat_map(|window| &window.charges);
+    let mut charges: Vec<_> = charges.map(|charge| (charge.answered, charge)).collect();
+    charges.sort_by_key(|(answered, _)| *answered);
+    let mut seen = charges.into_iter().peekable();
+    let mut open: Option<(Timestamp, &Event<'_>)> = None;
+    for event in epoch {
+        while let Some((_, charge)) = seen.next_if(|(answered, _)| *answered < event.issued) {
+            let resets_at = charge.reading().map_or(Timestamp::EPOCH, |reading| reading.whole_at);
+            if open.is_none_or(|(latest, _)| latest < resets_at) {
+                open = Some((resets_at, charge));
+            }
+        }
+        let nothing = event.reading().is_some_and(|reading| reading.found == Found::Nothing);
+        let Some((resets_at, charge)) = open.filter(|(resets_at, _)| event.now < *resets_at) else {
+            continue;
+        };
+        let forgotten = case.clocks.latest_before(event.answered) >= resets_at;
+        if nothing && !forgotten {
+            let what = format!("nothing is found of the window until {}", resets_at.as_millis());
+            case.violates(Rule::Reset, what, &[charge, event]);
+            return;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The quota over every span of blocks, times or buckets.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::Ask;
+use tollgate_core::decide::refundable_until;
+
+use super::*;
+
+/// Checks that in no `span` successive places together more than the quota is admitted. A place is
+/// what the mark of a charge numbers: the block, the millisecond or the bucket it fell into.
+pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
+    for epoch in &case.account.epochs {
+        let mut places = BTreeMap::<u64, Place<'_, '_>>::new();
+        for event in epoch.iter().filter(|event| event.admitted() > 0) {
+            let Some(reading) = event.reading() else { continue };
+            let over_at = refundable_until(event.limit, reading.mark);
+            // What one clock had ended, a caller with another one may have begun anew.
+            if case.clocks.latest_before(event.answered) < over_at {
+                let place = places.entry(reading.mark.0).or_default();
+                place.units += event.admitted();
+                place.last = Some(event);
+            }
+        }
+        for event in &case.account.events {
+            if let Ask::Refund { mark, .. } = event.ask
+                && let Some(place) = places.get_mut(&mark.0)
+            {
+                place.units -= event.given_back();
+            }
+        }
+        let places: Vec<_> = places.into_iter().collect();
+        check_places(case, &places, span);
+    }
+}
+
+/// What fell into one place and was not given back.
+#[derive(Default)]
+struct Place<'e, 'h> {
+    units: Units,
+    last: Option<&'e Event<'h>>,
+}
+
+fn check_places(case: &mut Case<'_, '_>, places: &[(u64, Place<'_, '_>)], span: u64) {
+    let (mut sum, mut first) = (0, 0);
+    for (number, place) in places {
+        sum += place.units.max(0);
+        while places[first].0.saturating_add(span) <= *number {
+            sum -= places[first].1.units.max(0);
+            first += 1;
+        }
+        if sum > case.most() {
+            let (from, most) = (places[first].0, case.most());
+            let what = format!("{sum} admitted in {from} to {number}, of {most}");
+            case.violates(Rule::Quota, what, place.last.as_slice());
+            return;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Callers that ask a store for this and that, to record what it tells.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::algo::{
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Limit, LimitError, Mark, Millis, Refusals,
+    Repeats, Store, Subject, Timestamp, Value,
+};
+
+use crate::{PlainHash, Random};
+
+/// The largest cost of a charge.
+const LARGEST_COST: u64 = 3;
+/// The longest that the time goes on between two calls of one caller, in milliseconds: the time of
+/// all calls of eight callers together is within what clocks may disagree by, so that a caller
+/// that is held up does not come from an impossible past.
+const LONGEST_STEP: u64 = 10;
+
+/// Whether callers give back what they took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refunds {
+    /// Never: the rules of fixed windows are then complete.
+    Never,
+    /// Often, and sometimes twice.
+    Often,
+}
+
+/// Callers of a few limits and subjects, who share a clock.
+#[derive(Debug)]
+pub struct Workload {
+    /// What the callers do is random from this; what they are told is not.
+    pub seed: u64,
+    /// A call takes of any of them at once.
+    pub limits: Vec<Limit>,
+    /// How many subjects are charged.
+    pub subjects: u64,
+    /// Calls of each caller.
+    pub calls: u64,
+    /// Whether they give back.
+    pub refunds: Refunds,
+    clock: AtomicU64,
+}
+
+impl Workload {
+    /// Callers of `limits`, from a moment at which many windows begin.
+    #[must_use]
+    pub const fn new(seed: u64, limits: Vec<Limit>, refunds: Refunds) -> Self {
+        let clock = AtomicU64::new(1_700_000_000_000);
+        Self { seed, limits, subjects: 2, calls: 400, refunds, clock }
+    }
+
+    /// Limits of every algorithm, small enough to refuse often.
+    #[must_use]
+    pub fn limits_of_each_kind() -> Vec<Limit> {
+        limits_of_each_kind().expect("the numbers fit")
+    }
+
+    /// All calls of the caller of this number, one after the other. Errors are passed over.
+    pub async fn call<S: Store>(&self, store: &S, caller: u64) {
+        let mut random = Random::new(self.seed ^ caller.wrapping_mul(0x9e37_79b9));
+        let mut receipts = Vec::new();
+        for number in 0..self.calls {
+            let step = if random.chance(20) { random.within(0..=LONGEST_STEP) } else { 0 };
+            let now = Timestamp::from_millis(self.clock.fetch_add(step, Ordering::SeqCst));
+            let gives_back = self.refunds == Refunds::Often && random.chance(30);
+            if gives_back && !receipts.is_empty() {
+                let index = random.within(0..=receipts.len() as u64 - 1) as usize;
+                self.give_back(store, now, &receipts[index]).await;
+                if random.chance(70) {
+                    receipts.swap_remove(index);
+                }
+                continue;
+            }
+            let id = ChargeId(u128::from(caller) << 64 | u128::from(number));
+            receipts.extend(self.take(store, now, id, &mut random).await);
+        }
+    }
+
+    async fn take<S: Store>(
+        &self,
+        store: &S,
+        now: Timestamp,
+        id: ChargeId,
+        random: &mut Random,
+    ) -> Option<Receipt> {
+        let subject = subject(random.within(0..=self.subjects - 1));
+        let (first, count) = (random.bits() as usize, 1 + random.bits() as usize % 3);
+        let count = count.min(self.limits.len());
+        let indexes = (0..count).map(|offset| first.wrapping_add(offset) % self.limits.len());
+        let mut taken: Vec<_> = indexes
+            .map(|limit| {
+                let cost = Cost::new(random.within(0..=LARGEST_COST)).unwrap_or(Cost::ONE);
+                Taken { limit, cost, mark: Mark::default() }
+            })
+            .collect();
+        let ask = |taken: &Taken| Ask::Take { cost: taken.cost, id };
+        let charges = self.charges(&taken, &subject, ask);
+        let told = store.apply(now, &charges).await.ok().filter(|told| {
+            told.len() == charges.len() && told.iter().all(|told| told.fit == Fit::Now)
+        })?;
+        for (taken, reading) in taken.iter_mut().zip(told.iter()) {
+            taken.mark = reading.mark;
+        }
+        taken.retain(|taken| taken.cost != Cost::PEEK);
+        (!taken.is_empty()).then_some(Receipt { id, subject, taken })
+    }
+
+    async fn give_back<S: Store>(&self, store: &S, now: Timestamp, receipt: &Receipt) {
+        let Receipt { id, subject, taken } = receipt;
+        let ask = |taken: &Taken| {
+            let (cost, mark, repeats) = (taken.cost, taken.mark, Repeats::Guarded);
+            Ask::Refund { cost, mark, id: *id, repeats }
+        };
+        // An error is the history's to tell.
+        let _ = store.apply(now, &self.charges(taken, subject, ask)).await;
+    }
+
+    fn charges<'a>(
+        &'a self,
+        taken: &[Taken],
+        subject: &'a Subject,
+        ask: impl Fn(&Taken) -> Ask,
+    ) -> Vec<Charge<'a>> {
+        let charge = |taken| Charge { limit: self.limit_of(taken), subject, ask: ask(taken) };
+        taken.iter().map(charge).collect()
+    }
+
+    fn limit_of(&self, taken: &Taken) -> &Limit {
+        &self.limits[taken.limit]
+    }
+}
+
+struct Receipt {
+    id: ChargeId,
+    subject: Subject,
+    taken: Vec<Taken>,
+}
+
+struct Taken {
+    limit: usize,
+    cost: Cost,
+    mark: Mark,
+}
+
+fn limits_of_each_kind() -> Result<Vec<Limit>, LimitError> {
+    let (quota, window) = (20, Millis::new(200));
+    let fixed = |anchor| FixedWindow::new(quota, window, anchor).map(Algorithm::FixedWindow);
+    let bucket = TokenBucket::new(quota, window, 10)?;
+    let sliding = SlidingWindow::new(quota, window, Millis::new(20))?;
+    let counted = Limit::new("counted", fixed(Anchor::FirstRequest)?)?;
+    Ok(vec![
+        Limit::new("first", fixed(Anchor::FirstRequest)?)?,
+        Limit::new("calendar", fixed(Anchor::Calendar)?)?,
+        counted.with_refusals(Refusals::Counted)?,
+        Limit::new("blocks", Algorithm::SlidingWindow(sliding))?,
+        Limit::new("two", Algorithm::TwoBucket(TwoBucket::new(quota, window)?))?,
+        Limit::new("log", Algorithm::SlidingLog(SlidingLog::new(quota, window)?))?,
+        Limit::new("bucket", Algorithm::TokenBucket(bucket))?,
+        Limit::new("leases", Algorithm::Concurrency(Concurrency::new(quota, window)?))?,
+    ])
+}
+
+fn subject(number: u64) -> Subject {
+    Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash)
+}

@@ -1,0 +1,132 @@
+//! Histories made by hand, at the edge of what is sound.
+
+use tollgate_conformance::PlainHash;
+use tollgate_conformance::history::{
+    Allowance, Asked, Call, History, Loss, Moment, NEVER, Outcome, Report, Rule,
+};
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{
+    Algorithm, Ask, ChargeId, Cost, Fit, Found, Limit, Mark, Millis, Reading, Readings, Source,
+    StoreError, Subject, Timestamp, Value,
+};
+
+const NOW: u64 = 1_000_000;
+const RESET: Timestamp = Timestamp::from_millis(NOW + 1_000);
+const QUOTA: u64 = 10;
+
+fn call(issued: Moment, answered: Moment, cost: u64, outcome: Outcome) -> Call {
+    let window = FixedWindow::new(QUOTA, Millis::new(1_000), Anchor::FirstRequest).unwrap();
+    let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
+    let subject = Subject::new([("user", Value::Clear(b"42"))], &PlainHash);
+    let ask = Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(u128::from(issued)) };
+    let charges = vec![Asked { limit, subject, ask }];
+    Call { issued, answered, now: Timestamp::from_millis(NOW), charges, outcome }
+}
+
+fn reading(used: u64) -> Reading {
+    let mark = Mark(RESET.as_millis());
+    Reading { used, whole_at: RESET, mark, found: Found::State, ..Reading::default() }
+}
+
+/// A take of `cost` that was admitted, and told that `used` are used after it.
+fn admitted(issued: Moment, answered: Moment, cost: u64, used: u64) -> Call {
+    call(issued, answered, cost, Outcome::Answered(Readings::one(reading(used))))
+}
+
+fn unknown(issued: Moment, cost: u64) -> Call {
+    call(issued, NEVER, cost, Outcome::Unknown)
+}
+
+fn check(calls: &[Call], allowance: Allowance) -> Report {
+    History { calls: calls.to_vec(), ..History::default() }.check(allowance)
+}
+
+fn broken_rules(calls: &[Call]) -> Vec<Rule> {
+    let report = check(calls, Allowance::default());
+    report.violations.iter().map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn calls_that_overlap_may_be_told_in_any_order() {
+    // The one that was asked first and answered last was counted in between.
+    let calls = [admitted(0, 9, 2, 5), admitted(1, 4, 3, 3), admitted(2, 5, 1, 6)];
+    assert_eq!(broken_rules(&calls), []);
+    let calls = [admitted(0, 3, 2, 5), admitted(4, 5, 3, 3)];
+    assert_eq!(broken_rules(&calls), [Rule::Order]);
+}
+
+#[test]
+fn a_gap_is_filled_by_calls_without_an_answer_that_were_asked_before_it_was_seen() {
+    let seen = [admitted(0, 1, 1, 1), admitted(4, 5, 1, 5)];
+    assert_eq!(broken_rules(&seen), [Rule::Refusal]);
+    let with = |others: &[Call]| [&seen[..], others].concat();
+    assert_eq!(broken_rules(&with(&[unknown(2, 3)])), []);
+    assert_eq!(broken_rules(&with(&[unknown(2, 2), unknown(3, 1)])), []);
+    assert_eq!(broken_rules(&with(&[unknown(2, 2)])), [Rule::Refusal]);
+    assert_eq!(broken_rules(&with(&[unknown(6, 3)])), [Rule::Refusal]);
+    let certain = Call { outcome: Outcome::NotCarriedOut, ..unknown(2, 3) };
+    assert_eq!(broken_rules(&with(&[certain])), [Rule::Refusal]);
+}
+
+#[test]
+fn what_is_counted_exactly_to_the_quota_passes_and_one_more_does_not() {
+    let mut calls: Vec<_> =
+        (1..=QUOTA).map(|used| admitted(used * 2, used * 2 + 1, 1, used)).collect();
+    let refusal = Reading { fit: Fit::At(RESET), again: Fit::At(RESET), ..reading(QUOTA) };
+    calls.push(call(90, 91, 1, Outcome::Answered(Readings::one(refusal))));
+    assert_eq!(broken_rules(&calls), []);
+    calls.push(admitted(92, 93, 1, QUOTA));
+    assert_eq!(broken_rules(&calls), [Rule::Quota, Rule::Interval, Rule::Order]);
+}
+
+#[test]
+fn what_a_replica_had_not_heard_of_is_allowed_where_it_is_allowed() {
+    // Three units were counted, two of them lost, and counted again.
+    let calls = [admitted(0, 1, 1, 1), admitted(2, 3, 2, 3), admitted(4, 5, 2, 3)];
+    let lost = |lost| check(&calls, Allowance { lost, ..Allowance::default() }).is_sound();
+    assert!(lost(2) && !lost(1));
+}
+
+#[test]
+fn a_loss_ends_every_window_early_and_nothing_else_does() {
+    let calls = vec![admitted(0, 1, 9, 9), admitted(6, 7, 9, 9)];
+    assert!(broken_rules(&calls).contains(&Rule::Quota));
+    let lost = |from, until| {
+        let losses = vec![Loss { from, until }];
+        History { calls: calls.clone(), losses, unrecorded: 0 }.check(Allowance::default())
+    };
+    lost(2, 5).assert_sound();
+    assert!(!lost(8, 9).is_sound());
+    // What was asked while it lasted may be of either side.
+    let during = vec![calls[0].clone(), admitted(3, 4, 1, 10), admitted(6, 7, 2, 3)];
+    let losses = vec![Loss { from: 2, until: 5 }];
+    History { calls: during, losses, unrecorded: 0 }.check(Allowance::default()).assert_sound();
+}
+
+#[test]
+fn a_stand_in_admits_up_to_its_bound() {
+    let by_fallback = |issued, cost| {
+        let told = Readings::one(Reading { found: Found::Nothing, ..reading(cost) });
+        let told = told.with_source(Source::Fallback(StoreError::TimedOut));
+        call(issued, issued + 1, cost, Outcome::Answered(told))
+    };
+    let calls = [by_fallback(0, 2), by_fallback(2, 3), admitted(4, 5, 10, 10)];
+    let fallback = |fallback| check(&calls, Allowance { fallback, ..Allowance::default() });
+    let report = fallback(5);
+    assert!(report.is_sound() && report.fallback == 2, "{report}");
+    assert!(!fallback(4).is_sound());
+}
+
+#[test]
+fn a_violation_names_the_limit_the_subject_and_both_answers() {
+    let calls = [admitted(0, 1, 2, 2), admitted(2, 3, 2, 3), admitted(4, 5, 2, 5)];
+    let report = check(&calls, Allowance::default()).to_string();
+    for part in [
+        "3 calls: 3 admitted",
+        "Interval: core of user=42: two were told the same 1 units",
+        "call 0 (0..1) take 2 at 1000000: admitted, used 2, whole at 1001000",
+        "call 1 (2..3) take 2 at 1000000: admitted, used 3, whole at 1001000",
+    ] {
+        assert!(report.contains(part), "{part} is not in\n{report}");
+    }
+}

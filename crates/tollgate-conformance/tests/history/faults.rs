@@ -1,0 +1,278 @@
+//! Stores with one fault each, and answers that are tampered with.
+
+use tollgate_conformance::Cells;
+use tollgate_core::algo::{
+    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{
+    Algorithm, Ask, Charge, Cost, Fit, Found, Limit, Mark, Millis, Reading, Readings, Repeats,
+    Source, Store, StoreError, Timestamp,
+};
+
+use super::at_once;
+
+pub(crate) type Answer = Result<Readings, StoreError>;
+
+/// What a broken store does in place of a sound one.
+pub(crate) type Fault = fn(&Cells, Timestamp, &[Charge<'_>]) -> Answer;
+
+/// A sound store but for one fault.
+pub(crate) struct Broken {
+    pub(crate) cells: Cells,
+    pub(crate) fault: Fault,
+}
+
+impl Store for Broken {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+        (self.fault)(&self.cells, now, charges)
+    }
+}
+
+pub(crate) fn sound(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    at_once(cells.apply(now, charges))
+}
+
+/// Whether this call is one of those in which a fault shows that does not show always.
+fn strikes(now: Timestamp, charges: &[Charge<'_>]) -> bool {
+    let id = charges.iter().find_map(|charge| match charge.ask {
+        Ask::Take { id, .. } | Ask::Refund { id, .. } => Some(id.0 as u64),
+        _ => None,
+    });
+    (now.as_millis() + id.unwrap_or(0)).is_multiple_of(5)
+}
+
+fn is_take(charge: &Charge<'_>) -> bool {
+    matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK)
+}
+
+fn is_peek(charge: &Charge<'_>) -> bool {
+    matches!(charge.ask, Ask::Take { cost: Cost::PEEK, .. })
+}
+
+/// The answer of a sound store with every reading changed by `change`, where the fault strikes.
+fn told(
+    cells: &Cells,
+    now: Timestamp,
+    charges: &[Charge<'_>],
+    change: impl Fn(&Charge<'_>, &mut Reading),
+) -> Answer {
+    let mut told = sound(cells, now, charges)?;
+    if strikes(now, charges) {
+        charges.iter().zip(told.iter_mut()).for_each(|(charge, reading)| change(charge, reading));
+    }
+    Ok(told)
+}
+
+pub(crate) fn admits_one_more(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |charge, reading| {
+        if is_take(charge) {
+            (reading.fit, reading.again) = (Fit::Now, Fit::Now);
+        }
+    })
+}
+
+pub(crate) fn wobbles(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |_, reading| {
+        reading.whole_at = reading.whole_at.after(Millis::new(1));
+    })
+}
+
+pub(crate) fn loses_updates(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let told = sound(cells, now, charges)?;
+    if strikes(now, charges) && told.all_fit() {
+        give_back(cells, now, charges, &told);
+    }
+    Ok(told)
+}
+
+fn give_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>], told: &Readings) {
+    for (charge, reading) in charges.iter().zip(told.iter()) {
+        if let Ask::Take { cost, id } = charge.ask {
+            let (mark, repeats) = (reading.mark, Repeats::Impossible);
+            let ask = Ask::Refund { cost, mark, id, repeats };
+            sound(cells, now, &[Charge { ask, ..*charge }]).unwrap();
+        }
+    }
+}
+
+pub(crate) fn charges_refusals(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let told = sound(cells, now, charges)?;
+    if !told.all_fit() {
+        for (charge, _) in charges.iter().zip(&*told).filter(|(_, told)| told.fit == Fit::Now) {
+            sound(cells, now, &[*charge]).unwrap();
+        }
+    }
+    Ok(told)
+}
+
+/// The same charges, each asked something else.
+fn asked<'a>(charges: &[Charge<'a>], ask: impl Fn(Ask) -> Ask) -> Vec<Charge<'a>> {
+    charges.iter().map(|charge| Charge { ask: ask(charge.ask), ..*charge }).collect()
+}
+
+pub(crate) fn refunds_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let unguarded = asked(charges, |ask| match ask {
+        Ask::Refund { cost, mark, id, .. } => {
+            Ask::Refund { cost, mark, id, repeats: Repeats::Impossible }
+        }
+        other => other,
+    });
+    sound(cells, now, &unguarded)
+}
+
+pub(crate) fn refunds_later(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let open = charges.iter().map(|charge| {
+        let look = Charge { ask: Ask::Look { cost: Cost::PEEK }, ..*charge };
+        sound(cells, now, &[look]).unwrap()[0].whole_at
+    });
+    let marks = charges.iter().zip(open).map(|(charge, open)| match charge.ask {
+        Ask::Refund { cost, id, repeats, .. } => {
+            let mark = Mark(open.as_millis());
+            Charge { ask: Ask::Refund { cost, mark, id, repeats }, ..*charge }
+        }
+        _ => *charge,
+    });
+    sound(cells, now, &marks.collect::<Vec<_>>())
+}
+
+pub(crate) fn gives_back_more(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let more = asked(charges, |ask| match ask {
+        Ask::Refund { cost, mark, id, repeats } => {
+            Ask::Refund { cost: cost.plus(Cost::ONE), mark, id, repeats }
+        }
+        other => other,
+    });
+    sound(cells, now, &more)
+}
+
+/// Says that it gave back, and gives back twice as much.
+pub(crate) fn hides_refunds(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let told = refunds_twice(cells, now, charges);
+    if charges.iter().any(|charge| matches!(charge.ask, Ask::Refund { .. })) {
+        refunds_twice(cells, now, charges)?;
+    }
+    told
+}
+
+pub(crate) fn refuses_with_room(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |_, reading| {
+        if reading.fit != Fit::Now {
+            reading.used = 0;
+        }
+    })
+}
+
+pub(crate) fn passes_the_quota(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |charge, reading| reading.used = charge.limit.capacity() + 1)
+}
+
+pub(crate) fn looks_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |charge, reading| {
+        if is_peek(charge) {
+            reading.used = reading.used.saturating_sub(charge.limit.capacity() / 2);
+        }
+    })
+}
+
+pub(crate) fn sees_half(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |charge, reading| {
+        if is_peek(charge) {
+            reading.used = reading.used.saturating_sub(1);
+        }
+    })
+}
+
+pub(crate) fn finds_nothing(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |charge, reading| {
+        if is_peek(charge) {
+            (reading.used, reading.found) = (0, Found::Nothing);
+        }
+    })
+}
+
+/// Ends windows at half their time: another store counts in every other half.
+pub(crate) fn restarts_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let half = |charge: &Charge<'_>| now.as_millis() / (charge.limit.window().get() / 2) % 2;
+    let aside = |charge: &Charge<'_>| Limit::new("aside", *charge.limit.algorithm()).unwrap();
+    let limits: Vec<_> = charges.iter().map(aside).collect();
+    let charges = charges.iter().zip(&limits).map(|(charge, aside)| {
+        let limit = if half(charge) == 0 { charge.limit } else { aside };
+        Charge { limit, ..*charge }
+    });
+    sound(cells, now, &charges.collect::<Vec<_>>())
+}
+
+pub(crate) fn ends_late(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |charge, reading| {
+        let late = charge.limit.window().get() * 2 + charge.limit.skew_max().get();
+        reading.whole_at = now.after(Millis::new(late));
+    })
+}
+
+pub(crate) fn charges_errors_twice(
+    cells: &Cells,
+    now: Timestamp,
+    charges: &[Charge<'_>],
+) -> Answer {
+    let told = sound(cells, now, charges);
+    if strikes(now, charges) && charges.iter().any(is_take) {
+        sound(cells, now, charges)?;
+        return Err(StoreError::TimedOut);
+    }
+    told
+}
+
+pub(crate) fn promises_the_past(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    told(cells, now, charges, |_, reading| {
+        if reading.fit != Fit::Now {
+            reading.fit = Fit::At(now);
+        }
+    })
+}
+
+pub(crate) fn leaves_one_out(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    Ok(sound(cells, now, charges)?.iter().copied().skip(1).collect())
+}
+
+pub(crate) fn stands_in_for_all(_: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let readings = charges.iter().map(|_| Reading { whole_at: now, ..Reading::default() });
+    let readings: Readings = readings.collect();
+    Ok(readings.with_source(Source::Fallback(StoreError::Unavailable)))
+}
+
+pub(crate) fn remembers_to_admit(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    Ok(sound(cells, now, charges)?.with_source(Source::Remembered))
+}
+
+/// Decides by twice the quota, and tells less than it counted.
+pub(crate) fn is_lax(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let limits: Vec<_> = charges.iter().map(|charge| doubled(charge.limit)).collect();
+    let lax = charges.iter().zip(&limits).map(|(charge, limit)| Charge { limit, ..*charge });
+    let mut told = sound(cells, now, &lax.collect::<Vec<_>>())?;
+    for (reading, charge) in told.iter_mut().zip(charges) {
+        reading.used = match charge.ask {
+            Ask::Take { cost, .. } if reading.fit == Fit::Now => cost.get(),
+            _ => charge.limit.capacity(),
+        };
+    }
+    Ok(told)
+}
+
+fn doubled(limit: &Limit) -> Limit {
+    let (quota, window) = (limit.capacity() * 2, limit.window());
+    let algorithm = match limit.algorithm() {
+        Algorithm::FixedWindow(of) => {
+            FixedWindow::new(quota, window, of.anchor()).map(Algorithm::FixedWindow)
+        }
+        Algorithm::SlidingWindow(of) => {
+            SlidingWindow::new(quota, window, of.precision()).map(Algorithm::SlidingWindow)
+        }
+        Algorithm::TwoBucket(_) => TwoBucket::new(quota, window).map(Algorithm::TwoBucket),
+        Algorithm::SlidingLog(_) => SlidingLog::new(quota, window).map(Algorithm::SlidingLog),
+        Algorithm::TokenBucket(of) => {
+            TokenBucket::new(of.quota(), of.window(), quota).map(Algorithm::TokenBucket)
+        }
+        Algorithm::Concurrency(_) => Concurrency::new(quota, window).map(Algorithm::Concurrency),
+    };
+    Limit::new(limit.name(), algorithm.unwrap()).unwrap()
+}

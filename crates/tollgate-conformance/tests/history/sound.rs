@@ -1,0 +1,78 @@
+//! Sound stores pass, however their callers meet.
+
+use std::thread;
+
+use tollgate_conformance::Cells;
+use tollgate_conformance::history::{Allowance, Recorded, Recorder, Refunds, Workload};
+use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+
+use super::at_once;
+
+const CALLERS: u64 = 8;
+
+fn judge<S: Store>(workload: &Workload, store: S) {
+    let store = Recorded::new(store);
+    thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let store = &store;
+            scope.spawn(move || at_once(workload.call(store, caller)));
+        }
+    });
+    let report = store.history().check(Allowance::default());
+    println!("seed {}, {:?}: {report}", workload.seed, workload.refunds);
+    report.assert_sound();
+    assert_eq!(report.calls, CALLERS * workload.calls);
+    assert!(report.windows > 0 && report.admitted > 0 && report.refused > 0, "{report}");
+}
+
+#[test]
+fn eight_callers_of_a_sound_store_pass() {
+    for seed in 0..10 {
+        for refunds in [Refunds::Never, Refunds::Often] {
+            let limits = Workload::limits_of_each_kind();
+            judge(&Workload::new(seed, limits, refunds), Cells::default());
+        }
+    }
+}
+
+/// Loses answers: half of those that are lost had been charged, as over a network.
+#[derive(Default)]
+struct Lossy(Cells);
+
+impl Store for Lossy {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let draw = charges.iter().fold(now.as_millis(), |draw, charge| {
+            charge
+                .subject
+                .as_bytes()
+                .iter()
+                .fold(draw, |draw, byte| draw * 31 % 8191 + u64::from(*byte))
+        });
+        if draw % 10 == 0 {
+            return Err(StoreError::TimedOut);
+        }
+        let told = self.0.apply(now, charges).await;
+        if draw % 10 == 1 { Err(StoreError::TimedOut) } else { told }
+    }
+}
+
+#[test]
+fn answers_that_are_lost_are_no_violation() {
+    for seed in 0..10 {
+        for refunds in [Refunds::Never, Refunds::Often] {
+            let limits = Workload::limits_of_each_kind();
+            judge(&Workload::new(seed, limits, refunds), Lossy::default());
+        }
+    }
+}
+
+#[test]
+fn a_recorder_that_is_full_says_so() {
+    let workload = Workload::new(0, Workload::limits_of_each_kind(), Refunds::Never);
+    let recorder = Recorder::new(100).into();
+    let store = Recorded::with_recorder(Cells::default(), recorder);
+    at_once(workload.call(&store, 0));
+    let report = store.history().check(Allowance::default());
+    assert_eq!((report.calls, report.unrecorded), (100, workload.calls - 100));
+    assert!(!report.is_sound() && report.to_string().contains("300 calls were not recorded"));
+}
