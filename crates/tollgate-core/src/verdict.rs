@@ -24,6 +24,8 @@ pub struct Standing {
     /// While the same charge still fits: when the limit is whole again. Once it does not: the
     /// first moment at which it fits again.
     pub resets_at: Timestamp,
+    /// When nothing of the limit is used any more, if nobody charges meanwhile.
+    pub whole_at: Timestamp,
     /// Whether this limit by itself admits the charge, and if not when.
     pub fit: Fit,
 }
@@ -37,7 +39,8 @@ impl Standing {
             Fit::Now | Fit::Never => reading.whole_at,
         };
         let remaining = limit.capacity().saturating_sub(reading.used);
-        Self { limit, cost, used: reading.used, remaining, resets_at, fit: reading.fit }
+        let Reading { used, whole_at, fit, .. } = *reading;
+        Self { limit, cost, used, remaining, resets_at, whole_at, fit }
     }
 
     /// The standing after its cost was given back. A lease is held until the request ends, also
@@ -68,13 +71,14 @@ impl Standing {
         // Nothing used is a window not opened yet, or one that was given back whole.
         let is_over = self.used == 0 || self.resets_at <= at;
         let used_before = if is_over { 0 } else { self.used };
-        self.resets_at = match self.limit.algorithm() {
+        let charged = |moment: Timestamp| match self.limit.algorithm() {
             _ if is_over => alone,
-            Algorithm::FixedWindow(_) => self.resets_at,
+            Algorithm::FixedWindow(_) => moment,
             // What fills the bucket fills up one charge after the other.
-            Algorithm::TokenBucket(_) => self.resets_at.after(alone.since(at)),
-            _ => self.resets_at.max(alone),
+            Algorithm::TokenBucket(_) => moment.after(alone.since(at)),
+            _ => moment.max(alone),
         };
+        (self.resets_at, self.whole_at) = (charged(self.resets_at), charged(self.whole_at));
         self.used = used_before.saturating_add(self.cost.get());
         self.remaining = self.limit.capacity().saturating_sub(self.used);
         self
