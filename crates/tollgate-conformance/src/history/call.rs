@@ -55,8 +55,8 @@ pub struct Call {
     pub outcome: Outcome,
 }
 
-/// A stretch of real time in which the store lost its state, wholly or in part: it was killed or
-/// flushed, or a replica that lags took over.
+/// A stretch of real time in which the store lost its whole state: it was killed or flushed. What a
+/// replica that took over had not heard of is an [`Allowance`](super::Allowance) instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
     /// Before anything was lost.

@@ -50,8 +50,8 @@ impl Recorder {
         Issued { recorder: self, index: Some(history.calls.len() - 1) }
     }
 
-    /// Records that the store loses its state, from now until what is returned is dropped: whoever
-    /// kills or flushes it holds that meanwhile.
+    /// Records that the store loses its whole state, from now until what is returned is dropped:
+    /// whoever kills or flushes it holds that meanwhile.
     #[must_use = "the loss ends when this is dropped"]
     pub fn losing(&self) -> Losing<'_> {
         let mut history = self.lock();

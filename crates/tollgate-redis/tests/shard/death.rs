@@ -57,12 +57,15 @@ async fn a_server_that_is_killed_under_load_doubles_nothing(way: Way) {
         callers.spawn(Arc::clone(&load).call(Arc::clone(&site.client)));
     }
     until(|| load.answered() >= ANSWERED).await;
+    let client = Arc::clone(&site.client);
+    let losing = client.recorder.losing();
     site.server.kill();
     until(|| load.failed.load(Ordering::SeqCst) == CALLERS as u64).await;
     until(|| site.client.gate() == Gate::Open).await;
 
     let before = load.answered();
     site.start_again().await;
+    drop(losing);
     until(|| load.answered() >= before + ANSWERED).await;
     load.over.store(true, Ordering::SeqCst);
     let [mut first, mut second] = [Vec::new(), Vec::new()];
@@ -76,5 +79,6 @@ async fn a_server_that_is_killed_under_load_doubles_nothing(way: Way) {
     assert_eq!(first, (1..=first.len() as u64).collect::<Vec<_>>());
     // It kept nothing, so the count began anew, and was lost by nobody.
     assert_eq!(second, (1..=second.len() as u64).collect::<Vec<_>>());
-    assert_eq!(site.client.take(0, 0).await.unwrap().used, second.len() as u64);
+    assert_eq!(client.take(0, 0).await.unwrap().used, second.len() as u64);
+    client.assert_sound();
 }

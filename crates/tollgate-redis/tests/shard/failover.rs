@@ -39,6 +39,7 @@ async fn a_primary_that_turns_read_only_costs_no_call(version: Version) {
             assert_eq!(client.take(0, 1).await.unwrap().used, used, "{way:?}");
         }
         client.is_on(&new).await;
+        client.assert_sound();
         new.assert_every_key_ends().await;
     }
 }
@@ -65,5 +66,6 @@ async fn a_frozen_replica_costs_no_call(version: Version) {
         // What it had not been sent when the primary died is lost, and nothing else.
         let used = client.take(0, 1).await.unwrap().used;
         assert!((51..=101).contains(&used), "{way:?}: {used}");
+        client.assert_sound_but_for(50);
     }
 }

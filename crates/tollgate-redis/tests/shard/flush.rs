@@ -20,6 +20,7 @@ async fn a_step_that_is_flushed_all_the_time_is_loaded_all_the_time(way: Way) {
     .await;
     assert_eq!(counts(&told), once(1..=CALLERS * CALLS), "after {times} times");
     assert_eq!(client.store.status()[0].opened, 0);
+    client.assert_sound();
 }
 
 /// A flush ends every window early, and does no more than that.
@@ -29,13 +30,19 @@ async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
     let connection = server.connect().await;
     let (told, times) = calls_during(client, |_| {
         let mut connection = connection.clone();
-        async move { redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap() }
+        async move {
+            let _losing = client.recorder.losing();
+            redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+        }
     })
     .await;
     let counts = counts(&told);
     assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
     assert!(counts.values().all(|told| *told <= times + 1), "{counts:?} in {times} times");
+    let losing = client.recorder.losing();
     server.tell(&["FLUSHALL"]).await;
+    drop(losing);
     assert_eq!(client.take(0, 1).await.unwrap().used, 1);
+    client.assert_sound();
     server.assert_every_key_ends().await;
 }

@@ -14,6 +14,7 @@ async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     let (told, times) = calls_during(client, |time| {
         let mut connection = connection.clone();
         async move {
+            let _losing = client.recorder.losing();
             let mut foreign = redis::pipe();
             foreign.atomic().del(key);
             match time % 4 {
@@ -31,5 +32,6 @@ async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     assert!(counts.values().all(|told| *told <= times + 1), "{counts:?} in {times} times");
     assert_eq!(client.gate(), Gate::Closed);
     client.take(0, 1).await.unwrap();
+    client.assert_sound();
     server.assert_every_key_ends().await;
 }

@@ -27,6 +27,7 @@ async fn a_server_that_thaws_charges_nothing_that_was_given_up(way: Way) {
     server.thaw();
     client.store.ready(PATIENCE).await.unwrap();
     assert_eq!(client.take(0, 1).await.unwrap().used, 2);
+    client.assert_sound();
 }
 
 async fn a_pause_of_writes_charges_nothing_late(way: Way) {
@@ -37,4 +38,5 @@ async fn a_pause_of_writes_charges_nothing_late(way: Way) {
     server.tell(&["CLIENT", "UNPAUSE"]).await;
     client.store.ready(PATIENCE).await.unwrap();
     assert_eq!(client.take(0, 1).await.unwrap().used, 2);
+    client.assert_sound();
 }

@@ -42,6 +42,7 @@ async fn without_memory_windows_go_on_and_new_keys_are_told(version: Version) {
         }
         let lane = &client.store.status()[0];
         assert_eq!((lane.gate, lane.opened), (Gate::Closed, 0), "{way:?}");
+        client.assert_sound();
         server.assert_every_key_ends().await;
     }
 }

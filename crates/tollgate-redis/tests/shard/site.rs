@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_conformance::PlainHash;
+use tollgate_conformance::history::{Allowance, Outcome, Recorder};
 use tollgate_core::algo::FixedWindow;
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::{
     Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Value,
 };
 use tollgate_redis::{
-    Choice, Endpoint, Gate, Keys, LaneError, LinkLimits, RedisShard, ShardSettings, Tls,
+    Choice, Endpoint, Gate, Keys, LaneError, LinkLimits, RedisShard, ShardSettings, StepError, Tls,
 };
 
 use crate::kit::{Certificates, Server, Version, free_port};
@@ -39,6 +40,7 @@ pub(crate) struct Client {
     pub(crate) store: RedisShard,
     limit: Limit,
     answered: AtomicU64,
+    pub(crate) recorder: Recorder,
 }
 
 impl Way {
@@ -98,7 +100,7 @@ impl Client {
     pub(crate) fn on(store: RedisShard, quota: u64) -> Arc<Self> {
         let window = FixedWindow::new(quota, Millis::new(3_600_000), Anchor::FirstRequest);
         let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
-        Arc::new(Self { store, limit, answered: AtomicU64::new(0) })
+        Arc::new(Self { store, limit, answered: AtomicU64::new(0), recorder: Recorder::default() })
     }
 
     /// Takes `units` from the limit of the subject of this number; 0 only looks.
@@ -125,7 +127,14 @@ impl Client {
     ) -> Result<Reading, LaneError> {
         let subject = numbered(subject);
         let charge = Charge { limit: &self.limit, subject: &subject, ask };
+        let issued = self.recorder.issue(NOW, &[charge]);
         let told = self.store.apply_within(NOW, &[charge], within).await;
+        issued.ended(match &told {
+            Ok(readings) => Outcome::Answered(readings.clone()),
+            Err(LaneError::Overloaded | LaneError::Unavailable) => Outcome::NotCarriedOut,
+            Err(LaneError::Step(StepError::Full | StepError::Late)) => Outcome::NotCarriedOut,
+            Err(_) => Outcome::Unknown,
+        });
         self.answered.fetch_add(1, Ordering::SeqCst);
         Ok(told?[0])
     }
@@ -133,6 +142,17 @@ impl Client {
     /// How many calls have been told something.
     pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::SeqCst)
+    }
+
+    /// Judges everything that the client was told.
+    pub(crate) fn assert_sound(&self) {
+        self.assert_sound_but_for(0);
+    }
+
+    /// The same, where so many units may have been counted and lost.
+    pub(crate) fn assert_sound_but_for(&self, lost: u64) {
+        let allowance = Allowance { lost, ..Allowance::default() };
+        self.recorder.history().check(allowance).assert_sound();
     }
 
     /// The name of the key of the subject of this number.
