@@ -6,6 +6,7 @@
 
 mod access;
 mod connection;
+mod hyper_door;
 mod listen;
 mod serve;
 mod shutdown;
@@ -13,6 +14,9 @@ mod tls;
 
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
 pub use connection::{Connection, ConnectionLimits, Door};
+pub use hyper_door::{
+    Holding, HttpVersions, HyperDoor, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_STREAMS, Peer,
+};
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
 pub use serve::{DrainTimeout, Served, serve};
 pub use shutdown::{Phase, Shutdown};

@@ -1,0 +1,241 @@
+//! HTTP on a connection: what every door that speaks it has in common.
+
+mod pulse;
+
+use std::collections::hash_map::RandomState;
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, Hasher};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::service::Service as HyperService;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::time::{Instant, sleep_until, timeout};
+use tower::Service;
+
+use crate::connection::{Connection, ConnectionLimits, Door};
+use crate::shutdown::{Phase, Shutdown};
+use pulse::{Beating, Heard, Pulse, Silence};
+
+/// The largest head of a request, in bytes.
+pub const MAX_HEAD_BYTES: usize = 32 * 1024;
+
+/// The most header fields of a request over HTTP/1.1.
+pub const MAX_HEADER_FIELDS: usize = 100;
+
+/// The most requests that one HTTP/2 connection has open at once.
+pub const MAX_STREAMS: u32 = 256;
+
+/// A door behind which `S` answers requests: HTTP/1.1 and HTTP/2, told apart by the first bytes.
+///
+/// Each request carries its [`Peer`] among its extensions. How long an answer may take, and how
+/// large a body may be, is the business of `S`.
+#[derive(Clone, Debug)]
+pub struct HyperDoor<S> {
+    service: S,
+    holding: Holding,
+}
+
+/// Who asked, as an extension of a request; nobody knows of a unix domain socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub Option<SocketAddr>);
+
+/// How long connections are held, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Which versions of HTTP are spoken.
+    pub versions: HttpVersions,
+    /// How long a request's head may take from its first byte to its last.
+    pub head: Duration,
+    /// How long a connection may be without a request.
+    pub idle: Duration,
+    /// How long an HTTP/2 client may be silent until it is asked for a sign of life, and how long
+    /// it then has to give one.
+    pub sign_of_life: Duration,
+    /// How old a connection may be until its client is told to open another, up to a tenth more so
+    /// that not all come back at once. Balancers that see connections, not requests, spread load by it.
+    pub age: Option<Duration>,
+    /// How long the last answers may take on a connection that has grown too old.
+    pub farewell: Duration,
+}
+
+/// Which versions of HTTP are spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpVersions {
+    /// HTTP/1.1 and HTTP/2.
+    Any,
+    /// HTTP/2 only, as gRPC is.
+    Http2,
+}
+
+impl Holding {
+    /// Connections within `limits`, however old.
+    #[must_use]
+    pub const fn new(versions: HttpVersions, limits: ConnectionLimits) -> Self {
+        Self {
+            versions,
+            head: limits.request,
+            idle: limits.idle,
+            sign_of_life: Duration::from_secs(20),
+            age: None,
+            farewell: Duration::from_secs(10),
+        }
+    }
+}
+
+impl<S> HyperDoor<S> {
+    /// `service`, on connections that are held as `holding` says.
+    pub const fn new(service: S, holding: Holding) -> Self {
+        Self { service, holding }
+    }
+}
+
+impl<S, B> Door for HyperDoor<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    async fn serve(self, connection: Connection) {
+        let Connection { stream, peer, shutdown, _place: place } = connection;
+        let pulse = Arc::new(Pulse::new());
+        let stream = TokioIo::new(Heard::new(stream, Arc::clone(&pulse)));
+        let service = Asked { service: self.service, peer: Peer(peer), pulse: Arc::clone(&pulse) };
+        let builder = self.holding.builder();
+        let mut served = pin!(builder.serve_connection(stream, service));
+        // What a client does wrong on its connection is its own affair: it is closed.
+        let end = tokio::select! {
+            biased;
+            _ = served.as_mut() => return,
+            end = self.holding.end(&pulse, shutdown) => end,
+        };
+        match end {
+            End::HalfSaid => {}
+            End::Drained => {
+                served.as_mut().graceful_shutdown();
+                // As long as the process has: the future is dropped at its end.
+                let _ = served.await;
+            }
+            End::Old => {
+                served.as_mut().graceful_shutdown();
+                let _ = timeout(self.holding.farewell, served).await;
+            }
+        }
+        drop(place);
+    }
+}
+
+/// Why a connection is ended from here.
+enum End {
+    /// The process is.
+    Drained,
+    /// It has been there, or idle, for long enough.
+    Old,
+    /// Its client began to say something, and did not go on.
+    HalfSaid,
+}
+
+impl Holding {
+    fn builder(&self) -> auto::Builder<TokioExecutor> {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        // The pulse watches over heads of both versions.
+        builder
+            .http1()
+            .header_read_timeout(None)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .max_headers(MAX_HEADER_FIELDS);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(self.sign_of_life)
+            .keep_alive_timeout(self.sign_of_life)
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(MAX_HEAD_BYTES as u32);
+        match self.versions {
+            HttpVersions::Any => builder,
+            HttpVersions::Http2 => builder.http2_only(),
+        }
+    }
+
+    /// Resolves when the connection should end. Polled after each turn of the connection, which is
+    /// how it hears of what has changed.
+    async fn end(&self, pulse: &Pulse, mut shutdown: Shutdown) -> End {
+        let mut draining = pin!(shutdown.reached(Phase::Draining));
+        let mut old = pin!(sleep_until(Instant::now() + self.lifetime()));
+        let mut alarm = pin!(sleep_until(Instant::now() + self.idle));
+        poll_fn(|cx| {
+            if draining.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(End::Drained);
+            }
+            if old.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(End::Old);
+            }
+            loop {
+                let silence = pulse.silence();
+                let due = match silence {
+                    Silence::HalfSaid(since) => since + self.head,
+                    Silence::Idle(since) => since + self.idle,
+                    Silence::Busy => Instant::now() + self.idle,
+                };
+                // A deadline that has moved away is left until it rings: most never do.
+                if due < alarm.deadline() {
+                    alarm.as_mut().reset(due);
+                }
+                if alarm.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                match silence {
+                    _ if due > Instant::now() => alarm.as_mut().reset(due),
+                    Silence::HalfSaid(_) => return Poll::Ready(End::HalfSaid),
+                    Silence::Idle(_) => return Poll::Ready(End::Old),
+                    Silence::Busy => {}
+                }
+            }
+        })
+        .await
+    }
+
+    fn lifetime(&self) -> Duration {
+        const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+        const PARTS: u32 = 1 << 16;
+        let Some(age) = self.age else { return FOR_EVER };
+        // Which part of a tenth is by chance: hashers begin with random keys.
+        let chance = RandomState::new().build_hasher().finish() as u32 % PARTS;
+        age + age / 10 * chance / PARTS
+    }
+}
+
+/// Calls the service with the peer, and tells the pulse from the request's head to the last byte
+/// of its answer.
+struct Asked<S> {
+    service: S,
+    peer: Peer,
+    pulse: Arc<Pulse>,
+}
+
+impl<S, B> HyperService<Request<Incoming>> for Asked<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone,
+{
+    type Response = Response<Beating<B>>;
+    type Error = Infallible;
+    type Future = pulse::Answering<tower::util::Oneshot<S, Request<Incoming>>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        let beat = self.pulse.begin();
+        request.extensions_mut().insert(self.peer);
+        let answer = tower::util::ServiceExt::oneshot(self.service.clone(), request);
+        pulse::Answering::new(answer, beat)
+    }
+}

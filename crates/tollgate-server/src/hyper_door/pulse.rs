@@ -1,0 +1,220 @@
+//! What a connection is doing: whether anything is being answered, asked, or neither.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use axum::http::Response;
+use hyper::body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// With what an HTTP/2 connection begins, as no other request does.
+const HTTP_2: &[u8; 3] = b"PRI";
+
+/// The bytes with which an HTTP/2 client introduces itself: the preface, and its first frame's head.
+const INTRODUCTION: u64 = 24 + 9;
+
+/// What a connection is doing.
+#[derive(Debug)]
+pub(super) struct Pulse(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    first: [u8; HTTP_2.len()],
+    heard: u64,
+    in_flight: u32,
+    silence: Silence,
+}
+
+/// What a connection does while nothing is answered on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Silence {
+    /// Something is.
+    Busy,
+    /// Nothing, since then.
+    Idle(Instant),
+    /// A request, or an introduction, has begun then, and its head has not ended.
+    HalfSaid(Instant),
+}
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        let silence = Silence::Idle(Instant::now());
+        Self(Mutex::new(State { first: [0; HTTP_2.len()], heard: 0, in_flight: 0, silence }))
+    }
+
+    pub(super) fn silence(&self) -> Silence {
+        self.state().silence
+    }
+
+    /// A request's head has come. It is being answered until what this returns is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Beat {
+        let mut state = self.state();
+        state.in_flight += 1;
+        state.silence = Silence::Busy;
+        Beat(Arc::clone(self))
+    }
+
+    fn hear(&self, bytes: &[u8]) {
+        let mut state = self.state();
+        let known = usize::try_from(state.heard).unwrap_or(usize::MAX);
+        for (place, byte) in state.first.iter_mut().skip(known).zip(bytes) {
+            *place = *byte;
+        }
+        state.heard += bytes.len() as u64;
+        // An introduced HTTP/2 client says much that is no request.
+        let is_introduced = state.first == *HTTP_2 && state.heard >= INTRODUCTION;
+        state.silence = match state.silence {
+            Silence::Idle(_) if !is_introduced => Silence::HalfSaid(Instant::now()),
+            Silence::HalfSaid(since) if is_introduced => Silence::Idle(since),
+            silence => silence,
+        };
+    }
+
+    fn end(&self) {
+        let mut state = self.state();
+        state.in_flight -= 1;
+        if state.in_flight == 0 {
+            state.silence = Silence::Idle(Instant::now());
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One request that is being answered.
+#[derive(Debug)]
+pub(super) struct Beat(Arc<Pulse>);
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+pin_project! {
+    /// An answer on its way.
+    pub(super) struct Answering<F> {
+        #[pin]
+        answer: F,
+        beat: Option<Beat>,
+    }
+}
+
+impl<F> Answering<F> {
+    pub(super) const fn new(answer: F, beat: Beat) -> Self {
+        Self { answer, beat: Some(beat) }
+    }
+}
+
+impl<F, B, E> Future for Answering<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<Beating<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answer = ready!(this.answer.poll(cx));
+        let beat = this.beat.take();
+        Poll::Ready(answer.map(|answer| answer.map(|body| Beating { body, _beat: beat })))
+    }
+}
+
+pin_project! {
+    /// An answer's body, with which the request ends.
+    #[derive(Debug)]
+    pub(crate) struct Beating<B> {
+        #[pin]
+        body: B,
+        _beat: Option<Beat>,
+    }
+}
+
+impl<B: Body> Body for Beating<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+pin_project! {
+    /// A stream that tells the pulse what it hears.
+    pub(super) struct Heard<T> {
+        #[pin]
+        stream: T,
+        pulse: Arc<Pulse>,
+    }
+}
+
+impl<T> Heard<T> {
+    pub(super) const fn new(stream: T, pulse: Arc<Pulse>) -> Self {
+        Self { stream, pulse }
+    }
+}
+
+impl<T: AsyncRead> AsyncRead for Heard<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.project();
+        let before = buffer.filled().len();
+        ready!(this.stream.poll_read(cx, buffer))?;
+        let read = &buffer.filled()[before..];
+        if !read.is_empty() {
+            this.pulse.hear(read);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite> AsyncWrite for Heard<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.project().stream.poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.project().stream.poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_shutdown(cx)
+    }
+}
