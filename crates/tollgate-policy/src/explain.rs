@@ -8,7 +8,7 @@ use tollgate_core::policy::answers::Refund;
 
 use crate::load::Loaded;
 use crate::settings::Settings;
-use crate::{store_words, words};
+use crate::{descriptor_words, store_words, words};
 
 /// A policy file in words; [`Display`](fmt::Display) writes it, several lines, each with its end.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,11 @@ impl fmt::Display for Explanation<'_> {
         let limits = limits.map(|one| (one.limit.name(), words::limit(policy, one)));
         table(f, "limits", limits.collect())?;
         self.rules(f)?;
+        for domain in policy.domains() {
+            let rows = descriptor_words::rows(policy, domain);
+            let rows = rows.iter().map(|(path, said)| (&**path, said.clone()));
+            table(f, &descriptor_words::title(domain), rows.collect())?;
+        }
         self.answers(f)?;
         table(f, "store", store_words::store(&self.settings.store))
     }
@@ -95,6 +100,53 @@ fn table(f: &mut fmt::Formatter<'_>, title: &str, rows: Vec<(&str, String)>) -> 
 #[cfg(test)]
 mod tests {
     use super::explain;
+
+    #[test]
+    fn trees_of_descriptors_are_said_in_words() {
+        let text = "
+limits:
+  slow: { quota: 3, window: 1s, anchor: calendar }
+  all: { quota: 9, window: 1m }
+rules: [{ limits: all }]
+descriptors:
+  - domain: shop
+    counting: each
+    on_failure: deny
+    tree:
+      - { key: free, unlimited: true }
+      - { key: path, value: /health }
+  - domain: edge
+    tree:
+      - { key: generic_key, value: slow, limit: slow }
+      - key: remote_address
+        limit: slow
+        name: per-address
+        mode: quota
+        detailed_metric: true
+        metadata: { tier: 1 }
+        descriptors:
+          - { key: path, value: /search*, limit: slow, share_threshold: true, mode: shadow }
+          - { key: path, value: /, blocked: true, replaces: per-address }
+";
+        let said = explain(&crate::parse("shop.yaml", text).unwrap()).to_string();
+        let (_, said) = said.split_once("limits\n").unwrap();
+        let (said, _) = said.split_once("answers\n").unwrap();
+        let expected = "  \
+  slow  3 requests per 1s of the calendar for each descriptor
+  all   9 requests per 1m for everybody together
+rules, the first that matches decides
+  rule-1  every request → all
+descriptors of edge, those of a request counted all or none
+  generic_key=slow                              slow
+  remote_address                                slow (a quota); called per-address; measured by value; with metadata
+  remote_address, path=/search* (all together)  slow (only counted)
+  remote_address, path=/                        blocked; in place of per-address
+descriptors of shop, each counted by itself; they are refused while the store has no answer
+  free          unlimited
+  path=/health  no limit
+";
+        assert_eq!(said, expected);
+    }
 
     #[test]
     fn a_policy_is_said_in_words() {

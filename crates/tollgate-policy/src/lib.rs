@@ -25,6 +25,7 @@
 //! its place, the keys as written, and the policy as meant. The keys are declared once; reader,
 //! schema and reference are made of that one declaration.
 
+mod descriptor_words;
 mod explain;
 mod finding;
 mod load;

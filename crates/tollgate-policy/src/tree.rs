@@ -8,10 +8,11 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use crate::report::Report;
 
 /// The most nodes a document may have, each use of an alias counted in full.
-pub(crate) const MAX_NODES: usize = 10_000;
+pub(crate) const MAX_NODES: usize = 50_000;
 
-/// The deepest that nodes may be nested; a policy needs seven levels.
-pub(crate) const MAX_DEPTH: usize = 16;
+/// The deepest that nodes may be nested; a policy needs seven levels, and two more for each level of
+/// a tree of descriptors.
+pub(crate) const MAX_DEPTH: usize = 32;
 
 /// A place: where it begins, and how far it reaches on that line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

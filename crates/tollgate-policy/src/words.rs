@@ -9,6 +9,8 @@ use tollgate_core::policy::{
 };
 use tollgate_core::{Algorithm, Policy, Refusals, Unit, Visibility};
 
+use crate::descriptor_words;
+
 /// `search at 1, points at 5`.
 pub(crate) fn uses(policy: &Policy, uses: &[Use]) -> String {
     let one = |used: &Use| {
@@ -51,7 +53,7 @@ pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
         }
         Algorithm::Concurrency(it) => format!("{} {unit} at once", it.quota()),
     };
-    text.push_str(&whom(policy, &limit_for.per));
+    text.push_str(&whom(policy, limit_for));
     if limit.visibility() == Visibility::Hidden {
         text.push_str("; hidden");
     }
@@ -65,9 +67,11 @@ pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
     text
 }
 
-fn whom(policy: &Policy, per: &[usize]) -> String {
-    let names: Vec<&str> = per.iter().map(|index| &*policy.dimensions()[*index].name).collect();
+fn whom(policy: &Policy, limit_for: &LimitFor) -> String {
+    let per = limit_for.per.iter();
+    let names: Vec<&str> = per.map(|index| &*policy.dimensions()[*index].name).collect();
     match names.as_slice() {
+        [] if descriptor_words::uses(policy, limit_for) => " for each descriptor".to_owned(),
         [] => " for everybody together".to_owned(),
         names => format!(" for each {}", names.join(" and ")),
     }

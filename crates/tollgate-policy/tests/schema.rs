@@ -42,13 +42,15 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 15] = [
+const PLACES: [(&str, &str); 17] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
     ("Limit", "limits: { a: { quota: 1, window: 1s, zzzzzzzz: 1 } }"),
     ("Rule", "rules: [{ limits: [], zzzzzzzz: 1 }]"),
     ("Conditions", "rules: [{ limits: [], match: { zzzzzzzz: 1 } }]"),
+    ("DescriptorDomain", "descriptors: [{ domain: a, tree: [], zzzzzzzz: 1 }]"),
+    ("DescriptorNode", "descriptors: [{ domain: a, tree: [{ key: a, zzzzzzzz: 1 }] }]"),
     ("Answers", "answers: { zzzzzzzz: 1 }"),
     ("Refunds", "answers: { refund: { zzzzzzzz: 1 } }"),
     ("RefuseAnswer", "answers: { refuse: { zzzzzzzz: 1 } }"),
@@ -202,6 +204,8 @@ fn title(name: &str) -> &'static str {
         "Limit" => "`limits.NAME`",
         "Rule" => "`rules[]`",
         "Conditions" => "`rules[].match`",
+        "DescriptorDomain" => "`descriptors[]`",
+        "DescriptorNode" => "`descriptors[].tree[]`",
         "Answers" => "`answers`",
         "Refunds" => "`answers.refund`",
         "RefuseAnswer" => "`answers.refuse`",

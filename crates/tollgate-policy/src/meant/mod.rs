@@ -2,6 +2,7 @@
 //! is found.
 
 mod answers;
+mod descriptors;
 mod forwarding;
 mod limits;
 mod names;
@@ -16,6 +17,7 @@ use tollgate_core::Policy;
 
 use crate::report::Report;
 use crate::settings::Settings;
+use crate::tree::Span;
 use crate::written::PolicyFile;
 use names::Known;
 
@@ -26,6 +28,8 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     let dimensions = subjects::dimensions(&subjects, report);
     let counted = limits::limits(&limits, &mut subjects, report);
     let rules = rules::rules(file, &counted, &mut limits, &mut subjects, report);
+    let domains = descriptors::domains(file, &counted, &mut limits, report);
+    limits_somebody(file, report);
     let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
     let forwarding = forwarding::forwarding(file, report);
     let answers = answers::answers(file.answers.value(), report);
@@ -42,9 +46,19 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
         order,
     )?
     .with_forwarding(forwarding?)
-    .with_answers(answers?);
+    .with_answers(answers?)
+    .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?;
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings { key: key?, store: store? };
     spans::warn(&policy, file, &settings.store, &rule_spans, report);
     Some((policy, settings))
+}
+
+/// Reports a file that says nothing of any request.
+fn limits_somebody(file: &PolicyFile, report: &mut Report<'_>) {
+    if file.rules.is_absent() && file.descriptors.is_absent() {
+        let start = Span { line: 1, column: 1, width: 0 };
+        let hint = "rules say which requests meet which limits";
+        report.mistake(start, "a policy needs `rules`, or `descriptors`", hint);
+    }
 }

@@ -18,7 +18,7 @@ pub(super) fn warn(
     report: &mut Report<'_>,
 ) {
     for name in limits.unused() {
-        let message = format_args!("no rule uses the limit {}", quoted(&name.value));
+        let message = format_args!("nothing uses the limit {}", quoted(&name.value));
         report.warning(name.at, message, "it limits nobody");
     }
     for name in subjects.unused() {

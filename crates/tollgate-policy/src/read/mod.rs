@@ -2,6 +2,7 @@
 //!
 //! Reading never stops at a mistake: what can be read is, so that all mistakes are told at once.
 
+mod anything;
 mod duration;
 mod keys;
 mod list;
@@ -12,6 +13,7 @@ mod word;
 
 use schemars::JsonSchema;
 
+pub(crate) use anything::Anything;
 pub(crate) use duration::Duration;
 pub(crate) use keys::{Keys, Property, key_name, keys, object_schema};
 pub(crate) use list::{List, OneOrMore};

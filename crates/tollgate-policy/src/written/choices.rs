@@ -2,6 +2,7 @@
 
 use tollgate_core::Unit;
 use tollgate_core::algo::Anchor;
+use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
 
 use crate::read::words;
@@ -107,6 +108,28 @@ words! {
         "enforce" => Mode::Enforce,
         /// Counts and judges, and lets everything pass.
         "shadow" => Mode::Shadow,
+    }
+}
+
+words! {
+    /// How the descriptors of one request are counted.
+    struct CountingName(Counting) as "a way to count" {
+        /// As one charge: a request that is refused is counted nowhere.
+        "atomic" => Counting::Atomic,
+        /// Each by itself, as the reference server does: what one refuses, the others still count.
+        "each" => Counting::Each,
+    }
+}
+
+words! {
+    /// What a descriptor's refusal means.
+    struct DescriptorMode(NodeMode) as "a mode" {
+        /// The request is refused.
+        "enforce" => NodeMode::Enforce,
+        /// Nothing: it counts and judges, and lets everything pass.
+        "shadow" => NodeMode::Shadow,
+        /// The request is refused once all its quotas are over; those with the same `backend_name` and `model_name_override` are over together.
+        "quota" => NodeMode::Quota,
     }
 }
 

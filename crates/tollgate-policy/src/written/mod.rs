@@ -5,6 +5,7 @@
 mod answers;
 mod choices;
 mod deployment;
+mod descriptors;
 mod limit;
 mod redis;
 mod rule;
@@ -13,6 +14,7 @@ mod subject;
 pub(crate) use answers::Answers;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
+pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
 pub(crate) use limit::Limit;
 pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{Conditions, LimitUse, Rule};
@@ -22,7 +24,7 @@ use crate::read::{List, Names, OneOrMore, Text, keys};
 
 keys! {
     /// A policy of Tollgate: who is counted, which limits there are, and which requests meet them.
-    struct PolicyFile as "a policy", requires "limits", "rules" {
+    struct PolicyFile as "a policy", requires "limits" {
         /// Who is counted: each name stands for something that is read from a request.
         subjects: Names<Subject>,
         /// The networks of the proxies that are believed about whom they forward for, such as `10.0.0.0/8`. By default nobody is.
@@ -35,6 +37,8 @@ keys! {
         rules_apply: RuleOrder,
         /// Which requests meet which limits, in this order. A request that no rule matches is not limited.
         rules: List<Rule>,
+        /// Limits for callers that say themselves what a request is, as Envoy does: a tree for each of their domains.
+        descriptors: List<DescriptorDomain>,
         /// What clients are told.
         answers: Answers,
         /// Where the key comes from under which credentials are hashed before they are used. By default one is made by chance when the process starts.

@@ -58,7 +58,7 @@ pub(super) fn rules(
 }
 
 /// What rules do without the store that do not say.
-fn default_on_failure(file: &PolicyFile) -> OnFailure {
+pub(super) fn default_on_failure(file: &PolicyFile) -> OnFailure {
     let answers = file.answers.value();
     answers.and_then(|answers| answers.on_failure.value()).map(|word| word.0).unwrap_or_default()
 }
