@@ -1,6 +1,7 @@
 //! Who may enter a door.
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use subtle::{Choice, ConstantTimeEq};
 
@@ -23,8 +24,10 @@ pub enum Access {
 }
 
 /// What opens a door, several at once so that one can be replaced. No output shows them.
+///
+/// Clones are one: what replaces the tokens of one replaces those of all.
 #[derive(Clone)]
-pub struct Tokens(Vec<Box<[u8]>>);
+pub struct Tokens(Arc<RwLock<Vec<Box<[u8]>>>>);
 
 impl Tokens {
     /// The tokens in `text`, one a line; empty lines and those that begin with `#` are none.
@@ -32,32 +35,46 @@ impl Tokens {
     /// # Errors
     /// [`AccessError`] if there is none, one is too short, or there are too many.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
-        let lines = text.lines().map(str::trim);
-        let tokens: Vec<_> =
-            lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        if tokens.is_empty() {
-            return Err(AccessError::NoToken);
-        }
-        if tokens.len() > MAX_TOKENS {
-            return Err(AccessError::TooManyTokens(tokens.len()));
-        }
-        if let Some(short) = tokens.iter().find(|token| token.len() < SHORTEST_TOKEN) {
-            return Err(AccessError::ShortToken(short.len()));
-        }
-        Ok(Self(tokens.into_iter().map(|token| token.as_bytes().into()).collect()))
+        Ok(Self(Arc::new(RwLock::new(read(text)?))))
+    }
+
+    /// Puts the tokens in `text` in the place of these, from the next request on.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); the tokens in force then stay so.
+    pub fn replace(&self, text: &str) -> Result<(), AccessError> {
+        let tokens = read(text)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        Ok(())
     }
 
     /// Whether `given` is one of them. Takes as long whichever it is, and whichever byte is wrong.
     #[must_use]
     pub fn contain(&self, given: &[u8]) -> bool {
         let is_same = |token: &[u8]| token.ct_eq(given);
-        self.0.iter().fold(Choice::from(0), |any, token| any | is_same(token)).into()
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().fold(Choice::from(0), |any, token| any | is_same(token)).into()
     }
+}
+
+fn read(text: &str) -> Result<Vec<Box<[u8]>>, AccessError> {
+    let lines = text.lines().map(str::trim);
+    let tokens: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    if tokens.is_empty() {
+        return Err(AccessError::NoToken);
+    }
+    if tokens.len() > MAX_TOKENS {
+        return Err(AccessError::TooManyTokens(tokens.len()));
+    }
+    if let Some(short) = tokens.iter().find(|token| token.len() < SHORTEST_TOKEN) {
+        return Err(AccessError::ShortToken(short.len()));
+    }
+    Ok(tokens.into_iter().map(|token| token.as_bytes().into()).collect())
 }
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens", self.0.len())
+        f.write_str("Tokens")
     }
 }
 
@@ -136,6 +153,15 @@ mod tests {
         assert!(wrong.iter().all(|token| !access.admits(Some(token.as_bytes()))));
         assert!(!access.admits(None));
         assert!(!format!("{access:?}").contains(FIRST));
+    }
+
+    #[test]
+    fn tokens_are_replaced_in_every_clone_or_stay() {
+        let tokens = Tokens::parse(FIRST).unwrap();
+        let clone = tokens.clone();
+        assert!(tokens.replace("short").is_err() && clone.contain(FIRST.as_bytes()));
+        tokens.replace(SECOND).unwrap();
+        assert!(clone.contain(SECOND.as_bytes()) && !clone.contain(FIRST.as_bytes()));
     }
 
     #[test]
