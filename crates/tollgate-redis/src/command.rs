@@ -1,9 +1,12 @@
 //! A command's bytes: many jobs in the form that the step reads. Keys and limits come once.
 
+mod run;
+
 use std::collections::HashMap;
 
 use tollgate_core::Timestamp;
 
+use self::run::{Keys, Run};
 use crate::job::{Job, JobAsk, Op, Rule};
 
 /// Whether the step may make keys.
@@ -33,12 +36,24 @@ impl<'a> Command<'a> {
     pub(crate) fn new(jobs: &'a [Job], room: Room, deadline: Option<Timestamp>) -> Self {
         let mut indexes = Indexes::default();
         let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
+        let mut run: Option<Run> = None;
         for job in jobs.iter().filter(|job| !job.asks.is_empty()) {
-            push_number(&mut body, job.now.as_millis());
-            push_index(&mut body, job.asks.len());
-            for ask in &job.asks {
-                push_ask(&mut body, &mut indexes, ask);
+            let next = indexes.run(job);
+            if let (Some(run), Some(next)) = (&mut run, &next)
+                && run.join(next)
+            {
+                continue;
             }
+            if let Some(run) = run.take() {
+                run.push(&mut body);
+            }
+            run = next;
+            if run.is_none() {
+                push_job(&mut body, &mut indexes, job);
+            }
+        }
+        if let Some(run) = run {
+            run.push(&mut body);
         }
         let mut argument = Vec::with_capacity(12 + indexes.rules.len() * 30 + body.len());
         argument.push(u8::from(room == Room::Tight));
@@ -70,12 +85,49 @@ impl<'a> Indexes<'a> {
         })
     }
 
+    /// The run of a job that is one take.
+    fn run(&mut self, job: &'a Job) -> Option<Run> {
+        let [ask @ JobAsk { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
+        let (rule, key) = (self.rule(ask.rule), self.key(&ask.key));
+        Some(Run { now: job.now, rule, cost: *cost, key, jobs: 1, keys: Keys::Following })
+    }
+
     fn rule(&mut self, rule: Rule) -> usize {
         *self.rule_indexes.entry(rule).or_insert_with(|| {
             self.rules.push(rule);
             self.rules.len()
         })
     }
+}
+
+/// At most so many takes of a job are told without a code each.
+const MAX_TAKES: usize = 16;
+const TAKE_ALL: u8 = 8;
+
+fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
+    push_number(out, job.now.as_millis());
+    push_index(out, job.asks.len());
+    let takes_from_windows = takes_from_windows(job);
+    if takes_from_windows {
+        out.push(TAKE_ALL);
+    }
+    for ask in &job.asks {
+        match ask.op {
+            Op::Take { cost } if takes_from_windows => push_target(out, indexes, ask, cost),
+            _ => push_ask(out, indexes, ask),
+        }
+    }
+}
+
+/// Whether a job takes from different keys, by fixed windows that do not count what they refuse.
+fn takes_from_windows(job: &Job) -> bool {
+    job.asks.len() <= MAX_TAKES
+        && job.asks.iter().enumerate().all(|(index, ask)| {
+            matches!(ask.op, Op::Take { cost } if cost > 0)
+                && ask.rule.kind == Rule::FIXED_WINDOW
+                && ask.rule.counts_refused == 0
+                && job.asks[..index].iter().all(|before| before.key != ask.key)
+        })
 }
 
 fn push_rule(out: &mut Vec<u8>, rule: &Rule) {
@@ -96,9 +148,7 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
         Op::Look { cost } => (7, cost),
     };
     out.push(code);
-    push_index(out, indexes.rule(ask.rule));
-    push_index(out, indexes.key(&ask.key));
-    push_number(out, cost);
+    push_target(out, indexes, ask, cost);
     match &ask.op {
         Op::Take { .. } | Op::Look { .. } => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
@@ -111,6 +161,12 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
             push_number(out, until.as_millis());
         }
     }
+}
+
+fn push_target<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk, cost: u64) {
+    push_index(out, indexes.rule(ask.rule));
+    push_index(out, indexes.key(&ask.key));
+    push_number(out, cost);
 }
 
 /// Seven bytes, the lowest first: 56 bits hold every exact integer.

@@ -69,11 +69,14 @@ impl Job {
 }
 
 impl Rule {
+    /// The kind of a fixed window.
+    pub(crate) const FIXED_WINDOW: u8 = 1;
+
     fn new(limit: &Limit) -> Self {
         let (kind, quota, window, extra) = match limit.algorithm() {
             Algorithm::FixedWindow(it) => {
                 let is_calendar = it.anchor() == Anchor::Calendar;
-                (1, it.quota(), it.window(), u64::from(is_calendar))
+                (Self::FIXED_WINDOW, it.quota(), it.window(), u64::from(is_calendar))
             }
             Algorithm::SlidingWindow(it) => (2, it.quota(), it.window(), it.precision().get()),
             Algorithm::TwoBucket(it) => (3, it.quota(), it.window(), 0),

@@ -1,13 +1,18 @@
 //! A reply's bytes: what the step answers, checked number by number.
 
+mod window;
+
 use tollgate_core::{Fit, Found, MAX_EXACT, Mark, Reading, Readings, Timestamp};
 
+use self::window::{Outcome, Window};
 use crate::error::StepError;
 use crate::job::Job;
 
 const DECIDED: u8 = 0;
 const LATE: u8 = 1;
 const FULL: u8 = 1;
+const REFUSED: u8 = 2;
+const REPEATED: u8 = 3;
 
 /// The server's clock when it answered, if it was asked for.
 pub(crate) fn clock(reply: &[u8]) -> Option<Timestamp> {
@@ -32,22 +37,70 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Readings, StepError>
         return None;
     }
     let mut answers = Vec::with_capacity(jobs.len());
+    let mut run = Run::default();
     for job in jobs {
         // Was left out of the command.
         if job.asks.is_empty() {
             answers.push(Ok(Readings::new()));
             continue;
         }
-        answers.push(match take_byte(&mut rest)? {
-            DECIDED => {
-                let readings = job.asks.iter().map(|_| take_reading(&mut rest));
-                Ok(readings.collect::<Option<Readings>>()?)
-            }
-            FULL => Err(StepError::Full),
-            _ => return None,
-        });
+        if run.jobs == 0 && rest.first() == Some(&REPEATED) {
+            run = Run::take(&mut rest)?;
+        }
+        answers.push(if run.jobs > 0 { Ok(run.next(job)?) } else { answer(job, &mut rest)? });
     }
-    rest.is_empty().then_some(answers)
+    (rest.is_empty() && run.jobs == 0).then_some(answers)
+}
+
+/// The answer to a job that has its own.
+fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Readings, StepError>> {
+    let readings: Option<Readings> = match *rest.first()? {
+        first if Window::begins_with(first) => take_window_readings(job, rest, Outcome::Admitted),
+        _ => match take_byte(rest)? {
+            DECIDED => job.asks.iter().map(|_| take_reading(rest)).collect(),
+            REFUSED => take_window_readings(job, rest, Outcome::Refused),
+            FULL => return Some(Err(StepError::Full)),
+            _ => None,
+        },
+    };
+    readings.map(Ok)
+}
+
+fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option<Readings> {
+    let reading = |ask| Some(Window::take(rest)?.reading(ask, outcome)?.0);
+    let readings: Readings = job.asks.iter().map(reading).collect::<Option<_>>()?;
+    // What is refused is refused by something.
+    (outcome == Outcome::Admitted || !readings.all_fit()).then_some(readings)
+}
+
+/// What is left of the one answer to many takes from one window.
+#[derive(Default)]
+struct Run {
+    jobs: u64,
+    admitted: u64,
+    window: Option<Window>,
+}
+
+impl Run {
+    fn take(rest: &mut &[u8]) -> Option<Self> {
+        take_byte(rest)?;
+        let (jobs, admitted) = (take_number(rest)?, take_number(rest)?);
+        let window = Some(Window::take(rest)?);
+        (jobs > 0 && admitted <= jobs).then_some(Self { jobs, admitted, window })
+    }
+
+    fn next(&mut self, job: &Job) -> Option<Readings> {
+        let [ask] = &*job.asks else { return None };
+        let outcome = if self.admitted > 0 { Outcome::Admitted } else { Outcome::Refused };
+        let (reading, after) = self.window?.reading(ask, outcome)?;
+        if outcome == Outcome::Refused && reading.fit == Fit::Now {
+            return None;
+        }
+        let is_counted = u64::from(outcome == Outcome::Admitted);
+        (self.jobs, self.admitted) = (self.jobs - 1, self.admitted - is_counted);
+        self.window = Some(after);
+        Some(Readings::one(reading))
+    }
 }
 
 fn take_reading(rest: &mut &[u8]) -> Option<Reading> {
@@ -117,6 +170,29 @@ mod tests {
         let number = 0x0007_0707_0707_0707;
         assert_eq!(answers[2].as_ref().map(|readings| readings[0].used), Ok(number));
         assert_eq!(clock(&bytes), Some(Timestamp::from_millis(9)));
+    }
+
+    #[test]
+    fn windows_are_the_answer_to_jobs_that_took_from_open_ones() {
+        let window = b"1700000000123000000";
+        let twice = [&[REPEATED, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], window].concat();
+        let full = b"1700000000123000001";
+        let bytes = reply(DECIDED, &[&window[..], &[REFUSED], full, &twice].concat());
+        let impossible = reply(DECIDED, &[&[REFUSED], &window[..]].concat());
+        assert_eq!(decode(&[job(1)], &impossible)[0].as_ref().unwrap_err(), &StepError::Corrupt);
+        // The fourth asks nothing, between those that share an answer.
+        let jobs = [job(1), job(1), job(1), job(0), job(1), job(1)];
+        let used: Vec<_> = decode(&jobs, &bytes)
+            .into_iter()
+            .map(|answer| answer.unwrap().first().map(|reading| (reading.used, reading.fit)))
+            .collect();
+        let at = Fit::At(Timestamp::from_millis(1_700_000_000_123));
+        let (first, refused) = (Some((1, Fit::Now)), Some((1, at)));
+        assert_eq!(used, [first, refused, first, None, refused, refused]);
+        // Fewer or more jobs than the answer tells of.
+        for jobs in [&jobs[..5], &[job(1), job(1), job(1), job(1), job(1), job(1)]] {
+            assert_eq!(decode(jobs, &bytes)[0].as_ref().unwrap_err(), &StepError::Corrupt);
+        }
     }
 
     #[test]

@@ -88,9 +88,13 @@ const SOURCE: &str = concat!(
     include_str!("step/token_bucket.lua"),
     include_str!("step/concurrency.lua"),
     include_str!("step/cells.lua"),
+    include_str!("step/values.lua"),
     include_str!("step/decide.lua"),
     include_str!("step/limits.lua"),
     include_str!("step/jobs.lua"),
+    include_str!("step/windows.lua"),
+    include_str!("step/runs.lua"),
+    include_str!("step/commands.lua"),
     include_str!("step/keys.lua"),
     include_str!("step/main.lua"),
 );

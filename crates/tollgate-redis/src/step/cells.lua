@@ -8,6 +8,8 @@
 local LARGEST_PACKED_USED = 999999
 -- So that the integer fits Redis' signed 64 bits.
 local LATEST_PACKED_RESET = 9223372036853
+-- From here on the integer has nineteen digits.
+local FIRST_LONG_RESET = 1000000000000
 -- More than any limit holds: what is longer is not ours.
 local MAX_RECORDS = 10000
 -- How many records pass Lua's stack at once.
@@ -18,14 +20,30 @@ local KINDS = { f = 1, w = 2, e = 3, l = 4, t = 5, c = 6 }
 local RECORDS = { "I7I7", "I7I7", "I7I7I7", "I7I7", "I7I7", "c16I7I7" }
 local RECORD_BYTES = { 14, 14, 21, 14, 14, 30 }
 
+-- The reset and the count in nineteen digits. Where one is no digit, they outweigh every window.
+local function read_digits(bytes)
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s = byte(bytes, 1, 19)
+  local digit = DIGITS
+  local resets_at = (((((((((((digit[a] * 10 + digit[b]) * 10 + digit[c]) * 10
+    + digit[d]) * 10 + digit[e]) * 10 + digit[f]) * 10 + digit[g]) * 10
+    + digit[h]) * 10 + digit[i]) * 10 + digit[j]) * 10 + digit[k]) * 10
+    + digit[l]) * 10 + digit[m]
+  local used = ((((digit[n] * 10 + digit[o]) * 10 + digit[p]) * 10
+    + digit[q]) * 10 + digit[r]) * 10 + digit[s]
+  return resets_at, used
+end
+
 local function unpack_window(bytes)
-  local size = #bytes
-  if size < 7 or size > 19 or not find(bytes, "^%d+$") then
+  local size, resets_at, used = #bytes, nil, nil
+  if size == 19 then
+    resets_at, used = read_digits(bytes)
+  elseif size >= 7 and size < 19 and find(bytes, "^%d+$") then
+    resets_at, used = sub(bytes, 1, -7) + 0, sub(bytes, -6) + 0
+  else
     return nil
   end
-  local resets_at, used = sub(bytes, 1, -7) + 0, sub(bytes, -6) + 0
   -- What begins with a zero is no integer to Redis.
-  if resets_at > LATEST_PACKED_RESET or byte(bytes) == 48 then
+  if resets_at > LATEST_PACKED_RESET or used > LARGEST_PACKED_USED or byte(bytes) == 48 then
     return nil
   end
   return { kind = FIXED_WINDOW, resets_at = resets_at, used = used, packed_used = used }

@@ -1,8 +1,8 @@
 -- One ask on one limit for one subject. Nothing is written here.
 
--- Of the command in hand: the cells by the indexes of their keys; the keys that changed in their
--- order, and by which limit and when each did; the refunds to remember; the room for keys.
-local cells, changed, changed_by, changed_at, guards, room
+-- Of the command in hand: the keys that changed in their order, and by which limit and when each
+-- did; the refunds to remember; the room for keys.
+local changed, changed_by, changed_at, guards, room = {}, {}, {}, {}, 0
 
 -- Marks the cell of `key` as changed, for the end of the command.
 local function change(key, limit, now)
@@ -58,32 +58,6 @@ local function take(limit, key, cost, id, now, is_admitted)
     fit = again
   end
   return reading(fit, again, again_at, used, whole_at, mark, 0, found)
-end
-
--- The answer to a job that is one take in an open fixed window, which is what most jobs are; nil
--- if it is not that, or is to be counted although it is refused.
-local function take_in_open_window(limit, key, cost, now)
-  local cell = cells[key]
-  local resets_at = cell and cell.kind == FIXED_WINDOW and cell.resets_at
-  if not resets_at or now >= resets_at or resets_at - limit.window > after(now, limit.skew_max) then
-    return nil
-  end
-  local quota, used = limit.quota, cell.used
-  if cost <= quota - used then
-    used = used + cost
-    cell.used = used
-    if not changed_by[key] then
-      changed[#changed + 1] = key
-      changed_by[key], changed_at[key] = limit, now
-    end
-    local again = cost <= quota - used and FITS_NOW or FITS_AT
-    -- A status of zero, and the flags of a take that fits.
-    return pack("<BBI7I7I7I7I7", 0, again * 4 + 16, resets_at, used, resets_at, resets_at, 0)
-  elseif limit.counts_refused then
-    return nil
-  end
-  local fit = cost <= quota and FITS_AT or FITS_NEVER
-  return pack("<BBI7I7I7I7I7", 0, fit * 5 + 16, resets_at, used, resets_at, resets_at, 0)
 end
 
 -- Whether a refund came before.

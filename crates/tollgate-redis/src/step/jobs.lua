@@ -1,6 +1,15 @@
 -- The jobs of a command, decided one after the other, each all or nothing.
 
 local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW, LOOK = 1, 2, 3, 4, 5, 6, 7
+-- A job of takes from different keys, each by a fixed window.
+local TAKE_ALL = 8
+-- Many jobs of one take each: from keys that follow each other, or from one.
+local TAKE_EACH, TAKE_REPEATEDLY = 9, 10
+
+-- How an answer begins: readings follow; there is no room for a key; the job was refused, and the
+-- windows follow that it asked; so many jobs, so many of them admitted, and the window of all.
+-- The answer to a job that was admitted by open windows is those windows.
+local DECIDED, FULL, REFUSED, REPEATED = "\0", "\1", "\2", "\3"
 
 -- The rest of an ask after its operation, limit, key and cost; and the position after it.
 local function parse_ask(bytes, position, op, limit, key, cost, key_count)
@@ -13,9 +22,11 @@ local function parse_ask(bytes, position, op, limit, key, cost, key_count)
     ask.mark, ask.guard, ask.guarded_until, position = unpack_bytes("<I7I4I7", bytes, position)
     check(ask.guard >= 1 and ask.guard <= key_count, "guard")
     check(ask.guarded_until <= MAX, "end of the guard")
+    open_cell(ask.guard)
   else
     check(op == TAKE or op == LOOK, "no such ask")
   end
+  open_cell(key)
   check((ask.id ~= nil) == (limit.kind == CONCURRENCY and op ~= LOOK or op == RENEW), "lease")
   return ask, position
 end
@@ -49,9 +60,9 @@ end
 local function decide_job(asks, now)
   local is_admitted = is_admitted_by_all(asks, now)
   if room == TIGHT and needs_key(asks, is_admitted) then
-    return "\1"
+    return FULL
   end
-  local readings = { "\0" }
+  local readings = { DECIDED }
   for index = 1, #asks do
     local ask = asks[index]
     local limit, op = ask.limit, ask.op
@@ -68,34 +79,3 @@ local function decide_job(asks, now)
   return table.concat(readings)
 end
 
--- Decides the jobs from `position` on and appends their answers.
-local function decide_jobs(bytes, position, limits, key_count, answers)
-  local size, answered = #bytes, #answers
-  while position <= size do
-    local now, count, op, limit, key, cost
-    now, count, op, limit, key, cost, position = unpack_bytes("<I7I4BI4I4I7", bytes, position)
-    limit = limits[limit]
-    if not limit or key < 1 or key > key_count or cost > MAX or now > MAX then
-      error("tollgate: limit, key, cost or now")
-    end
-    local answer = nil
-    if count == 1 and op == TAKE and room ~= TIGHT and limit.kind ~= CONCURRENCY then
-      answer = cost > 0 and limit.kind == FIXED_WINDOW and take_in_open_window(limit, key, cost, now)
-        or "\0" .. take(limit, key, cost, nil, now, nil)
-    elseif count == 1 and op == LOOK then
-      answer = "\0" .. look(limit, key, cost, now)
-    else
-      local asks = {}
-      asks[1], position = parse_ask(bytes, position, op, limit, key, cost, key_count)
-      for index = 2, count do
-        op, limit, key, cost, position = unpack_bytes("<BI4I4I7", bytes, position)
-        limit = limits[limit]
-        check(limit and key >= 1 and key <= key_count and cost <= MAX, "limit, key or cost")
-        asks[index], position = parse_ask(bytes, position, op, limit, key, cost, key_count)
-      end
-      answer = decide_job(asks, now)
-    end
-    answered = answered + 1
-    answers[answered] = answer
-  end
-end

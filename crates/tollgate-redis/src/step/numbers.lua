@@ -13,12 +13,23 @@ local TIGHT = 1
 -- The kind of what lies under our key and is not ours.
 local FOREIGN = 0
 
+-- Digits by their bytes. What is no digit outweighs every number that is read from digits.
+local DIGITS = {}
+for code = 1, 57 do
+  DIGITS[code] = code >= 48 and code - 48 or 1e300
+end
+
+local function no_digit()
+  return 1e300
+end
+
 -- While a library is loaded it sees no other library: these are bound by the first call.
-local floor, pack, unpack_bytes, sub, rep, byte, find
+local floor, pack, unpack_bytes, sub, rep, byte, find, call
 
 local function bind()
   floor, pack, unpack_bytes = math.floor, struct.pack, struct.unpack
-  sub, rep, byte, find = string.sub, string.rep, string.byte, string.find
+  sub, rep, byte, find, call = string.sub, string.rep, string.byte, string.find, redis.call
+  setmetatable(DIGITS, { __index = no_digit })
 end
 
 -- A moment `by` later.

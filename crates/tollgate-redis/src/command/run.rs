@@ -1,0 +1,104 @@
+//! Jobs in a row of one take each, as one header: what most commands are made of.
+
+use tollgate_core::Timestamp;
+
+use super::{push_index, push_number};
+
+/// Jobs in a row that are each one take, by one limit, of one cost and at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) now: Timestamp,
+    /// The index of the limit.
+    pub(super) rule: usize,
+    pub(super) cost: u64,
+    /// The index of the first key.
+    pub(super) key: usize,
+    pub(super) jobs: usize,
+    pub(super) keys: Keys,
+}
+
+/// Which keys a run takes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Those that follow the first, one a job.
+    Following,
+    /// The first, by every job.
+    Same,
+}
+
+impl Run {
+    const TAKE_EACH: u8 = 9;
+    const TAKE_REPEATEDLY: u8 = 10;
+
+    /// Appends the run of one job `next`, if it goes on with this one.
+    pub(super) fn join(&mut self, next: &Self) -> bool {
+        if (self.now, self.rule, self.cost) != (next.now, next.rule, next.cost) {
+            return false;
+        }
+        let is_lone = self.jobs == 1;
+        if next.key == self.key && (is_lone || self.keys == Keys::Same) {
+            self.keys = Keys::Same;
+        } else if next.key != self.key + self.jobs || !(is_lone || self.keys == Keys::Following) {
+            return false;
+        }
+        self.jobs += 1;
+        true
+    }
+
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        push_number(out, self.now.as_millis());
+        push_index(out, self.jobs);
+        out.push(match self.keys {
+            Keys::Following => Self::TAKE_EACH,
+            Keys::Same => Self::TAKE_REPEATEDLY,
+        });
+        push_index(out, self.rule);
+        push_index(out, self.key);
+        push_number(out, self.cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alone(key: usize) -> Run {
+        let now = Timestamp::from_millis(5);
+        Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Following }
+    }
+
+    /// The first key and the number of jobs of each run that jobs on `keys` make.
+    fn runs(keys: &[usize]) -> Vec<(usize, usize, Keys)> {
+        let mut runs: Vec<Run> = Vec::new();
+        for key in keys {
+            if !runs.last_mut().is_some_and(|run| run.join(&alone(*key))) {
+                runs.push(alone(*key));
+            }
+        }
+        runs.iter().map(|run| (run.key, run.jobs, run.keys)).collect()
+    }
+
+    #[test]
+    fn keys_that_follow_each_other_make_a_run_and_so_does_one_key() {
+        assert_eq!(runs(&[4, 5, 6]), [(4, 3, Keys::Following)]);
+        assert_eq!(runs(&[4, 4, 4]), [(4, 3, Keys::Same)]);
+        let mixed = [(4, 2, Keys::Following), (5, 1, Keys::Following), (4, 2, Keys::Same)];
+        assert_eq!(runs(&[4, 5, 5, 4, 4]), mixed);
+        assert_eq!(runs(&[4, 4, 5]), [(4, 2, Keys::Same), (5, 1, Keys::Following)]);
+        // A repeated key is not followed by the one that its jobs count up to.
+        assert_eq!(runs(&[4, 4, 6]), [(4, 2, Keys::Same), (6, 1, Keys::Following)]);
+    }
+
+    #[test]
+    fn another_moment_limit_or_cost_begins_another_run() {
+        let next = alone(2);
+        for other in [
+            Run { now: Timestamp::from_millis(6), ..next },
+            Run { rule: 2, ..next },
+            Run { cost: 3, ..next },
+        ] {
+            assert!(!alone(1).join(&other));
+        }
+        assert!(alone(1).join(&next));
+    }
+}

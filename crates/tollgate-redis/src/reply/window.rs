@@ -1,0 +1,124 @@
+//! What the step answers of an open fixed window: how the command found it. What a take makes of it
+//! is told here.
+
+use tollgate_core::{Fit, Found, Mark, Reading, Timestamp};
+
+use super::{take_byte, take_number};
+use crate::job::{JobAsk, Op};
+
+/// Nineteen digits: the moment of the reset, and six of what is used.
+const DIGITS: usize = 19;
+const DIGITS_OF_USED: u64 = 1_000_000;
+
+/// How a job's takes went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Admitted,
+    Refused,
+}
+
+/// An open fixed window before a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    resets_at: Timestamp,
+    used: u64,
+}
+
+impl Window {
+    /// Whether the text of a window begins with `byte`.
+    pub(super) const fn begins_with(byte: u8) -> bool {
+        matches!(byte, b'+' | b'1'..=b'9')
+    }
+
+    /// The window at the front of `rest`: digits, behind the units that the command had counted
+    /// since it read them.
+    pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
+        let mut counted = 0;
+        if rest.first() == Some(&b'+') {
+            take_byte(rest)?;
+            counted = take_number(rest)?;
+        }
+        let (digits, after) = rest.split_at_checked(DIGITS)?;
+        *rest = after;
+        let mut number = 0;
+        for digit in digits {
+            // Nineteen digits fit 64 bits.
+            number = number * 10 + u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        }
+        let resets_at = Timestamp::from_millis(number / DIGITS_OF_USED);
+        Some(Self { resets_at, used: number % DIGITS_OF_USED + counted })
+    }
+
+    /// The reading of a take, and the window after it. None if no step could have answered so.
+    pub(super) fn reading(self, ask: &JobAsk, outcome: Outcome) -> Option<(Reading, Self)> {
+        let Op::Take { cost } = ask.op else { return None };
+        let before = self.fit(ask, cost);
+        let after = match outcome {
+            Outcome::Refused => self,
+            Outcome::Admitted if before != Fit::Now => return None,
+            Outcome::Admitted => Self { used: self.used + cost, ..self },
+        };
+        let reading = Reading {
+            fit: before,
+            again: after.fit(ask, cost),
+            used: after.used,
+            whole_at: self.resets_at,
+            mark: Mark(self.resets_at.as_millis()),
+            given_back: 0,
+            found: Found::State,
+        };
+        Some((reading, after))
+    }
+
+    fn fit(self, ask: &JobAsk, cost: u64) -> Fit {
+        match ask.rule.quota.checked_sub(cost) {
+            None => Fit::Never,
+            Some(most) if self.used <= most => Fit::Now,
+            Some(_) => Fit::At(self.resets_at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Rule;
+
+    fn ask(quota: u64, cost: u64) -> JobAsk {
+        let rule = Rule { kind: 1, counts_refused: 0, quota, window: 1, extra: 0, skew_max: 0 };
+        JobAsk { rule, key: Box::default(), op: Op::Take { cost } }
+    }
+
+    fn window(mut text: &[u8]) -> Option<Window> {
+        let window = Window::take(&mut text)?;
+        text.is_empty().then_some(window)
+    }
+
+    #[test]
+    fn a_window_is_digits_behind_what_was_counted_since() {
+        let found = window(b"1700000000123000042").unwrap();
+        assert_eq!((found.resets_at.as_millis(), found.used), (1_700_000_000_123, 42));
+        let counted = window(b"+\x03\0\0\0\0\0\x001700000000123000042").unwrap();
+        assert_eq!((counted.resets_at, counted.used), (found.resets_at, 45));
+        for junk in [&b"170000000012300004"[..], b"17000000001230000420", b"1700000000123 00042"] {
+            assert!(window(junk).is_none());
+        }
+    }
+
+    #[test]
+    fn a_take_counts_if_it_was_admitted_and_the_same_fits_while_there_is_room() {
+        let found = window(b"1700000000123000042").unwrap();
+        let at = Fit::At(found.resets_at);
+        for (quota, again) in [(44, Fit::Now), (43, at)] {
+            let (reading, after) = found.reading(&ask(quota, 1), Outcome::Admitted).unwrap();
+            assert_eq!((reading.fit, reading.again, reading.used), (Fit::Now, again, 43));
+            assert_eq!(after.used, 43);
+        }
+        for (quota, cost, fit) in [(42, 1, at), (42, 43, Fit::Never), (43, 1, Fit::Now)] {
+            let (reading, after) = found.reading(&ask(quota, cost), Outcome::Refused).unwrap();
+            assert_eq!((reading.fit, reading.again, reading.used), (fit, fit, 42));
+            assert_eq!(after.used, 42);
+        }
+        assert!(found.reading(&ask(42, 1), Outcome::Admitted).is_none());
+    }
+}

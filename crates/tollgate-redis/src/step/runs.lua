@@ -1,0 +1,56 @@
+-- Runs: jobs in a row that are each one take, by one limit, of one cost and at one moment.
+
+-- The answer to a take that is alone in its job, whatever it takes from.
+local function take_alone(limit, key, cost, now)
+  open_cell(key)
+  if room == TIGHT then
+    return decide_job({ { op = TAKE, limit = limit, key = key, cost = cost } }, now)
+  end
+  return DECIDED .. take(limit, key, cost, nil, now, nil)
+end
+
+-- Appends the answers to `jobs` takes on one key. Answers how many answers there are then.
+local function take_repeatedly(limit, key, cost, now, jobs, answers, answered)
+  local answer = take_repeatedly_from_window(limit, key, cost, now, jobs)
+  if answer then
+    answers[answered + 1] = answer
+    return answered + 1
+  end
+  for index = answered + 1, answered + jobs do
+    answers[index] = take_alone(limit, key, cost, now)
+  end
+  return answered + jobs
+end
+
+-- Appends the answers to a take on each of the keys from `key` to `last_key`. A window that is met
+-- for the first time takes no more than a few lines.
+local function take_each(limit, key, last_key, cost, now, answers, answered)
+  local first, last = 1, 0
+  if limit.kind == FIXED_WINDOW and cost > 0 and room ~= TIGHT then
+    first, last = resets_in_force(limit, now)
+  end
+  local quota, counts_refused = limit.quota, limit.counts_refused
+  local most = (quota < LARGEST_PACKED_USED and quota or LARGEST_PACKED_USED) - cost
+  local values, counted, read_digits, opened = values, counted, read_digits, last_opened
+  last_opened = last_key > opened and last_key or opened
+  for key = key, last_key do
+    local bytes, resets_at, used = values[key], 0, 0
+    if bytes and #bytes == 19 and key > opened then
+      resets_at, used = read_digits(bytes)
+    end
+    if resets_at < first or resets_at > last or used > LARGEST_PACKED_USED then
+      answered = take_repeatedly(limit, key, cost, now, 1, answers, answered)
+    elseif used <= most then
+      counted[key] = cost
+      answered = answered + 1
+      answers[answered] = bytes
+    elseif used > quota - cost and not counts_refused then
+      answered = answered + 1
+      answers[answered] = REFUSED .. bytes
+    else
+      answered = answered + 1
+      answers[answered] = take_alone(limit, key, cost, now)
+    end
+  end
+  return answered
+end
