@@ -47,7 +47,8 @@ pub use finding::{Finding, Mistakes};
 pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
 pub use schema::schema;
 pub use settings::{
-    DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, Settings,
-    ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity,
+    DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemoryBounds, Reads, RedisSettings,
+    RememberRefusals, ServeSettings, Settings, ShardSettings, StepForm, StoreSettings, TlsFiles,
+    TlsIdentity,
 };
 pub use trace::{Outcome, Step, Trace, trace};

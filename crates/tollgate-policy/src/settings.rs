@@ -11,6 +11,43 @@ pub struct Settings {
     pub key: KeySource,
     /// Where the counters are kept.
     pub store: StoreSettings,
+    /// The doors that the file opens.
+    pub serve: ServeSettings,
+}
+
+/// The doors of `tollgate serve`, those that the file opens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServeSettings {
+    /// HTTP with JSON.
+    pub http: Option<DoorSettings>,
+    /// Envoy's rate limit service.
+    pub grpc: Option<DoorSettings>,
+    /// The Redis protocol.
+    pub resp: Option<DoorSettings>,
+    /// For those who run it.
+    pub admin: Option<DoorSettings>,
+}
+
+/// One door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorSettings {
+    /// An address and a port, `unix:/PATH` or `systemd:NAME`.
+    pub listen: Box<str>,
+    /// Where the tokens come from of which a client has to show one.
+    pub tokens: Option<KeySource>,
+    /// Certificates, for clients that speak TLS.
+    pub tls: Option<DoorTlsFiles>,
+}
+
+/// Files in PEM form for the certificate of a door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoorTlsFiles {
+    /// The certificate that is shown, and those that it is signed by.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authorities of clients; with them, a client has to show a certificate.
+    pub clients: Option<PathBuf>,
 }
 
 /// Where the counters are kept.

@@ -11,7 +11,10 @@ use tollgate_core::policy::{
     Source,
 };
 use tollgate_core::{Algorithm, Limit, Millis, Refusals, Unit, Visibility};
-use tollgate_policy::{KeySource, Loaded, MemoryBounds, Settings, StoreSettings, parse};
+use tollgate_policy::{
+    DoorSettings, DoorTlsFiles, KeySource, Loaded, MemoryBounds, ServeSettings, Settings,
+    StoreSettings, parse,
+};
 
 const HOUR: Millis = Millis::from_secs(3_600);
 
@@ -243,6 +246,37 @@ fn what_happens_without_the_store_is_the_rules_choice() {
 }
 
 #[test]
+fn doors_are_opened_as_written() {
+    let loaded = with(
+        "
+serve:
+  http:  { listen: '127.0.0.1:8181' }
+  grpc:
+    listen: unix:/run/tollgate/grpc.sock
+    tls: { certificate: cert.pem, key: key.pem, clients: ca.pem }
+  resp:  { listen: '0.0.0.0:6380', tokens: { file: /run/secrets/tokens } }
+  admin: { listen: systemd:admin, tokens: { env: TOLLGATE_TOKENS } }
+",
+    );
+    let door = |listen: &str| DoorSettings { listen: listen.into(), tokens: None, tls: None };
+    let file = |path: &str| PathBuf::from(path);
+    let tls = DoorTlsFiles {
+        certificate: file("cert.pem"),
+        key: file("key.pem"),
+        clients: Some(file("ca.pem")),
+    };
+    let tokens = KeySource::File { path: file("/run/secrets/tokens") };
+    let variable = KeySource::Environment { name: "TOLLGATE_TOKENS".to_owned() };
+    let expected = ServeSettings {
+        http: Some(door("127.0.0.1:8181")),
+        grpc: Some(DoorSettings { tls: Some(tls), ..door("unix:/run/tollgate/grpc.sock") }),
+        resp: Some(DoorSettings { tokens: Some(tokens), ..door("0.0.0.0:6380") }),
+        admin: Some(DoorSettings { tokens: Some(variable), ..door("systemd:admin") }),
+    };
+    assert_eq!(loaded.settings.serve, expected);
+}
+
+#[test]
 fn settings_are_those_of_the_deployment() {
     assert_eq!(with("").settings, Settings::default());
     let loaded = with(
@@ -251,6 +285,7 @@ fn settings_are_those_of_the_deployment() {
     let expected = Settings {
         key: KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() },
         store: StoreSettings::Memory(MemoryBounds { max_entries: 5_000, max_bytes: 64 << 20 }),
+        serve: ServeSettings::default(),
     };
     assert_eq!(loaded.settings, expected);
     let path = PathBuf::from("/run/secrets/tollgate");

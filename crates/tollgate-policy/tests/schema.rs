@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 17] = [
+const PLACES: [(&str, &str); 20] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -59,6 +59,9 @@ const PLACES: [(&str, &str); 17] = [
     ("Memory", "store: { memory: { zzzzzzzz: 1 } }"),
     ("Redis", "store: { redis: { shards: {}, zzzzzzzz: 1 } }"),
     ("Shard", "store: { redis: { shards: { a: { primary: a, zzzzzzzz: 1 } } } }"),
+    ("Serve", "serve: { zzzzzzzz: 1 }"),
+    ("Door", "serve: { http: { listen: a, zzzzzzzz: 1 } }"),
+    ("DoorTls", "serve: { http: { listen: a, tls: { certificate: a, key: a, zzzzzzzz: 1 } } }"),
     ("Tls", "store: { redis: { shards: {}, tls: { zzzzzzzz: 1 } } }"),
 ];
 
@@ -209,12 +212,15 @@ fn title(name: &str) -> &'static str {
         "Answers" => "`answers`",
         "Refunds" => "`answers.refund`",
         "RefuseAnswer" => "`answers.refuse`",
-        "Secret" => "`secret`, and `store.redis.password`",
+        "Secret" => "`secret`, `store.redis.password` and `serve.DOOR.tokens`",
         "Store" => "`store`",
         "Memory" => "`store.memory`",
         "Redis" => "`store.redis`",
         "Shard" => "`store.redis.shards.NAME`",
         "Tls" => "`store.redis.tls`",
+        "Serve" => "`serve`",
+        "Door" => "`serve.DOOR`",
+        "DoorTls" => "`serve.DOOR.tls`",
         other => panic!("say where the keys of {other} stand"),
     }
 }

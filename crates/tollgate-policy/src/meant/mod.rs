@@ -8,6 +8,7 @@ mod limits;
 mod names;
 mod rules;
 mod secret;
+mod serve;
 mod spans;
 mod store;
 mod subjects;
@@ -34,6 +35,7 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     let forwarding = forwarding::forwarding(file, report);
     let answers = answers::answers(file.answers.value(), report);
     let key = secret::key(file, report);
+    let serve = serve::serve(file, report);
     let store = store::store(file, &mut subjects, report);
     if !report.is_clean() {
         return None;
@@ -49,7 +51,7 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     .with_answers(answers?)
     .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?;
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
-    let settings = Settings { key: key?, store: store? };
+    let settings = Settings { key: key?, store: store?, serve: serve? };
     spans::warn(&policy, file, &settings.store, &rule_spans, report);
     Some((policy, settings))
 }

@@ -9,6 +9,7 @@ mod descriptors;
 mod limit;
 mod redis;
 mod rule;
+mod serve;
 mod subject;
 
 pub(crate) use answers::Answers;
@@ -18,6 +19,7 @@ pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
 pub(crate) use limit::Limit;
 pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{Conditions, LimitUse, Rule};
+pub(crate) use serve::{Door, DoorTls, Serve};
 pub(crate) use subject::Subject;
 
 use crate::read::{List, Names, OneOrMore, Text, keys};
@@ -45,5 +47,7 @@ keys! {
         secret: Secret,
         /// Where the counters are kept. By default in memory.
         store: Store,
+        /// The doors through which other programs ask `tollgate serve`.
+        serve: Serve,
     }
 }
