@@ -3,7 +3,7 @@
 /// What stands for each character of a password.
 const MASK: char = '•';
 
-/// The line with every character masked that may be of a password in a URL; no character moves.
+/// A line of the file with every character masked that may be of a password in a URL; no character moves.
 ///
 /// It masks too much rather than too little, as a line with mistakes need not hold whole URLs: from
 /// the first colon after `://` to the last `@` of the same word, and what follows `pass=` in it.
@@ -12,7 +12,8 @@ pub(crate) fn masked(line: &str) -> String {
     line.split_inclusive(is_end).map(masked_word).collect()
 }
 
-fn masked_word(word: &str) -> String {
+/// One word of a line, such as a URL, masked in the same way.
+pub(crate) fn masked_word(word: &str) -> String {
     let Some(scheme) = word.find("://") else { return word.to_owned() };
     let authority = scheme + "://".len();
     let mut hidden = Vec::new();

@@ -1,8 +1,11 @@
 //! What a policy file says beside the policy: how this deployment keeps its secret and its state.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::masked::masked_word;
 
 /// Settings of the deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,8 +136,8 @@ pub struct RedisSettings {
     pub revealed: Vec<Box<str>>,
 }
 
-/// One shard: a primary, and replicas that follow it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One shard: a primary, and replicas that follow it. Its `Debug` shows no password of a URL.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ShardSettings {
     /// What makes it itself, wherever its servers are.
     pub name: Box<str>,
@@ -144,6 +147,18 @@ pub struct ShardSettings {
     pub replicas: Vec<Box<str>>,
     /// How much of all subjects it takes, beside the other shards' weights; at least 1.
     pub weight: NonZeroU32,
+}
+
+impl fmt::Debug for ShardSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let replicas: Vec<_> = self.replicas.iter().map(|url| masked_word(url)).collect();
+        f.debug_struct("ShardSettings")
+            .field("name", &self.name)
+            .field("primary", &masked_word(&self.primary))
+            .field("replicas", &replicas)
+            .field("weight", &self.weight)
+            .finish()
+    }
 }
 
 /// Whose time decides.

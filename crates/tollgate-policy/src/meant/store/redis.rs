@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::super::names::Known;
 use super::super::secret;
 use super::{at_most, revealed, shards};
-use crate::read::{Field, Given, Text};
+use crate::read::{Field, Given, Text, quoted};
 use crate::report::Report;
 use crate::settings::{RedisSettings, RememberRefusals, TlsFiles, TlsIdentity};
+use crate::tree::Span;
 use crate::written::{PolicyFile, Redis, Subject, Tls};
 
 /// How long a decision may take where nothing is written.
@@ -38,8 +39,7 @@ pub(super) fn settings(
         .password
         .given()
         .map(|password| secret::source(password, "password", "TOLLGATE_REDIS_PASSWORD", report));
-    let any_tls = shards.as_ref().is_none_or(|shards| shards.any_tls);
-    let tls = tls(redis, any_tls, report);
+    let tls = tls(redis, shards.as_ref(), report);
     Some(RedisSettings {
         shards: shards?.shards,
         route_by: none_or_right(route_by)?,
@@ -82,8 +82,12 @@ fn deadline(redis: &Redis, report: &mut Report<'_>) -> Option<Duration> {
     Some(deadline)
 }
 
-/// The certificates, if any server is spoken to under TLS.
-fn tls(redis: &Redis, any_tls: bool, report: &mut Report<'_>) -> Option<TlsFiles> {
+/// The certificates, if any server is spoken to under TLS. Shards that are wrong name none.
+fn tls(
+    redis: &Redis,
+    shards: Option<&shards::Shards>,
+    report: &mut Report<'_>,
+) -> Option<TlsFiles> {
     fn path(text: &Text) -> PathBuf {
         PathBuf::from(&text.0)
     }
@@ -92,9 +96,8 @@ fn tls(redis: &Redis, any_tls: bool, report: &mut Report<'_>) -> Option<TlsFiles
         Field::Wrong => return None,
         Field::Given(given) => given,
     };
-    if !any_tls {
-        let hint = "a URL that asks for TLS begins with rediss://";
-        report.mistake(given.key, "`tls` is given, but no server is reached under TLS", hint);
+    if let Some(shards) = shards {
+        used_by(shards, given.key, report);
     }
     let Tls { authorities, certificate, key } = &given.value;
     let identity = match (certificate, key) {
@@ -113,4 +116,18 @@ fn tls(redis: &Redis, any_tls: bool, report: &mut Report<'_>) -> Option<TlsFiles
         _ => None,
     };
     Some(TlsFiles { authorities: authorities.value().map(path), identity })
+}
+
+/// Tells of certificates, given at `at`, that no server is reached with, or not every one.
+fn used_by(shards: &shards::Shards, at: Span, report: &mut Report<'_>) {
+    if !shards.any_tls {
+        let hint = "a URL that asks for TLS begins with rediss://";
+        report.mistake(at, "`tls` is given, but no server is reached under TLS", hint);
+    } else if let Some(clear) = &shards.in_clear {
+        let message = "`tls` is given, but not every server is reached under TLS";
+        let (place, line) = (quoted(&clear.place), clear.line);
+        let hint =
+            format_args!("{place} on line {line} is not: its URL does not begin with rediss://");
+        report.warning(at, message, hint);
+    }
 }

@@ -12,8 +12,17 @@ const DEFAULT_PORT: u16 = 6379;
 pub(super) struct Server {
     /// Where it listens, the same for all URLs of one server as far as they tell.
     pub(super) place: String,
-    /// Whether it is spoken to under TLS.
-    pub(super) is_tls: bool,
+    pub(super) way: Way,
+}
+
+/// How a server is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Tls,
+    /// Over the network, where whoever is on the way can read along.
+    Clear,
+    /// By a socket of this machine.
+    Socket,
 }
 
 /// The server that a URL names; `None` if it names none, which is reported.
@@ -47,9 +56,9 @@ fn read(url: &Url) -> Result<Server, String> {
     if url.fragment().is_some() {
         return Err("a # in a password is written %23".to_owned());
     }
-    let is_tls = match url.scheme() {
-        "redis" | "valkey" => false,
-        "rediss" | "valkeys" => true,
+    let way = match url.scheme() {
+        "redis" | "valkey" => Way::Clear,
+        "rediss" | "valkeys" => Way::Tls,
         "unix" | "redis+unix" | "valkey+unix" => return socket(url),
         _ => return Err(SHAPE.to_owned()),
     };
@@ -67,7 +76,7 @@ fn read(url: &Url) -> Result<Server, String> {
         parameter(&name, &value, &[])?;
     }
     let port = url.port().unwrap_or(DEFAULT_PORT);
-    Ok(Server { place: format!("{}:{port}", host.to_ascii_lowercase()), is_tls })
+    Ok(Server { place: format!("{}:{port}", host.to_ascii_lowercase()), way })
 }
 
 /// A unix domain socket.
@@ -77,7 +86,7 @@ fn socket(url: &Url) -> Result<Server, String> {
     for (name, value) in url.query_pairs() {
         parameter(&name, &value, &["db", "user", "pass"])?;
     }
-    Ok(Server { place: format!("unix://{}", path.display()), is_tls: false })
+    Ok(Server { place: format!("unix://{}", path.display()), way: Way::Socket })
 }
 
 fn parameter(name: &str, value: &str, more: &[&str]) -> Result<(), String> {

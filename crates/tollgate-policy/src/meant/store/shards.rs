@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::at_most;
-use super::server::server;
+use super::server::{Way, server};
 use crate::read::{Field, Given, Named, Names, Text, quoted};
 use crate::report::Report;
 use crate::settings::ShardSettings;
@@ -23,6 +23,14 @@ pub(super) struct Shards {
     pub(super) shards: Vec<ShardSettings>,
     /// Whether any of their servers is spoken to under TLS.
     pub(super) any_tls: bool,
+    /// The first of them that is spoken to in clear over the network.
+    pub(super) in_clear: Option<Written>,
+}
+
+/// A server, and the line on which it is named.
+pub(super) struct Written {
+    pub(super) place: String,
+    pub(super) line: usize,
 }
 
 /// The shards in their order; `None` if something is wrong, which is reported.
@@ -45,7 +53,7 @@ pub(super) fn shards(
     let mut servers = Servers::default();
     let shards: Vec<_> = named.iter().map(|named| shard(named, &mut servers, report)).collect();
     let shards = shards.into_iter().collect::<Option<_>>()?;
-    Some(Shards { shards, any_tls: servers.any_tls })
+    Some(Shards { shards, any_tls: servers.any_tls, in_clear: servers.in_clear })
 }
 
 fn shard(
@@ -83,13 +91,17 @@ struct Servers {
     /// The line of each.
     lines: HashMap<String, usize>,
     any_tls: bool,
+    in_clear: Option<Written>,
 }
 
 impl Servers {
     /// Checks that `url` names a server, and one that no other does; gives it back.
     fn add(&mut self, url: &Given<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
         let server = server(url, report)?;
-        self.any_tls |= server.is_tls;
+        self.any_tls |= server.way == Way::Tls;
+        if server.way == Way::Clear && self.in_clear.is_none() {
+            self.in_clear = Some(Written { place: server.place.clone(), line: url.at.line });
+        }
         if let Some(line) = self.lines.get(&server.place) {
             let message = format_args!("the server {} is there twice", quoted(&server.place));
             let hint = format_args!("first on line {line}; a server has one part in one shard");
