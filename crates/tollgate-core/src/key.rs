@@ -76,6 +76,15 @@ impl Subject {
         &self.0
     }
 
+    /// The subject of an encoding that [`as_bytes`](Self::as_bytes) gave; `None` if it is no whole
+    /// one.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let subject = Self(bytes.into());
+        let read: usize = subject.encodings().map(|(_, encoding)| encoding.len()).sum();
+        (read == bytes.len()).then_some(subject)
+    }
+
     /// The name of each pair, and the pair's own part of the encoding: equal exactly when names
     /// and values are.
     pub fn encodings(&self) -> impl Iterator<Item = (&str, &[u8])> {
@@ -198,5 +207,17 @@ mod tests {
         assert_eq!(encodings.len(), 3);
         assert!(encodings.iter().zip(&expected).all(|(is, should)| *is == (should.0, &should.1)));
         assert_eq!(Subject::default().encodings().count(), 0);
+    }
+
+    #[test]
+    fn an_encoding_is_read_back_whole_or_not_at_all() {
+        let pairs = [("user", Value::Clear(b"42")), ("a", Value::Absent)];
+        let subject = Subject::new(pairs, &Length);
+        let bytes = subject.as_bytes();
+        assert_eq!(Subject::from_bytes(bytes), Some(subject.clone()));
+        assert_eq!(Subject::from_bytes(b""), Some(Subject::default()));
+        for cut in [1, 4, 5, 6, bytes.len() - 1] {
+            assert_eq!(Subject::from_bytes(&bytes[..cut]), None, "{cut}");
+        }
     }
 }

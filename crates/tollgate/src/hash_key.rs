@@ -6,25 +6,31 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use tollgate_core::KeyedHash;
 
-/// A secret 128-bit key. Nodes that share a store share the key, or they see other subjects.
+/// A secret 128-bit key. Nodes that share a store share the key, or they see other subjects, and
+/// refuse each other's receipts.
 #[derive(Clone)]
-pub struct HashKey([u8; 16]);
+pub struct HashKey {
+    subjects: [u8; 16],
+    /// Another key: whoever may choose credentials, and sees their hashes, learns nothing of it.
+    receipts: [u8; 16],
+}
 
 impl HashKey {
     /// A key that only this process knows, made from the operating system's randomness.
     #[must_use]
     pub fn random() -> Self {
-        let mut key = [0; 16];
-        for half in key.chunks_exact_mut(8) {
-            half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
-        }
-        Self(key)
+        Self { subjects: random(), receipts: random() }
     }
 
     /// The key that belongs to a secret of any length; the same on every node.
     #[must_use]
     pub fn from_secret(secret: &[u8]) -> Self {
-        Self(sip128(&[0; 16], secret))
+        Self { subjects: sip128(&[0; 16], secret), receipts: sip128(&[1; 16], secret) }
+    }
+
+    /// What proves that who holds this key wrote the receipt in `bytes`.
+    pub(crate) fn seal(&self, bytes: &[u8]) -> [u8; 16] {
+        sip128(&self.receipts, bytes)
     }
 }
 
@@ -32,7 +38,7 @@ impl KeyedHash for HashKey {
     /// SipHash-2-4 with 128 bits, by Aumasson and Bernstein (2012): a pseudorandom function that is
     /// made for short inputs under a secret key.
     fn hash(&self, bytes: &[u8]) -> [u8; 16] {
-        sip128(&self.0, bytes)
+        sip128(&self.subjects, bytes)
     }
 }
 
@@ -40,6 +46,14 @@ impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HashKey(secret)")
     }
+}
+
+fn random() -> [u8; 16] {
+    let mut key = [0; 16];
+    for half in key.chunks_exact_mut(8) {
+        half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
+    }
+    key
 }
 
 fn sip128(key: &[u8; 16], bytes: &[u8]) -> [u8; 16] {
@@ -59,5 +73,7 @@ mod tests {
         assert_ne!(one.hash(b"token"), other.hash(b"token"));
         assert_ne!(HashKey::random().hash(b"token"), HashKey::random().hash(b"token"));
         assert_eq!(format!("{one:?}"), "HashKey(secret)");
+        assert_ne!(one.seal(b"token"), one.hash(b"token"));
+        assert_ne!(one.seal(b"token"), other.seal(b"token"));
     }
 }

@@ -17,7 +17,7 @@ pub mod tower;
 
 pub use clock::{Clock, CounterClock, ManualClock, SystemClock};
 pub use hash_key::HashKey;
-pub use limiter::{Completion, Decision, Limiter, Pending, Settlement, Source};
+pub use limiter::{Completion, Decision, Limiter, Pending, Settlement, Source, Terms};
 pub use observe::Observer;
-pub use receipt::Receipt;
+pub use receipt::{Receipt, ReceiptError};
 pub use tollgate_core as core;

@@ -2,6 +2,7 @@
 
 mod completion;
 mod decision;
+mod redeem;
 
 use std::fmt;
 use std::future::Future;
@@ -16,6 +17,7 @@ use tollgate_core::{
 
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
+pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
 
 use decision::is_looked_at;
 
@@ -23,6 +25,15 @@ use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
 use crate::observe::Observer;
 use crate::receipt::{Receipt, new_charge_id};
+
+/// When a plan is charged, and what becomes of it while the store has no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// When it is charged.
+    pub charge: ChargeOn,
+    /// What becomes of it while the store has no answer.
+    pub on_failure: OnFailure,
+}
 
 /// Decides on requests by a policy, and remembers in a store.
 pub struct Limiter<S> {
@@ -78,6 +89,12 @@ impl<S: Store> Limiter<S> {
         &self.store
     }
 
+    /// The deployment's key.
+    #[must_use]
+    pub const fn key(&self) -> &HashKey {
+        &self.key
+    }
+
     /// The time by this limiter's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -117,8 +134,19 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         plan: Plan<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        let terms = Terms { charge: plan.charge(), on_failure: plan.on_failure() };
+        self.check_on_terms_at(now, plan, terms)
+    }
+
+    /// As [`check_plan_at`](Self::check_plan_at), on the caller's terms in place of its rules': for
+    /// who will never know the request's answer, or has no rules at all.
+    pub fn check_on_terms_at<'s>(
+        &'s self,
+        now: Timestamp,
+        plan: Plan<'_>,
+        Terms { charge, on_failure }: Terms,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let (charge, on_failure) = (plan.charge(), plan.on_failure());
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
             let mut judged = self.judge(now, plan.enforced, charge, on_failure).await;
@@ -137,6 +165,19 @@ impl<S: Store> Limiter<S> {
         }
     }
 
+    /// Whether `planned` would be admitted now and how its limits stand; nothing is charged.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store has no answer.
+    pub async fn look_at(
+        &self,
+        now: Timestamp,
+        planned: &[Planned],
+    ) -> Result<(Verdict, Source), StoreError> {
+        let readings = self.ask(now, planned, |planned| Ask::Look { cost: planned.cost }).await?;
+        Ok((verdict(now, planned, &readings), readings.source()))
+    }
+
     /// How every visible limit stands that the caller of this request can meet; nothing is charged.
     ///
     /// # Errors
@@ -147,11 +188,7 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Result<Verdict, StoreError>> + Send + use<'_, S> {
         let planned = self.policy.standings_plan(facts, &self.key);
         let now = self.clock.now();
-        async move {
-            let look = |planned: &Planned| Ask::Look { cost: planned.cost };
-            let readings = self.ask(now, &planned, look).await?;
-            Ok(verdict(now, &planned, &readings))
-        }
+        async move { self.look_at(now, &planned).await.map(|(verdict, _)| verdict) }
     }
 
     /// Gives everything back that `receipt` proves, where its window is not over.

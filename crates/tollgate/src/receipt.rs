@@ -1,5 +1,7 @@
 //! What an admitted charge returns: with it the charge can be given back, once.
 
+mod sealed;
+
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -8,6 +10,9 @@ use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
 use tollgate_core::policy::Planned;
 use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject};
 
+pub(crate) use sealed::Opened;
+pub use sealed::ReceiptError;
+
 /// Proof of what was charged. It is not `Clone`: whoever gives it back has it no more, so that
 /// nothing is given back twice.
 #[derive(Debug)]
@@ -15,6 +20,7 @@ use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject};
 pub struct Receipt {
     id: ChargeId,
     entries: Vec<Entry>,
+    repeats: Repeats,
 }
 
 #[derive(Debug)]
@@ -32,7 +38,7 @@ impl Receipt {
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
             .map(|(Planned { limit, subject, cost }, mark)| Entry { limit, subject, cost, mark })
             .collect();
-        Self { id, entries }
+        Self { id, entries, repeats: Repeats::Impossible }
     }
 
     /// The charge's id.
@@ -50,8 +56,9 @@ impl Receipt {
     /// Parts the leases, which end with the request, from what was counted, which stays.
     pub fn split_leases(self) -> (Self, Self) {
         let is_lease = |entry: &Entry| matches!(entry.limit.algorithm(), Algorithm::Concurrency(_));
-        let (leases, counted) = self.entries.into_iter().partition(is_lease);
-        (Self { id: self.id, entries: counted }, Self { id: self.id, entries: leases })
+        let Self { id, entries, repeats } = self;
+        let (leases, counted) = entries.into_iter().partition(is_lease);
+        (Self { id, entries: counted, repeats }, Self { id, entries: leases, repeats })
     }
 
     /// The shortest lease that it proves: without a renewal that one ends first.
@@ -80,8 +87,12 @@ impl Receipt {
             cost: entry.cost,
             mark: entry.mark,
             id: self.id,
-            repeats: Repeats::Impossible,
+            repeats: self.repeats,
         })
+    }
+
+    pub(crate) fn limits(&self) -> impl Iterator<Item = &Arc<Limit>> {
+        self.entries.iter().map(|entry| &entry.limit)
     }
 
     pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {

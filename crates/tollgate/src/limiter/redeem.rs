@@ -1,0 +1,105 @@
+//! Receipts that went out as text and come back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate_core::{Cost, Limit, Reading, Source, Standing, Store, StoreError, Timestamp};
+
+use super::Limiter;
+use crate::receipt::{Opened, Receipt, ReceiptError};
+
+/// What became of a receipt that came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redeemed {
+    /// Each limit that was charged and still is in the policy; none if the receipt has expired.
+    pub limits: Vec<GivenBack>,
+    /// What it did.
+    pub outcome: Outcome,
+}
+
+/// What a receipt did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It gave back what was charged, or what was left of it.
+    GivenBack,
+    /// Nothing: it was given back before, or its windows are over.
+    Unchanged,
+    /// Nothing: all that it proves is over by now.
+    Expired,
+}
+
+/// What one limit got back, and how it stands after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenBack {
+    /// Whole units; none if its window is over, or it got them back before.
+    pub units: u64,
+    /// How it stands, for a cost of one unit.
+    pub standing: Standing,
+}
+
+impl<S: Store> Limiter<S> {
+    /// The text of a receipt for a charge that was made at `charged_at`: for clients that give it
+    /// back later, on this node or on another with the same key. It can be shown often, and gives
+    /// back once.
+    #[must_use]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "whoever has the text has the receipt no more"
+    )]
+    pub fn seal(&self, receipt: Receipt, charged_at: Timestamp) -> String {
+        receipt.seal(&self.key, charged_at)
+    }
+
+    /// Gives back what the `text` of a receipt proves. Shown again, it changes nothing more.
+    ///
+    /// # Errors
+    /// [`RedeemError`]: it is no receipt, or the store has no answer; then it can be shown again.
+    pub async fn redeem_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
+        let opened = Receipt::open(text, &self.key, &self.policy).map_err(RedeemError::Receipt)?;
+        let Opened { receipt, expires_at } = opened;
+        if receipt.is_empty() || now >= expires_at {
+            return Ok(Redeemed { limits: Vec::new(), outcome: Outcome::Expired });
+        }
+        let readings = self.store.apply(now, &receipt.refunds()).await;
+        let readings = readings.map_err(RedeemError::Store)?;
+        // What stands in for the store did not charge it.
+        if let Source::Fallback(error) | Source::Failure(error) = readings.source() {
+            return Err(RedeemError::Store(error));
+        }
+        let given_back = |(limit, reading): (&Arc<Limit>, &Reading)| GivenBack {
+            units: reading.given_back,
+            standing: Standing::new(Arc::clone(limit), Cost::PEEK, reading),
+        };
+        let limits: Vec<_> = receipt.limits().zip(readings.iter()).map(given_back).collect();
+        let is_changed = limits.iter().any(|limit| limit.units > 0);
+        let outcome = if is_changed { Outcome::GivenBack } else { Outcome::Unchanged };
+        Ok(Redeemed { limits, outcome })
+    }
+}
+
+/// Why a receipt was not taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedeemError {
+    /// The text is none.
+    Receipt(ReceiptError),
+    /// The store has no answer. The same receipt may be shown again.
+    Store(StoreError),
+}
+
+impl fmt::Display for RedeemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Receipt(error) => error.fmt(f),
+            Self::Store(error) => write!(f, "{error}; nothing is known to be given back"),
+        }
+    }
+}
+
+impl std::error::Error for RedeemError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Receipt(error) => Some(error),
+            Self::Store(error) => Some(error),
+        }
+    }
+}

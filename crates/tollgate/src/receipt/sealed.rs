@@ -1,0 +1,159 @@
+//! A receipt as text that leaves the process: opaque, and worth nothing if a letter is changed.
+//!
+//! URL-safe base64 of a version, what was charged, until when it can be given back, and a seal
+//! under the deployment's key. It holds subjects as stores do: credentials as their keyed hashes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq;
+use tollgate_core::charge::{ChargeId, Mark, Repeats};
+use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
+
+use super::{Entry, Receipt};
+use crate::hash_key::HashKey;
+
+const VERSION: u8 = 1;
+const SEAL: usize = 16;
+
+/// A receipt that came back.
+pub(crate) struct Opened {
+    /// Without what the policy has no limit for any more.
+    pub(crate) receipt: Receipt,
+    /// Nothing of it can be given back from this moment on.
+    pub(crate) expires_at: Timestamp,
+}
+
+impl Receipt {
+    /// The text of what was charged at `now`. Who holds it can give the charge back.
+    pub(crate) fn seal(&self, key: &HashKey, now: Timestamp) -> String {
+        let expires_at = self.entries.iter().map(|entry| entry.refundable_until(now)).max();
+        let mut bytes = vec![VERSION];
+        bytes.extend(self.id.0.to_be_bytes());
+        bytes.extend(expires_at.unwrap_or(now).as_millis().to_be_bytes());
+        for entry in &self.entries {
+            entry.write(&mut bytes);
+        }
+        let seal = key.seal(&bytes);
+        bytes.extend(seal);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Reads what [`seal`](Self::seal) wrote under the same key, on this node or another. As a text
+    /// can be shown twice, what it gives back is guarded.
+    pub(crate) fn open(text: &str, key: &HashKey, policy: &Policy) -> Result<Opened, ReceiptError> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ReceiptError::Garbled)?;
+        match bytes.first() {
+            None => return Err(ReceiptError::Garbled),
+            Some(&VERSION) => {}
+            Some(version) => return Err(ReceiptError::Version(*version)),
+        }
+        let (sealed, seal) = bytes.split_last_chunk::<SEAL>().ok_or(ReceiptError::Garbled)?;
+        if !bool::from(key.seal(sealed).ct_eq(seal)) {
+            return Err(ReceiptError::Foreign);
+        }
+        // Who sealed it wrote it well, unless a key is shared by something else.
+        read(&sealed[1..], policy).ok_or(ReceiptError::Garbled)
+    }
+}
+
+fn read(mut rest: &[u8], policy: &Policy) -> Option<Opened> {
+    let id = ChargeId(u128::from_be_bytes(take(&mut rest)?));
+    let expires_at = Timestamp::from_millis(u64::from_be_bytes(take(&mut rest)?));
+    let mut entries = Vec::new();
+    while !rest.is_empty() {
+        entries.extend(Entry::read(&mut rest, policy)?);
+    }
+    let receipt = Receipt { id, entries, repeats: Repeats::Guarded };
+    Some(Opened { receipt, expires_at })
+}
+
+impl Entry {
+    /// Until when it can be given back; a lease that nobody renews ends by itself.
+    fn refundable_until(&self, charged_at: Timestamp) -> Timestamp {
+        match self.limit.algorithm() {
+            Algorithm::Concurrency(limit) => charged_at.after(limit.lease()),
+            _ => decide::refundable_until(&self.limit, self.mark),
+        }
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        let subject = self.subject.as_bytes();
+        // A subject is a few short values: no address space holds one that is longer.
+        let length = u32::try_from(subject.len()).unwrap_or(u32::MAX);
+        bytes.extend(self.limit.name_digest().to_be_bytes());
+        bytes.push(kind(&self.limit));
+        bytes.extend(self.cost.get().to_be_bytes());
+        bytes.extend(self.mark.0.to_be_bytes());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(subject);
+    }
+
+    /// `None` if there is no whole one; `Some(None)` if the policy has no such limit any more, or
+    /// one that counts in another way, to which the mark means nothing.
+    fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
+        let digest = u128::from_be_bytes(take(rest)?);
+        let [charged_kind] = take(rest)?;
+        let cost = Cost::new(u64::from_be_bytes(take(rest)?))?;
+        let mark = Mark(u64::from_be_bytes(take(rest)?));
+        let length = usize::try_from(u32::from_be_bytes(take(rest)?)).ok()?;
+        let (subject, after) = rest.split_at_checked(length)?;
+        *rest = after;
+        let subject = Subject::from_bytes(subject)?;
+        let is_it =
+            |limit: &&Arc<Limit>| limit.name_digest() == digest && kind(limit) == charged_kind;
+        let limit = policy.limits().iter().map(|limit_for| &limit_for.limit).find(is_it);
+        Some(limit.map(|limit| Self { limit: Arc::clone(limit), subject, cost, mark }))
+    }
+}
+
+/// A number for each algorithm that never changes.
+const fn kind(limit: &Limit) -> u8 {
+    match limit.algorithm() {
+        Algorithm::FixedWindow(_) => 1,
+        Algorithm::SlidingWindow(_) => 2,
+        Algorithm::TwoBucket(_) => 3,
+        Algorithm::SlidingLog(_) => 4,
+        Algorithm::TokenBucket(_) => 5,
+        Algorithm::Concurrency(_) => 6,
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(*taken)
+}
+
+/// Why a text is no receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReceiptError {
+    /// It is not what a receipt looks like.
+    Garbled,
+    /// It is of a version that this one does not read.
+    Version(u8),
+    /// It was changed, or written under another key.
+    Foreign,
+}
+
+impl fmt::Display for ReceiptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Garbled => f.write_str("this is no receipt: send the text as it was given"),
+            Self::Version(version) => write!(
+                f,
+                "the receipt has version {version}, and only {VERSION} is read: give it back \
+                 through a node of the version that gave it"
+            ),
+            Self::Foreign => f.write_str(
+                "the receipt was changed, or comes from a deployment with another key: nodes that \
+                 take each other's receipts share `secret` in their policy files",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ReceiptError {}

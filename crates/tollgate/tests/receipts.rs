@@ -1,0 +1,117 @@
+//! Receipts as text: given back once, and by nobody who changed a letter of it.
+
+use std::sync::Arc;
+
+use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, TokenBucket};
+use tollgate::core::policy::Named;
+use tollgate::core::policy::{Dimension, LimitFor, Match, Plan, Rule, Rules, Source as From, Use};
+use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Timestamp};
+use tollgate::limiter::{Outcome, RedeemError, Terms};
+use tollgate::store::Memory;
+use tollgate::{HashKey, Limiter, ManualClock, ReceiptError};
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const WINDOW: Millis = Millis::from_secs(60);
+
+fn policy(names: [&str; 3]) -> Policy {
+    let algorithms = [
+        Algorithm::FixedWindow(FixedWindow::new(10, WINDOW, Anchor::FirstRequest).unwrap()),
+        Algorithm::TokenBucket(TokenBucket::new(10, WINDOW, 10).unwrap()),
+        Algorithm::Concurrency(Concurrency::new(10, Millis::from_secs(5)).unwrap()),
+    ];
+    let limits = names.into_iter().zip(algorithms).map(|(name, algorithm)| LimitFor {
+        limit: Arc::new(Limit::new(name, algorithm).unwrap()),
+        per: vec![0],
+    });
+    let token = Dimension { name: "token".into(), source: From::Credential { header: "a".into() } };
+    let rule = Rule::new("all", Match::default(), vec![Use { limit: 0, cost: Cost::ONE }]);
+    Policy::new(vec![token], limits.collect(), vec![rule], Rules::FirstMatch).unwrap()
+}
+
+fn limiter(key: &HashKey, names: [&str; 3]) -> Limiter<Memory> {
+    let limiter = Limiter::new(policy(names), Memory::default()).with_key(key.clone());
+    limiter.with_clock(ManualClock::new(START))
+}
+
+const NAMES: [&str; 3] = ["window", "bucket", "flight"];
+const SUBJECT: &[(&str, Option<&str>)] = &[("token", Some("abc"))];
+
+/// Charges 3 units of each of `limits`, and gives the receipt's text.
+async fn charge(limiter: &Limiter<Memory>, now: Timestamp, limits: &[&str]) -> String {
+    let cost = Cost::new(3).unwrap();
+    let named = limits.iter().map(|limit| Named { limit, cost, subject: SUBJECT });
+    let named = limiter.policy().plan_named(named, limiter.key()).unwrap();
+    let plan = Plan { enforced: named.planned, ..Plan::default() };
+    let decision = limiter.check_on_terms_at(now, plan, Terms::default()).await;
+    limiter.seal(decision.receipt.unwrap(), now)
+}
+
+#[tokio::test]
+async fn a_receipt_gives_back_once() {
+    let limiter = limiter(&HashKey::random(), NAMES);
+    let text = charge(&limiter, START, &NAMES).await;
+    let first = limiter.redeem_at(START, &text).await.unwrap();
+    assert_eq!(first.outcome, Outcome::GivenBack);
+    let units: Vec<_> = first.limits.iter().map(|limit| limit.units).collect();
+    assert_eq!(units, [3, 3, 3]);
+    assert!(first.limits.iter().all(|limit| limit.standing.used == 0));
+    charge(&limiter, START, &NAMES).await;
+    let again = limiter.redeem_at(START, &text).await.unwrap();
+    assert_eq!(again.outcome, Outcome::Unchanged);
+    assert!(again.limits.iter().all(|limit| limit.units == 0 && limit.standing.used == 3));
+}
+
+#[tokio::test]
+async fn a_receipt_is_worth_nothing_once_its_windows_are_over() {
+    let limiter = limiter(&HashKey::random(), NAMES);
+    let window = charge(&limiter, START, &["window"]).await;
+    let lease = charge(&limiter, START, &["flight"]).await;
+    let both = charge(&limiter, START, &["window", "flight"]).await;
+    let outcome = async |text: &str, after: u64| {
+        limiter.redeem_at(START.after(Millis::new(after)), text).await.unwrap().outcome
+    };
+    assert_eq!(outcome(&window, 60_000).await, Outcome::Expired);
+    assert_eq!(outcome(&window, 59_999).await, Outcome::GivenBack);
+    assert_eq!(outcome(&lease, 5_000).await, Outcome::Expired);
+    assert_eq!(outcome(&both, 5_000).await, Outcome::GivenBack);
+}
+
+#[tokio::test]
+async fn every_changed_letter_and_every_cut_is_refused() {
+    let limiter = limiter(&HashKey::random(), NAMES);
+    let text = charge(&limiter, START, &NAMES).await;
+    for index in 0..text.len() {
+        let other = if text.as_bytes()[index] == b'A' { "B" } else { "A" };
+        let mut changed = text.clone();
+        changed.replace_range(index..=index, other);
+        let error = limiter.redeem_at(START, &changed).await.unwrap_err();
+        assert!(matches!(error, RedeemError::Receipt(_)), "{index}");
+        assert!(limiter.redeem_at(START, &text[..index]).await.is_err(), "{index}");
+    }
+    for text in ["", "====", "Zm9v", "\u{0}", "🦀", &"A".repeat(100_000), &format!("{text} ")] {
+        assert!(limiter.redeem_at(START, text).await.is_err());
+    }
+    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::GivenBack);
+}
+
+#[tokio::test]
+async fn another_deployment_takes_no_receipt_of_this_one() {
+    let key = HashKey::from_secret(b"one secret of a deployment");
+    let one = limiter(&key, NAMES);
+    let text = charge(&one, START, &["window"]).await;
+    let foreign = limiter(&HashKey::random(), NAMES).redeem_at(START, &text).await;
+    assert_eq!(foreign.unwrap_err(), RedeemError::Receipt(ReceiptError::Foreign));
+    // The same key, and a store that was never charged.
+    let same = limiter(&key, NAMES).redeem_at(START, &text).await.unwrap();
+    assert_eq!(same.outcome, Outcome::Unchanged);
+}
+
+#[tokio::test]
+async fn a_limit_that_is_gone_or_counts_otherwise_gets_nothing_back() {
+    let key = HashKey::from_secret(b"one secret of a deployment");
+    let text = charge(&limiter(&key, NAMES), START, &["window"]).await;
+    for names in [["other", "bucket", "flight"], ["bucket", "window", "flight"]] {
+        let redeemed = limiter(&key, names).redeem_at(START, &text).await.unwrap();
+        assert!(redeemed.limits.is_empty(), "{names:?}");
+    }
+}
