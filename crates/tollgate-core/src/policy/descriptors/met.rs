@@ -39,8 +39,8 @@ impl Domain {
 }
 
 impl Met<'_> {
-    /// Who is limited: the domain and all that the descriptor says, with the pattern in place of a
-    /// value where all values that fit it share a counter.
+    /// Who is limited: all that the descriptor says, with the pattern in place of a value where all
+    /// values that fit it share a counter, and the domain.
     pub(super) fn subject(
         &self,
         domain: &str,
@@ -58,14 +58,15 @@ impl Met<'_> {
     }
 }
 
-/// A subject of descriptors. The first pair is never a caller's, so that it is told apart from the
-/// subjects of rules, and what a tree limits from what a request limits itself.
+/// A subject of descriptors. The last pair is never a caller's: it tells domains apart, and what a
+/// tree limits from what a request limits itself. It is not the first, by which stores of several
+/// shards route: a domain would be on one of them.
 pub(super) fn subject<'a>(
     kind: &'a str,
     domain: &'a str,
     entries: impl Iterator<Item = (&'a str, &'a str)>,
     key: &dyn KeyedHash,
 ) -> Subject {
-    let pairs = core::iter::once((kind, domain)).chain(entries);
+    let pairs = entries.chain(core::iter::once((kind, domain)));
     Subject::new(pairs.map(|(name, value)| (name, Value::Clear(value.as_bytes()))), key)
 }

@@ -84,7 +84,7 @@ pub struct Limited {
 ///
 /// Those of one model are a group: descriptors with the same values of `backend_name` and
 /// `model_name_override`. Any other descriptor is one by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaGroup(
     /// The index of its first descriptor.
     pub usize,

@@ -1,0 +1,334 @@
+//! From the server's descriptors to a policy's, with a note for each construct.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tollgate_core::policy::descriptors::{Counting, TimeUnit};
+
+use super::names::LimitNames;
+use super::policy::Draft;
+use super::source::{Descriptor, Rate, RateLimit, Source};
+use crate::import::text::{Mapping, metadata, scalars};
+use crate::import::{Became, Note};
+use crate::read::quoted;
+use crate::report::Report;
+use crate::tree::Span;
+
+/// Puts the descriptors of several files together to one policy.
+pub(super) struct Converter {
+    counting: Counting,
+    draft: Draft,
+    notes: Vec<Note>,
+    names: LimitNames,
+    /// Where the descriptors at the roots of domains stand, by domain, key and value.
+    roots: HashMap<(String, String, String), (Arc<str>, usize)>,
+    /// The names of limits that can be replaced, by domain.
+    replaceable: HashMap<String, BTreeSet<String>>,
+    is_one_domain: bool,
+}
+
+/// The descriptors above one, as names tell them.
+type Above<'a> = Vec<&'a str>;
+
+impl Converter {
+    pub(super) fn new(counting: Counting) -> Self {
+        Self {
+            counting,
+            draft: Draft::default(),
+            notes: Vec::new(),
+            names: LimitNames::default(),
+            roots: HashMap::new(),
+            replaceable: HashMap::new(),
+            is_one_domain: true,
+        }
+    }
+
+    /// Reports what the server refuses: descriptors that are there twice, or replace themselves.
+    pub(super) fn check(&mut self, source: &Source, report: &mut Report<'_>) {
+        for node in &source.nodes {
+            let place = (source.domain.value.clone(), node.key.clone(), node.value.clone());
+            let own = (Arc::clone(&source.file), node.at.line);
+            if let Some((file, line)) = self.roots.insert(place, own) {
+                twice(node, &format!("first at {file}:{line}"), report);
+            }
+            check_below(node, report);
+        }
+        if source.nodes.is_empty() {
+            report.plain_mistake(source.domain.at, "the domain has no `descriptors`");
+        }
+    }
+
+    /// Learns the names that limits of the domains are replaced by.
+    pub(super) fn names(&mut self, sources: &[Source]) {
+        for source in sources {
+            let names = self.replaceable.entry(source.domain.value.clone()).or_default();
+            source.nodes.iter().for_each(|node| learn_names(node, names));
+        }
+        self.replaceable.values().flatten().for_each(|name| self.names.reserve(name));
+        self.is_one_domain = self.replaceable.len() < 2;
+    }
+
+    /// Adds what a file says.
+    pub(super) fn add(&mut self, source: &Source) {
+        let domain = &source.domain.value;
+        let known = self.draft.domains.iter().position(|(name, _)| name == domain);
+        let at = known.unwrap_or_else(|| {
+            self.draft.domains.push((domain.clone(), Vec::new()));
+            self.draft.domains.len() - 1
+        });
+        let mut file = File { converter: self, file: &source.file, domain };
+        let construct = format!("domain {}", quoted(domain));
+        match known {
+            Some(_) => {
+                let how = "put together with the files before, as with MERGE_DOMAIN_CONFIG";
+                file.kept(source.domain.at, construct, how);
+            }
+            None => file.kept(source.domain.at, construct, ""),
+        }
+        file.counting(source.domain.at);
+        file.ignored(&source.ignored);
+        let above = if file.converter.is_one_domain { Vec::new() } else { vec![domain.as_str()] };
+        let nodes: Vec<_> = source.nodes.iter().map(|node| file.node(node, &above)).collect();
+        self.draft.domains[at].1.extend(nodes);
+    }
+
+    /// The policy's text, and the notes in the order of the files.
+    pub(super) fn finish(self) -> (String, Vec<Note>) {
+        (self.draft.write(self.counting), self.notes)
+    }
+}
+
+/// One file on its way into the policy.
+struct File<'c, 's> {
+    converter: &'c mut Converter,
+    file: &'s Arc<str>,
+    domain: &'s str,
+}
+
+impl File<'_, '_> {
+    fn node<'s>(&mut self, node: &'s Descriptor, above: &Above<'s>) -> Mapping {
+        let mut out = Mapping::default();
+        let entry = entry(node);
+        out.text("key", &node.key);
+        if !node.value.is_empty() {
+            out.text("value", &node.value);
+        }
+        self.kept(node.at, format!("descriptor {entry}"), "");
+        self.matching(node);
+        let mut path = above.clone();
+        path.extend([node.key.as_str(), node.value.as_str()]);
+        match &node.limit {
+            Some(limit) => self.limit(node, limit, &path, &mut out),
+            None => self.without_limit(node),
+        }
+        if let Some(at) = node.share_threshold {
+            out.raw("share_threshold", "true");
+            self.kept(at, "share_threshold".to_owned(), "");
+        }
+        self.ignored(&node.ignored);
+        if !node.below.is_empty() {
+            let below = node.below.iter().map(|below| self.node(below, &path)).collect();
+            out.list("descriptors", below);
+        }
+        out
+    }
+
+    /// Notes of keys and values that not every version of the server matches alike.
+    fn matching(&mut self, node: &Descriptor) {
+        if node.value.trim_end_matches('*').contains('*') {
+            let how = "`*` stands for any characters, as in newer versions of the server; older \
+                       ones take one that is not at the end as it is";
+            self.note(node.at, Became::Approximated, format!("value {}", quoted(&node.value)), how);
+        }
+        if node.value.is_empty() && node.key.ends_with('*') {
+            let how = "the key is taken as it is; the server takes its `*` for the end of any key \
+                       and value";
+            self.note(node.at, Became::Approximated, format!("key {}", quoted(&node.key)), how);
+        }
+    }
+
+    fn limit(&mut self, node: &Descriptor, limit: &RateLimit, path: &Above<'_>, out: &mut Mapping) {
+        match &limit.rate {
+            Rate::Unlimited => {
+                out.raw("unlimited", "true");
+                self.kept(limit.at, "unlimited rate_limit".to_owned(), "");
+            }
+            Rate::Limited { requests: 0, .. } => {
+                out.raw("blocked", "true");
+                let how = "as blocked; callers are not told a unit";
+                self.kept(limit.at, "rate_limit of no requests".to_owned(), how);
+            }
+            Rate::Limited { requests, unit, units } => {
+                let names = &mut self.converter.names;
+                let name = match &limit.name {
+                    Some(name) => names.of_name(&name.value),
+                    None => names.of_path(path.iter().copied()),
+                };
+                self.window(limit.at, *requests, *unit, *units, &name);
+                out.text("limit", &name);
+            }
+        }
+        if let Some(name) = &limit.name {
+            out.text("name", &name.value);
+            self.kept(name.key, format!("name {}", quoted(&name.value)), "");
+        }
+        self.replaces(limit, out);
+        self.mode(node, out);
+        self.metrics(node, out);
+        if let Some(given) = &node.metadata {
+            out.raw("metadata", metadata(&given.value));
+            self.kept(given.key, "metadata".to_owned(), "");
+        }
+    }
+
+    /// Adds the limit that a rate is.
+    fn window(&mut self, at: Span, requests: u32, unit: TimeUnit, units: u32, name: &str) {
+        let window = tollgate_core::Millis::new(unit.window().get().saturating_mul(units.into()));
+        let mut limit = Mapping::default();
+        limit.raw("quota", requests.to_string());
+        limit.raw("window", window.to_string());
+        limit.raw("anchor", "calendar");
+        if self.converter.counting == Counting::Each {
+            limit.raw("count_refused", "true");
+        }
+        let how = match unit {
+            TimeUnit::Month => "a month is 30 days, as without USE_CALENDAR_MONTH_RATE_LIMIT; ",
+            TimeUnit::Year => "a year is 365 days, as in the server; ",
+            TimeUnit::Week => "weeks begin on Thursdays, as they do in the server by default; ",
+            _ => "",
+        };
+        let construct = format!("rate_limit of {requests} in {window}");
+        self.kept(at, construct, &format!("{how}limit {name}"));
+        self.converter.draft.limits.push((name.to_owned(), limit));
+    }
+
+    fn replaces(&mut self, limit: &RateLimit, out: &mut Mapping) {
+        let known = self.converter.replaceable.get(self.domain).cloned().unwrap_or_default();
+        let (replaced, unknown): (Vec<_>, Vec<_>) =
+            limit.replaces.iter().partition(|name| known.contains(&name.value));
+        for name in &replaced {
+            self.kept(name.key, format!("replaces {}", quoted(&name.value)), "");
+        }
+        for name in unknown {
+            let construct = format!("replaces {}", quoted(&name.value));
+            let how = "nothing in the domain is called so, and nothing is replaced";
+            self.note(name.key, Became::NotSupported, construct, how);
+        }
+        if !replaced.is_empty() {
+            let names = replaced.iter().map(|name| name.value.as_str());
+            out.raw("replaces", scalars(names));
+        }
+    }
+
+    fn mode(&mut self, node: &Descriptor, out: &mut Mapping) {
+        match (node.shadow_mode, node.quota_mode) {
+            (Some(shadow), quota) => {
+                out.raw("mode", "shadow");
+                self.kept(shadow, "shadow_mode".to_owned(), "");
+                if let Some(quota) = quota {
+                    let how = "it is only counted; in the server it also keeps the other quotas \
+                               of a request from refusing it";
+                    self.note(quota, Became::Approximated, "quota_mode".to_owned(), how);
+                }
+            }
+            (None, Some(quota)) => {
+                out.raw("mode", "quota");
+                self.kept(quota, "quota_mode".to_owned(), "");
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn metrics(&mut self, node: &Descriptor, out: &mut Mapping) {
+        if node.detailed_metric.is_some() || node.value_to_metric.is_some() {
+            out.raw("detailed_metric", "true");
+        }
+        if let Some(at) = node.detailed_metric {
+            self.kept(at, "detailed_metric".to_owned(), "");
+        }
+        if let Some(at) = node.value_to_metric {
+            let how = "as detailed_metric, which tells the values of all entries apart";
+            self.note(at, Became::Approximated, "value_to_metric".to_owned(), how);
+        }
+    }
+
+    /// Notes of what means nothing where there is no rate limit.
+    fn without_limit(&mut self, node: &Descriptor) {
+        let switches = [
+            ("shadow_mode", node.shadow_mode),
+            ("quota_mode", node.quota_mode),
+            ("detailed_metric", node.detailed_metric),
+            ("metadata", node.metadata.as_ref().map(|given| given.key)),
+        ];
+        for (name, at) in switches {
+            if let Some(at) = at {
+                let how = "left out: it means nothing without a rate_limit, there as here";
+                self.note(at, Became::NotSupported, name.to_owned(), how);
+            }
+        }
+        if let Some(at) = node.value_to_metric {
+            let how = "left out: what is measured tells all values apart or none";
+            self.note(at, Became::NotSupported, "value_to_metric".to_owned(), how);
+        }
+    }
+
+    fn ignored(&mut self, keys: &[(String, Span)]) {
+        for (key, at) in keys {
+            let how = "left out: the server ignores it in this place";
+            self.note(*at, Became::NotSupported, key.clone(), how);
+        }
+    }
+
+    fn counting(&mut self, at: Span) {
+        let construct = "counting of several descriptors".to_owned();
+        match self.converter.counting {
+            Counting::Each => self.kept(at, construct, "one by one, and what is refused counts"),
+            Counting::Atomic => {
+                let how = "all of a request's are counted or none; the server counts each, also \
+                           what is refused";
+                self.note(at, Became::Approximated, construct, how);
+            }
+        }
+    }
+
+    fn kept(&mut self, at: Span, construct: String, how: &str) {
+        self.note(at, Became::Kept, construct, how);
+    }
+
+    fn note(&mut self, at: Span, became: Became, construct: String, how: &str) {
+        let (file, how) = (Arc::clone(self.file), how.to_owned());
+        self.converter.notes.push(Note { file, line: at.line, became, construct, how });
+    }
+}
+
+fn learn_names(node: &Descriptor, names: &mut BTreeSet<String>) {
+    let name = node.limit.as_ref().and_then(|limit| limit.name.as_ref());
+    names.extend(name.map(|name| name.value.clone()));
+    node.below.iter().for_each(|below| learn_names(below, names));
+}
+
+fn check_below(node: &Descriptor, report: &mut Report<'_>) {
+    let replaces = node.limit.iter().flat_map(|limit| &limit.replaces);
+    let own = node.limit.as_ref().and_then(|limit| limit.name.as_ref());
+    for name in replaces.filter(|name| own.is_some_and(|own| own.value == name.value)) {
+        report.plain_mistake(name.at, "a rate_limit cannot replace itself");
+    }
+    let mut lines: HashMap<(&str, &str), usize> = HashMap::new();
+    for below in &node.below {
+        if let Some(line) = lines.insert((&below.key, &below.value), below.at.line) {
+            twice(below, &format!("first on line {line}"), report);
+        }
+        check_below(below, report);
+    }
+}
+
+fn twice(node: &Descriptor, first: &str, report: &mut Report<'_>) {
+    report.mistake(node.at, format_args!("the descriptor {} is there twice", entry(node)), first);
+}
+
+fn entry(node: &Descriptor) -> String {
+    match node.value.as_str() {
+        "" => quoted(&node.key),
+        value => quoted(&format!("{}={value}", node.key)),
+    }
+}

@@ -1,0 +1,157 @@
+//! The keys of a mapping as Go's YAML reads them: merges, and switches of many spellings.
+
+use std::collections::HashMap;
+
+use tollgate_core::policy::descriptors::Metadata;
+
+use crate::read::{Anything, Given, Read, Whole, quoted, unexpected};
+use crate::report::Report;
+use crate::tree::{Node, Shape, Span};
+
+/// All keys that the server knows; it does not look where they stand.
+const KNOWN: [&str; 17] = [
+    "domain",
+    "descriptors",
+    "key",
+    "value",
+    "rate_limit",
+    "unit",
+    "unit_multiplier",
+    "requests_per_unit",
+    "unlimited",
+    "name",
+    "replaces",
+    "shadow_mode",
+    "detailed_metric",
+    "value_to_metric",
+    "share_threshold",
+    "quota_mode",
+    "metadata",
+];
+
+/// The values of one mapping, each with the place of its key.
+pub(super) struct Fields<'n> {
+    values: HashMap<&'n str, (Span, &'n Node)>,
+}
+
+impl<'n> Fields<'n> {
+    /// Looks for the keys of `node`, which is `what`; reports those that the server does not know.
+    pub(super) fn open(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
+        let mut fields = Self { values: HashMap::new() };
+        fields.add(node, what, report)?;
+        Some(fields)
+    }
+
+    /// Takes the value of `key`; one that is null is none.
+    pub(super) fn take(&mut self, key: &str) -> Option<(Span, &'n Node)> {
+        self.values.remove(key).filter(|(_, node)| !matches!(node.shape, Shape::Null))
+    }
+
+    /// What nobody took, in the order of the file.
+    pub(super) fn left(self) -> Vec<(&'n str, Span)> {
+        let mut left: Vec<_> = self.values.into_iter().map(|(key, (at, _))| (key, at)).collect();
+        left.sort_by_key(|(_, at)| (at.line, at.column));
+        left
+    }
+
+    pub(super) fn text(&mut self, key: &str, report: &mut Report<'_>) -> Option<Given<String>> {
+        let (key, node) = self.take(key)?;
+        match node.text() {
+            Some("") => None,
+            Some(text) => Some(Given { value: text.to_owned(), at: node.at, key }),
+            None => {
+                unexpected(node, "a text", report);
+                None
+            }
+        }
+    }
+
+    /// Where a switch stands that is on.
+    pub(super) fn switch(&mut self, key: &str, report: &mut Report<'_>) -> Option<Span> {
+        let (key, node) = self.take(key)?;
+        let word = match &node.shape {
+            Shape::Plain(text) => text.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        match &*word {
+            "true" | "yes" | "on" | "y" => Some(key),
+            "false" | "no" | "off" | "n" => None,
+            _ => {
+                unexpected(node, "true or false", report);
+                None
+            }
+        }
+    }
+
+    pub(super) fn number(&mut self, key: &str, report: &mut Report<'_>) -> Option<Given<u32>> {
+        let (key, node) = self.take(key)?;
+        let Whole(number) = Whole::read(node, report)?;
+        match u32::try_from(number) {
+            Ok(value) => Some(Given { value, at: node.at, key }),
+            Err(_) => {
+                let message = format_args!("{number} is too large for the server");
+                report.mistake(node.at, message, format_args!("at most {}", u32::MAX));
+                None
+            }
+        }
+    }
+
+    pub(super) fn metadata(
+        &mut self,
+        key: &str,
+        report: &mut Report<'_>,
+    ) -> Option<Given<Metadata>> {
+        let (key, node) = self.take(key)?;
+        let Anything(value) = Anything::read(node, report)?;
+        Some(Given { value, at: node.at, key })
+    }
+
+    /// The items of a list.
+    pub(super) fn list(&mut self, key: &str, report: &mut Report<'_>) -> Option<&'n [Node]> {
+        let (_, node) = self.take(key)?;
+        match &node.shape {
+            Shape::Sequence(nodes) => Some(nodes),
+            _ => {
+                unexpected(node, "a list", report);
+                None
+            }
+        }
+    }
+
+    /// Adds the keys of a mapping, and after them what it merges: its own go first.
+    fn add(&mut self, node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<()> {
+        let Shape::Mapping(pairs) = &node.shape else {
+            unexpected(node, what, report);
+            return None;
+        };
+        let mut own: HashMap<&str, usize> = HashMap::new();
+        for (key, value) in pairs {
+            let Some(name) = key.text() else {
+                unexpected(key, "a key", report);
+                continue;
+            };
+            if name == "<<" {
+                continue;
+            }
+            if let Some(line) = own.insert(name, key.at.line) {
+                let message = format_args!("the key {} is there twice", quoted(name));
+                report.mistake(key.at, message, format_args!("first on line {line}"));
+            } else if KNOWN.contains(&name) {
+                self.values.entry(name).or_insert((key.at, value));
+            } else {
+                let message = format_args!("the server knows no key {}", quoted(name));
+                report.mistake_near(key.at, message, name, KNOWN.into_iter());
+            }
+        }
+        let merged = pairs.iter().filter(|(key, _)| key.text() == Some("<<"));
+        for (_, value) in merged {
+            match &value.shape {
+                Shape::Sequence(nodes) => {
+                    nodes.iter().try_for_each(|node| self.add(node, what, report))?;
+                }
+                _ => self.add(value, what, report)?,
+            }
+        }
+        Some(())
+    }
+}

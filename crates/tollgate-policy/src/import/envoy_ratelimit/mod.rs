@@ -1,0 +1,67 @@
+//! Policies from the configuration files of `envoyproxy/ratelimit`.
+//!
+//! What a file means is what that server makes of it; the mistakes it refuses are refused here, and
+//! what it ignores is told. Where newer versions of it read more, a file is read as they do.
+
+mod convert;
+mod fields;
+mod names;
+mod policy;
+mod source;
+
+use std::fmt::Write;
+
+pub use tollgate_core::policy::descriptors::Counting;
+
+use self::convert::Converter;
+use super::{ImportError, Imported, SourceFile};
+use crate::finding::Mistakes;
+use crate::load;
+use crate::report::Report;
+
+/// Writes the policy that `files` of `envoyproxy/ratelimit` mean, one domain a file. Files of one
+/// domain are put together in their order.
+///
+/// With [`Counting::Each`] requests are counted as that server counts them; with
+/// [`Counting::Atomic`] those that are refused are counted nowhere.
+///
+/// # Errors
+/// [`ImportError`]: all that is wrong with the files, or a policy that is too large to be loaded.
+pub fn envoy_ratelimit(
+    files: &[SourceFile<'_>],
+    counting: Counting,
+) -> Result<Imported, ImportError> {
+    let mut converter = Converter::new(counting);
+    let mut wrong: Vec<Mistakes> = Vec::new();
+    let mut sources = Vec::new();
+    for file in files {
+        let mut report = Report::new(file.name, file.text);
+        let source = source::read(file, &mut report);
+        if let Some(source) = source {
+            converter.check(&source, &mut report);
+            sources.push(source);
+        }
+        if !report.is_clean() {
+            wrong.push(report.into_mistakes());
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(ImportError::Source(wrong));
+    }
+    converter.names(&sources);
+    sources.iter().for_each(|source| converter.add(source));
+    let (policy, notes) = converter.finish();
+    let policy = format!("{}{policy}", heading(files));
+    let loaded = load::parse("the policy", &policy).map_err(ImportError::Policy)?;
+    Ok(Imported { policy, notes, warnings: loaded.warnings })
+}
+
+fn heading(files: &[SourceFile<'_>]) -> String {
+    let mut heading = String::from("# Written by `tollgate import envoy-ratelimit` from\n");
+    for file in files {
+        let name: String = file.name.chars().filter(|letter| !letter.is_control()).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(heading, "#   {name}");
+    }
+    heading
+}

@@ -1,0 +1,90 @@
+//! Names for limits, made of where they stand.
+
+use std::collections::HashSet;
+
+use tollgate_core::limit::MAX_NAME;
+
+/// Names that are given so far.
+#[derive(Debug, Default)]
+pub(super) struct LimitNames {
+    given: HashSet<String>,
+    reserved: HashSet<String>,
+}
+
+impl LimitNames {
+    /// Keeps limits without a name of their own from being called so: who replaces that name does
+    /// not mean them.
+    pub(super) fn reserve(&mut self, name: &str) {
+        self.reserved.insert(name.to_owned());
+    }
+
+    /// A name for a limit that is called `name`, and is nobody else's.
+    pub(super) fn of_name(&mut self, name: &str) -> String {
+        self.unique(plain(name), |_| false)
+    }
+
+    /// A name that tells where a limit stands, and is nobody else's.
+    pub(super) fn of_path<'t>(&mut self, parts: impl Iterator<Item = &'t str>) -> String {
+        let parts: Vec<String> = parts.map(plain).filter(|part| !part.is_empty()).collect();
+        let reserved = std::mem::take(&mut self.reserved);
+        let name = self.unique(parts.join("."), |name| reserved.contains(name));
+        self.reserved = reserved;
+        name
+    }
+
+    fn unique(&mut self, base: String, is_reserved: impl Fn(&str) -> bool) -> String {
+        let base = if base.is_empty() { "limit".to_owned() } else { base };
+        let numbers = (2_u32..).map(|number| format!("-{number}"));
+        let mut suffixes = std::iter::once(String::new()).chain(numbers);
+        let name = suffixes.find_map(|suffix| {
+            // Names are ASCII: every byte is a letter.
+            let length = base.len().min(MAX_NAME - suffix.len());
+            let name = format!("{}{suffix}", base[..length].trim_end_matches(['-', '.']));
+            (!self.given.contains(&name) && !is_reserved(&name)).then_some(name)
+        });
+        let name = name.unwrap_or(base);
+        self.given.insert(name.clone());
+        name
+    }
+}
+
+/// The letters of `text` that a name may have, and `-` for what stands between them.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for letter in text.chars() {
+        match letter {
+            letter if letter.is_ascii_alphanumeric() || letter == '_' => plain.push(letter),
+            _ if plain.is_empty() || plain.ends_with('-') => {}
+            _ => plain.push('-'),
+        }
+    }
+    plain.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_readable_unique_and_short_enough() {
+        let mut names = LimitNames::default();
+        let mut name = |parts: &[&str]| names.of_path(parts.iter().copied());
+        assert_eq!(name(&["edge", "path", "/search*"]), "edge.path.search");
+        assert_eq!(name(&["edge", "path", "/search"]), "edge.path.search-2");
+        assert_eq!(name(&["edge", "path", "/sea rch//x"]), "edge.path.sea-rch-x");
+        assert_eq!(name(&["日本", "*"]), "limit");
+        assert_eq!(name(&["*"]), "limit-2");
+        let long = "x".repeat(100);
+        assert_eq!(name(&[&long]), "x".repeat(MAX_NAME));
+        assert_eq!(name(&[&long]), format!("{}-2", "x".repeat(MAX_NAME - 2)));
+    }
+
+    #[test]
+    fn a_name_that_is_replaced_is_given_to_those_who_have_it() {
+        let mut names = LimitNames::default();
+        names.reserve("users");
+        assert_eq!(names.of_path(["users"].into_iter()), "users-2");
+        assert_eq!(names.of_name("users"), "users");
+        assert_eq!(names.of_name("users"), "users-3");
+    }
+}

@@ -1,0 +1,40 @@
+//! The policy file that is written.
+
+use std::fmt::Write;
+
+use tollgate_core::policy::descriptors::Counting;
+
+use crate::import::text::{Mapping, scalar};
+
+/// A policy file, before it is text.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// Names of limits with what they are.
+    pub(super) limits: Vec<(String, Mapping)>,
+    /// Names of domains with the roots of their trees.
+    pub(super) domains: Vec<(String, Vec<Mapping>)>,
+}
+
+impl Draft {
+    /// The text of the file.
+    pub(super) fn write(&self, counting: Counting) -> String {
+        let mut out = String::from("limits:");
+        out.push_str(if self.limits.is_empty() { " {}\n" } else { "\n" });
+        let width = self.limits.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 1;
+        for (name, limit) in &self.limits {
+            let limit = limit.inline().unwrap_or_default();
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "  {:width$} {limit}", format!("{}:", scalar(name)));
+        }
+        out.push_str("\ndescriptors:\n");
+        for (name, tree) in &self.domains {
+            let _ = writeln!(out, "  - domain: {}", scalar(name));
+            if counting == Counting::Each {
+                out.push_str("    counting: each\n");
+            }
+            out.push_str("    tree:\n");
+            tree.iter().for_each(|node| node.write_item(&mut out, 6));
+        }
+        out
+    }
+}

@@ -1,0 +1,144 @@
+//! YAML that this crate reads, and any other reader in the same way.
+
+use std::fmt::Write;
+
+use tollgate_core::policy::descriptors::Metadata;
+
+/// The widest that keys and values stand on one line.
+const MAX_WIDTH: usize = 110;
+
+/// Keys with their values, in order.
+#[derive(Debug, Default)]
+pub(super) struct Mapping(Vec<(&'static str, Item)>);
+
+/// The value of a key.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// As it is written.
+    Raw(String),
+    /// A list of mappings.
+    List(Vec<Mapping>),
+}
+
+impl Mapping {
+    /// Adds a key with a text.
+    pub(super) fn text(&mut self, key: &'static str, text: &str) {
+        self.raw(key, scalar(text));
+    }
+
+    /// Adds a key with what needs no quotes.
+    pub(super) fn raw(&mut self, key: &'static str, value: impl Into<String>) {
+        self.0.push((key, Item::Raw(value.into())));
+    }
+
+    /// Adds a key with a list.
+    pub(super) fn list(&mut self, key: &'static str, items: Vec<Self>) {
+        self.0.push((key, Item::List(items)));
+    }
+
+    /// All of it on one line.
+    pub(super) fn inline(&self) -> Option<String> {
+        let pairs = self.0.iter().map(|(key, item)| match item {
+            Item::Raw(value) => Some(format!("{key}: {value}")),
+            Item::List(_) => None,
+        });
+        let pairs: Vec<String> = pairs.collect::<Option<_>>()?;
+        Some(if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) })
+    }
+
+    /// Writes it as an item of a list, `indent` from the left.
+    pub(super) fn write_item(&self, out: &mut String, indent: usize) {
+        let inline = self.inline().filter(|line| indent + 2 + line.len() <= MAX_WIDTH);
+        if let Some(line) = inline {
+            out.push_str(&format!("{:indent$}- {line}\n", ""));
+            return;
+        }
+        for (index, (key, item)) in self.0.iter().enumerate() {
+            let lead = if index == 0 { "- " } else { "  " };
+            // Writing to a string cannot fail.
+            let _ = match item {
+                Item::Raw(value) => writeln!(out, "{:indent$}{lead}{key}: {value}", ""),
+                Item::List(_) => writeln!(out, "{:indent$}{lead}{key}:", ""),
+            };
+            if let Item::List(items) = item {
+                items.iter().for_each(|item| item.write_item(out, indent + 4));
+            }
+        }
+    }
+}
+
+/// A text as YAML, in quotes where it could be taken for something else.
+pub(super) fn scalar(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-*".contains(letter);
+    let begins_plain =
+        text.starts_with(|first: char| first.is_ascii_alphabetic() || "_/".contains(first));
+    let is_word = matches!(
+        &*text.to_ascii_lowercase(),
+        "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
+    );
+    if begins_plain && !is_word && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if is_shown_everywhere(letter) => quoted.push(letter),
+            letter => quoted.push_str(&format!("\\U{:08X}", u32::from(letter))),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Names in a list.
+pub(super) fn scalars<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    format!("[{}]", texts.map(scalar).collect::<Vec<_>>().join(", "))
+}
+
+/// What is handed on, on one line.
+pub(super) fn metadata(value: &Metadata) -> String {
+    match value {
+        Metadata::Null => "~".to_owned(),
+        Metadata::Bool(value) => value.to_string(),
+        Metadata::Number(number) => number.to_string(),
+        Metadata::Text(text) => scalar(text),
+        Metadata::List(values) => {
+            format!("[{}]", values.iter().map(metadata).collect::<Vec<_>>().join(", "))
+        }
+        Metadata::Map(pairs) => {
+            let pair = |(name, value): &(Box<str>, Metadata)| {
+                format!("{}: {}", scalar(name), metadata(value))
+            };
+            format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn is_shown_everywhere(letter: char) -> bool {
+    crate::report::is_shown(letter) && !matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_where_they_could_be_something_else() {
+        for (text, expected) in [
+            ("generic_key", "generic_key"),
+            ("/search*", "/search*"),
+            ("*", "\"*\""),
+            ("10.0.0.1", "\"10.0.0.1\""),
+            ("Yes", "\"Yes\""),
+            ("a: b", "\"a: b\""),
+            ("a,b", "\"a,b\""),
+            ("", "\"\""),
+            ("\"\\", "\"\\\"\\\\\""),
+            ("a\n\u{85}", "\"a\\U0000000A\\U00000085\""),
+            ("é", "\"é\""),
+        ] {
+            assert_eq!(scalar(text), expected);
+        }
+    }
+}
