@@ -4,7 +4,7 @@
 const MAX_COMPARED: usize = 64;
 
 /// The known name nearest to `name`, if it is near enough to be a slip of the hand.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters: Vec<char> = plain(name);
     if letters.is_empty() || letters.len() > MAX_COMPARED {
         return None;

@@ -1,0 +1,69 @@
+//! What all routes share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate::Limiter;
+use tollgate::core::Store;
+
+use super::idempotency::Remembered;
+use crate::access::Access;
+
+/// How the door is opened.
+#[derive(Clone, Debug, Default)]
+pub struct HttpOptions {
+    /// Who may ask for verdicts.
+    pub access: Access,
+    /// Who may forget standings; nobody by default.
+    pub admin: Option<Access>,
+    /// The version of the policy in force, as answers tell it: a digest of the file's text.
+    pub policy_version: Arc<str>,
+    /// Whether this node can take traffic.
+    pub readiness: Readiness,
+}
+
+/// Whether a node can take traffic: an error says what is missing.
+#[derive(Clone)]
+pub struct Readiness(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
+
+impl Readiness {
+    /// As `check` says whenever it is asked. It is asked on the request's way: it reads what is
+    /// known and waits for nothing.
+    pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// What is missing, if anything is.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check(&self) -> Result<(), String> {
+        (self.0)()
+    }
+}
+
+impl Default for Readiness {
+    /// Always, as with a store in this process.
+    fn default() -> Self {
+        Self::new(|| Ok(()))
+    }
+}
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Readiness").field(&self.check()).finish()
+    }
+}
+
+/// What all routes share.
+pub(super) struct App<S> {
+    pub(super) limiter: Arc<Limiter<S>>,
+    pub(super) options: HttpOptions,
+    pub(super) remembered: Remembered,
+}
+
+impl<S: Store> App<S> {
+    pub(super) fn new(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Arc<Self> {
+        Arc::new(Self { limiter, options, remembered: Remembered::default() })
+    }
+}

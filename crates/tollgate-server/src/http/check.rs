@@ -1,0 +1,125 @@
+//! `POST /v1/check`, `/v1/check/batch` and `/v1/peek`.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan};
+use tollgate::core::{Store, Timestamp};
+use tollgate::limiter::Terms;
+use tollgate_policy::nearest;
+
+use super::app::App;
+use super::json::{self, Fault};
+use super::problem::{Kind, Problem};
+use super::wire::{
+    BatchAnswer, BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RequestFacts,
+    VerdictAnswer,
+};
+
+/// What a check asks, understood and not carried out yet.
+pub(super) struct Asked<'p> {
+    plan: Plan<'p>,
+    terms: Terms,
+}
+
+impl<S: Store> App<S> {
+    /// Charges once.
+    pub(super) async fn check(&self, body: &[u8]) -> Result<VerdictAnswer, Problem> {
+        let request: CheckRequest = json::read(body)?;
+        let asked = self.understand(&request)?;
+        Ok(self.charge(self.limiter.now(), asked).await)
+    }
+
+    /// Charges several times, each for itself. One that cannot be understood refuses them all.
+    pub(super) async fn check_batch(&self, body: &[u8]) -> Result<BatchAnswer, Problem> {
+        let BatchRequest { checks } = json::read(body)?;
+        if !(1..=MAX_CHECKS).contains(&checks.len()) {
+            let told = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
+            return Err(Fault::at("/checks", told).into());
+        }
+        let within = |(index, request)| {
+            self.understand(request).map_err(|problem| problem.within(&format!("/checks/{index}")))
+        };
+        let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
+        let now = self.limiter.now();
+        let verdicts = join_all(asked.into_iter().map(|asked| self.charge(now, asked))).await;
+        Ok(BatchAnswer { verdicts })
+    }
+
+    /// Whether it would be admitted; charges nothing.
+    pub(super) async fn peek(&self, body: &[u8]) -> Result<VerdictAnswer, Problem> {
+        let request: CheckRequest = json::read(body)?;
+        let Asked { plan, .. } = self.understand(&request)?;
+        let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let (verdict, source) = self.limiter.look_at(self.limiter.now(), &plan.enforced).await?;
+        Ok(VerdictAnswer { rules, ..self.looked(&verdict, source) })
+    }
+
+    async fn charge(&self, now: Timestamp, Asked { plan, terms }: Asked<'_>) -> VerdictAnswer {
+        self.decided(self.limiter.check_on_terms_at(now, plan, terms).await)
+    }
+
+    fn understand(&self, request: &CheckRequest) -> Result<Asked<'_>, Problem> {
+        match request {
+            CheckRequest { limits: Some(limits), request: None } => self.by_name(limits),
+            CheckRequest { limits: None, request: Some(request) } => Ok(self.by_rules(request)),
+            _ => Err(Fault::at("", "give either \"limits\" or \"request\"").into()),
+        }
+    }
+
+    /// Rules that charge on completion charge on arrival here: the answer is never heard of, and
+    /// who knows that it is free gives the receipt back.
+    fn by_rules(&self, request: &RequestFacts) -> Asked<'_> {
+        let plan = self.limiter.plan(&request.facts());
+        let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
+        Asked { plan, terms }
+    }
+
+    fn by_name(&self, limits: &[LimitCharge]) -> Result<Asked<'_>, Problem> {
+        if !(1..=MAX_LIMITS).contains(&limits.len()) {
+            let told = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
+            return Err(Fault::at("/limits", told).into());
+        }
+        let subjects: Vec<Vec<_>> = limits.iter().map(subject).collect();
+        let named = limits.iter().zip(&subjects).map(|(charge, subject)| Named {
+            limit: &charge.name,
+            cost: charge.cost.cost(),
+            subject,
+        });
+        let planned = self.limiter.policy().plan_named(named, self.limiter.key());
+        let told = |(index, error)| self.names_nothing(&error).at(format!("/limits/{index}"));
+        let NamedPlan { planned, on_failure } = planned.map_err(told)?;
+        Ok(Asked::new(planned, on_failure))
+    }
+
+    /// What is wrong with a name, and what was probably meant.
+    pub(super) fn names_nothing(&self, error: &NameError) -> Problem {
+        let policy = self.limiter.policy();
+        let near = match error {
+            NameError::Limit(name) => {
+                nearest(name, policy.limits().iter().map(|limit_for| limit_for.limit.name()))
+            }
+            NameError::Dimension(name) => {
+                nearest(name, policy.dimensions().iter().map(|dimension| &*dimension.name))
+            }
+            _ => None,
+        };
+        let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        let kind = match error {
+            NameError::Limit(_) => Kind::UnknownLimit,
+            _ => Kind::InvalidSubject,
+        };
+        Problem::new(kind, format!("{error}{near}"))
+    }
+}
+
+impl Asked<'_> {
+    fn new(enforced: Vec<tollgate::core::policy::Planned>, on_failure: OnFailure) -> Self {
+        let plan = Plan { enforced, ..Plan::default() };
+        Self { plan, terms: Terms { charge: ChargeOn::Arrival, on_failure } }
+    }
+}
+
+fn subject(charge: &LimitCharge) -> Vec<(&str, Option<&str>)> {
+    charge.subject.0.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
+}

@@ -1,0 +1,206 @@
+//! Idempotency keys: a repeated request gets the same answer, and is charged once.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tollgate::HashKey;
+use tollgate::core::{KeyedHash, Millis, Timestamp};
+
+use super::problem::{Kind, Problem};
+
+/// The header field.
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 64;
+
+/// How long an answer is remembered, from when it was asked.
+pub const REMEMBERED_FOR: Millis = Millis::from_secs(60);
+
+/// The most answers that are remembered at once.
+pub const MAX_REMEMBERED: usize = 10_000;
+
+/// The most bytes that they have together.
+pub const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
+
+/// What an answer that is still under way counts for among them.
+const EXPECTED_BYTES: usize = 1024;
+
+/// How long a repetition waits for an answer that is under way.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// What a request was answered: the same for each repetition.
+pub(super) type Answer = Result<Bytes, Problem>;
+
+/// Whether an answer is the first, or one that was given before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    First,
+    Again,
+}
+
+/// The answers that this process gave lately, by their keys. Another process knows nothing of them.
+pub(super) struct Remembered {
+    table: Arc<Mutex<Table>>,
+    /// Of this process only: a digest never leaves it.
+    digest: HashKey,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self { table: Arc::default(), digest: HashKey::random() }
+    }
+}
+
+impl Remembered {
+    /// The answer of `carry_out`, or the one that it had before under the same key.
+    ///
+    /// It is carried out to its end also if the client goes away meanwhile.
+    pub(super) async fn once<F>(
+        &self,
+        now: Timestamp,
+        key: &Key,
+        request: [&[u8]; 2],
+        carry_out: impl FnOnce() -> F,
+    ) -> (Answer, Told)
+    where
+        F: Future<Output = Answer> + Send + 'static,
+    {
+        let digest = self.digest_of(request);
+        let (sender, answered) = watch::channel(None);
+        match self.with(|table| table.find_or_begin(now, key, digest, &answered)) {
+            Found::New => {}
+            Found::Same(before) => return (wait_for(before).await, Told::Again),
+            Found::Refused(problem) => return (Err(problem), Told::First),
+        }
+        let (table, key, future) = (Arc::clone(&self.table), key.clone(), carry_out());
+        tokio::spawn(async move {
+            let answer = future.await;
+            let bytes = answer.as_ref().map_or(0, Bytes::len);
+            lock(&table, |table| table.grow(&key, digest, bytes));
+            sender.send_replace(Some(answer));
+        });
+        (wait_for(answered).await, Told::First)
+    }
+
+    fn digest_of(&self, [route, body]: [&[u8]; 2]) -> [u8; 16] {
+        self.digest.hash(&[route, b"\n", body].concat())
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+        lock(&self.table, change)
+    }
+}
+
+fn lock<T>(table: &Mutex<Table>, change: impl FnOnce(&mut Table) -> T) -> T {
+    // Nothing panics while it holds the lock.
+    change(&mut table.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+async fn wait_for(mut answered: watch::Receiver<Option<Answer>>) -> Answer {
+    match timeout(WAIT, answered.wait_for(Option::is_some)).await {
+        Ok(Ok(answer)) => answer.clone().unwrap_or_else(|| Err(unfinished())),
+        Ok(Err(_)) | Err(_) => Err(unfinished()),
+    }
+}
+
+fn unfinished() -> Problem {
+    Problem::new(Kind::Internal, "it is not known whether this was charged; ask again")
+}
+
+/// A key that a client chose.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key(Box<[u8]>);
+
+impl Key {
+    /// The key of a request, if it has one.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+        let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
+        let Some(line) = lines.next() else { return Ok(None) };
+        let key = line.as_bytes();
+        let is_key = (1..=MAX_KEY_BYTES).contains(&key.len())
+            && key.iter().all(u8::is_ascii_graphic)
+            && lines.next().is_none();
+        if is_key {
+            return Ok(Some(Self(key.into())));
+        }
+        let detail = format!("send one key of 1 to {MAX_KEY_BYTES} visible ASCII characters");
+        Err(Problem::new(Kind::InvalidIdempotencyKey, detail))
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    entries: HashMap<Key, Entry>,
+    /// In the order in which they expire, which is that in which they came.
+    order: VecDeque<(Timestamp, Key)>,
+    bytes: usize,
+}
+
+struct Entry {
+    request: [u8; 16],
+    answered: watch::Receiver<Option<Answer>>,
+    bytes: usize,
+}
+
+enum Found {
+    New,
+    Same(watch::Receiver<Option<Answer>>),
+    Refused(Problem),
+}
+
+impl Table {
+    fn find_or_begin(
+        &mut self,
+        now: Timestamp,
+        key: &Key,
+        request: [u8; 16],
+        answered: &watch::Receiver<Option<Answer>>,
+    ) -> Found {
+        self.forget_expired(now);
+        if let Some(entry) = self.entries.get(key) {
+            return if entry.request == request {
+                Found::Same(entry.answered.clone())
+            } else {
+                let detail = "another request had this key within the last minute: use a new one";
+                Found::Refused(Problem::new(Kind::IdempotencyKeyReused, detail))
+            };
+        }
+        let bytes = key.0.len() + EXPECTED_BYTES;
+        // To forget one that is in force would charge its repetition twice.
+        if self.entries.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {
+            let detail = "too many requests had a key within the last minute: ask again later";
+            return Found::Refused(Problem::new(Kind::TooManyIdempotencyKeys, detail));
+        }
+        self.bytes += bytes;
+        self.order.push_back((now.after(REMEMBERED_FOR), key.clone()));
+        self.entries.insert(key.clone(), Entry { request, answered: answered.clone(), bytes });
+        Found::New
+    }
+
+    /// Counts the bytes of an answer that has come.
+    fn grow(&mut self, key: &Key, request: [u8; 16], bytes: usize) {
+        // It may have expired meanwhile, and its key be another request's.
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.request == request {
+            let grown = bytes.saturating_sub(EXPECTED_BYTES);
+            entry.bytes += grown;
+            self.bytes += grown;
+        }
+    }
+
+    fn forget_expired(&mut self, now: Timestamp) {
+        while self.order.front().is_some_and(|(expires_at, _)| *expires_at <= now) {
+            let Some((_, key)) = self.order.pop_front() else { return };
+            if let Some(entry) = self.entries.remove(&key) {
+                self.bytes -= entry.bytes;
+            }
+        }
+    }
+}

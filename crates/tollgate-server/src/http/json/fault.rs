@@ -1,0 +1,90 @@
+//! What is wrong with a document, and where.
+
+use std::fmt;
+
+use serde::de::{Error, Expected, Unexpected};
+use tollgate_policy::nearest;
+
+/// What is wrong, and where.
+#[derive(Debug)]
+pub(in crate::http) struct Fault {
+    pointer: String,
+    message: String,
+    kind: FaultKind,
+}
+
+/// What kind of wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum FaultKind {
+    /// It is no JSON.
+    Syntax,
+    /// It is JSON that says something else than it may.
+    Meaning,
+}
+
+impl Fault {
+    pub(super) fn syntax(error: &serde_json::Error) -> Self {
+        Self { pointer: String::new(), message: error.to_string(), kind: FaultKind::Syntax }
+    }
+
+    /// A fault of meaning at `pointer` (RFC 6901).
+    pub(in crate::http) fn at(pointer: impl Into<String>, message: impl fmt::Display) -> Self {
+        let (pointer, message) = (pointer.into(), message.to_string());
+        Self { pointer, message, kind: FaultKind::Meaning }
+    }
+
+    /// The same fault, seen from outside of the member or element `segment`.
+    pub(in crate::http) fn inside(mut self, segment: impl fmt::Display) -> Self {
+        let segment = segment.to_string().replace('~', "~0").replace('/', "~1");
+        self.pointer.insert_str(0, &segment);
+        self.pointer.insert(0, '/');
+        self
+    }
+
+    /// Where: a JSON pointer (RFC 6901), empty for the whole document.
+    pub(in crate::http) fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    pub(in crate::http) const fn kind(&self) -> FaultKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::at("", message)
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("{unexpected} is not {expected}"))
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("{unexpected} is not {expected}"))
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let known = expected.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        Self::custom(match nearest(field, expected.iter().copied()) {
+            Some(near) => format!("unknown name {field:?}; did you mean {near:?}?"),
+            None => format!("unknown name {field:?}; the names are {known}"),
+        })
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::custom(format_args!("{field:?} is missing"))
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::custom(format_args!("{field:?} is given twice"))
+    }
+}

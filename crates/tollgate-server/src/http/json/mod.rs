@@ -1,0 +1,60 @@
+//! Strict JSON: what is not exactly understood is refused, and the place told.
+
+mod fault;
+mod located;
+mod tree;
+
+use serde::de::DeserializeOwned;
+
+pub(super) use fault::{Fault, FaultKind};
+use located::Located;
+use tree::Tree;
+
+/// Reads `bytes` as a `T`. Unknown and repeated names, and numbers that are no whole ones, are
+/// refused where `T` refuses them.
+///
+/// # Errors
+/// [`Fault`] says what is wrong, where, and what was probably meant.
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    // Read once more, and slowly, by what remembers where it is.
+    let tree: Tree = serde_json::from_slice(bytes).map_err(|error| Fault::syntax(&error))?;
+    match T::deserialize(Located(&tree)) {
+        Err(fault) => Err(fault),
+        Ok(_) => Err(Fault::syntax(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::wire::CheckRequest;
+
+    fn fault(text: &str) -> (String, String) {
+        let Err(fault) = read::<CheckRequest>(text.as_bytes()) else { panic!("{text} was read") };
+        (fault.pointer().to_owned(), fault.to_string())
+    }
+
+    #[test]
+    fn the_place_and_the_nearest_name_are_told() {
+        let (pointer, told) = fault(r#"{"limits":[{"name":"a"},{"name":"b","costs":1}]}"#);
+        assert_eq!(pointer, "/limits/1");
+        assert!(told.contains("unknown name \"costs\"; did you mean \"cost\"?"), "{told}");
+        let (pointer, told) = fault(r#"{"limits":[{"name":"a","cost":-1}]}"#);
+        assert_eq!(pointer, "/limits/0/cost");
+        assert!(told.contains("-1") && told.contains("whole number"), "{told}");
+        let (pointer, told) = fault(r#"{"limits":[{"name":"a","subject":{"t":"1","t":"2"}}]}"#);
+        assert_eq!(pointer, "/limits/0/subject");
+        assert!(told.contains("\"t\" is given twice"), "{told}");
+        let (pointer, told) = fault(r#"{"limits":[{"cost":1}]}"#);
+        assert_eq!((&*pointer, &*told), ("/limits/0", "\"name\" is missing"));
+        let (pointer, told) =
+            fault(r#"{"request":{"method":"GET","path":"/","headers":{"a~/b":1}}}"#);
+        assert_eq!(pointer, "/request/headers/a~0~1b", "{told}");
+        let (pointer, told) = fault("{]");
+        assert!(pointer.is_empty() && told.contains("line 1 column 2"), "{told}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The HTTP/JSON door: charges, looks, standings and refunds for any program that speaks HTTP.
+
+mod answer;
+mod app;
+mod body;
+mod check;
+mod door;
+mod gate;
+mod health;
+mod idempotency;
+mod json;
+mod problem;
+mod refund;
+mod routes;
+mod wire;
+
+pub use app::{HttpOptions, Readiness};
+pub use body::MAX_BODY_BYTES;
+pub use door::HttpDoor;
+pub use idempotency::{MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, REMEMBERED_FOR};
+pub use routes::router;

@@ -1,0 +1,154 @@
+//! Every error as problem details (RFC 9457).
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate::core::StoreError;
+
+use super::json::{Fault, FaultKind};
+
+const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// Seconds after which to ask again what could not be answered.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    kind: Kind,
+    detail: Cow<'static, str>,
+    pointer: Option<String>,
+}
+
+/// The document that tells of a problem.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct ProblemDocument<'a> {
+    /// What kind of problem: `urn:problem-type:tollgate:…`
+    r#type: String,
+    /// The same in words.
+    title: &'a str,
+    /// The status of the answer.
+    status: u16,
+    /// What is wrong with this request, and what to do.
+    detail: &'a str,
+    /// Where it is wrong: a JSON pointer (RFC 6901) into the request's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pointer: Option<&'a str>,
+}
+
+macro_rules! kinds {
+    ($($kind:ident $status:ident $slug:literal $title:literal,)*) => {
+        /// The kinds of problems.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $(#[doc = $title] $kind,)*
+        }
+
+        impl Kind {
+            const fn told(self) -> (StatusCode, &'static str, &'static str) {
+                match self {
+                    $(Self::$kind => (StatusCode::$status, $slug, $title),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    InvalidJson BAD_REQUEST "invalid-json" "The body is no JSON",
+    InvalidRequest BAD_REQUEST "invalid-request" "The request says something else than it may",
+    InvalidQuery BAD_REQUEST "invalid-query" "The query says something else than it may",
+    InvalidReceipt BAD_REQUEST "invalid-receipt" "The receipt is none",
+    InvalidIdempotencyKey BAD_REQUEST "invalid-idempotency-key" "The idempotency key cannot be used",
+    Unauthorized UNAUTHORIZED "unauthorized" "A token is needed",
+    Forbidden FORBIDDEN "forbidden" "An administrator's token is needed",
+    NotFound NOT_FOUND "not-found" "There is nothing here",
+    MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is of no use here",
+    SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",
+    BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
+    UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body must be JSON",
+    UnknownLimit UNPROCESSABLE_ENTITY "unknown-limit" "The policy has no such limit",
+    InvalidSubject UNPROCESSABLE_ENTITY "invalid-subject" "The subject does not fit the limit",
+    IdempotencyKeyReused UNPROCESSABLE_ENTITY "idempotency-key-reused"
+        "The idempotency key belongs to another request",
+    Internal INTERNAL_SERVER_ERROR "internal" "The request was not carried to its end",
+    StoreUnavailable SERVICE_UNAVAILABLE "store-unavailable" "The store has no answer",
+    NotReady SERVICE_UNAVAILABLE "not-ready" "This node takes no traffic",
+    TooManyIdempotencyKeys SERVICE_UNAVAILABLE "too-many-idempotency-keys"
+        "No more idempotency keys can be remembered",
+}
+
+impl Problem {
+    pub(super) fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, detail: detail.into(), pointer: None }
+    }
+
+    /// The same, which is wrong at `pointer` in the body.
+    pub(super) fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
+    }
+
+    /// The same, seen from outside of what `pointer` leads to.
+    pub(super) fn within(mut self, pointer: &str) -> Self {
+        self.pointer = Some(format!("{pointer}{}", self.pointer.unwrap_or_default()));
+        self
+    }
+
+    pub(super) const fn status(&self) -> StatusCode {
+        self.kind.told().0
+    }
+
+    pub(super) fn body(&self) -> Vec<u8> {
+        let (status, slug, title) = self.kind.told();
+        let document = ProblemDocument {
+            r#type: format!("urn:problem-type:tollgate:{slug}"),
+            title,
+            status: status.as_u16(),
+            detail: &self.detail,
+            pointer: self.pointer.as_deref(),
+        };
+        // Strings and numbers always become JSON.
+        serde_json::to_vec(&document).unwrap_or_default()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body()));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        if self.kind == Kind::Unauthorized {
+            let challenge = HeaderValue::from_static("Bearer realm=\"tollgate\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        match fault.kind() {
+            FaultKind::Syntax => Self::new(Kind::InvalidJson, fault.to_string()),
+            FaultKind::Meaning => {
+                Self::new(Kind::InvalidRequest, fault.to_string()).at(fault.pointer())
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::new(Kind::StoreUnavailable, error.to_string())
+    }
+}

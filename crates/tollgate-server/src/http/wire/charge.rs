@@ -1,0 +1,117 @@
+//! What is asked.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+
+use super::facts::RequestFacts;
+use super::given;
+use super::units::Units;
+
+/// The most limits of one charge.
+pub(in crate::http) const MAX_LIMITS: usize = 32;
+
+/// The most charges of one batch.
+pub(in crate::http) const MAX_CHECKS: usize = 64;
+
+/// One charge, all or nothing: either limits by their names, or the attributes of a request that
+/// the policy's rules match.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["limits"] }, { "required": ["request"] }]))]
+pub(in crate::http) struct CheckRequest {
+    /// Limits by their names, charged together or not at all.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Vec<LimitCharge>", length(min = 1, max = 32))]
+    pub(in crate::http) limits: Option<Vec<LimitCharge>>,
+    /// A request as the policy's rules see it.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "RequestFacts")]
+    pub(in crate::http) request: Option<RequestFacts>,
+}
+
+/// One limit, for one subject.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct LimitCharge {
+    /// The limit's name in the policy.
+    #[schemars(length(min = 1, max = 64))]
+    pub(in crate::http) name: String,
+    /// Whole units; 1 if it is left out. 0 changes nothing.
+    #[serde(default)]
+    pub(in crate::http) cost: Units,
+    /// Who is limited: a value for each subject that the limit counts by.
+    #[serde(default)]
+    pub(in crate::http) subject: SubjectValues,
+}
+
+/// Names and values; `null` is the value of all who have none.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http) struct SubjectValues(pub(in crate::http) Vec<(String, Option<String>)>);
+
+/// Several charges, each for itself.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct BatchRequest {
+    /// The charges. They are decided at the same time, in no order that could be relied on.
+    #[schemars(length(min = 1, max = 64))]
+    pub(in crate::http) checks: Vec<CheckRequest>,
+}
+
+/// A charge that is given back.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct RefundRequest {
+    /// The receipt, as the charge's answer gave it.
+    #[schemars(length(min = 1))]
+    pub(in crate::http) receipt: String,
+}
+
+impl JsonSchema for SubjectValues {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SubjectValues".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": { "type": ["string", "null"] } })
+    }
+}
+
+impl<'de> Deserialize<'de> for SubjectValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(NamesAndValues)
+    }
+}
+
+struct NamesAndValues;
+
+impl<'de> Visitor<'de> for NamesAndValues {
+    type Value = SubjectValues;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of names and values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<SubjectValues, A::Error> {
+        let mut values: Vec<(String, Option<String>)> = Vec::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if values.len() == MAX_VALUES {
+                return Err(A::Error::custom(format_args!("more than {MAX_VALUES} names")));
+            }
+            if values.iter().any(|(other, _)| *other == name) {
+                return Err(A::Error::custom(format_args!("{name:?} is given twice")));
+            }
+            values.push((name, members.next_value()?));
+        }
+        Ok(SubjectValues(values))
+    }
+}
+
+/// The most names of one subject: policies have a handful.
+const MAX_VALUES: usize = 64;

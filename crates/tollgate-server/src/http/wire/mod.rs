@@ -1,0 +1,24 @@
+//! The documents that go over the wire, and nothing of what they do.
+
+mod charge;
+mod facts;
+mod units;
+mod verdict;
+
+pub(in crate::http) use charge::{
+    BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RefundRequest,
+};
+pub(in crate::http) use facts::RequestFacts;
+pub(in crate::http) use verdict::{
+    BatchAnswer, FailureCause, LimitStanding, Outcome, RefundAnswer, RefundedLimit, ShadowVerdict,
+    Source, VerdictAnswer,
+};
+
+use serde::{Deserialize, Deserializer};
+
+/// A member that may be left out, and that is not `null` when it is there.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}

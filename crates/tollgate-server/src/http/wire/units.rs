@@ -1,0 +1,47 @@
+//! A cost as JSON says it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use tollgate::core::{Cost, MAX_EXACT};
+
+/// Whole units, 0 … 2^53 − 1: the numbers that every JSON parser holds exactly.
+#[derive(Clone, Copy, Debug, JsonSchema)]
+#[schemars(inline)]
+pub(in crate::http) struct Units(
+    #[schemars(with = "u64", range(min = 0, max = 9_007_199_254_740_991_u64))] Cost,
+);
+
+impl Units {
+    pub(in crate::http) const fn cost(self) -> Cost {
+        self.0
+    }
+}
+
+impl Default for Units {
+    fn default() -> Self {
+        Self(Cost::ONE)
+    }
+}
+
+impl<'de> Deserialize<'de> for Units {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(WholeUnits)
+    }
+}
+
+struct WholeUnits;
+
+impl Visitor<'_> for WholeUnits {
+    type Value = Units;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from 0 to {MAX_EXACT}, written in digits alone")
+    }
+
+    fn visit_u64<E: Error>(self, units: u64) -> Result<Units, E> {
+        let cost = Cost::new(units).map(Units);
+        cost.ok_or_else(|| E::invalid_value(Unexpected::Unsigned(units), &self))
+    }
+}

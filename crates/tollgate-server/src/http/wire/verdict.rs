@@ -1,0 +1,152 @@
+//! What is answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What became of one charge.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct VerdictAnswer {
+    /// Whether it may pass. Read this, not the status: a refusal is an answer like any other.
+    pub(in crate::http) admitted: bool,
+    /// Who decided.
+    pub(in crate::http) source: Source,
+    /// Why the store did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FailureCause")]
+    pub(in crate::http) failure: Option<FailureCause>,
+    /// The version of the policy in force.
+    pub(in crate::http) policy: Arc<str>,
+    /// The rules that the request met, in the policy's order; none for limits by their names.
+    pub(in crate::http) rules: Vec<Arc<str>>,
+    /// How each limit stands, from the same atomic step as the verdict; none if nobody could say.
+    pub(in crate::http) standings: Vec<LimitStanding>,
+    /// The names of the limits that refused.
+    pub(in crate::http) refused_by: Vec<String>,
+    /// Milliseconds until every limit that refused admits the same charge, if nobody else charges
+    /// meanwhile. Left out if it was admitted, or never will be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub(in crate::http) retry_after_ms: Option<u64>,
+    /// What the rules in shadow mode would have said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ShadowVerdict")]
+    pub(in crate::http) shadow: Option<ShadowVerdict>,
+    /// With it the charge can be given back. Left out if nothing was charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(in crate::http) receipt: Option<String>,
+    /// The header fields that the policy's profiles tell your client, to be added to your answer.
+    pub(in crate::http) headers: BTreeMap<String, String>,
+}
+
+/// What became of several charges.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct BatchAnswer {
+    /// One verdict for each charge, in the order in which they were asked.
+    pub(in crate::http) verdicts: Vec<VerdictAnswer>,
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum Source {
+    /// The store, or nobody because no limit applies.
+    Store,
+    /// This node, which remembers that the store refused and until when.
+    Remembered,
+    /// What stands in for the store, which had no answer.
+    Fallback,
+    /// The policy's word for when nothing has an answer.
+    Failure,
+}
+
+/// Why the store had no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum FailureCause {
+    /// It has no room for another subject.
+    Full,
+    /// It cannot be reached.
+    Unavailable,
+    /// It did not answer in time.
+    TimedOut,
+    /// It answered what makes no sense.
+    Corrupt,
+}
+
+/// How one limit stands for one subject.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct LimitStanding {
+    /// The limit's name in the policy.
+    pub(in crate::http) name: String,
+    /// The name under which clients see it.
+    pub(in crate::http) resource: String,
+    /// Whether clients are told of it. Do not tell them of one that is not.
+    pub(in crate::http) visible: bool,
+    /// Whether it admits the charge by itself.
+    pub(in crate::http) admits: bool,
+    /// The most units that can be used at one moment.
+    pub(in crate::http) limit: u64,
+    /// Units used, after the charge if it was admitted.
+    pub(in crate::http) used: u64,
+    /// Units left.
+    pub(in crate::http) remaining: u64,
+    /// The second of the Unix epoch from which there is more, rounded up.
+    pub(in crate::http) reset: u64,
+}
+
+/// What the rules in shadow mode would have said.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct ShadowVerdict {
+    /// Whether they would have admitted it.
+    pub(in crate::http) admitted: bool,
+    /// How their limits stand.
+    pub(in crate::http) standings: Vec<LimitStanding>,
+}
+
+/// How limits stand.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct StandingAnswer {
+    /// Who says so.
+    pub(in crate::http) source: Source,
+    /// The version of the policy in force.
+    pub(in crate::http) policy: Arc<str>,
+    /// How each limit stands.
+    pub(in crate::http) standings: Vec<LimitStanding>,
+}
+
+/// What a receipt did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct RefundAnswer {
+    /// Whether it gave something back.
+    pub(in crate::http) outcome: Outcome,
+    /// The version of the policy in force.
+    pub(in crate::http) policy: Arc<str>,
+    /// Each limit that was charged and still is in the policy; none of an expired receipt.
+    pub(in crate::http) limits: Vec<RefundedLimit>,
+}
+
+/// Whether a receipt gave something back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum Outcome {
+    /// It did.
+    GivenBack,
+    /// It did not: it was given back before, or its windows are over.
+    Unchanged,
+    /// It did not: all that it proves is over by now.
+    Expired,
+}
+
+/// What one limit got back.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct RefundedLimit {
+    /// Units that it got back.
+    pub(in crate::http) given_back: u64,
+    /// How it stands after that.
+    #[serde(flatten)]
+    pub(in crate::http) standing: LimitStanding,
+}

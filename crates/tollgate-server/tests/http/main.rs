@@ -1,0 +1,4 @@
+//! The HTTP/JSON door: what it answers, and to whom.
+
+mod check;
+mod world;

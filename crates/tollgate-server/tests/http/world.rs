@@ -1,0 +1,124 @@
+//! A door over the memory store, on a clock that stands.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use serde_json::Value;
+use tollgate::core::{Policy, Store, Timestamp};
+use tollgate::store::Memory;
+use tollgate::{HashKey, Limiter, ManualClock};
+use tollgate_server::http::{HttpOptions, router};
+use tower::ServiceExt;
+
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+pub(crate) const POLICY: &str = r#"
+subjects:
+  token:   { header: authorization }
+  address: { client_address: {}, ipv6_prefix: 64 }
+limits:
+  core:      { quota: 3, window: 60s, per: token }
+  search:    { quota: 2, window: 60s, per: [token, address] }
+  anonymous: { quota: 2, window: 60s, per: address, resource: core }
+  everybody: { quota: 1_000, window: 60s, visible: false }
+  flight:    { algorithm: concurrency, quota: 2, lease: 10s, per: token, visible: false }
+rules:
+  - name: search
+    match:  { path: "/search/**", has: token }
+    limits: [search, flight]
+  - name: read
+    match:  { has: token }
+    limits: [core, everybody]
+  - name: stranger
+    limits: [anonymous]
+answers:
+  headers: [ietf, github]
+"#;
+
+pub(crate) fn policy() -> Policy {
+    tollgate_policy::parse("test.yaml", POLICY).unwrap().policy
+}
+
+/// A door, and the clock that it goes by.
+pub(crate) struct World {
+    pub(crate) clock: Arc<ManualClock>,
+    router: Router,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::over(Memory::default(), HttpOptions::default())
+    }
+
+    pub(crate) fn over<S: Store + 'static>(store: S, options: HttpOptions) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let limiter = Limiter::new(policy(), store).with_key(HashKey::from_secret(b"a test's key"));
+        let limiter = limiter.with_clock(Arc::clone(&clock));
+        let options = HttpOptions { policy_version: "v1".into(), ..options };
+        Self { clock, router: router(Arc::new(limiter), options) }
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answered {
+        self.post_with(path, &[], body).await
+    }
+
+    pub(crate) async fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answered {
+        let mut request = Request::post(path).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.ask(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        self.ask(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn ask(&self, request: Request<Body>) -> Answered {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap().to_vec();
+        Answered { status: parts.status, headers: parts.headers, bytes }
+    }
+}
+
+impl Answered {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap()
+    }
+
+    /// The document, of an answer that has one.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", String::from_utf8_lossy(&self.bytes));
+        assert_eq!(self.headers["content-type"], "application/json");
+        self.json()
+    }
+
+    /// The problem's own name, its status being `status` in both places.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16) -> String {
+        let told = String::from_utf8_lossy(&self.bytes);
+        assert_eq!(self.status.as_u16(), status, "{told}");
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let problem = self.json();
+        assert_eq!(problem["status"], status);
+        let name = problem["type"].as_str().and_then(|name| name.rsplit(':').next());
+        name.unwrap().to_owned()
+    }
+}
