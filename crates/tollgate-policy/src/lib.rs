@@ -4,6 +4,7 @@
 //! - [`load()`] and [`parse`] read a file; [`Mistakes`] shows all that is wrong with it at once.
 //! - [`explain()`] says a policy file in words, [`trace()`] what one request meets in it.
 //! - [`schema()`] is the JSON schema of the file, for editors.
+//! - [`import`] writes a file from the configuration of other rate limiters.
 //!
 //! ```
 //! let text = "
@@ -28,6 +29,7 @@
 mod descriptor_words;
 mod explain;
 mod finding;
+pub mod import;
 mod load;
 mod masked;
 mod meant;

@@ -24,9 +24,11 @@ pub(crate) struct Answer {
 /// The server, with one file loaded.
 pub(crate) struct ReferenceServer {
     file: Value,
-    /// Hits by what is counted, the unit, and when the window began.
-    counters: HashMap<(Vec<(String, String)>, String, u64), u64>,
+    counters: HashMap<Counter, u64>,
 }
+
+/// What is counted, the unit, and when the window began.
+type Counter = (Vec<(String, String)>, String, u64);
 
 impl ReferenceServer {
     pub(crate) fn new(file: Value) -> Self {
@@ -134,7 +136,7 @@ fn matches_wildcard(pattern: &str, value: &str) -> bool {
 
 /// Descriptors of one backend and model go over together.
 fn quota_group(entries: &[(String, String)]) -> String {
-    let last = |name: &str| entries.iter().filter(|(key, _)| key == name).last();
+    let last = |name: &str| entries.iter().rfind(|(key, _)| key == name);
     match (last("backend_name"), last("model_name_override")) {
         (None, None) => format!("{entries:?}"),
         (backend, model) => format!("{backend:?} {model:?}"),
