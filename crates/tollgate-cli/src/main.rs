@@ -23,6 +23,7 @@ enum Command {
     Demo(cmd::demo::Flags),
     Proxy(cmd::proxy::Flags),
     Check(cmd::check::Flags),
+    Import(cmd::import::Flags),
     Simulate(cmd::simulate::Flags),
 }
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Demo(flags) => cmd::demo::run(&flags),
         Command::Proxy(flags) => cmd::proxy::run(&flags),
         Command::Check(flags) => cmd::check::run(&flags),
+        Command::Import(flags) => cmd::import::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
     };
     match result {

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod import;
 pub(crate) mod proxy;
 pub(crate) mod simulate;
 

@@ -2,5 +2,6 @@
 
 mod check;
 mod demo;
+mod import;
 mod proxy;
 mod world;

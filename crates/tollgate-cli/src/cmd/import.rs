@@ -1,0 +1,102 @@
+//! `tollgate import`: writes a policy from the configuration of another rate limiter.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use tollgate_policy::MAX_FILE_BYTES;
+use tollgate_policy::import::{self, Became, Imported, SourceFile};
+
+use super::Failure;
+
+/// Write a policy from the configuration of another rate limiter
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, Subcommand)]
+enum From {
+    EnvoyRatelimit(EnvoyRatelimit),
+}
+
+/// From files of envoyproxy/ratelimit; what became of each construct is told on stderr
+#[derive(Debug, Args)]
+struct EnvoyRatelimit {
+    /// The files, one domain each
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write the policy to this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How the descriptors of one request are counted
+    #[arg(long, value_enum, default_value_t = Counting::Each)]
+    counting: Counting,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Counting {
+    /// One by one, and what is refused counts: as that server does
+    Each,
+    /// All of them or none: a request that is refused is counted nowhere
+    Atomic,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    match &flags.from {
+        From::EnvoyRatelimit(flags) => envoy_ratelimit(flags),
+    }
+}
+
+fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
+    let names: Vec<String> = flags.files.iter().map(|path| path.display().to_string()).collect();
+    let texts = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let sources: Vec<SourceFile<'_>> =
+        names.iter().zip(&texts).map(|(name, text)| SourceFile { name, text }).collect();
+    let counting = match flags.counting {
+        Counting::Each => import::envoy_ratelimit::Counting::Each,
+        Counting::Atomic => import::envoy_ratelimit::Counting::Atomic,
+    };
+    let imported = import::envoy_ratelimit(&sources, counting)?;
+    tell(&imported);
+    match &flags.output {
+        None => print!("{}", imported.policy),
+        Some(output) => {
+            if flags.files.contains(output) {
+                return Err(format!("{} is one of the files to import", output.display()).into());
+            }
+            std::fs::write(output, &imported.policy)
+                .map_err(|error| format!("cannot write {}: {error}", output.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Says on stderr what became of what the files say.
+fn tell(imported: &Imported) {
+    for note in &imported.notes {
+        eprintln!("{note}");
+    }
+    for warning in &imported.warnings {
+        eprintln!("{warning}");
+    }
+    let count = |became: Became| imported.notes.iter().filter(|note| note.became == became).count();
+    let (kept, near) = (count(Became::Kept), count(Became::Approximated));
+    eprintln!("{kept} kept, {near} approximated, {} not supported", count(Became::NotSupported));
+}
+
+/// The text of a file that is no larger than a policy may be.
+fn read(path: &Path) -> Result<String, Failure> {
+    let failed = |error| format!("cannot read {}: {error}", path.display());
+    let mut bytes = Vec::new();
+    // One byte more than may be tells that there are more.
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    File::open(path).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(format!("{} is larger than {MAX_FILE_BYTES} bytes", path.display()).into());
+    }
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| format!("{} is not UTF-8 text", path.display()).into())
+}

@@ -1,0 +1,76 @@
+//! `tollgate import`.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::world::tollgate;
+
+const EDGE: &str = "domain: edge
+descriptors:
+  - key: generic_key
+    value: slow
+    value_to_metric: true
+    rate_limit: { unit: second, requests_per_unit: 3 }
+";
+
+fn imported(folder: &tempfile::TempDir, text: &str, arguments: &[&str]) -> Output {
+    let path = source(folder);
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    tollgate(&[&["import", "envoy-ratelimit", &path], arguments].concat())
+}
+
+fn source(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("edge.yaml")
+}
+
+#[test]
+fn a_policy_is_written_that_check_takes_and_every_construct_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml").display().to_string();
+    let output = imported(&folder, EDGE, &["--output", &policy]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    let told = String::from_utf8(output.stderr).unwrap();
+    let place = source(&folder).display().to_string();
+    for line in [
+        format!("{place}:5: approximated: value_to_metric: as detailed_metric"),
+        format!("{place}:6: kept: rate_limit of 3 in 1s: limit generic_key.slow"),
+        "4 kept, 1 approximated, 0 not supported".to_owned(),
+    ] {
+        assert!(told.contains(&line), "{line:?} is not in\n{told}");
+    }
+    let checked = tollgate(&["check", "--policy", &policy]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let said = String::from_utf8(checked.stdout).unwrap();
+    assert!(said.contains("descriptors of edge, each counted by itself"), "{said}");
+    assert!(said.contains("3 requests per 1s of the calendar for each descriptor"), "{said}");
+}
+
+#[test]
+fn the_policy_goes_to_stdout_by_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = imported(&folder, EDGE, &["--counting", "atomic"]);
+    let policy = String::from_utf8(output.stdout).unwrap();
+    assert!(policy.contains("\ndescriptors:\n  - domain: edge\n    tree:\n"), "{policy}");
+}
+
+#[test]
+fn nothing_is_written_of_files_that_are_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml");
+    let arguments = ["--output", &policy.display().to_string()];
+    let output = imported(&folder, &EDGE.replace("second", "fortnight"), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("edge.yaml:6:25: unknown unit \"fortnight\""), "{told}");
+    assert!(!policy.exists());
+}
+
+#[test]
+fn a_file_is_not_written_over_by_its_own_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = source(&folder).display().to_string();
+    let output = imported(&folder, EDGE, &["--output", &own]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(source(&folder)).unwrap(), EDGE);
+}
