@@ -246,6 +246,14 @@ fn what_happens_without_the_store_is_the_rules_choice() {
 }
 
 #[test]
+fn a_file_has_the_version_of_its_text() {
+    let (one, other) = (with(""), with("# another\n"));
+    assert_eq!(one.version, with("").version);
+    assert_ne!(one.version, other.version);
+    assert_eq!((one.version.len(), other.version.len()), (12, 12));
+}
+
+#[test]
 fn doors_are_opened_as_written() {
     let loaded = with(
         "
