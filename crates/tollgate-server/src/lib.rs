@@ -6,6 +6,7 @@
 
 mod access;
 mod connection;
+pub mod grpc;
 pub mod http;
 mod hyper_door;
 mod listen;
@@ -15,6 +16,7 @@ mod tls;
 
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
 pub use connection::{Connection, ConnectionLimits, Door};
+pub use grpc::GrpcDoor;
 pub use http::{HttpDoor, HttpOptions};
 pub use hyper_door::{
     Holding, HttpVersions, HyperDoor, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_STREAMS, Peer,

@@ -1,0 +1,120 @@
+//! What Envoy is told.
+
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_TYPE, HeaderValue as Field};
+use prost_types::Duration;
+use tollgate::core::policy::Answers;
+use tollgate::core::policy::descriptors::{NodeMode, Outcome, PlannedDescriptor, TimeUnit};
+use tollgate::core::{Limit, Millis, Standing, Timestamp};
+use tollgate::{headers, problem};
+
+use super::judged::{Judged, Overall};
+use super::metadata::metadata;
+use super::proto::{
+    Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitRequest, RateLimitResponse, Unit,
+};
+
+/// The answer to `request`, of which became what `judged` says.
+pub(super) fn answer(
+    request: &RateLimitRequest,
+    judged: &Judged<'_>,
+    answers: &Answers,
+) -> RateLimitResponse {
+    let status = |(index, descriptor): (usize, &PlannedDescriptor<'_>)| {
+        let code = if judged.is_over[index] { Code::OverLimit } else { Code::Ok };
+        status(judged.now, descriptor, judged.stands[index].as_ref(), code)
+    };
+    let statuses = judged.plan.descriptors.iter().enumerate().map(status).collect();
+    let (fields, raw_body) = said(judged, answers);
+    RateLimitResponse {
+        overall_code: match judged.overall {
+            Overall::Passes => Code::Ok,
+            Overall::Over => Code::OverLimit,
+        }
+        .into(),
+        statuses,
+        response_headers_to_add: fields,
+        raw_body,
+        dynamic_metadata: metadata(request, judged),
+        ..RateLimitResponse::default()
+    }
+}
+
+fn status(
+    now: Timestamp,
+    descriptor: &PlannedDescriptor<'_>,
+    standing: Option<&Standing>,
+    code: Code,
+) -> DescriptorStatus {
+    let status = DescriptorStatus { code: code.into(), ..DescriptorStatus::default() };
+    match &descriptor.outcome {
+        Outcome::Unmatched | Outcome::Replaced => status,
+        Outcome::Unlimited => DescriptorStatus { limit_remaining: u32::MAX, ..status },
+        Outcome::Blocked => {
+            let nothing = || RateLimit { name: name(descriptor), ..RateLimit::default() };
+            let current_limit = (descriptor.mode != NodeMode::Shadow).then(nothing);
+            DescriptorStatus { current_limit, ..status }
+        }
+        Outcome::Limited(_) => {
+            let Some(standing) = standing else { return status };
+            // Envoy tells clients of the limits that it hears of.
+            let is_told = standing.is_visible() && descriptor.mode != NodeMode::Shadow;
+            DescriptorStatus {
+                current_limit: is_told.then(|| limit(name(descriptor), &standing.limit)),
+                limit_remaining: saturated(standing.remaining),
+                duration_until_reset: Some(duration(standing.resets_at.since(now))),
+                ..status
+            }
+        }
+    }
+}
+
+fn name(descriptor: &PlannedDescriptor<'_>) -> String {
+    descriptor.name().unwrap_or_default().to_owned()
+}
+
+/// A limit as the protocol has them. A window that is none of its units is told by name only.
+fn limit(name: String, limit: &Limit) -> RateLimit {
+    let unit = TimeUnit::of(limit.window()).map_or(Unit::Unknown, |unit| match unit {
+        TimeUnit::Second => Unit::Second,
+        TimeUnit::Minute => Unit::Minute,
+        TimeUnit::Hour => Unit::Hour,
+        TimeUnit::Day => Unit::Day,
+        TimeUnit::Week => Unit::Week,
+        TimeUnit::Month => Unit::Month,
+        TimeUnit::Year => Unit::Year,
+    });
+    RateLimit { name, requests_per_unit: saturated(limit.capacity()), unit: unit.into() }
+}
+
+fn saturated(units: u64) -> u32 {
+    u32::try_from(units).unwrap_or(u32::MAX)
+}
+
+fn duration(millis: Millis) -> Duration {
+    let (seconds, rest) = (millis.get() / 1000, millis.get() % 1000);
+    // Neither is ever near its end: 2^53 ms, and 999 ms.
+    Duration { seconds: seconds as i64, nanos: rest as i32 * 1_000_000 }
+}
+
+/// Header fields for the client's answer, and the body of a refusal.
+fn said(judged: &Judged<'_>, answers: &Answers) -> (Vec<HeaderValue>, Vec<u8>) {
+    let verdict = &judged.verdict;
+    let is_refused = judged.overall == Overall::Over;
+    // What refused has no standing: whatever stands otherwise would contradict it.
+    if is_refused == verdict.is_admitted() {
+        return (Vec::new(), Vec::new());
+    }
+    let mut fields = HeaderMap::new();
+    headers::write(&answers.headers, verdict, &mut fields);
+    let mut body = Vec::new();
+    if is_refused {
+        body = problem::quota_exceeded(verdict, answers.refuse_status).into_bytes();
+        fields.insert(CONTENT_TYPE, Field::from_static(problem::CONTENT_TYPE));
+    }
+    let field = |(name, value): (&axum::http::HeaderName, &Field)| {
+        let value = value.to_str().ok()?.to_owned();
+        Some(HeaderValue { key: name.as_str().to_owned(), value, raw_value: Vec::new() })
+    };
+    (fields.iter().filter_map(field).collect(), body)
+}

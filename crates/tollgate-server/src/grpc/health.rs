@@ -1,0 +1,60 @@
+//! Whether the door is open, in the words of `grpc.health.v1`.
+
+use std::pin::Pin;
+
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
+
+use super::proto::SERVICE_NAME;
+use crate::shutdown::{Phase, Shutdown};
+
+/// Serving, until the process begins to end. A store that has no answer changes nothing: what then
+/// becomes of requests is the policy's word, and another node would ask the same store.
+pub(super) struct Health(pub(super) Shutdown);
+
+impl Health {
+    fn now(&self) -> HealthCheckResponse {
+        let status = match self.0.phase() {
+            Phase::Serving => ServingStatus::Serving,
+            Phase::Draining | Phase::Cut => ServingStatus::NotServing,
+        };
+        HealthCheckResponse { status: status.into() }
+    }
+}
+
+#[tonic::async_trait]
+impl health_server::Health for Health {
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        match request.get_ref().service.as_str() {
+            "" | SERVICE_NAME => Ok(Response::new(self.now())),
+            other => Err(Status::not_found(format!(
+                "there is no service {other:?}; ask for {SERVICE_NAME:?}"
+            ))),
+        }
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let is_known = matches!(request.get_ref().service.as_str(), "" | SERVICE_NAME);
+        let unknown = HealthCheckResponse { status: ServingStatus::ServiceUnknown.into() };
+        let first = if is_known { self.now() } else { unknown };
+        let mut shutdown = self.0.clone();
+        let last = async move {
+            shutdown.reached(Phase::Draining).await;
+            let status = if is_known { ServingStatus::NotServing.into() } else { unknown.status };
+            Ok(HealthCheckResponse { status })
+        };
+        let first = futures_util::stream::once(std::future::ready(Ok(first)));
+        let both = futures_util::StreamExt::chain(first, futures_util::stream::once(last));
+        Ok(Response::new(Box::pin(both)))
+    }
+}

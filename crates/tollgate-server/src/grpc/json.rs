@@ -1,0 +1,94 @@
+//! The same service in JSON, for who speaks no gRPC: `POST /json`, as the reference server has it.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use serde_json::json;
+use tollgate::core::Store;
+use tollgate::{Limiter, problem};
+use tonic::Code;
+
+use super::proto::{self, FILES, RateLimitRequest, RateLimitResponse};
+use super::service::{MAX_MESSAGE_BYTES, RateLimits};
+
+/// `POST /json`: a `RateLimitRequest` in the JSON form of protocol buffers, answered by a
+/// `RateLimitResponse` with status 200 if it may pass and 429 if it is over its limit. 400 tells of a
+/// request that makes no sense, and 503 of a store without an answer where the domain denies then.
+///
+/// Who may ask is the business of the router that it is merged into.
+pub fn json_route<S: Store + 'static>(limiter: Arc<Limiter<S>>) -> axum::Router {
+    axum::Router::new()
+        .route("/json", post(should_rate_limit::<S>))
+        .layer(DefaultBodyLimit::max(MAX_MESSAGE_BYTES))
+        .with_state(limiter)
+}
+
+async fn should_rate_limit<S: Store + 'static>(
+    State(limiter): State<Arc<Limiter<S>>>,
+    body: Bytes,
+) -> Response {
+    let Some(messages) = &*MESSAGES else {
+        return told(StatusCode::INTERNAL_SERVER_ERROR, "the protocol's own files cannot be read");
+    };
+    let request = match messages.read(&body) {
+        Ok(request) => request,
+        Err(error) => return told(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    let answer = match RateLimits(limiter).answer(&request).await {
+        Ok(answer) => answer,
+        Err(status) if status.code() == Code::InvalidArgument => {
+            return told(StatusCode::BAD_REQUEST, status.message());
+        }
+        Err(status) => return told(StatusCode::SERVICE_UNAVAILABLE, status.message()),
+    };
+    let status = match answer.overall_code() {
+        proto::Code::OverLimit => StatusCode::TOO_MANY_REQUESTS,
+        proto::Code::Ok | proto::Code::Unknown => StatusCode::OK,
+    };
+    match messages.write(&answer) {
+        Ok(body) => (status, [(CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+fn told(status: StatusCode, detail: &str) -> Response {
+    let title = status.canonical_reason().unwrap_or_default();
+    let body = json!({
+        "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,
+    });
+    (status, [(CONTENT_TYPE, problem::CONTENT_TYPE)], body.to_string()).into_response()
+}
+
+/// The two messages, as their JSON form needs to know them.
+struct Messages {
+    request: MessageDescriptor,
+    response: MessageDescriptor,
+}
+
+static MESSAGES: LazyLock<Option<Messages>> = LazyLock::new(|| {
+    let pool = DescriptorPool::decode(FILES).ok()?;
+    let named =
+        |name: &str| pool.get_message_by_name(&format!("envoy.service.ratelimit.v3.{name}"));
+    Some(Messages { request: named("RateLimitRequest")?, response: named("RateLimitResponse")? })
+});
+
+impl Messages {
+    fn read(&self, body: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
+        let mut text = serde_json::Deserializer::from_slice(body);
+        let message = DynamicMessage::deserialize(self.request.clone(), &mut text)?;
+        text.end()?;
+        message.transcode_to().map_err(serde::de::Error::custom)
+    }
+
+    fn write(&self, answer: &RateLimitResponse) -> Result<Vec<u8>, serde_json::Error> {
+        let mut message = DynamicMessage::new(self.response.clone());
+        message.transcode_from(answer).map_err(serde::ser::Error::custom)?;
+        serde_json::to_vec(&message)
+    }
+}

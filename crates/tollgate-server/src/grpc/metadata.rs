@@ -1,0 +1,162 @@
+//! What Envoy's other filters and its access log can read of an answer.
+
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Value};
+use tollgate::core::policy::descriptors::{Metadata, Outcome, PlannedDescriptor, QuotaGroup};
+
+use super::judged::Judged;
+use super::proto::{Entry, RateLimitDescriptor, RateLimitRequest};
+
+const BACKEND: &str = "backend_name";
+const MODEL: &str = "model_name_override";
+
+/// The request, what the policy hands on of the descriptors that are not over, and which backends
+/// have quota left: the form of the reference server. `None` where the policy has nothing to say,
+/// for all else Envoy knows.
+pub(super) fn metadata(request: &RateLimitRequest, judged: &Judged<'_>) -> Option<Struct> {
+    let descriptors = &judged.plan.descriptors;
+    let has_quota = descriptors.iter().any(|descriptor| descriptor.group.is_some());
+    let has_metadata = |descriptor: &PlannedDescriptor<'_>| {
+        descriptor.rule.is_some_and(|rule| rule.metadata != Metadata::Null)
+    };
+    if !has_quota && !descriptors.iter().any(has_metadata) {
+        return None;
+    }
+    let available: Vec<usize> = available(judged).collect();
+    let mut fields = Struct::default();
+    fields.put("domain", text(&request.domain));
+    fields.put("descriptors", list(request.descriptors.iter().map(descriptor)));
+    if request.hits_addend != 0 {
+        fields.put("hitsAddend", number(f64::from(request.hits_addend)));
+    }
+    let handed_on = handed_on(judged, &available);
+    if !handed_on.fields.is_empty() {
+        fields.put("metadata", value(Kind::StructValue(handed_on)));
+    }
+    let backends = backends(request, judged, &available);
+    if has_quota && !backends.is_empty() {
+        fields.put("passedBackends", list(backends.into_iter()));
+    }
+    Some(fields)
+}
+
+/// The descriptors that are not over, nor in a group that is.
+fn available(judged: &Judged<'_>) -> impl Iterator<Item = usize> {
+    let descriptors = &judged.plan.descriptors;
+    let over = |group: Option<QuotaGroup>| {
+        group.is_some()
+            && (0..descriptors.len())
+                .any(|index| judged.is_over[index] && descriptors[index].group == group)
+    };
+    (0..descriptors.len())
+        .filter(move |index| !judged.is_over[*index] && !over(descriptors[*index].group))
+}
+
+/// The metadata of `available` descriptors, joined; of two values in one place the first stands.
+fn handed_on(judged: &Judged<'_>, available: &[usize]) -> Struct {
+    let mut joined = Struct::default();
+    for index in available {
+        let descriptor = &judged.plan.descriptors[*index];
+        let is_counted = matches!(descriptor.outcome, Outcome::Limited(_));
+        let rule = descriptor.rule.filter(|_| is_counted);
+        if let Some(Kind::StructValue(own)) = rule.and_then(|rule| written(&rule.metadata).kind) {
+            join(&mut joined, own);
+        }
+    }
+    joined
+}
+
+fn join(joined: &mut Struct, own: Struct) {
+    for (name, value) in own.fields {
+        let Some(old) = joined.fields.get_mut(&name) else {
+            joined.fields.insert(name, value);
+            continue;
+        };
+        if let (Some(Kind::StructValue(old)), Some(Kind::StructValue(own))) =
+            (&mut old.kind, value.kind)
+        {
+            join(old, own);
+        }
+    }
+}
+
+/// The backends and models with quota left, each once.
+fn backends(request: &RateLimitRequest, judged: &Judged<'_>, available: &[usize]) -> Vec<Value> {
+    let mut seen = Vec::new();
+    let mut backends = Vec::new();
+    for index in available {
+        let entries = &request.descriptors[*index].entries;
+        let own = (last(entries, BACKEND), last(entries, MODEL));
+        let is_named = own != ("", "");
+        let has_quota = judged.plan.descriptors[*index].group.is_some();
+        if has_quota && is_named && !seen.contains(&own) {
+            seen.push(own);
+            let mut fields = Struct::default();
+            fields.put(BACKEND, text(own.0));
+            fields.put(MODEL, text(own.1));
+            backends.push(value(Kind::StructValue(fields)));
+        }
+    }
+    backends
+}
+
+fn last<'e>(entries: &'e [Entry], key: &str) -> &'e str {
+    entries.iter().rfind(|entry| entry.key == key).map_or("", |entry| &entry.value)
+}
+
+fn descriptor(descriptor: &RateLimitDescriptor) -> Value {
+    let mut fields = Struct::default();
+    let entry = |entry: &Entry| text(&format!("{}={}", entry.key, entry.value));
+    fields.put("entries", list(descriptor.entries.iter().map(entry)));
+    if let Some(limit) = &descriptor.limit {
+        let unit = limit.unit().as_str_name();
+        let said = format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit);
+        fields.put("limit", text(&said));
+    }
+    if let Some(units) = descriptor.hits_addend {
+        // Numbers of JSON: exact up to 2^53.
+        fields.put("hitsAddend", number(units as f64));
+    }
+    value(Kind::StructValue(fields))
+}
+
+/// A policy's metadata as the protocol has it.
+fn written(metadata: &Metadata) -> Value {
+    match metadata {
+        Metadata::Null => value(Kind::NullValue(0)),
+        Metadata::Bool(is) => value(Kind::BoolValue(*is)),
+        Metadata::Number(it) => number(*it),
+        Metadata::Text(it) => text(it),
+        Metadata::List(values) => list(values.iter().map(written)),
+        Metadata::Map(pairs) => {
+            let pairs = pairs.iter().map(|(name, value)| (name.to_string(), written(value)));
+            value(Kind::StructValue(Struct { fields: pairs.collect() }))
+        }
+    }
+}
+
+const fn value(kind: Kind) -> Value {
+    Value { kind: Some(kind) }
+}
+
+fn text(text: &str) -> Value {
+    value(Kind::StringValue(text.to_owned()))
+}
+
+const fn number(number: f64) -> Value {
+    value(Kind::NumberValue(number))
+}
+
+fn list(values: impl Iterator<Item = Value>) -> Value {
+    value(Kind::ListValue(ListValue { values: values.collect() }))
+}
+
+trait Put {
+    fn put(&mut self, name: &str, value: Value);
+}
+
+impl Put for Struct {
+    fn put(&mut self, name: &str, value: Value) {
+        self.fields.insert(name.to_owned(), value);
+    }
+}

@@ -1,0 +1,203 @@
+//! What is asked, checked before anything is charged.
+
+use std::fmt;
+use std::ops::Range;
+
+use tollgate::core::Cost;
+use tollgate::core::policy::descriptors::{Descriptor, Hits, MAX_DEPTH, Rate, TimeUnit};
+use tonic::Status;
+
+use super::proto::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitUnit};
+
+/// The most descriptors of a request.
+pub const MAX_DESCRIPTORS: usize = 64;
+
+/// The most entries of a descriptor.
+pub const MAX_ENTRIES: usize = MAX_DEPTH;
+
+/// The longest key of an entry, in bytes. Values may be as long as a message: they are hashed.
+pub const MAX_KEY_BYTES: usize = 256;
+
+/// A request that makes sense.
+#[derive(Debug)]
+pub(super) struct Asked<'r> {
+    pub(super) domain: &'r str,
+    entries: Vec<(&'r str, &'r str)>,
+    descriptors: Vec<Checked>,
+}
+
+#[derive(Debug)]
+struct Checked {
+    entries: Range<usize>,
+    count: Count,
+    rate: Option<Rate>,
+}
+
+/// What a descriptor counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count {
+    hits: Hits,
+    size: Size,
+}
+
+/// Whether a descriptor counts more than there are numbers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// It does not.
+    Countable,
+    /// It does: no limit ever admits it.
+    Excessive,
+}
+
+impl<'r> Asked<'r> {
+    /// Reads `request`.
+    pub(super) fn read(request: &'r RateLimitRequest) -> Result<Self, Unclear> {
+        if request.domain.is_empty() {
+            return Err(Unclear::NoDomain);
+        }
+        let count = request.descriptors.len();
+        if count == 0 {
+            return Err(Unclear::NoDescriptors);
+        }
+        if count > MAX_DESCRIPTORS {
+            return Err(Unclear::ManyDescriptors(count));
+        }
+        let (mut entries, mut descriptors) = (Vec::new(), Vec::with_capacity(count));
+        for (index, descriptor) in request.descriptors.iter().enumerate() {
+            let first = entries.len();
+            read_entries(descriptor, &mut entries).map_err(|what| Unclear::At(index, what))?;
+            let rate = descriptor.limit.as_ref().map(rate).transpose();
+            descriptors.push(Checked {
+                entries: first..entries.len(),
+                count: Count::new(descriptor, request.hits_addend),
+                rate: rate.map_err(|what| Unclear::At(index, what))?,
+            });
+        }
+        Ok(Self { domain: &request.domain, entries, descriptors })
+    }
+
+    /// The descriptors, in their order.
+    pub(super) fn descriptors(&self) -> Vec<Descriptor<'_>> {
+        let descriptor = |one: &Checked| Descriptor {
+            entries: &self.entries[one.entries.clone()],
+            hits: one.count.hits,
+            rate: one.rate,
+        };
+        self.descriptors.iter().map(descriptor).collect()
+    }
+
+    /// What the descriptor at `index` counts.
+    pub(super) fn hits(&self, index: usize) -> Hits {
+        self.descriptors[index].count.hits
+    }
+
+    /// Whether the descriptor at `index` counts more than there are numbers for.
+    pub(super) fn size(&self, index: usize) -> Size {
+        self.descriptors[index].count.size
+    }
+}
+
+impl Count {
+    /// What `descriptor` counts in a request whose own word is `otherwise`. A number beyond all
+    /// limits is taken as the largest there is, so that a refund of it gives back whatever was taken.
+    fn new(descriptor: &RateLimitDescriptor, otherwise: u32) -> Self {
+        let units = descriptor.hits_addend.unwrap_or_else(|| otherwise.max(1).into());
+        let cost = Cost::new(units);
+        let size = if cost.is_some() { Size::Countable } else { Size::Excessive };
+        let cost = cost.or_else(|| Cost::new(tollgate::core::MAX_EXACT)).unwrap_or_default();
+        let hits = match descriptor.is_negative_hits {
+            true => Hits::GiveBack(cost),
+            false => Hits::Take(cost),
+        };
+        Self { hits, size }
+    }
+}
+
+fn read_entries<'r>(
+    descriptor: &'r RateLimitDescriptor,
+    entries: &mut Vec<(&'r str, &'r str)>,
+) -> Result<(), UnclearDescriptor> {
+    match descriptor.entries.len() {
+        0 => return Err(UnclearDescriptor::NoEntries),
+        many if many > MAX_ENTRIES => return Err(UnclearDescriptor::ManyEntries(many)),
+        _ => {}
+    }
+    for (index, entry) in descriptor.entries.iter().enumerate() {
+        match entry.key.len() {
+            0 => return Err(UnclearDescriptor::NoKey(index)),
+            long if long > MAX_KEY_BYTES => return Err(UnclearDescriptor::LongKey(index, long)),
+            _ => entries.push((&entry.key, &entry.value)),
+        }
+    }
+    Ok(())
+}
+
+fn rate(limit: &RateLimitOverride) -> Result<Rate, UnclearDescriptor> {
+    let unit = match RateLimitUnit::try_from(limit.unit) {
+        Ok(RateLimitUnit::Second) => TimeUnit::Second,
+        Ok(RateLimitUnit::Minute) => TimeUnit::Minute,
+        Ok(RateLimitUnit::Hour) => TimeUnit::Hour,
+        Ok(RateLimitUnit::Day) => TimeUnit::Day,
+        Ok(RateLimitUnit::Month) => TimeUnit::Month,
+        Ok(RateLimitUnit::Year) => TimeUnit::Year,
+        Ok(RateLimitUnit::Unknown) | Err(_) => return Err(UnclearDescriptor::Unit(limit.unit)),
+    };
+    Ok(Rate { requests: limit.requests_per_unit, unit })
+}
+
+/// Why a request makes no sense. Nothing was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unclear {
+    NoDomain,
+    NoDescriptors,
+    ManyDescriptors(usize),
+    /// The descriptor of this index.
+    At(usize, UnclearDescriptor),
+}
+
+/// Why a descriptor makes no sense; entries by their indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnclearDescriptor {
+    NoEntries,
+    ManyEntries(usize),
+    NoKey(usize),
+    LongKey(usize, usize),
+    Unit(i32),
+}
+
+impl fmt::Display for Unclear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDomain => f.write_str("the domain is empty: name one of the policy's"),
+            Self::NoDescriptors => f.write_str("there are no descriptors: send at least one"),
+            Self::ManyDescriptors(count) => {
+                write!(f, "there are {count} descriptors: at most {MAX_DESCRIPTORS} are counted")
+            }
+            Self::At(index, what) => write!(f, "descriptors[{index}]{what}"),
+        }
+    }
+}
+
+impl fmt::Display for UnclearDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEntries => f.write_str(" has no entries: send at least one"),
+            Self::ManyEntries(count) => {
+                write!(f, " has {count} entries: at most {MAX_ENTRIES} are read")
+            }
+            Self::NoKey(entry) => write!(f, ".entries[{entry}] has an empty key"),
+            Self::LongKey(entry, bytes) => {
+                write!(f, ".entries[{entry}] has a key of {bytes} bytes: at most {MAX_KEY_BYTES}")
+            }
+            Self::Unit(unit) => {
+                write!(f, ".limit has the unit {unit}, which is none: SECOND is 1, YEAR is 6")
+            }
+        }
+    }
+}
+
+impl From<Unclear> for Status {
+    fn from(unclear: Unclear) -> Self {
+        Self::invalid_argument(unclear.to_string())
+    }
+}

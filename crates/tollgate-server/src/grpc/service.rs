@@ -1,0 +1,45 @@
+//! The service: from a request's message to its answer's.
+
+use std::sync::Arc;
+
+use tollgate::Limiter;
+use tollgate::core::Store;
+use tonic::{Request, Response, Status};
+
+use super::answer::answer;
+use super::judged::Judged;
+use super::proto::{RateLimitRequest, RateLimitResponse, RateLimitService};
+use super::request::Asked;
+
+/// The largest message that is read, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// The rate limit service over a limiter.
+pub(super) struct RateLimits<S>(pub(super) Arc<Limiter<S>>);
+
+impl<S: Store> RateLimits<S> {
+    /// The answer to `request`.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a request that makes no sense, and `UNAVAILABLE` where the store had
+    /// no answer and the domain denies then: what Envoy makes of errors is its configuration's.
+    pub(super) async fn answer(
+        &self,
+        request: &RateLimitRequest,
+    ) -> Result<RateLimitResponse, Status> {
+        let asked = Asked::read(request)?;
+        let judged = Judged::ask(&self.0, &asked).await;
+        let judged = judged.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(answer(request, &judged, self.0.policy().answers()))
+    }
+}
+
+#[tonic::async_trait]
+impl<S: Store + 'static> RateLimitService for RateLimits<S> {
+    async fn should_rate_limit(
+        &self,
+        request: Request<RateLimitRequest>,
+    ) -> Result<Response<RateLimitResponse>, Status> {
+        self.answer(request.get_ref()).await.map(Response::new)
+    }
+}
