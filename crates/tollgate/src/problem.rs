@@ -2,12 +2,44 @@
 
 use std::fmt::Write;
 
-use tollgate_core::{Millis, Verdict};
+use tollgate_core::policy::HeaderProfile;
+use tollgate_core::{Millis, Standing, Verdict};
 
 /// The media type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
+/// The same media type for clients of GitHub's API: of problem details, octokit reads only those
+/// that say they are text, and the message by which it knows secondary limits stands there.
+pub const GITHUB_CONTENT_TYPE: &str = "application/problem+json; charset=utf-8";
+
 const TYPES: &str = "https://iana.org/assignments/http-problem-types";
+
+/// The media type and the body of a refusal by limits, for clients that read `profiles`.
+#[must_use]
+pub fn refusal(
+    profiles: &[HeaderProfile],
+    verdict: &Verdict,
+    status: u16,
+) -> (&'static str, String) {
+    if profiles.contains(&HeaderProfile::GitHub) {
+        (GITHUB_CONTENT_TYPE, quota_exceeded_at_github(verdict, status))
+    } else {
+        (CONTENT_TYPE, quota_exceeded(verdict, status))
+    }
+}
+
+/// As [`quota_exceeded`], with the `message` by which clients of GitHub's API tell limits that they
+/// can see from secondary ones, which are hidden.
+fn quota_exceeded_at_github(verdict: &Verdict, status: u16) -> String {
+    let message = if verdict.refusals().any(Standing::is_visible) {
+        "API rate limit exceeded."
+    } else {
+        "You have exceeded a secondary rate limit."
+    };
+    let mut body = quota_exceeded(verdict, status);
+    body.pop();
+    body + &format!(",\"message\":\"{message}\"}}")
+}
 
 /// The body of a refusal by limits: which refused, and when to come again.
 ///

@@ -45,10 +45,11 @@ fn number(fields: &HeaderMap, name: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{name}: {text} is no whole number"))
 }
 
-/// The members of a structured list: name and whole-number parameters.
+/// The members of a structured list, of all its field lines: names and their parameters.
 fn members(fields: &HeaderMap, name: &str) -> Vec<(String, Vec<(String, BareItem)>)> {
-    let value = fields.get(name).unwrap_or_else(|| panic!("no {name}"));
-    let list: List = Parser::new(value.as_bytes()).parse().expect("a structured list");
+    let lines: Vec<_> = fields.get_all(name).iter().map(|line| line.as_bytes()).collect();
+    assert!(!lines.is_empty(), "no {name}");
+    let list: List = Parser::new(&lines.join(&b", "[..])).parse().expect("a structured list");
     let member = |entry: &ListEntry| {
         let ListEntry::Item(item) = entry else { panic!("an inner list in {name}") };
         let BareItem::String(text) = &item.bare_item else { panic!("no string in {name}") };
@@ -178,8 +179,12 @@ fn an_upstreams_own_lists_are_kept_and_its_single_values_replaced() {
     let standings = vec![standing(core(), 1, Fit::Now, 3_599_100)];
     let verdict = Verdict { now: NOW, standings };
     headers::write(&[HeaderProfile::GitHub, HeaderProfile::Ietf], &verdict, &mut fields);
-    let lists: Vec<_> = fields.get_all("ratelimit").iter().collect();
-    assert_eq!(lists, ["\"theirs\";r=1;t=9", "\"core\";r=4999;t=3600"]);
+    let told = |name: &str, remaining, seconds| {
+        let parameters = vec![("r".into(), integer(remaining)), ("t".into(), integer(seconds))];
+        (name.to_owned(), parameters)
+    };
+    let lists = members(&fields, "ratelimit");
+    assert_eq!(lists, [told("theirs", 1, 9), told("core", 4_999, 3_600)]);
     assert_eq!(number(&fields, "x-ratelimit-limit"), 5_000);
 }
 

@@ -111,8 +111,8 @@ fn refuse<S: Store, B>(limiter: &Limiter<S>, decision: &Decision) -> Response<Bo
     let answers = limiter.policy().answers();
     let status =
         StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let body = problem::quota_exceeded(&decision.verdict, status.as_u16());
-    let mut response = answer(status, problem::CONTENT_TYPE, body);
+    let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());
+    let mut response = answer(status, media_type, body);
     headers::write(&answers.headers, &decision.verdict, response.headers_mut());
     response
 }

@@ -25,13 +25,13 @@ async fn admits_up_to_the_quota_then_refuses_with_problem_details_until_the_rese
     }
     let response = world.get("/").await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(field(&response, "content-type"), "application/problem+json");
+    assert_eq!(field(&response, "content-type"), "application/problem+json; charset=utf-8");
     assert_eq!(field(&response, "retry-after"), "57");
     assert_eq!(field(&response, "x-ratelimit-reset"), "1700000060");
     assert_eq!(field(&response, "x-ratelimit-remaining"), "0");
     assert_eq!(
         text(response).await,
-        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"Refused by limit core (2 per 1m); try again in 57 s.","violated-policies":["core"]}"#
+        r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"Refused by limit core (2 per 1m); try again in 57 s.","violated-policies":["core"],"message":"API rate limit exceeded."}"#
     );
     world.clock.advance(Millis::from_secs(57));
     assert_eq!(world.get("/").await.status(), StatusCode::OK);

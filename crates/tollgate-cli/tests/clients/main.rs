@@ -1,0 +1,12 @@
+//! Clients that others wrote for GitHub's API, and readers of rate limit fields, through
+//! `tollgate proxy`: they understand what they are told, wait as long, and get in.
+
+mod api;
+mod fields;
+mod octokit;
+mod policies;
+mod programs;
+mod pygithub;
+#[path = "../commands/world.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod world;
