@@ -53,8 +53,11 @@ local function take(limit, key, cost, id, now, is_admitted)
   change(key, limit, now)
   local again
   again, again_at, used, whole_at, mark = limit.read(limit, cell, needed, now)
-  -- What fitted before its own counting was not what refused.
-  if fit ~= FITS_NOW then
+  -- Nothing refused what was admitted, though it take from the same twice; and what fitted before
+  -- its own counting was not what refused.
+  if is_admitted then
+    fit = FITS_NOW
+  elseif fit ~= FITS_NOW then
     fit = again
   end
   return reading(fit, again, again_at, used, whole_at, mark, 0, found)
