@@ -1,6 +1,6 @@
 //! From a policy file to a limiter over the store that the file names.
 //!
-//! [`limiter`] is all that a service needs to be limited by a policy file:
+//! [`limiter()`] is all that a service needs to be limited by a policy file:
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
