@@ -10,6 +10,7 @@ pub mod grpc;
 pub mod http;
 mod hyper_door;
 mod listen;
+pub mod resp;
 mod serve;
 mod shutdown;
 mod tls;
@@ -22,6 +23,7 @@ pub use hyper_door::{
     Holding, HttpVersions, HyperDoor, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_STREAMS, Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
+pub use resp::{RespDoor, RespSettings};
 pub use serve::{DrainTimeout, Served, serve};
 pub use shutdown::{Phase, Shutdown};
 pub use tls::{ServerTls, TlsError};

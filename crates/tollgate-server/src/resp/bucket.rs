@@ -1,0 +1,168 @@
+//! Token buckets made of the numbers of a call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate::core::algo::TokenBucket;
+use tollgate::core::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Visibility};
+
+/// Buckets that one connection remembers: clients use a few, with many keys.
+const REMEMBERED: usize = 16;
+
+/// The numbers of a bucket, as a call gives them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// The most tokens that are kept.
+    pub(super) burst: i64,
+    /// Tokens that arrive per period.
+    pub(super) count: i64,
+    /// The period in seconds.
+    pub(super) period: i64,
+}
+
+impl Numbers {
+    /// The limit with these numbers. Its name is made of the rate and the burst, so that what one
+    /// bucket left behind is never read as another's; the same rate in other words (5 in a minute,
+    /// 10 in two) is the same bucket.
+    ///
+    /// # Errors
+    /// [`NoBucket`] says which number no bucket has.
+    fn limit(self) -> Result<Limit, NoBucket> {
+        let positive = |what, number| match u64::try_from(number) {
+            Ok(number @ 1..=MAX_EXACT) => Ok(number),
+            _ => Err(NoBucket::OutOfRange { what, number }),
+        };
+        let count = positive("count", self.count)?;
+        let period = positive("period", self.period)?;
+        let burst = positive("burst", self.burst)?;
+        let window = period.checked_mul(1_000).ok_or(NoBucket::TooLong(period))?;
+        // The smallest numbers of this rate leave the most room for the burst.
+        let divisor = greatest_common_divisor(count, window);
+        let (quota, window) = (count / divisor, window / divisor);
+        let bucket =
+            TokenBucket::new(quota, Millis::new(window), burst).map_err(NoBucket::Limit)?;
+        let name = format!("bucket.{quota}.{window}.{burst}");
+        let limit = Limit::new(&name, Algorithm::TokenBucket(bucket)).map_err(NoBucket::Limit)?;
+        Ok(limit.with_visibility(Visibility::Hidden))
+    }
+}
+
+const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+/// The buckets that a connection used last.
+#[derive(Debug, Default)]
+pub(super) struct Buckets {
+    /// Each in the place that its numbers say, where another may follow it.
+    places: Vec<Option<(Numbers, Arc<Limit>)>>,
+}
+
+impl Buckets {
+    /// The limit with these numbers.
+    ///
+    /// # Errors
+    /// [`NoBucket`] says which number no bucket has.
+    pub(super) fn get(&mut self, numbers: Numbers) -> Result<Arc<Limit>, NoBucket> {
+        let place = place(numbers);
+        if let Some(Some((remembered, limit))) = self.places.get(place)
+            && *remembered == numbers
+        {
+            return Ok(Arc::clone(limit));
+        }
+        let limit = Arc::new(numbers.limit()?);
+        self.places.resize(REMEMBERED, None);
+        self.places[place] = Some((numbers, Arc::clone(&limit)));
+        Ok(limit)
+    }
+}
+
+const fn place(Numbers { burst, count, period }: Numbers) -> usize {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (burst as u64).wrapping_mul(ODD) ^ (count as u64).rotate_left(21);
+    let mixed = (mixed ^ (period as u64).rotate_left(42)).wrapping_mul(ODD);
+    (mixed >> 32) as usize % REMEMBERED
+}
+
+/// Numbers that are no bucket's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoBucket {
+    /// A number is below one, or above what every store counts exactly.
+    OutOfRange {
+        /// Which one.
+        what: &'static str,
+        /// What was given.
+        number: i64,
+    },
+    /// The period in milliseconds cannot be written down.
+    TooLong(u64),
+    /// The numbers do not fit together.
+    Limit(LimitError),
+}
+
+impl fmt::Display for NoBucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange { what, number } => {
+                write!(f, "the {what} must be from 1 to {MAX_EXACT}, not {number}")
+            }
+            Self::TooLong(period) => write!(f, "the period {period} is too long"),
+            Self::Limit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NoBucket {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn numbers(burst: i64, count: i64, period: i64) -> Numbers {
+        Numbers { burst, count, period }
+    }
+
+    #[test]
+    fn one_rate_has_one_name_and_another_burst_another() {
+        let name = |numbers: Numbers| numbers.limit().unwrap().name().to_owned();
+        assert_eq!(name(numbers(3, 5, 60)), "bucket.1.12000.3");
+        assert_eq!(name(numbers(3, 5, 60)), name(numbers(3, 10, 120)));
+        assert_ne!(name(numbers(3, 5, 60)), name(numbers(4, 5, 60)));
+        assert_ne!(name(numbers(3, 5, 60)), name(numbers(3, 5, 61)));
+        let longest = name(numbers(1, MAX_EXACT as i64, 315_360_000));
+        assert!(longest.len() <= tollgate::core::limit::MAX_NAME, "{longest}");
+    }
+
+    #[test]
+    fn the_smallest_numbers_of_a_rate_leave_room_for_large_bursts() {
+        let limit = numbers(1_000_000_000, 1_000_000_000, 86_400).limit().unwrap();
+        assert_eq!(limit.capacity(), 1_000_000_000);
+        assert_eq!(limit.window(), Millis::new(86_400_000));
+    }
+
+    #[test]
+    fn numbers_that_are_no_buckets_are_named() {
+        let error = |numbers: Numbers| numbers.limit().unwrap_err().to_string();
+        let range = "must be from 1 to 9007199254740991, not";
+        assert_eq!(error(numbers(0, 1, 1)), format!("the burst {range} 0"));
+        assert_eq!(error(numbers(1, -1, 1)), format!("the count {range} -1"));
+        assert_eq!(error(numbers(1, 1, i64::MAX)), format!("the period {range} {}", i64::MAX));
+        assert!(error(numbers(1, 1, 9_000_000_000_000_000)).contains("too large"));
+        assert!(error(numbers(1 << 50, 1, 1)).starts_with("the burst 1125899906842624 is too"));
+    }
+
+    #[test]
+    fn a_connection_remembers_a_bounded_number_of_buckets() {
+        let mut buckets = Buckets::default();
+        for burst in 1..1_000 {
+            let limit = buckets.get(numbers(burst, 5, 60)).unwrap();
+            assert_eq!(limit.capacity(), burst as u64);
+            assert!(Arc::ptr_eq(&limit, &buckets.get(numbers(burst, 5, 60)).unwrap()));
+        }
+        assert_eq!(buckets.places.len(), REMEMBERED);
+        assert!(buckets.get(numbers(0, 5, 60)).is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! The commands that are understood, and what `COMMAND` tells of them.
+
+use super::reply::{Replies, echoed};
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Auth,
+    CellThrottle,
+    Charge,
+    Client,
+    Command,
+    CrabThrottle,
+    Echo,
+    Hello,
+    Info,
+    Peek,
+    Ping,
+    Quit,
+    Refund,
+    Reset,
+    Select,
+    Standing,
+}
+
+/// One command.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) name: &'static str,
+    /// Other names for it.
+    aliases: &'static [&'static str],
+    pub(super) verb: Verb,
+    /// How many words it has with its name; at least as many where it is negative.
+    arity: i64,
+    /// Which word is a key; 0 for none.
+    key: i64,
+    summary: &'static str,
+}
+
+/// The most frequent first.
+static COMMANDS: [Command; 16] = [
+    Command {
+        key: 1,
+        ..command(
+            "cl.throttle",
+            Verb::CellThrottle,
+            -1,
+            "Charges a token bucket, as redis-cell does",
+        )
+    },
+    Command {
+        key: 1,
+        ..command(
+            "throttle",
+            Verb::CrabThrottle,
+            -1,
+            "Charges a token bucket, as throttlecrab does",
+        )
+    },
+    Command {
+        aliases: &["tg.charge", "tollgate.check", "tg.check"],
+        ..command("tollgate.charge", Verb::Charge, -3, "Charges limits of the policy, all or none")
+    },
+    Command {
+        aliases: &["tg.peek"],
+        ..command("tollgate.peek", Verb::Peek, -3, "Tells whether limits would admit a cost")
+    },
+    Command {
+        aliases: &["tg.standing"],
+        ..command(
+            "tollgate.standing",
+            Verb::Standing,
+            -1,
+            "Tells how all limits of a subject stand",
+        )
+    },
+    Command {
+        aliases: &["tg.refund"],
+        ..command("tollgate.refund", Verb::Refund, 2, "Gives back what a receipt proves")
+    },
+    command("auth", Verb::Auth, -2, "Shows a token"),
+    command("client", Verb::Client, -2, "Names and describes the connection"),
+    command("command", Verb::Command, -1, "Lists the commands"),
+    command("echo", Verb::Echo, 2, "Replies what was sent"),
+    command("hello", Verb::Hello, -1, "Chooses the version of the protocol"),
+    command("info", Verb::Info, -1, "Describes the server"),
+    command("ping", Verb::Ping, -1, "Replies"),
+    command("quit", Verb::Quit, -1, "Ends the connection"),
+    command("reset", Verb::Reset, 1, "Forgets everything of the connection"),
+    command("select", Verb::Select, 2, "Chooses the only database"),
+];
+
+const fn command(name: &'static str, verb: Verb, arity: i64, summary: &'static str) -> Command {
+    Command { name, aliases: &[], verb, arity, key: 0, summary }
+}
+
+impl Command {
+    /// The command that `words` name, if they are as many as it has.
+    ///
+    /// # Errors
+    /// The text of the reply.
+    #[inline]
+    pub(super) fn find(words: &[&[u8]]) -> Result<&'static Self, String> {
+        let Some(command) = named(words[0]) else { return Err(unknown(words)) };
+        if command.takes(words.len()) {
+            return Ok(command);
+        }
+        Err(format!("ERR wrong number of arguments for '{}' command", command.name))
+    }
+
+    /// Whether it may be asked before a token was shown.
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.verb, Verb::Auth | Verb::Hello | Verb::Quit | Verb::Reset)
+    }
+
+    const fn takes(&self, words: usize) -> bool {
+        let words = words as i64;
+        if self.arity < 0 { words >= -self.arity } else { words == self.arity }
+    }
+
+    const fn is_decision(&self) -> bool {
+        matches!(self.verb, Verb::CellThrottle | Verb::CrabThrottle | Verb::Charge | Verb::Refund)
+    }
+
+    fn write_info(&self, replies: &mut Replies) {
+        replies.array(10);
+        replies.bulk(self.name);
+        replies.integer(self.arity);
+        let flags: &[&str] = match self.is_decision() {
+            true => &["write", "fast"],
+            false if self.is_open() => &["noscript", "fast", "no_auth"],
+            false => &["readonly", "fast"],
+        };
+        replies.set(flags.len());
+        flags.iter().for_each(|flag| replies.status(flag));
+        (0..3).for_each(|_| replies.integer(self.key));
+        // Categories, tips, key specifications, subcommands: there are none.
+        replies.set(0);
+        (0..3).for_each(|_| replies.array(0));
+    }
+
+    fn write_docs(&self, replies: &mut Replies) {
+        replies.bulk(self.name);
+        replies.map(2);
+        replies.bulk("summary");
+        replies.bulk(self.summary);
+        replies.bulk("group");
+        replies.bulk(if self.name.contains('.') { "generic" } else { "connection" });
+    }
+}
+
+#[inline]
+fn named(word: &[u8]) -> Option<&'static Command> {
+    let is_it = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    COMMANDS
+        .iter()
+        .find(|command| is_it(command.name) || command.aliases.iter().any(|alias| is_it(alias)))
+}
+
+/// What Redis says of a command that it does not know.
+fn unknown(words: &[&[u8]]) -> String {
+    let mut arguments = String::new();
+    for word in &words[1..] {
+        let left = MAX_ARGUMENTS_ECHOED.saturating_sub(arguments.len());
+        if left == 0 {
+            break;
+        }
+        arguments += &format!("'{}' ", echoed(&word[..word.len().min(left)]));
+    }
+    let name = echoed(words[0]);
+    format!("ERR unknown command '{name}', with args beginning with: {arguments}")
+}
+
+/// Bytes of a client's arguments that an error repeats, about.
+const MAX_ARGUMENTS_ECHOED: usize = 128;
+
+/// Replies to `COMMAND` and what may follow it.
+pub(super) fn describe(words: &[&[u8]], replies: &mut Replies) {
+    let is =
+        |name: &str| words.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    let asked = words.get(1..).unwrap_or_default();
+    match words.len() {
+        0 => {
+            replies.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|command| command.write_info(replies));
+        }
+        1 if is("count") => replies.integer(COMMANDS.len() as i64),
+        1 if is("list") => {
+            replies.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|command| replies.bulk(command.name));
+        }
+        1 if is("info") => describe(&[], replies),
+        _ if is("info") => {
+            replies.array(asked.len());
+            for name in asked {
+                match named(name) {
+                    Some(command) => command.write_info(replies),
+                    None => replies.no_array(),
+                }
+            }
+        }
+        _ if is("docs") => {
+            let known = asked.iter().filter_map(|name| named(name));
+            let told: Vec<&Command> =
+                if asked.is_empty() { COMMANDS.iter().collect() } else { known.collect() };
+            replies.map(told.len());
+            told.iter().for_each(|command| command.write_docs(replies));
+        }
+        _ => replies.error(unknown_subcommand("COMMAND", words[0])),
+    }
+}
+
+/// What Redis says of a subcommand that it does not know.
+pub(super) fn unknown_subcommand(command: &str, word: &[u8]) -> String {
+    format!("ERR unknown subcommand '{}'. Try {command} HELP.", echoed(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_found_by_any_of_its_names_in_any_case() {
+        let verb = |name: &[u8]| named(name).map(|command| command.verb);
+        assert_eq!(verb(b"cl.THROTTLE"), Some(Verb::CellThrottle));
+        assert_eq!(verb(b"TOLLGATE.CHECK"), Some(Verb::Charge));
+        assert_eq!(verb(b"Tg.Charge"), Some(Verb::Charge));
+        assert_eq!(verb(b"cl.throttl"), None);
+        assert_eq!(verb(b""), None);
+    }
+
+    #[test]
+    fn a_command_has_its_number_of_words() {
+        let error = |words: &[&[u8]]| Command::find(words).unwrap_err();
+        let wrong = "ERR wrong number of arguments for 'echo' command";
+        assert_eq!(error(&[b"ECHO"]), wrong);
+        assert_eq!(error(&[b"echo", b"a", b"b"]), wrong);
+        assert!(Command::find(&[b"echo", b"a"]).is_ok());
+        assert!(Command::find(&[b"ping", b"a", b"b"]).is_ok());
+    }
+
+    #[test]
+    fn an_unknown_command_is_answered_as_by_redis_and_briefly() {
+        let error = unknown(&[b"get", b"a", b"b c"]);
+        assert_eq!(error, "ERR unknown command 'get', with args beginning with: 'a' 'b c' ");
+        let long = [b'x'; 1_000];
+        assert!(unknown(&[&long, &long, &long]).len() < 400);
+    }
+}

@@ -1,0 +1,194 @@
+//! From bytes to the words of a command: arrays of bulk strings, and lines typed by hand.
+//!
+//! A command is parsed anew from its first byte whenever more of it has come. That costs little,
+//! for the bytes of a bulk string are skipped, not read, and there is no state that a split in an
+//! odd place could spoil: what is parsed of a prefix never contradicts what is parsed of the whole.
+
+use std::fmt;
+
+use memchr::memchr;
+use smallvec::SmallVec;
+
+use super::inline;
+
+/// Words of one command, at most.
+pub const MAX_WORDS: usize = 64;
+
+/// Bytes of one word, at most.
+pub const MAX_WORD: usize = 64 * 1024;
+
+/// Bytes of one word before a token was shown, at most.
+pub const MAX_WORD_OF_STRANGERS: usize = 4 * 1024;
+
+/// Bytes of one command with all its framing, at most.
+pub const MAX_COMMAND: usize = 256 * 1024;
+
+/// Bytes of a command that is a line, at most.
+pub const MAX_INLINE: usize = 4 * 1024;
+
+/// Bytes of the line that announces a length, without its first one.
+const MAX_LENGTH_LINE: usize = 24;
+
+/// The words of a command, the first of which names it. None at all ask for nothing.
+pub(super) type Words<'a> = SmallVec<[&'a [u8]; 8]>;
+
+/// Who sends the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// Who may charge limits.
+    Admitted,
+    /// Who has not shown a token yet.
+    Stranger,
+}
+
+/// The first command of `input` and how many bytes it takes; `None` until all of it has come.
+///
+/// Where a line holds quotes, its words are put into `unquoted`.
+///
+/// # Errors
+/// [`ProtocolError`]: nothing that follows can be trusted.
+pub(super) fn parse<'a>(
+    input: &'a [u8],
+    sender: Sender,
+    unquoted: &'a mut Vec<u8>,
+) -> Result<Option<(Words<'a>, usize)>, ProtocolError> {
+    match input.first() {
+        None => Ok(None),
+        Some(b'*') => array(input, sender),
+        Some(_) => line(input, unquoted),
+    }
+}
+
+fn array(input: &[u8], sender: Sender) -> Result<Option<(Words<'_>, usize)>, ProtocolError> {
+    let Some((count, mut at)) = length(input, 1, ProtocolError::ArrayLength)? else {
+        return Ok(None);
+    };
+    if count > MAX_WORDS as i64 {
+        return Err(ProtocolError::ArrayLength);
+    }
+    let mut words = Words::new();
+    for _ in 0..count {
+        match input.get(at) {
+            None => return Ok(None),
+            Some(b'$') => {}
+            Some(other) => return Err(ProtocolError::NotABulk(*other)),
+        }
+        let Some((length, start)) = length(input, at + 1, ProtocolError::BulkLength)? else {
+            return Ok(None);
+        };
+        let end = start + bulk_length(length, sender)?;
+        if end > MAX_COMMAND {
+            return Err(ProtocolError::CommandTooLong);
+        }
+        match input.get(end..end + 2) {
+            None => return Ok(None),
+            Some(b"\r\n") => words.push(&input[start..end]),
+            Some(_) => return Err(ProtocolError::BulkEnd),
+        }
+        at = end + 2;
+    }
+    Ok(Some((words, at)))
+}
+
+fn bulk_length(length: i64, sender: Sender) -> Result<usize, ProtocolError> {
+    let length = usize::try_from(length).map_err(|_| ProtocolError::BulkLength)?;
+    match sender {
+        _ if length > MAX_WORD => Err(ProtocolError::BulkLength),
+        Sender::Stranger if length > MAX_WORD_OF_STRANGERS => Err(ProtocolError::StrangersBulk),
+        _ => Ok(length),
+    }
+}
+
+/// The number in the line that begins at `from`, and where the next line begins.
+#[inline]
+fn length(
+    input: &[u8],
+    from: usize,
+    wrong: ProtocolError,
+) -> Result<Option<(i64, usize)>, ProtocolError> {
+    let rest = &input[from..];
+    let line = &rest[..rest.len().min(MAX_LENGTH_LINE)];
+    let Some(end) = line.iter().position(|byte| *byte == b'\r') else {
+        return if line.len() == MAX_LENGTH_LINE { Err(wrong) } else { Ok(None) };
+    };
+    match rest.get(end + 1) {
+        None => Ok(None),
+        Some(b'\n') => match integer(&line[..end]) {
+            Some(number) => Ok(Some((number, from + end + 2))),
+            None => Err(wrong),
+        },
+        Some(_) => Err(wrong),
+    }
+}
+
+/// A number as the protocol writes it: no `+`, no leading zero, nothing around it.
+fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    if digits.is_empty() || digits.len() > 18 || (digits[0] == b'0' && text.len() > 1) {
+        return None;
+    }
+    let number = digits.iter().try_fold(0_i64, |number, byte| {
+        byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'))
+    })?;
+    Some(if text.len() > digits.len() { -number } else { number })
+}
+
+fn line<'a>(
+    input: &'a [u8],
+    unquoted: &'a mut Vec<u8>,
+) -> Result<Option<(Words<'a>, usize)>, ProtocolError> {
+    let Some(end) = memchr(b'\n', &input[..input.len().min(MAX_INLINE)]) else {
+        let is_over = input.len() >= MAX_INLINE;
+        return if is_over { Err(ProtocolError::InlineTooLong) } else { Ok(None) };
+    };
+    let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
+    if inline::is_http(line) {
+        return Err(ProtocolError::Http);
+    }
+    Ok(Some((inline::words(line, unquoted)?, end + 1)))
+}
+
+/// Bytes that are no command. What is sent of it ends the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProtocolError {
+    /// The number of words is none, or too large.
+    ArrayLength,
+    /// A word is announced by another byte than `$`.
+    NotABulk(u8),
+    /// The length of a word is none, or too large.
+    BulkLength,
+    /// The length of a word is too large for who has not shown a token.
+    StrangersBulk,
+    /// A word does not end where it was announced to.
+    BulkEnd,
+    /// All words together are too long.
+    CommandTooLong,
+    /// A line does not end.
+    InlineTooLong,
+    /// A quote is not closed, or followed by what is no space.
+    Quotes,
+    /// It is HTTP: a browser that was sent here, or a client at the wrong port.
+    Http,
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ArrayLength => f.write_str("invalid multibulk length"),
+            Self::NotABulk(byte) => write!(f, "expected '$', got '{}'", byte.escape_ascii()),
+            Self::BulkLength => f.write_str("invalid bulk length"),
+            Self::StrangersBulk => f.write_str("unauthenticated bulk length"),
+            Self::BulkEnd => f.write_str("expected CRLF after a bulk"),
+            Self::CommandTooLong => f.write_str("too big command"),
+            Self::InlineTooLong => f.write_str("too big inline request"),
+            Self::Quotes => f.write_str("unbalanced quotes in request"),
+            Self::Http => f.write_str("this is not HTTP"),
+        }
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+#[cfg(test)]
+#[path = "frame/tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+//! Commands whose decisions are under way.
+
+use std::collections::hash_map::DefaultHasher;
+use std::future::{Future, poll_fn};
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use smallvec::SmallVec;
+use tollgate::core::policy::Planned;
+
+/// Commands of one connection that are decided on at the same time, at most.
+pub const MAX_IN_FLIGHT: usize = 64;
+
+/// Hashes of what is charged. Two that are equal by chance only wait for each other.
+pub(super) type Charged = SmallVec<[u64; 1]>;
+
+/// What `planned` charges.
+pub(super) fn charged(planned: &[Planned]) -> Charged {
+    let hash = |planned: &Planned| {
+        let mut hasher = DefaultHasher::new();
+        (planned.limit.name_digest(), &planned.subject).hash(&mut hasher);
+        hasher.finish()
+    };
+    planned.iter().map(hash).collect()
+}
+
+/// Decisions that were begun in the order of their commands, and are answered in it.
+///
+/// A store that answers at once is answered for at once. Decisions that wait for their store wait
+/// together, so that they can travel together; no two of them charge the same, for then the store
+/// might take them in another order than the client sent them.
+pub(super) struct InFlight<F: Future, R> {
+    /// The first are taken, the others are kept for later: a decision costs no allocation of its
+    /// own.
+    slots: Vec<Slot<F, R>>,
+    taken: usize,
+}
+
+struct Slot<F: Future, R> {
+    waiting: Pin<Box<Option<F>>>,
+    answer: Option<F::Output>,
+    charged: Charged,
+    /// What to do with the answer.
+    reply: Option<R>,
+}
+
+impl<F: Future, R> InFlight<F, R> {
+    /// Nothing yet.
+    pub(super) const fn new() -> Self {
+        Self { slots: Vec::new(), taken: 0 }
+    }
+
+    /// Whether all is answered.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.taken == 0
+    }
+
+    /// Whether what charges `charged` may be begun beside all others.
+    pub(super) fn has_room(&self, charged: &Charged) -> bool {
+        let slots = &self.slots[..self.taken];
+        let is_free = |one: &u64| !slots.iter().any(|slot| slot.charged.contains(one));
+        self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
+    }
+
+    /// Begins `decision`, and answers it if it is answered at once and nothing is before it.
+    pub(super) async fn begin(
+        &mut self,
+        decision: F,
+        charged: Charged,
+        reply: R,
+    ) -> Option<(F::Output, R)> {
+        if self.taken == self.slots.len() {
+            self.slots.push(Slot::free());
+        }
+        let is_first = self.taken == 0;
+        let slot = &mut self.slots[self.taken];
+        slot.waiting.set(Some(decision));
+        poll_fn(|cx| {
+            slot.poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+        match slot.answer.take() {
+            Some(answer) if is_first => Some((answer, reply)),
+            answer => {
+                (slot.answer, slot.charged, slot.reply) = (answer, charged, Some(reply));
+                self.taken += 1;
+                None
+            }
+        }
+    }
+
+    /// Waits for all that was begun, and hands each answer to `each` in the order of their commands.
+    pub(super) async fn finish(&mut self, mut each: impl FnMut(F::Output, R)) {
+        let slots = &mut self.slots[..std::mem::take(&mut self.taken)];
+        poll_fn(|cx| {
+            slots.iter_mut().for_each(|slot| slot.poll(cx));
+            let is_done = slots.iter().all(|slot| slot.answer.is_some());
+            if is_done { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        for slot in slots {
+            if let (Some(answer), Some(reply)) = (slot.answer.take(), slot.reply.take()) {
+                each(answer, reply);
+            }
+        }
+    }
+}
+
+impl<F: Future, R> Slot<F, R> {
+    fn free() -> Self {
+        Self { waiting: Box::pin(None), answer: None, charged: Charged::new(), reply: None }
+    }
+
+    /// Keeps the answer, once it is there, and drops what made it.
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        let Some(waiting) = self.waiting.as_mut().as_pin_mut() else { return };
+        if let Poll::Ready(answer) = waiting.poll(cx) {
+            self.answer = Some(answer);
+            self.waiting.set(None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    type Answer = Result<u32, oneshot::error::RecvError>;
+
+    fn slow() -> (oneshot::Sender<u32>, oneshot::Receiver<u32>) {
+        oneshot::channel()
+    }
+
+    #[tokio::test]
+    async fn what_is_answered_at_once_waits_only_for_those_before_it() {
+        let mut in_flight = InFlight::new();
+        let (now, receiver) = slow();
+        now.send(1).unwrap();
+        let answer = in_flight.begin(receiver, Charged::new(), "first").await;
+        assert_eq!(answer, Some((Ok(1), "first")));
+        assert!(in_flight.is_empty());
+
+        let (later, receiver) = slow();
+        assert_eq!(in_flight.begin(receiver, Charged::new(), "second").await, None);
+        let (now, receiver) = slow();
+        now.send(3).unwrap();
+        assert_eq!(in_flight.begin(receiver, Charged::new(), "third").await, None);
+        later.send(2).unwrap();
+        let mut answers: Vec<(Answer, &str)> = Vec::new();
+        in_flight.finish(|answer, reply| answers.push((answer, reply))).await;
+        assert_eq!(answers, [(Ok(2), "second"), (Ok(3), "third")]);
+        assert!(in_flight.is_empty());
+    }
+
+    #[tokio::test]
+    async fn there_is_room_for_so_many_and_for_one_of_each_key() {
+        let mut in_flight = InFlight::new();
+        let mut senders = Vec::new();
+        for key in 0..MAX_IN_FLIGHT as u64 {
+            let charged: Charged = [key].into_iter().collect();
+            assert!(in_flight.has_room(&charged));
+            let (sender, receiver) = slow();
+            assert_eq!(in_flight.begin(receiver, charged.clone(), ()).await, None);
+            assert!(!in_flight.has_room(&charged));
+            senders.push(sender);
+        }
+        assert!(!in_flight.has_room(&Charged::from_elem(1_000, 1)));
+        drop(senders);
+        in_flight.finish(|answer, ()| assert!(answer.is_err())).await;
+        assert!(in_flight.has_room(&Charged::from_elem(1, 1)));
+        assert_eq!(in_flight.slots.len(), MAX_IN_FLIGHT);
+    }
+}

@@ -1,0 +1,178 @@
+//! Commands typed by hand, such as over telnet: words between spaces, with quotes as in Redis.
+
+use super::frame::{MAX_WORDS, ProtocolError, Words};
+
+/// What HTTP requests begin with, and the field that a browser cannot leave out.
+const HTTP: [&[u8]; 11] = [
+    b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PRI", b"PUT",
+    b"TRACE", b"HOST:",
+];
+
+/// Whether `line` is of an HTTP request. A page could have a browser send one here, with commands
+/// in its body.
+pub(super) fn is_http(line: &[u8]) -> bool {
+    let first = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    HTTP.iter().any(|word| first.eq_ignore_ascii_case(word))
+}
+
+/// The words of `line`; where there are quotes, they are put into `unquoted` without them.
+pub(super) fn words<'a>(
+    line: &'a [u8],
+    unquoted: &'a mut Vec<u8>,
+) -> Result<Words<'a>, ProtocolError> {
+    if line.iter().any(|byte| matches!(byte, b'"' | b'\'')) {
+        return unquote(line, unquoted);
+    }
+    let words = line.split(|byte| is_space(*byte)).filter(|word| !word.is_empty());
+    let words: Words<'a> = words.take(MAX_WORDS + 1).collect();
+    if words.len() > MAX_WORDS { Err(ProtocolError::ArrayLength) } else { Ok(words) }
+}
+
+/// Space as C knows it, which is one more than ASCII's: the vertical tab.
+const fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
+}
+
+fn unquote<'a>(line: &[u8], text: &'a mut Vec<u8>) -> Result<Words<'a>, ProtocolError> {
+    text.clear();
+    let mut ends = Vec::new();
+    let mut rest = line;
+    loop {
+        rest = trim_start(rest);
+        if rest.is_empty() {
+            break;
+        }
+        if ends.len() == MAX_WORDS {
+            return Err(ProtocolError::ArrayLength);
+        }
+        rest = word(rest, text)?;
+        ends.push(text.len());
+    }
+    let mut start = 0;
+    let word = |end: usize| &text[std::mem::replace(&mut start, end)..end];
+    Ok(ends.into_iter().map(word).collect())
+}
+
+fn trim_start(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !is_space(*byte)).unwrap_or(text.len());
+    &text[start..]
+}
+
+/// Appends the word at the start of `rest` to `text`; answers what follows it.
+fn word<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
+    while let [byte, after @ ..] = rest {
+        match *byte {
+            byte if is_space(byte) => break,
+            quote @ (b'"' | b'\'') => {
+                rest = quoted(after, quote, text)?;
+                return match rest.first() {
+                    Some(byte) if !is_space(*byte) => Err(ProtocolError::Quotes),
+                    _ => Ok(rest),
+                };
+            }
+            byte => {
+                text.push(byte);
+                rest = after;
+            }
+        }
+    }
+    Ok(rest)
+}
+
+/// Appends what stands before the closing `quote` to `text`; answers what follows it.
+fn quoted<'a>(
+    mut rest: &'a [u8],
+    quote: u8,
+    text: &mut Vec<u8>,
+) -> Result<&'a [u8], ProtocolError> {
+    loop {
+        let (byte, after) = match rest {
+            [] => return Err(ProtocolError::Quotes),
+            [byte, after @ ..] if *byte == quote => {
+                let _ = byte;
+                return Ok(after);
+            }
+            [b'\\', b'\'', after @ ..] if quote == b'\'' => (b'\'', after),
+            [b'\\', b'x', high, low, after @ ..]
+                if quote == b'"' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                (hex(*high) << 4 | hex(*low), after)
+            }
+            [b'\\', escaped, after @ ..] if quote == b'"' => (unescaped(*escaped), after),
+            [byte, after @ ..] => (*byte, after),
+        };
+        text.push(byte);
+        rest = after;
+    }
+}
+
+const fn hex(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+const fn unescaped(escaped: u8) -> u8 {
+    match escaped {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'a' => 0x07,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(line: &str) -> Option<Vec<String>> {
+        let mut unquoted = Vec::new();
+        let words = words(line.as_bytes(), &mut unquoted).ok()?;
+        Some(words.iter().map(|word| word.escape_ascii().to_string()).collect())
+    }
+
+    #[test]
+    fn words_stand_between_spaces_and_quotes_keep_them_together() {
+        for (line, expected) in [
+            ("", &[][..]),
+            ("  \t ", &[]),
+            ("PING", &["PING"]),
+            ("  ECHO   a\tb ", &["ECHO", "a", "b"]),
+            ("ECHO \"a b\" c", &["ECHO", "a b", "c"]),
+            ("ECHO 'a \"b'", &["ECHO", "a \\\"b"]),
+            ("ECHO \"\"", &["ECHO", ""]),
+            ("ECHO \"\\x00\\xfF\\n\\q\"", &["ECHO", "\\x00\\xff\\nq"]),
+            ("ECHO '\\x00\\''", &["ECHO", "\\\\x00\\'"]),
+            ("ECHO a\"b c\"", &["ECHO", "ab c"]),
+        ] {
+            assert_eq!(
+                split(line).as_deref(),
+                Some(&expected.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()[..]),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quote_is_closed_and_ends_its_word() {
+        for line in ["ECHO \"a", "ECHO 'a", "ECHO \"a\"b", "ECHO 'a'b", "ECHO \"a\\\"", "\""] {
+            assert_eq!(split(line), None, "{line}");
+        }
+        assert_eq!(split(&"a ".repeat(MAX_WORDS)).map(|words| words.len()), Some(MAX_WORDS));
+        assert_eq!(split(&"a ".repeat(MAX_WORDS + 1)), None);
+        assert_eq!(split(&"'a' ".repeat(MAX_WORDS + 1)), None);
+    }
+
+    #[test]
+    fn http_is_known_by_its_first_word() {
+        for line in ["GET / HTTP/1.1", "post /", "Host: a", "OPTIONS *", "get"] {
+            assert!(is_http(line.as_bytes()), "{line}");
+        }
+        for line in ["GETX", "PING", "", " ", "hostess"] {
+            assert!(!is_http(line.as_bytes()), "{line}");
+        }
+    }
+}

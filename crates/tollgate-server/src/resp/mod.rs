@@ -1,0 +1,122 @@
+//! The Redis protocol: every language has a client for it already.
+//!
+//! A connection is three things: [`wire`] has bytes and time, [`frame`] makes words of bytes, and
+//! [`exchange`] makes replies of words. Commands of one read are decided on together where the
+//! order of charges allows it, and answered in one write, in their order.
+//!
+//! | bound | |
+//! | --- | --- |
+//! | words of a command | [`MAX_WORDS`] |
+//! | bytes of a word, and before a token was shown | [`MAX_WORD`], [`MAX_WORD_OF_STRANGERS`] |
+//! | bytes of a command, and of one that is a line | [`MAX_COMMAND`], [`MAX_INLINE`] |
+//! | decisions of a connection at the same time | [`MAX_IN_FLIGHT`] |
+//! | limits that one command names | [`MAX_LIMITS`] |
+//! | wrong tokens that a connection may show | [`MAX_WRONG_TOKENS`] |
+//! | time to finish a command, to take replies, and between commands | [`ConnectionLimits`] |
+
+mod bucket;
+mod command;
+mod exchange;
+mod frame;
+mod in_flight;
+mod inline;
+mod named;
+mod reply;
+mod session;
+mod throttle;
+mod wire;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate::Limiter;
+use tollgate::core::Store;
+use tollgate::core::policy::{OnFailure, Plan, Planned};
+use tollgate::limiter::Terms;
+
+pub use frame::{MAX_COMMAND, MAX_INLINE, MAX_WORD, MAX_WORD_OF_STRANGERS, MAX_WORDS};
+pub use in_flight::MAX_IN_FLIGHT;
+pub use named::MAX_LIMITS;
+pub use session::MAX_WRONG_TOKENS;
+
+use exchange::{Exchange, Progress};
+use wire::{Begun, Received, Wire, forget_room};
+
+use crate::{Access, Connection, ConnectionLimits, Door};
+
+/// How a [`RespDoor`] serves.
+#[derive(Clone, Debug, Default)]
+pub struct RespSettings {
+    /// Who may ask. A token is shown as the password of any user.
+    pub access: Access,
+    /// How long clients may take.
+    pub limits: ConnectionLimits,
+    /// What becomes of `CL.THROTTLE` and `THROTTLE` while the store has no answer: no rule of the
+    /// policy speaks of them. Limits of the policy that are charged by name keep the word of the
+    /// rules that use them.
+    pub on_failure: OnFailure,
+}
+
+/// The door of clients that speak the Redis protocol, in its second or third version.
+pub struct RespDoor<S> {
+    limiter: Arc<Limiter<S>>,
+    settings: Arc<RespSettings>,
+}
+
+impl<S> RespDoor<S> {
+    /// A door to `limiter`.
+    #[must_use]
+    pub fn new(limiter: Arc<Limiter<S>>, settings: RespSettings) -> Self {
+        Self { limiter, settings: Arc::new(settings) }
+    }
+}
+
+impl<S: Store + 'static> Door for RespDoor<S> {
+    async fn serve(self, connection: Connection) {
+        let Connection { stream, shutdown, .. } = connection;
+        let RespSettings { access, limits, on_failure } = &*self.settings;
+        let mut wire = Wire::new(stream, shutdown, *limits);
+        let decide = |now, enforced: Vec<Planned>, on_failure| {
+            let plan = Plan { enforced, ..Plan::default() };
+            let terms = Terms { on_failure, ..Terms::default() };
+            self.limiter.check_on_terms_at(now, plan, terms)
+        };
+        let mut exchange = Exchange::new(&self.limiter, access, *on_failure, decide);
+        let mut input = Vec::new();
+        let mut begun = Begun::Nothing;
+        while wire.receive(&mut input, begun).await == Received::Bytes {
+            let before = input.len();
+            let mut progress = Progress::Sending;
+            while progress == Progress::Sending {
+                progress = exchange.answer(&mut input).await;
+                let replies = exchange.replies();
+                if !replies.as_bytes().is_empty() && wire.send(replies.as_bytes()).await.is_err() {
+                    return;
+                }
+                replies.clear(exchange::MAX_REPLIES);
+            }
+            if progress == Progress::End {
+                break;
+            }
+            begun = match input.len() {
+                0 => Begun::Nothing,
+                left if left == before && begun != Begun::Nothing => Begun::Before,
+                _ => Begun::Now,
+            };
+            forget_room(&mut input);
+        }
+        wire.close().await;
+    }
+}
+
+impl<S> Clone for RespDoor<S> {
+    fn clone(&self) -> Self {
+        Self { limiter: Arc::clone(&self.limiter), settings: Arc::clone(&self.settings) }
+    }
+}
+
+impl<S> fmt::Debug for RespDoor<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RespDoor").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

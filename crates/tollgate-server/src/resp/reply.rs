@@ -1,0 +1,187 @@
+//! Replies, in the second or third version of the protocol.
+
+/// Which version of the protocol a client understands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// What every client speaks.
+    #[default]
+    Resp2,
+    /// What a client asks for with `HELLO 3`: it knows maps and nothing.
+    Resp3,
+}
+
+/// Bytes of a client's own that an error repeats, at most.
+const MAX_ECHOED: usize = 128;
+
+/// Replies that wait to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    bytes: Vec<u8>,
+    protocol: Protocol,
+}
+
+impl Replies {
+    /// What is to be sent.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets what was sent; keeps at most `capacity` bytes of memory for what comes next.
+    pub(super) fn clear(&mut self, capacity: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(capacity);
+    }
+
+    /// Which version the next replies are in.
+    pub(super) const fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Replies in this version from now on.
+    pub(super) const fn speak(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// A status, such as `OK`.
+    pub(super) fn status(&mut self, text: &'static str) {
+        self.line(b'+', text.as_bytes());
+    }
+
+    /// An error: its code and what is wrong. Line breaks in it, which would end it, are spaces.
+    pub(super) fn error(&mut self, text: impl AsRef<[u8]>) {
+        self.bytes.push(b'-');
+        let plain = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+        self.bytes.extend(text.as_ref().iter().map(plain));
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// A whole number.
+    pub(super) fn integer(&mut self, number: i64) {
+        self.bytes.push(b':');
+        if number < 0 {
+            self.bytes.push(b'-');
+        }
+        self.digits(number.unsigned_abs());
+    }
+
+    /// Bytes of any kind.
+    pub(super) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        self.bytes.push(b'$');
+        self.digits(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Nothing, where a bulk could be.
+    pub(super) fn nothing(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// Nothing, where an array could be.
+    pub(super) fn no_array(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.bytes.extend_from_slice(b"*-1\r\n"),
+            Protocol::Resp3 => self.nothing(),
+        }
+    }
+
+    /// `count` replies follow as one.
+    pub(super) fn array(&mut self, count: usize) {
+        self.bytes.push(b'*');
+        self.digits(count as u64);
+    }
+
+    /// `count` pairs of replies follow as one; the older version has them one after the other.
+    pub(super) fn map(&mut self, count: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.array(count * 2),
+            Protocol::Resp3 => {
+                self.bytes.push(b'%');
+                self.digits(count as u64);
+            }
+        }
+    }
+
+    /// `count` replies follow as one, in no order.
+    pub(super) fn set(&mut self, count: usize) {
+        self.bytes.push(match self.protocol {
+            Protocol::Resp2 => b'*',
+            Protocol::Resp3 => b'~',
+        });
+        self.digits(count as u64);
+    }
+
+    fn line(&mut self, kind: u8, text: &[u8]) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(text);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// `number` and the end of its line.
+    fn digits(&mut self, mut number: u64) {
+        const LONGEST: usize = 22;
+        let mut line = [0; LONGEST];
+        line[LONGEST - 2..].copy_from_slice(b"\r\n");
+        let mut start = LONGEST - 2;
+        loop {
+            start -= 1;
+            line[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.bytes.extend_from_slice(&line[start..]);
+    }
+}
+
+/// What an error repeats of a client's `word`: its beginning, and nothing that a terminal obeys.
+pub(super) fn echoed(word: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&word[..word.len().min(MAX_ECHOED)]);
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Replies)) -> String {
+        let mut replies = Replies::default();
+        write(&mut replies);
+        replies.as_bytes().escape_ascii().to_string()
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_written() {
+        for number in [0, 1, 9, 10, -1, 1_000_001, i64::MAX, i64::MIN] {
+            assert_eq!(written(|replies| replies.integer(number)), format!(":{number}\\r\\n"));
+        }
+    }
+
+    #[test]
+    fn nothing_a_client_sent_ends_an_error() {
+        let error = written(|replies| replies.error("ERR a\r\n+OK\r\nb"));
+        assert_eq!(error, "-ERR a  +OK  b\\r\\n");
+        assert_eq!(echoed(&[b'a'; 500]).len(), MAX_ECHOED);
+    }
+
+    #[test]
+    fn the_newer_version_knows_maps_and_nothing() {
+        let write = |replies: &mut Replies| {
+            replies.map(1);
+            replies.bulk("a\r\n");
+            replies.nothing();
+            replies.set(0);
+        };
+        assert_eq!(written(write), "*2\\r\\n$3\\r\\na\\r\\n\\r\\n$-1\\r\\n*0\\r\\n");
+        let newer = written(|replies| {
+            replies.speak(Protocol::Resp3);
+            write(replies);
+        });
+        assert_eq!(newer, "%1\\r\\n$3\\r\\na\\r\\n\\r\\n_\\r\\n~0\\r\\n");
+    }
+}

@@ -1,0 +1,270 @@
+//! What a connection is to its client: who it is, what it speaks, what it is called.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::command::unknown_subcommand;
+use super::frame::Sender;
+use super::reply::{Protocol, Replies, echoed};
+use crate::Access;
+
+/// Wrong tokens that one connection may show: who guesses pays for a connection every so often.
+pub const MAX_WRONG_TOKENS: u32 = 8;
+
+/// Bytes of a connection's name, and of each word about its client, at most.
+const MAX_NAME: usize = 256;
+
+const NOT_IN: &str = "NOAUTH Authentication required.";
+const WRONG_TOKEN: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+const NO_TOKEN_NEEDED: &str = "ERR AUTH <password> called without any password configured for the \
+                               default user. Are you sure your configuration is correct?";
+const HELLO_NEEDS_TOKEN: &str = "NOAUTH HELLO must be called with the client already \
+                                 authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
+                                 option can be used to authenticate the client and select the \
+                                 RESP protocol version at the same time";
+const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
+
+/// The last id that a connection was given.
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
+
+/// What goes on after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The next command.
+    Command,
+    /// The end, after the reply.
+    End,
+}
+
+/// What one connection is to its client.
+#[derive(Debug)]
+pub(super) struct Session<'d> {
+    access: &'d Access,
+    sender: Sender,
+    wrong_tokens: u32,
+    id: u64,
+    name: Vec<u8>,
+}
+
+impl<'d> Session<'d> {
+    /// A new one, where `access` says who may enter.
+    pub(super) fn new(access: &'d Access) -> Self {
+        let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { access, sender: newcomer(access), wrong_tokens: 0, id, name: Vec::new() }
+    }
+
+    /// Who sends.
+    pub(super) const fn sender(&self) -> Sender {
+        self.sender
+    }
+
+    /// `AUTH [user] token`: the token counts, and any user name is as good as another.
+    pub(super) fn auth(&mut self, words: &[&[u8]], replies: &mut Replies) -> Next {
+        match words {
+            [_] if matches!(self.access, Access::Open) => replies.error(NO_TOKEN_NEEDED),
+            [token] | [_, token] if self.admit(token) => replies.status("OK"),
+            [_] | [_, _] => {
+                replies.error(WRONG_TOKEN);
+                return self.after_a_wrong_token();
+            }
+            _ => replies.error("ERR syntax error"),
+        }
+        Next::Command
+    }
+
+    fn admit(&mut self, token: &[u8]) -> bool {
+        let is_admitted = self.access.admits(Some(token));
+        if is_admitted {
+            self.sender = Sender::Admitted;
+        }
+        is_admitted
+    }
+
+    fn after_a_wrong_token(&mut self) -> Next {
+        self.wrong_tokens += 1;
+        if self.wrong_tokens >= MAX_WRONG_TOKENS { Next::End } else { Next::Command }
+    }
+
+    /// `HELLO [version [AUTH user token] [SETNAME name]]`
+    pub(super) fn hello(&mut self, words: &[&[u8]], replies: &mut Replies) -> Next {
+        let (protocol, mut options) = match words {
+            [] => (replies.protocol(), words),
+            [version, options @ ..] => match *version {
+                b"2" => (Protocol::Resp2, options),
+                b"3" => (Protocol::Resp3, options),
+                version => {
+                    replies.error(unsupported(version));
+                    return Next::Command;
+                }
+            },
+        };
+        let (mut token, mut name) = (None, None);
+        loop {
+            options = match options {
+                [] => break,
+                [option, _, given, rest @ ..] if option.eq_ignore_ascii_case(b"auth") => {
+                    token = Some(*given);
+                    rest
+                }
+                [option, given, rest @ ..] if option.eq_ignore_ascii_case(b"setname") => {
+                    name = Some(*given);
+                    rest
+                }
+                [option, ..] => {
+                    replies.error(format!("ERR Syntax error in HELLO option '{}'", echoed(option)));
+                    return Next::Command;
+                }
+            };
+        }
+        if token.is_some_and(|token| !self.admit(token)) {
+            replies.error(WRONG_TOKEN);
+            return self.after_a_wrong_token();
+        }
+        if self.sender == Sender::Stranger {
+            replies.error(HELLO_NEEDS_TOKEN);
+            return Next::Command;
+        }
+        if name.is_some_and(|name| !self.rename(name)) {
+            replies.error(BAD_NAME);
+            return Next::Command;
+        }
+        replies.speak(protocol);
+        self.introduce(replies);
+        Next::Command
+    }
+
+    /// What `HELLO` is answered.
+    fn introduce(&self, replies: &mut Replies) {
+        let texts = [("server", "tollgate"), ("version", env!("CARGO_PKG_VERSION"))];
+        replies.map(7);
+        for (field, text) in texts {
+            replies.bulk(field);
+            replies.bulk(text);
+        }
+        replies.bulk("proto");
+        replies.integer(if replies.protocol() == Protocol::Resp3 { 3 } else { 2 });
+        replies.bulk("id");
+        replies.integer(self.id as i64);
+        for (field, text) in [("mode", "standalone"), ("role", "master")] {
+            replies.bulk(field);
+            replies.bulk(text);
+        }
+        replies.bulk("modules");
+        replies.array(0);
+    }
+
+    /// `CLIENT …`
+    pub(super) fn client(&mut self, words: &[&[u8]], replies: &mut Replies) {
+        let is = |name: &str| words[0].eq_ignore_ascii_case(name.as_bytes());
+        match &words[1..] {
+            [] if is("id") => replies.integer(self.id as i64),
+            [] if is("getname") && self.name.is_empty() => replies.nothing(),
+            [] if is("getname") => replies.bulk(&self.name),
+            [] if is("info") => replies.bulk(self.describe(replies.protocol())),
+            [name] if is("setname") => match self.rename(name) {
+                true => replies.status("OK"),
+                false => replies.error(BAD_NAME),
+            },
+            [what, about] if is("setinfo") => set_info(what, about, replies),
+            // Nothing is evicted here, and no key is touched.
+            [_] if is("no-evict") || is("no-touch") => replies.status("OK"),
+            _ if ["id", "getname", "info", "setname", "setinfo"].iter().any(|name| is(name)) => {
+                let name = echoed(words[0]).to_ascii_lowercase();
+                replies.error(format!("ERR wrong number of arguments for 'client|{name}' command"));
+            }
+            _ => replies.error(unknown_subcommand("CLIENT", words[0])),
+        }
+    }
+
+    fn rename(&mut self, name: &[u8]) -> bool {
+        let is_good = is_plain(name);
+        if is_good {
+            self.name = name.to_vec();
+        }
+        is_good
+    }
+
+    fn describe(&self, protocol: Protocol) -> String {
+        let protocol = if protocol == Protocol::Resp3 { 3 } else { 2 };
+        let name = String::from_utf8_lossy(&self.name);
+        format!("id={} name={name} db=0 resp={protocol}\n", self.id)
+    }
+
+    /// `RESET`: as if the client had come this moment.
+    pub(super) fn reset(&mut self, replies: &mut Replies) {
+        self.sender = newcomer(self.access);
+        self.name.clear();
+        replies.speak(Protocol::Resp2);
+        replies.status("RESET");
+    }
+
+    /// What somebody is told who may not ask for what was asked.
+    pub(super) fn refuse(replies: &mut Replies) {
+        replies.error(NOT_IN);
+    }
+}
+
+const fn newcomer(access: &Access) -> Sender {
+    match access {
+        Access::Open => Sender::Admitted,
+        Access::Tokens(_) => Sender::Stranger,
+    }
+}
+
+fn set_info(what: &[u8], about: &[u8], replies: &mut Replies) {
+    let is_known = [&b"lib-name"[..], b"lib-ver"].iter().any(|one| what.eq_ignore_ascii_case(one));
+    match (is_known, is_plain(about)) {
+        (false, _) => replies.error(format!("ERR Unrecognized option '{}'", echoed(what))),
+        (true, false) => replies.error(format!(
+            "ERR {} cannot contain spaces, newlines or special characters.",
+            echoed(what)
+        )),
+        (true, true) => replies.status("OK"),
+    }
+}
+
+/// Whether a name is short and of visible ASCII.
+fn is_plain(name: &[u8]) -> bool {
+    name.len() <= MAX_NAME && name.iter().all(u8::is_ascii_graphic)
+}
+
+fn unsupported(version: &[u8]) -> &'static str {
+    let is_number = !version.is_empty() && version.iter().all(u8::is_ascii_digit);
+    match is_number {
+        true => "NOPROTO unsupported protocol version",
+        false => "ERR Protocol version is not an integer or out of range",
+    }
+}
+
+/// `SELECT database`: there is one, and its number is 0.
+pub(super) fn select(word: &[u8], replies: &mut Replies) {
+    match std::str::from_utf8(word).ok().and_then(|text| text.parse::<i64>().ok()) {
+        Some(0) => replies.status("OK"),
+        Some(_) => replies.error("ERR DB index is out of range"),
+        None => replies.error("ERR value is not an integer or out of range"),
+    }
+}
+
+/// `PING [text]`
+pub(super) fn ping(words: &[&[u8]], replies: &mut Replies) {
+    match words {
+        [] => replies.status("PONG"),
+        [text] => replies.bulk(text),
+        _ => replies.error("ERR wrong number of arguments for 'ping' command"),
+    }
+}
+
+/// `INFO …`: what clients look for, whichever section they ask for.
+///
+/// Clients take what they may use from the version of Redis, so one is named whose commands here
+/// behave as there.
+pub(super) fn info(replies: &mut Replies) {
+    replies.bulk(concat!(
+        "# Server\r\n",
+        "redis_version:7.4.0\r\n",
+        "redis_mode:standalone\r\n",
+        "tollgate_version:",
+        env!("CARGO_PKG_VERSION"),
+        "\r\n\r\n# Persistence\r\nloading:0\r\n",
+        "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
+    ));
+}

@@ -1,0 +1,174 @@
+//! `CL.THROTTLE` as redis-cell speaks it, and `THROTTLE` as throttlecrab does.
+
+use tollgate::core::policy::Planned;
+use tollgate::core::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
+use tollgate::{Decision, Source};
+
+use super::bucket::{Buckets, Numbers};
+use super::frame::Words;
+use super::reply::{Replies, echoed};
+
+/// The name of the one dimension of these commands' subjects. No policy can name one so, for it
+/// holds a space: what is counted here never meets what a policy counts.
+const KEY: &str = "resp key";
+
+/// How the two commands differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// `CL.THROTTLE key max_burst count period [quantity]`, where the burst is one more than is
+    /// said; answered by limited, limit, remaining, retry after, reset after.
+    Cell,
+    /// `THROTTLE key max_burst count period [quantity]`, where it is what is said; answered by
+    /// allowed, limit, remaining, reset after, retry after.
+    Crab,
+}
+
+/// What a command asks for.
+#[derive(Debug)]
+pub(super) enum Throttle {
+    /// To charge a bucket.
+    Charge(Planned),
+    /// To charge a bucket that never holds anything.
+    Nothing {
+        /// Its capacity, at most 0.
+        capacity: i64,
+        /// How much.
+        cost: Cost,
+    },
+}
+
+/// What a reply repeats of the charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bucket {
+    /// The most tokens that it keeps.
+    pub(super) capacity: u64,
+    /// What was asked of it.
+    pub(super) cost: Cost,
+}
+
+impl Dialect {
+    /// What `words` ask for.
+    ///
+    /// # Errors
+    /// The text of the reply.
+    pub(super) fn read(
+        self,
+        words: &Words<'_>,
+        buckets: &mut Buckets,
+        key: &impl KeyedHash,
+    ) -> Result<Throttle, String> {
+        let [_, subject, burst, count, period, quantity @ ..] = &words[..] else {
+            return Err(self.usage());
+        };
+        if quantity.len() > 1 {
+            return Err(self.usage());
+        }
+        let burst = self.integer(burst, "max_burst")?;
+        let count = self.integer(count, "count_per_period")?;
+        let period = self.integer(period, "period")?;
+        let quantity = match quantity.first() {
+            Some(quantity) => self.integer(quantity, "quantity")?,
+            None => 1,
+        };
+        let cost = match u64::try_from(quantity).ok().and_then(Cost::new) {
+            Some(cost) => cost,
+            None if quantity < 0 => return Err(format!("ERR negative quantity: {quantity}")),
+            None => return Err(format!("ERR the quantity {quantity} is above {MAX_EXACT}")),
+        };
+        let burst = match self {
+            Self::Cell => burst.saturating_add(1),
+            Self::Crab => burst,
+        };
+        if self == Self::Cell && burst <= 0 && count > 0 && period > 0 {
+            return Ok(Throttle::Nothing { capacity: burst, cost });
+        }
+        let limit = buckets.get(Numbers { burst, count, period }).map_err(|error| match self {
+            Self::Crab if burst <= 0 || count <= 0 || period <= 0 => {
+                "ERR invalid rate limit parameters".to_owned()
+            }
+            _ => format!("ERR {error}"),
+        })?;
+        let subject = Subject::new([(KEY, Value::Clear(subject))], key);
+        Ok(Throttle::Charge(Planned { limit, subject, cost }))
+    }
+
+    fn integer(self, word: &[u8], what: &str) -> Result<i64, String> {
+        let number = std::str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| match self {
+            Self::Cell => {
+                format!("Cell error: Store error: Couldn't parse as integer: {}", echoed(word))
+            }
+            Self::Crab => format!("ERR invalid {what}"),
+        })
+    }
+
+    fn usage(self) -> String {
+        match self {
+            Self::Cell => "Cell error: Store error: Usage: cl.throttle <key> <max_burst> \
+                           <count per period> <period> [<quantity>]"
+                .to_owned(),
+            Self::Crab => "ERR wrong number of arguments for 'throttle' command".to_owned(),
+        }
+    }
+
+    /// Replies what became of a charge of `cost` on `bucket`.
+    ///
+    /// A peek is admitted, as by both servers: it takes nothing. Times are whole seconds, rounded
+    /// up. Where nothing had an answer, and the policy's word for that is not to refuse, nobody
+    /// knows what remains, so nothing is promised.
+    pub(super) fn reply(self, decision: &Decision, bucket: Bucket, replies: &mut Replies) {
+        if let (Source::Failure(error), false) = (decision.source, decision.is_admitted()) {
+            return replies.error(format!("ERR {error}"));
+        }
+        let now = decision.verdict.now;
+        let standing = decision.verdict.standings.first();
+        let is_peek = bucket.cost == Cost::PEEK;
+        let is_admitted = is_peek || decision.is_admitted();
+        let retry = decision.verdict.retry_after().filter(|_| !is_admitted);
+        let remaining = standing.map_or(0, |standing| standing.remaining);
+        let whole = standing.map_or(Millis::ZERO, |standing| standing.whole_at.since(now));
+        self.write(
+            Answer {
+                is_admitted,
+                capacity: bucket.capacity as i64,
+                remaining: remaining as i64,
+                retry: retry.map(|retry| retry.as_secs_ceil() as i64),
+                reset: whole.as_secs_ceil() as i64,
+            },
+            replies,
+        );
+    }
+
+    /// Replies for a bucket that never holds anything: a peek is admitted where it could hold
+    /// nothing by its numbers, and refused where it would hold less.
+    pub(super) fn reply_nothing(self, capacity: i64, cost: Cost, replies: &mut Replies) {
+        let is_admitted = cost == Cost::PEEK && capacity == 0;
+        let answer = Answer { is_admitted, capacity, remaining: 0, retry: None, reset: 0 };
+        self.write(answer, replies);
+    }
+
+    fn write(self, answer: Answer, replies: &mut Replies) {
+        let Answer { is_admitted, capacity, remaining, retry, reset } = answer;
+        let never = -1;
+        let five = match self {
+            Self::Cell => {
+                [i64::from(!is_admitted), capacity, remaining, retry.unwrap_or(never), reset]
+            }
+            Self::Crab if is_admitted => [1, capacity, remaining, reset, 0],
+            Self::Crab => [0, capacity, remaining, reset, retry.unwrap_or(never)],
+        };
+        replies.array(five.len());
+        five.into_iter().for_each(|number| replies.integer(number));
+    }
+}
+
+/// What both commands tell, each in its order. Times in whole seconds.
+#[derive(Clone, Copy)]
+struct Answer {
+    is_admitted: bool,
+    capacity: i64,
+    remaining: i64,
+    /// `None` if it was admitted or never will be.
+    retry: Option<i64>,
+    reset: i64,
+}

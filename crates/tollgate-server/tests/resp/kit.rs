@@ -1,0 +1,165 @@
+//! A door over a store, and a client that says bytes and hears bytes.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tollgate::core::algo::{Anchor, FixedWindow};
+use tollgate::core::policy::{Dimension, LimitFor, OnFailure, Rules, Source};
+use tollgate::core::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
+use tollgate::store::memory::Memory;
+use tollgate::{HashKey, Limiter, ManualClock};
+use tollgate_server::{
+    Access, ConnectionLimits, DrainTimeout, Listener, Port, RespDoor, RespSettings, Served, Tokens,
+    serve,
+};
+
+/// How long a test waits for what must come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When tests happen.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// A token that opens doors.
+pub(crate) const TOKEN: &str = "0123456789abcdef";
+
+/// A door that listens until it is dropped.
+pub(crate) struct Open {
+    pub(crate) address: String,
+    pub(crate) clock: Arc<ManualClock>,
+    end: Option<oneshot::Sender<()>>,
+    ended: Option<oneshot::Receiver<Result<(), DrainTimeout>>>,
+    _runtime: Runtime,
+}
+
+impl Open {
+    /// A door to an empty memory store.
+    pub(crate) fn new() -> Self {
+        Self::over(Memory::default(), RespSettings::default())
+    }
+
+    /// A door that asks for [`TOKEN`].
+    pub(crate) fn with_token() -> Self {
+        let access = Access::Tokens(Tokens::parse(TOKEN).unwrap());
+        Self::over(Memory::default(), RespSettings { access, ..RespSettings::default() })
+    }
+
+    /// A door whose buckets do `on_failure` where `store` has no answer.
+    pub(crate) fn failing(store: impl Store + 'static, on_failure: OnFailure) -> Self {
+        Self::over(store, RespSettings { on_failure, ..RespSettings::default() })
+    }
+
+    /// A door to `store`.
+    pub(crate) fn over(store: impl Store + 'static, settings: RespSettings) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let clock = Arc::new(ManualClock::new(START));
+        let limiter = Limiter::new(policy(), store)
+            .with_key(HashKey::from_secret(b"of the tests"))
+            .with_clock(Arc::clone(&clock));
+        let (end, told) = oneshot::channel();
+        let (tell, ended) = oneshot::channel();
+        let inside = runtime.enter();
+        let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
+        let address = listener.local_address().unwrap();
+        let limits = ConnectionLimits { at_once: 64, ..settings.limits };
+        let door = RespDoor::new(Arc::new(limiter), settings);
+        let served = Served::new("resp", listener, limits, door);
+        runtime.spawn(async move {
+            let told = async { told.await.unwrap_or(()) };
+            let _ = tell.send(serve(vec![served], PATIENCE, told).await);
+        });
+        drop(inside);
+        Self { address, clock, end: Some(end), ended: Some(ended), _runtime: runtime }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client { stream }
+    }
+
+    /// What a client is told that says `said` and hangs up.
+    pub(crate) fn told(&self, said: impl AsRef<[u8]>) -> String {
+        let client = self.client();
+        client.say(said);
+        client.rest()
+    }
+
+    /// Tells the door to end.
+    pub(crate) fn end(&mut self) {
+        drop(self.end.take());
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn ended(mut self) -> Result<(), DrainTimeout> {
+        self.ended.take().unwrap().blocking_recv().unwrap()
+    }
+}
+
+/// A client of few words.
+pub(crate) struct Client {
+    stream: TcpStream,
+}
+
+impl Client {
+    pub(crate) fn say(&self, bytes: impl AsRef<[u8]>) {
+        // The door may have closed already; then its last words tell.
+        let _ = (&self.stream).write_all(bytes.as_ref());
+    }
+
+    /// Hears as much as `expected` is long, which it must be.
+    pub(crate) fn hear(&self, expected: &str) {
+        let mut heard = vec![0; expected.len()];
+        (&self.stream).read_exact(&mut heard).unwrap_or_else(|error| panic!("{expected}: {error}"));
+        assert_eq!(shown(&heard), shown(expected.as_bytes()));
+    }
+
+    /// Hears everything until the door closes, after which no more is said.
+    pub(crate) fn rest(&self) -> String {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        self.until_closed()
+    }
+
+    /// Hears everything until the door closes of itself.
+    pub(crate) fn until_closed(&self) -> String {
+        let mut heard = Vec::new();
+        (&self.stream).read_to_end(&mut heard).expect("the door closes without a reset");
+        shown(&heard)
+    }
+}
+
+/// Bytes as one line, each line break as `|`.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace("\r\n", "|")
+}
+
+/// A command as clients write it.
+pub(crate) fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len());
+    for word in words {
+        bytes += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    bytes.into_bytes()
+}
+
+/// `core`: 3 a minute for each token; `all`: 5 a minute for everybody; `area`: 2 for each network.
+fn policy() -> Policy {
+    let token = Source::Credential { header: "authorization".into() };
+    let area = Source::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };
+    let dimension = |name: &str, source| Dimension { name: name.into(), source };
+    let limit = |name: &str, quota, per: &[usize]| {
+        let window = FixedWindow::new(quota, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+        let limit = Limit::new(name, Algorithm::FixedWindow(window)).unwrap();
+        LimitFor { limit: Arc::new(limit), per: per.to_vec() }
+    };
+    Policy::new(
+        vec![dimension("token", token), dimension("address", area)],
+        vec![limit("core", 3, &[0]), limit("all", 5, &[]), limit("area", 2, &[1])],
+        vec![],
+        Rules::FirstMatch,
+    )
+    .unwrap()
+}

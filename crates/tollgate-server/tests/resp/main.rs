@@ -1,0 +1,9 @@
+//! The Redis-protocol door, asked over real connections.
+
+mod charges;
+mod hostile;
+mod kit;
+mod lifetime;
+mod order;
+mod session;
+mod throttle;
