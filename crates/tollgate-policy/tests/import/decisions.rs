@@ -11,7 +11,7 @@ use crate::reference_server::ReferenceServer;
 use crate::served::Served;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn an_imported_policy_answers_as_the_server_does(file in file(), requests in requests()) {

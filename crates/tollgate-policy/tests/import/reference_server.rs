@@ -134,11 +134,14 @@ fn matches_wildcard(pattern: &str, value: &str) -> bool {
     })
 }
 
-/// Descriptors of one backend and model go over together.
+/// Descriptors of one backend and model go over together; an empty name is none.
 fn quota_group(entries: &[(String, String)]) -> String {
-    let last = |name: &str| entries.iter().rfind(|(key, _)| key == name);
+    let last = |name: &str| {
+        let found = entries.iter().rfind(|(key, _)| key == name);
+        found.map_or("", |(_, value)| value.as_str())
+    };
     match (last("backend_name"), last("model_name_override")) {
-        (None, None) => format!("{entries:?}"),
+        ("", "") => format!("{entries:?}"),
         (backend, model) => format!("{backend:?} {model:?}"),
     }
 }

@@ -76,6 +76,7 @@ impl Converter {
             self.draft.domains.push((domain.clone(), Vec::new()));
             self.draft.domains.len() - 1
         });
+        let noted = self.notes.len();
         let mut file = File { converter: self, file: &source.file, domain };
         let construct = format!("domain {}", quoted(domain));
         match known {
@@ -90,6 +91,7 @@ impl Converter {
         let above = if file.converter.is_one_domain { Vec::new() } else { vec![domain.as_str()] };
         let nodes: Vec<_> = source.nodes.iter().map(|node| file.node(node, &above)).collect();
         self.draft.domains[at].1.extend(nodes);
+        self.notes[noted..].sort_by_key(|note| note.line);
     }
 
     /// The policy's text, and the notes in the order of the files.
@@ -148,15 +150,41 @@ impl File<'_, '_> {
     }
 
     fn limit(&mut self, node: &Descriptor, limit: &RateLimit, path: &Above<'_>, out: &mut Mapping) {
+        let name = self.allowance(limit, path, out);
+        if let Some(own) = &limit.name {
+            // A descriptor that does not say is called as its limit is.
+            if name.as_ref() != Some(&own.value) {
+                out.text("name", &own.value);
+            }
+            self.kept(own.key, format!("name {}", quoted(&own.value)), "");
+        }
+        self.replaces(limit, out);
+        self.mode(node, out);
+        self.metrics(node, out);
+        if let Some(given) = &node.metadata {
+            out.raw("metadata", metadata(&given.value));
+            self.kept(given.key, "metadata".to_owned(), "");
+        }
+    }
+
+    /// Adds how much is allowed; the name of the limit, if one is needed for that.
+    fn allowance(
+        &mut self,
+        limit: &RateLimit,
+        path: &Above<'_>,
+        out: &mut Mapping,
+    ) -> Option<String> {
         match &limit.rate {
             Rate::Unlimited => {
                 out.raw("unlimited", "true");
                 self.kept(limit.at, "unlimited rate_limit".to_owned(), "");
+                None
             }
             Rate::Limited { requests: 0, .. } => {
                 out.raw("blocked", "true");
                 let how = "as blocked; callers are not told a unit";
                 self.kept(limit.at, "rate_limit of no requests".to_owned(), how);
+                None
             }
             Rate::Limited { requests, unit, units } => {
                 let names = &mut self.converter.names;
@@ -166,18 +194,8 @@ impl File<'_, '_> {
                 };
                 self.window(limit.at, *requests, *unit, *units, &name);
                 out.text("limit", &name);
+                Some(name)
             }
-        }
-        if let Some(name) = &limit.name {
-            out.text("name", &name.value);
-            self.kept(name.key, format!("name {}", quoted(&name.value)), "");
-        }
-        self.replaces(limit, out);
-        self.mode(node, out);
-        self.metrics(node, out);
-        if let Some(given) = &node.metadata {
-            out.raw("metadata", metadata(&given.value));
-            self.kept(given.key, "metadata".to_owned(), "");
         }
     }
 
