@@ -1,7 +1,7 @@
 //! `tollgate import`.
 
-use std::path::PathBuf;
-use std::process::Output;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use crate::world::tollgate;
 
@@ -44,6 +44,30 @@ fn a_policy_is_written_that_check_takes_and_every_construct_is_told() {
     let said = String::from_utf8(checked.stdout).unwrap();
     assert!(said.contains("descriptors of edge, each counted by itself"), "{said}");
     assert!(said.contains("3 requests per 1s of the calendar for each descriptor"), "{said}");
+}
+
+#[test]
+fn the_documented_example_is_what_is_written_and_told() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/coming-from-envoy-ratelimit.md")).unwrap();
+    let mut blocks = page.split("```").skip(1).step_by(2);
+    let mut block = |kind: &str| {
+        let found = blocks.find_map(|block| block.strip_prefix(&format!("{kind}\n")));
+        found.unwrap_or_else(|| panic!("no {kind} is left"))
+    };
+    let (source, command, policy) = (block("yaml"), block("console"), block("yaml"));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("edge.yaml"), source).unwrap();
+    let (line, told) = command.split_once('\n').unwrap();
+    let arguments = line.strip_prefix("$ tollgate ").unwrap().split_whitespace();
+    let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .current_dir(folder.path())
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), told);
+    let written = std::fs::read_to_string(folder.path().join("policy.yaml")).unwrap();
+    assert_eq!(written, policy);
 }
 
 #[test]
