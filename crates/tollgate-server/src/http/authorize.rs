@@ -1,0 +1,161 @@
+//! `/v1/authorize`: requests that another proxy holds while it asks whether they may pass.
+
+mod sub_request;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tollgate::core::Store;
+use tollgate::core::policy::{ChargeOn, Forwarding};
+use tollgate::limiter::{Source, Terms};
+use tollgate::{Decision, Limiter, headers, problem};
+
+use super::app::App;
+use super::problem::{Kind, Problem};
+use crate::access::Access;
+use crate::hyper_door::Peer;
+use sub_request::SubRequest;
+
+/// Where a proxy shows the door's token: `authorization` is what its client sent.
+const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
+
+/// What an admitted request was charged, for who learns that it should have been free.
+const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
+
+/// Decides on the request that a sub-request tells of: 200 if it may pass, without a body; else what
+/// its client should be told.
+pub(super) async fn authorize<S: Store + 'static>(
+    State(app): State<Arc<App<S>>>,
+    peer: Option<Extension<Peer>>,
+    fields: HeaderMap,
+) -> Response {
+    let peer = peer.map(|Extension(peer)| peer);
+    let token = fields.get(&TOKEN).map(HeaderValue::as_bytes);
+    let forwarding = app.limiter.policy().forwarding();
+    if let Err(problem) = may_ask_for_others(&app.options.access, token, peer, forwarding) {
+        return problem.into_response();
+    }
+    let plan = match SubRequest::read(&fields) {
+        Ok(sub_request) => app.limiter.plan(&sub_request.facts()),
+        Err(error) => return Problem::new(Kind::InvalidRequest, error.to_string()).into_response(),
+    };
+    // Nobody comes back to tell of the answer: what would be charged on completion is charged now.
+    let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
+    let decision = app.limiter.check_on_terms_at(app.limiter.now(), plan, terms).await;
+    answer(&app.limiter, decision)
+}
+
+/// Whether a sub-request is believed: from who shows a token of the door; where the door asks for
+/// none, from this machine and from the proxies that the policy trusts.
+fn may_ask_for_others(
+    access: &Access,
+    token: Option<&[u8]>,
+    peer: Option<Peer>,
+    forwarding: &Forwarding,
+) -> Result<(), Problem> {
+    let refused = |detail| Err(Problem::new(Kind::UntrustedProxy, detail));
+    match (access, peer) {
+        (Access::Tokens(_), _) if access.admits(token) => Ok(()),
+        (Access::Tokens(_), _) => {
+            refused("the proxy has to send `x-tollgate-token: TOKEN` with one of the door's tokens")
+        }
+        (Access::Open, Some(Peer(None))) => Ok(()),
+        (Access::Open, Some(Peer(Some(address)))) => {
+            let address = address.ip().to_canonical();
+            let is_trusted = || forwarding.trusted.iter().any(|network| network.contains(address));
+            if address.is_loopback() || is_trusted() {
+                return Ok(());
+            }
+            refused("the policy's `trusted_proxies` do not name the proxy that asks")
+        }
+        (Access::Open, None) => refused("nobody knows who asks; give the door tokens"),
+    }
+}
+
+fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
+    if !decision.is_admitted() {
+        return refuse(limiter, &decision);
+    }
+    let mut response = Response::new(Body::empty());
+    let fields = response.headers_mut();
+    headers::write(&limiter.policy().answers().headers, &decision.verdict, fields);
+    if let Some(receipt) = decision.receipt {
+        let receipt = limiter.seal(receipt, decision.verdict.now);
+        fields.extend(HeaderValue::try_from(receipt).map(|receipt| (RECEIPT, receipt)));
+    }
+    response
+}
+
+fn refuse<S: Store>(limiter: &Limiter<S>, decision: &Decision) -> Response {
+    if let Source::Failure(_) = decision.source {
+        let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());
+        return respond(status, problem::CONTENT_TYPE, body);
+    }
+    let answers = limiter.policy().answers();
+    let status =
+        StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());
+    let mut response = respond(status, media_type, body);
+    headers::write(&answers.headers, &decision.verdict, response.headers_mut());
+    response
+}
+
+fn respond(status: StatusCode, media_type: &'static str, body: String) -> Response {
+    (status, [(header::CONTENT_TYPE, media_type)], body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::core::policy::Network;
+
+    use super::*;
+    use crate::access::Tokens;
+
+    const RIGHT: &str = "0123456789abcdef";
+
+    fn asks(access: &Access, token: Option<&str>, peer: Option<Peer>) -> bool {
+        let trusted = vec![Network::parse("10.0.0.0/8").unwrap()];
+        let forwarding = Forwarding { trusted, ..Forwarding::default() };
+        may_ask_for_others(access, token.map(str::as_bytes), peer, &forwarding).is_ok()
+    }
+
+    fn at(address: &str) -> Option<Peer> {
+        Some(Peer(Some(address.parse().unwrap())))
+    }
+
+    #[test]
+    fn without_tokens_this_machine_and_trusted_proxies_are_believed() {
+        for (peer, is_believed) in [
+            (Some(Peer(None)), true),
+            (at("127.0.0.1:1"), true),
+            (at("127.9.9.9:1"), true),
+            (at("[::1]:1"), true),
+            (at("[::ffff:127.0.0.1]:1"), true),
+            (at("10.1.2.3:1"), true),
+            (at("[::ffff:10.1.2.3]:1"), true),
+            (at("192.0.2.1:1"), false),
+            (at("[2001:db8::1]:1"), false),
+            (None, false),
+        ] {
+            assert_eq!(asks(&Access::Open, None, peer), is_believed, "{peer:?}");
+            assert_eq!(asks(&Access::Open, Some(RIGHT), peer), is_believed, "{peer:?}");
+        }
+    }
+
+    #[test]
+    fn with_tokens_nobody_is_believed_who_shows_none() {
+        let access = Access::Tokens(Tokens::parse(RIGHT).unwrap());
+        for peer in [None, Some(Peer(None)), at("127.0.0.1:1"), at("10.0.0.1:1"), at("192.0.2.1:1")]
+        {
+            assert!(asks(&access, Some(RIGHT), peer), "{peer:?}");
+            for wrong in [None, Some(""), Some("0123456789abcdee"), Some("Bearer 0123456789abcdef")]
+            {
+                assert!(!asks(&access, wrong, peer), "{peer:?} {wrong:?}");
+            }
+        }
+    }
+}

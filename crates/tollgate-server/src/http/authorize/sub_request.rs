@@ -1,0 +1,213 @@
+//! A request as the sub-request of the proxy that holds it tells of it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::{HeaderMap, HeaderValue, Method};
+use tollgate::core::{Facts, Headers};
+
+const FORWARDED_FOR: &str = "x-forwarded-for";
+const FORWARDED_HOST: &str = "x-forwarded-host";
+
+/// The longest method and the longest host, in bytes.
+const LONGEST_METHOD: usize = 32;
+const LONGEST_HOST: usize = 255;
+
+/// A request that another proxy holds.
+#[derive(Debug)]
+pub(super) struct SubRequest<'a> {
+    target: Target<'a>,
+    host: Option<&'a str>,
+    client: IpAddr,
+    fields: Held<'a>,
+}
+
+impl<'a> SubRequest<'a> {
+    /// Reads what the proxy says in `fields`, in which its client's own stand as well.
+    ///
+    /// | what | where |
+    /// | --- | --- |
+    /// | method and URI | `x-forwarded-method` and `-uri`, or `x-original-method` and `-uri` |
+    /// | client | the last address of `x-forwarded-for` |
+    /// | host | `x-forwarded-host`, if it is there |
+    ///
+    /// A proxy that sets one pair of fields may let its client's other pair pass: so there is no
+    /// order among them, and two that differ are refused, as is a half of one, or a field twice.
+    ///
+    /// # Errors
+    /// [`SubRequestError`] says which field is wrong, and what should be there.
+    pub(super) fn read(fields: &'a HeaderMap) -> Result<Self, SubRequestError> {
+        let forwarded = FORWARDED.read(fields)?;
+        let original = ORIGINAL.read(fields)?;
+        let target = match (forwarded, original) {
+            (Some(target), None) | (None, Some(target)) => target,
+            (Some(target), Some(other)) if target == other => target,
+            (Some(_), Some(_)) => return Err(SubRequestError::Contradiction),
+            (None, None) => return Err(SubRequestError::NoTarget),
+        };
+        let host = single(fields, FORWARDED_HOST)?.map(host).transpose()?;
+        let (client, fields) = Held::without_client(fields)?;
+        Ok(Self { target, host, client, fields })
+    }
+
+    /// The same as the policy sees it: its peer is the proxy's client, and the forwarding fields are
+    /// those which that client sent.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        let Target { method, path } = self.target;
+        Facts { method, path, host: self.host, peer: Some(self.client), headers: &self.fields }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Target<'a> {
+    method: &'a str,
+    path: &'a str,
+}
+
+/// Two fields that tell of a target together.
+struct Pair {
+    method: &'static str,
+    uri: &'static str,
+}
+
+const FORWARDED: Pair = Pair { method: "x-forwarded-method", uri: "x-forwarded-uri" };
+const ORIGINAL: Pair = Pair { method: "x-original-method", uri: "x-original-uri" };
+
+impl Pair {
+    fn read<'a>(&self, fields: &'a HeaderMap) -> Result<Option<Target<'a>>, SubRequestError> {
+        match (single(fields, self.method)?, single(fields, self.uri)?) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(SubRequestError::Missing(self.method)),
+            (Some(_), None) => Err(SubRequestError::Missing(self.uri)),
+            (Some(method), Some(uri)) => {
+                Ok(Some(Target { method: self.method(method)?, path: self.path(uri)? }))
+            }
+        }
+    }
+
+    fn method<'a>(&self, value: &'a HeaderValue) -> Result<&'a str, SubRequestError> {
+        let is_method = |text: &&str| {
+            text.len() <= LONGEST_METHOD && Method::from_bytes(text.as_bytes()).is_ok()
+        };
+        let expected = "a method such as GET";
+        value.to_str().ok().filter(is_method).ok_or(SubRequestError::Invalid(self.method, expected))
+    }
+
+    /// The path of `/path?query`, as it was sent.
+    fn path<'a>(&self, value: &'a HeaderValue) -> Result<&'a str, SubRequestError> {
+        let is_target = |text: &&str| (text.starts_with('/') || *text == "*") && is_plain(text);
+        let expected = "a path that begins with \"/\", with or without a query";
+        let target = std::str::from_utf8(value.as_bytes()).ok().filter(is_target);
+        let target = target.ok_or(SubRequestError::Invalid(self.uri, expected))?;
+        let end = target.find(['?', '#']).unwrap_or(target.len());
+        Ok(&target[..end])
+    }
+}
+
+/// The value of a field that is there once, if it is.
+fn single<'a>(
+    fields: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a HeaderValue>, SubRequestError> {
+    let mut lines = fields.get_all(name).iter();
+    match (lines.next(), lines.next()) {
+        (line, None) => Ok(line),
+        _ => Err(SubRequestError::Twice(name)),
+    }
+}
+
+fn host(value: &HeaderValue) -> Result<&str, SubRequestError> {
+    let is_host = |text: &&str| {
+        (1..=LONGEST_HOST).contains(&text.len()) && is_plain(text) && !text.contains(',')
+    };
+    let expected = "one host, with or without a port";
+    value.to_str().ok().filter(is_host).ok_or(SubRequestError::Invalid(FORWARDED_HOST, expected))
+}
+
+/// Whether there is neither a space nor a control character in `text`.
+fn is_plain(text: &str) -> bool {
+    !text.chars().any(|character| character.is_whitespace() || character.is_control())
+}
+
+/// The fields as the client sent them: without the address that the proxy wrote behind.
+#[derive(Debug)]
+struct Held<'a> {
+    fields: &'a HeaderMap,
+    last_line: usize,
+    before_client: &'a [u8],
+}
+
+impl<'a> Held<'a> {
+    fn without_client(fields: &'a HeaderMap) -> Result<(IpAddr, Self), SubRequestError> {
+        let mut lines = fields.get_all(FORWARDED_FOR).iter();
+        let Some(line) = lines.next_back() else {
+            return Err(SubRequestError::Missing(FORWARDED_FOR));
+        };
+        let line = line.as_bytes();
+        let comma = line.iter().rposition(|byte| *byte == b',');
+        let (before_client, last) = match comma {
+            Some(comma) => (&line[..comma], &line[comma + 1..]),
+            None => (&line[..0], line),
+        };
+        let expected = "a list that ends with the client's address";
+        let client = address(last).ok_or(SubRequestError::Invalid(FORWARDED_FOR, expected))?;
+        Ok((client, Self { fields, last_line: lines.count(), before_client }))
+    }
+}
+
+impl Headers for Held<'_> {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        if name == FORWARDED_FOR && index == self.last_line {
+            return Some(self.before_client);
+        }
+        self.fields.get_all(name).iter().nth(index).map(HeaderValue::as_bytes)
+    }
+}
+
+/// An address, with a port or without, IPv6 in brackets or without.
+fn address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    let with_port = || text.parse().ok().map(|address: SocketAddr| address.ip());
+    let address = text.parse().ok().or_else(bracketed).or_else(with_port);
+    address.map(|address| address.to_canonical())
+}
+
+/// Why it is not clear which request a proxy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SubRequestError {
+    /// Neither pair of fields is there.
+    NoTarget,
+    /// The two pairs of fields name different requests.
+    Contradiction,
+    /// This field is not there.
+    Missing(&'static str),
+    /// This field is there more than once.
+    Twice(&'static str),
+    /// This field holds something else than what is said.
+    Invalid(&'static str, &'static str),
+}
+
+impl fmt::Display for SubRequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTarget => f.write_str(
+                "the proxy has to tell of the request that it holds: in x-forwarded-method and \
+                 x-forwarded-uri, or in x-original-method and x-original-uri",
+            ),
+            Self::Contradiction => f.write_str(
+                "x-forwarded-* and x-original-* tell of different requests; the proxy has to \
+                 remove those that it does not set",
+            ),
+            Self::Missing(name) => write!(f, "{name} is missing; the proxy has to set it"),
+            Self::Twice(name) => {
+                write!(f, "{name} is there twice; the proxy has to replace what its client sent")
+            }
+            Self::Invalid(name, expected) => write!(f, "{name} is not {expected}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
