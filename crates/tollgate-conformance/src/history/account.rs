@@ -52,6 +52,10 @@ impl<'h> Account<'h> {
             match event.told {
                 Some((Teller::Store, ..)) if !between => epochs[epoch].push(*event),
                 Some((Teller::Store, ..)) | None => uncertain.push(*event),
+                // Another one answered, but the store may have carried it out unheard.
+                Some((Teller::Fallback, ..)) if event.may_be_unheard => {
+                    uncertain.push(Event { told: None, ..*event });
+                }
                 Some((Teller::Memory | Teller::Fallback, ..)) => {}
             }
         }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use tollgate_core::{Ask, ChargeId, Fit, Found, Limit, Reading, Refusals, Source, Timestamp};
+use tollgate_core::{
+    Ask, ChargeId, Fit, Found, Limit, Reading, Refusals, Source, StoreError, Timestamp,
+};
 
 use super::call::{Asked, Call, Loss, Moment, NEVER, Outcome};
 
@@ -38,6 +40,10 @@ pub(super) struct Event<'h> {
     pub(super) ask: Ask,
     /// `None` where nobody heard.
     pub(super) told: Option<(Teller, Decision, &'h Reading)>,
+    /// Whether its call is on several subjects, which may have several homes.
+    pub(super) spans: bool,
+    /// Whether the store may have carried it out though something else answered.
+    pub(super) may_be_unheard: bool,
 }
 
 impl<'h> Event<'h> {
@@ -56,7 +62,10 @@ impl<'h> Event<'h> {
             }),
             Outcome::Unknown | Outcome::NotCarriedOut => None,
         };
-        Self { call: number, issued, answered, now, limit: &asked.limit, ask: asked.ask, told }
+        let (limit, ask, spans) = (&asked.limit, asked.ask, spans(call));
+        // One home can have no answer, and another one be out of reach.
+        let may_be_unheard = spans || !is_surely_unheard(call);
+        Self { call: number, issued, answered, now, limit, ask, told, spans, may_be_unheard }
     }
 
     /// The reading that the store told of its primary state. A look may be answered by a copy.
@@ -86,6 +95,14 @@ impl<'h> Event<'h> {
                 self.asked()
             }
             _ => self.admitted(),
+        }
+    }
+
+    /// The units that it may hold while its call is under way, and that are given back then.
+    pub(super) fn held(&self) -> Units {
+        match self.told {
+            Some((Teller::Store, Decision::Refused, _)) if self.spans => self.asked(),
+            _ => 0,
         }
     }
 
@@ -149,6 +166,17 @@ impl<'h> Event<'h> {
     pub(super) const fn straddles(&self, loss: &Loss) -> bool {
         self.issued < loss.until && loss.from < self.answered
     }
+}
+
+/// Whether a call is on several subjects.
+fn spans(call: &Call) -> bool {
+    call.charges.windows(2).any(|pair| pair[0].subject != pair[1].subject)
+}
+
+/// Whether something else answered a call because it never came to the store.
+fn is_surely_unheard(call: &Call) -> bool {
+    let Outcome::Answered(readings) = &call.outcome else { return false };
+    matches!(readings.source(), Source::Fallback(StoreError::Unavailable | StoreError::Full))
 }
 
 /// A call is admitted if all of its takes fit.

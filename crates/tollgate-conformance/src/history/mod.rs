@@ -11,8 +11,9 @@
 //! intervals `(used - cost, used]` that must be disjoint, in the order of real time, and together
 //! all that is used, up to the costs of calls whose outcome nobody knows. Where units were given
 //! back the sums are bounded by what must and what may have happened before each answer, which is
-//! exact where calls do not overlap. Of the other algorithms their quota is checked: over every
-//! span of blocks, times or buckets, at their rate, or in flight.
+//! exact where calls do not overlap; likewise where calls over several homes hold units for a while.
+//! Of the other algorithms their quota is checked: over every span of blocks, times or buckets, at
+//! their rate, or in flight.
 //!
 //! What the world is to blame for is no violation: a [`Loss`] of state ends every window early, an
 //! [`Allowance`] widens the rules by the bound of a mode, and what a caller with a lagging clock
@@ -38,7 +39,7 @@ pub use call::{Asked, Call, History, Loss, Moment, NEVER, Outcome};
 pub use recorded::Recorded;
 pub use recorder::{DEFAULT_CALLS, Issued, Losing, Recorder};
 pub use report::{MAX_VIOLATIONS, Report, Rule, Violation};
-pub use workload::{Refunds, Workload};
+pub use workload::{LARGEST_COST, Refunds, Subjects, Workload};
 
 impl History {
     /// Holds the history against every rule, widened by `allowance`.

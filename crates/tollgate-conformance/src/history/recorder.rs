@@ -65,6 +65,12 @@ impl Recorder {
         self.lock().clone()
     }
 
+    /// How many calls were made so far and recorded.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.lock().calls.len()
+    }
+
     fn tick(&self) -> Moment {
         self.moment.fetch_add(1, Ordering::SeqCst)
     }

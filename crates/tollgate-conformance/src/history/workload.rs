@@ -13,7 +13,7 @@ use tollgate_core::{
 use crate::{PlainHash, Random};
 
 /// The largest cost of a charge.
-const LARGEST_COST: u64 = 3;
+pub const LARGEST_COST: u64 = 3;
 /// The longest that the time goes on between two calls of one caller, in milliseconds: the time of
 /// all calls of eight callers together is within what clocks may disagree by, so that a caller
 /// that is held up does not come from an impossible past.
@@ -26,6 +26,17 @@ pub enum Refunds {
     Never,
     /// Often, and sometimes twice.
     Often,
+}
+
+/// Whom a call charges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subjects {
+    /// One subject, on each of the call's limits.
+    #[default]
+    One,
+    /// Mostly several: each of the call's charges is on a subject of its own, which another one of
+    /// them can be, too.
+    Several,
 }
 
 /// Callers of a few limits and subjects, who share a clock.
@@ -41,6 +52,8 @@ pub struct Workload {
     pub calls: u64,
     /// Whether they give back.
     pub refunds: Refunds,
+    /// Whom a call charges.
+    pub of_a_call: Subjects,
     clock: AtomicU64,
 }
 
@@ -49,7 +62,8 @@ impl Workload {
     #[must_use]
     pub const fn new(seed: u64, limits: Vec<Limit>, refunds: Refunds) -> Self {
         let clock = AtomicU64::new(1_700_000_000_000);
-        Self { seed, limits, subjects: 2, calls: 400, refunds, clock }
+        let of_a_call = Subjects::One;
+        Self { seed, limits, subjects: 2, calls: 400, refunds, of_a_call, clock }
     }
 
     /// Limits of every algorithm, small enough to refuse often.
@@ -86,18 +100,21 @@ impl Workload {
         id: ChargeId,
         random: &mut Random,
     ) -> Option<Receipt> {
-        let subject = subject(random.within(0..=self.subjects - 1));
+        let mut subject = random.within(0..=self.subjects - 1);
         let (first, count) = (random.bits() as usize, 1 + random.bits() as usize % 3);
         let count = count.min(self.limits.len());
         let indexes = (0..count).map(|offset| first.wrapping_add(offset) % self.limits.len());
         let mut taken: Vec<_> = indexes
             .map(|limit| {
                 let cost = Cost::new(random.within(0..=LARGEST_COST)).unwrap_or(Cost::ONE);
-                Taken { limit, cost, mark: Mark::default() }
+                if self.of_a_call == Subjects::Several {
+                    subject = random.within(0..=self.subjects - 1);
+                }
+                Taken { limit, subject: numbered(subject), cost, mark: Mark::default() }
             })
             .collect();
         let ask = |taken: &Taken| Ask::Take { cost: taken.cost, id };
-        let charges = self.charges(&taken, &subject, ask);
+        let charges = self.charges(&taken, ask);
         let told = store.apply(now, &charges).await.ok().filter(|told| {
             told.len() == charges.len() && told.iter().all(|told| told.fit == Fit::Now)
         })?;
@@ -105,42 +122,36 @@ impl Workload {
             taken.mark = reading.mark;
         }
         taken.retain(|taken| taken.cost != Cost::PEEK);
-        (!taken.is_empty()).then_some(Receipt { id, subject, taken })
+        (!taken.is_empty()).then_some(Receipt { id, taken })
     }
 
     async fn give_back<S: Store>(&self, store: &S, now: Timestamp, receipt: &Receipt) {
-        let Receipt { id, subject, taken } = receipt;
+        let Receipt { id, taken } = receipt;
         let ask = |taken: &Taken| {
             let (cost, mark, repeats) = (taken.cost, taken.mark, Repeats::Guarded);
             Ask::Refund { cost, mark, id: *id, repeats }
         };
         // An error is the history's to tell.
-        let _ = store.apply(now, &self.charges(taken, subject, ask)).await;
+        let _ = store.apply(now, &self.charges(taken, ask)).await;
     }
 
-    fn charges<'a>(
-        &'a self,
-        taken: &[Taken],
-        subject: &'a Subject,
-        ask: impl Fn(&Taken) -> Ask,
-    ) -> Vec<Charge<'a>> {
-        let charge = |taken| Charge { limit: self.limit_of(taken), subject, ask: ask(taken) };
+    fn charges<'a>(&'a self, taken: &'a [Taken], ask: impl Fn(&Taken) -> Ask) -> Vec<Charge<'a>> {
+        let charge = |taken: &'a Taken| {
+            let limit = &self.limits[taken.limit];
+            Charge { limit, subject: &taken.subject, ask: ask(taken) }
+        };
         taken.iter().map(charge).collect()
-    }
-
-    fn limit_of(&self, taken: &Taken) -> &Limit {
-        &self.limits[taken.limit]
     }
 }
 
 struct Receipt {
     id: ChargeId,
-    subject: Subject,
     taken: Vec<Taken>,
 }
 
 struct Taken {
     limit: usize,
+    subject: Subject,
     cost: Cost,
     mark: Mark,
 }
@@ -163,6 +174,6 @@ fn limits_of_each_kind() -> Result<Vec<Limit>, LimitError> {
     ])
 }
 
-fn subject(number: u64) -> Subject {
+fn numbered(number: u64) -> Subject {
     Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash)
 }

@@ -39,6 +39,23 @@ impl Trace {
             .collect();
         Self { seed, limits, ops }
     }
+
+    /// The trace of `seed` in which every charge is on both subjects, where it has parts for both:
+    /// over stores that spread subjects, most of its calls span two of them.
+    #[must_use]
+    pub fn spanning(seed: u64) -> Self {
+        let mut trace = Self::random(seed);
+        for op in &mut trace.ops {
+            let (Call::Take(takes) | Call::Look(takes)) = &mut op.call else { continue };
+            if let [alone] = takes[..] {
+                takes.push(alone);
+            }
+            for (place, take) in takes.iter_mut().enumerate() {
+                take.subject = (take.subject + place as u8) % SUBJECTS as u8;
+            }
+        }
+        trace
+    }
 }
 
 /// Mostly the same millisecond, the next, or one around the end of a window.

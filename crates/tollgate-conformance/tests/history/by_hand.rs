@@ -118,6 +118,50 @@ fn a_stand_in_admits_up_to_its_bound() {
 }
 
 #[test]
+fn what_stood_in_fills_a_gap_only_where_the_store_may_have_heard_it() {
+    let filled_by = |error| {
+        let told = Readings::one(Reading { found: Found::Nothing, ..reading(3) });
+        let told = told.with_source(Source::Fallback(error));
+        let stood_in = call(2, 3, 3, Outcome::Answered(told));
+        let calls = [admitted(0, 1, 1, 1), stood_in, admitted(4, 5, 1, 5)];
+        check(&calls, Allowance { fallback: 3, ..Allowance::default() })
+    };
+    filled_by(StoreError::TimedOut).assert_sound();
+    assert_eq!(filled_by(StoreError::Unavailable).violations[0].rule, Rule::Refusal);
+}
+
+#[test]
+fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
+    // Three units were there for the second charge, and not for the third: those of a call that
+    // another subject's limit refused.
+    let other = || Subject::new([("user", Value::Clear(b"43"))], &PlainHash);
+    let mut full = admitted(0, 1, QUOTA, QUOTA);
+    full.charges[0].subject = other();
+    let refused_elsewhere = |answered| {
+        let refusal = Reading { fit: Fit::At(RESET), ..reading(QUOTA) };
+        let told = Outcome::Answered([reading(2), refusal].into_iter().collect());
+        let mut call = call(2, answered, 3, told);
+        call.charges.push(Asked { subject: other(), ..call.charges[0].clone() });
+        call
+    };
+    let seen = [admitted(0, 1, 1, 1), admitted(4, 5, 1, 5), admitted(8, 9, 1, 3)];
+    let held = |held, answered| {
+        let calls = [&seen[..], &[full.clone(), refused_elsewhere(answered)]].concat();
+        check(&calls, Allowance { held, ..Allowance::default() })
+    };
+    held(3, 7).assert_sound();
+    assert_eq!(held(2, 7).violations[0].rule, Rule::Refusal);
+    // It was told, and so its units were given back, before they were seen.
+    assert_eq!(held(3, 3).violations[0].rule, Rule::Refusal);
+    let stranded = |stranded| check(&seen[..2], Allowance { stranded, ..Allowance::default() });
+    stranded(3).assert_sound();
+    assert_eq!(stranded(2).violations[0].rule, Rule::Refusal);
+    let forgotten = [admitted(0, 1, 2, 2), admitted(2, 3, 1, 2)];
+    let report = check(&forgotten, Allowance { held: 9, ..Allowance::default() });
+    assert_eq!(report.violations[0].rule, Rule::Order);
+}
+
+#[test]
 fn a_violation_names_the_limit_the_subject_and_both_answers() {
     let calls = [admitted(0, 1, 2, 2), admitted(2, 3, 2, 3), admitted(4, 5, 2, 5)];
     let report = check(&calls, Allowance::default()).to_string();

@@ -7,6 +7,7 @@ mod conformance;
 mod deadline;
 mod fallback;
 mod faulty;
+mod history;
 mod looks;
 mod refused;
 mod setup;

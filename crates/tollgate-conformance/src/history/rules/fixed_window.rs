@@ -16,7 +16,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &FixedWindow) {
             if window.is_saturated() {
                 continue;
             }
-            if window.has_refunds() {
+            if window.has_refunds() || case.allowance.held + case.allowance.stranded > 0 {
                 balance::check(case, window);
             } else {
                 interval::check(case, window);

@@ -26,7 +26,9 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     for event in &case.account.events {
         let Some((teller, decision, reading)) = event.told else { continue };
         let mistake = match event.ask {
-            Ask::Take { cost, .. } | Ask::Look { cost } => of_verdict(event, teller, reading, cost),
+            Ask::Take { cost, .. } | Ask::Look { cost } => {
+                of_verdict(case, event, teller, reading, cost)
+            }
             Ask::Refund { .. } | Ask::Renew { .. } => None,
         };
         let mistake = mistake
@@ -38,17 +40,24 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// Whether what is left and the verdict say the same.
-fn of_verdict(event: &Event<'_>, teller: Teller, reading: &Reading, cost: Cost) -> Option<String> {
+/// Whether what is left and the verdict say the same. What was held and given back fitted before
+/// others took, and is told as it stood after.
+fn of_verdict(
+    case: &Case<'_, '_>,
+    event: &Event<'_>,
+    teller: Teller,
+    reading: &Reading,
+    cost: Cost,
+) -> Option<String> {
     let (capacity, needed) = (Units::from(event.limit.capacity()), Units::from(cost.needed()));
     let used = Units::from(reading.used);
-    let left = capacity - used;
+    let (left, held) = (capacity - used, Units::from(case.allowance.held));
     let by_store = teller == Teller::Store;
     match reading.fit {
         Fit::Now if used < event.admitted() => {
             Some(format!("{used} used after {} were admitted", event.admitted()))
         }
-        Fit::Now if by_store && left + event.counted() < needed => {
+        Fit::Now if by_store && left + event.counted() + held < needed => {
             Some(format!("{needed} fit, it says, where {} of {capacity} are used", event.start()))
         }
         Fit::At(_) | Fit::Never if left >= needed => {
