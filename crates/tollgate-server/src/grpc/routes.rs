@@ -47,7 +47,7 @@ pub(super) struct Shared<S> {
     deadline: Duration,
 }
 
-type Reflection = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+type Reflection = BoxCloneSyncService<Request<Ending>, Response<Body>, Infallible>;
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 impl<S: Store + 'static> Shared<S> {
@@ -95,13 +95,9 @@ impl<S: Store + 'static> Routes<S> {
             other => return refused(unknown(other)),
         };
         let Some(reflection) = &self.shared.reflection else { return refused(unknown(service)) };
-        let (asked, shutdown) =
-            (reflection[version].clone().oneshot(request), self.shutdown.clone());
-        Box::pin(async move {
-            let Ok(answer) = asked.await;
-            // A caller that stays for ever must not keep the process from ending.
-            answer.map(|body| Body::new(Ending::new(body, shutdown)))
-        })
+        // A caller that stays for ever must not keep the process from ending.
+        let request = request.map(|body| Ending::new(body, self.shutdown.clone()));
+        answering(reflection[version].clone().oneshot(request))
     }
 }
 

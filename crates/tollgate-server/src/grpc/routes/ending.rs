@@ -1,58 +1,47 @@
-//! An answer that may go on for ever, and ends with the process.
+//! Questions that may go on for ever, and end with the process.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use hyper::body::{Bytes, Frame};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use pin_project_lite::pin_project;
-use tonic::Status;
-use tonic::body::Body;
 
 use crate::shutdown::{Phase, Shutdown};
 
 pin_project! {
-    /// A body that ends with `UNAVAILABLE` once the process drains.
+    /// A request's body that is over once the process drains: who answers it has then answered all.
     pub(super) struct Ending {
         #[pin]
-        body: Body,
-        draining: Pin<Box<dyn Future<Output = ()> + Send>>,
-        is_over: bool,
+        body: Incoming,
+        draining: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     }
 }
 
 impl Ending {
-    pub(super) fn new(body: Body, mut shutdown: Shutdown) -> Self {
+    pub(super) fn new(body: Incoming, mut shutdown: Shutdown) -> Self {
         let draining = Box::pin(async move { shutdown.reached(Phase::Draining).await });
-        Self { body, draining, is_over: false }
+        Self { body, draining }
     }
 }
 
-impl hyper::body::Body for Ending {
+impl Body for Ending {
     type Data = Bytes;
-    type Error = Status;
+    type Error = hyper::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.project();
-        if *this.is_over {
-            return Poll::Ready(None);
-        }
         // What was asked is answered first.
-        if let Poll::Ready(frame) = this.body.poll_frame(cx) {
-            return Poll::Ready(frame);
+        match this.body.poll_frame(cx) {
+            Poll::Pending => this.draining.as_mut().poll(cx).map(|()| None),
+            frame => frame,
         }
-        if this.draining.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        *this.is_over = true;
-        let trailers = Status::unavailable("the server ends; ask another").into_http::<Body>();
-        Poll::Ready(Some(Ok(Frame::trailers(trailers.into_parts().0.headers))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.is_over || hyper::body::Body::is_end_stream(&self.body)
+        self.body.is_end_stream()
     }
 }

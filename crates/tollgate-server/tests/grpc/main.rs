@@ -1,0 +1,11 @@
+//! The gRPC door, asked through a socket by a client of its own.
+
+mod counting;
+mod descriptors;
+mod failure;
+mod hostile;
+mod json;
+mod metadata;
+mod quotas;
+mod transport;
+mod world;
