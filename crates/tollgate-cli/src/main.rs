@@ -4,6 +4,9 @@ mod cmd;
 mod demo;
 mod limiter;
 mod log;
+mod serve;
+mod service_manager;
+mod signals;
 mod simulate;
 
 use std::process::ExitCode;
@@ -22,6 +25,7 @@ struct Flags {
 enum Command {
     Demo(cmd::demo::Flags),
     Proxy(cmd::proxy::Flags),
+    Serve(cmd::serve::Flags),
     Check(cmd::check::Flags),
     Import(cmd::import::Flags),
     Simulate(cmd::simulate::Flags),
@@ -31,6 +35,7 @@ fn main() -> ExitCode {
     let result = match Flags::parse().command {
         Command::Demo(flags) => cmd::demo::run(&flags),
         Command::Proxy(flags) => cmd::proxy::run(&flags),
+        Command::Serve(flags) => cmd::serve::run(&flags),
         Command::Check(flags) => cmd::check::run(&flags),
         Command::Import(flags) => cmd::import::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),

@@ -59,6 +59,18 @@ impl ServerTls {
         Ok(())
     }
 
+    /// The files that it was read from.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let Files { certificate, key, clients, .. } = &*self.files;
+        [certificate, key].into_iter().chain(clients).map(PathBuf::as_path)
+    }
+
+    /// Whether clients have to show a certificate.
+    #[must_use]
+    pub fn asks_clients(&self) -> bool {
+        self.files.clients.is_some()
+    }
+
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(Arc::clone(&config))

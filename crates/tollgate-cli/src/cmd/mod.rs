@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod import;
 pub(crate) mod proxy;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 
 /// Why a command failed: a sentence for whoever typed it.

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tollgate::core::policy::Rules;
 use tollgate::tower;
 use tollgate_policy::Loaded;
 use tollgate_proxy::{Settings, Upstream};
 
 use super::Failure;
-use crate::{limiter, log};
+use crate::{limiter, log, signals};
 
 /// Stand in front of a service and limit what passes
 #[derive(Debug, Args)]
@@ -53,7 +52,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let policy = summary(flags, &loaded);
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
-        let terminated = terminated()?;
+        let terminated = signals::terminated()?;
         let listener = TcpListener::bind(flags.listen)
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
@@ -88,17 +87,4 @@ fn summary(flags: &Flags, loaded: &Loaded) -> String {
     let store = limiter::store(&loaded.settings.store);
     let upstream = &flags.upstream;
     format!("forwarding to {upstream}; {policy}: {limits} limits, {rules} rules, {order}; {store}")
-}
-
-/// Resolves when the process is told to end: Ctrl-C, or SIGTERM as service managers send it.
-fn terminated() -> Result<impl Future<Output = ()>, Failure> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        eprintln!("told to end: no more connections; waiting for requests in flight");
-    })
 }

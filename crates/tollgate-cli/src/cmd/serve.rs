@@ -1,0 +1,90 @@
+//! `tollgate serve`: answers other programs whether a request may pass.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tollgate_policy::Loaded;
+use tollgate_server::{Listen, Port};
+
+use super::Failure;
+use crate::serve::doors::{Asked, Doors};
+use crate::serve::{open, reload};
+use crate::{limiter, log, service_manager, signals};
+
+/// Answer other programs whether a request may pass: HTTP, Envoy's gRPC, the Redis protocol
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The policy file
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// HTTP with JSON, and sub-requests of other proxies
+    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    http: Option<Listen>,
+    /// Envoy's rate limit service
+    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    grpc: Option<Listen>,
+    /// The Redis protocol
+    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    resp: Option<Listen>,
+    /// For those who run it: health, readiness, status
+    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    admin: Option<Listen>,
+    /// Let everybody in where other machines reach a door and no token is asked
+    #[arg(long)]
+    insecure: bool,
+    /// Let another process of the same user listen on the same ports, for restarts without a gap
+    #[arg(long)]
+    reuse_port: bool,
+    /// Seconds that requests in flight have to end after SIGTERM
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    drain_timeout: u64,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let loaded = limiter::load(&flags.policy)?;
+    let doors = Doors::new(&loaded.settings.serve, asked(flags))?;
+    let exposure = if flags.insecure { open::Exposure::Allowed } else { open::Exposure::Refused };
+    doors.check(exposure)?;
+    let policy = summary(flags, &loaded);
+    let version = Arc::from(&*loaded.version);
+    log::start();
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let terminated = signals::terminated()?;
+        let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
+        let opened = open::listeners(&doors, port)?;
+        let limiter = Arc::new(limiter::open(loaded).await?);
+        for door in &opened {
+            eprintln!("{} at {}", door.name, door.address);
+        }
+        eprintln!("{policy}");
+        let watch = reload::watch(doors)?;
+        let served = open::serve(opened, &limiter, &version);
+        service_manager::ready();
+        let ended = async {
+            terminated.await;
+            service_manager::stopping();
+        };
+        tollgate_server::serve(served, Duration::from_secs(flags.drain_timeout), ended).await?;
+        drop(watch);
+        eprintln!("every request in flight has ended");
+        Ok(())
+    })
+}
+
+fn asked(flags: &Flags) -> Asked {
+    Asked {
+        http: flags.http.clone(),
+        grpc: flags.grpc.clone(),
+        resp: flags.resp.clone(),
+        admin: flags.admin.clone(),
+    }
+}
+
+fn summary(flags: &Flags, loaded: &Loaded) -> String {
+    let (limits, rules) = (loaded.policy.limits().len(), loaded.policy.rules().len());
+    let store = limiter::store(&loaded.settings.store);
+    let (file, version) = (flags.policy.display(), &loaded.version);
+    format!("{file}, version {version}: {limits} limits, {rules} rules; {store}")
+}

@@ -1,0 +1,145 @@
+//! Which doors there are: those of the file, and what the flags say goes first.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use tollgate_policy::{DoorSettings, KeySource, ServeSettings};
+use tollgate_server::{Access, Listen, ServerTls, Tokens};
+
+use super::open::Exposure;
+use crate::cmd::Failure;
+
+/// What is behind a door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Http,
+    Grpc,
+    Resp,
+    Admin,
+}
+
+/// Where doors are to be, as the flags say.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) http: Option<Listen>,
+    pub(crate) grpc: Option<Listen>,
+    pub(crate) resp: Option<Listen>,
+    pub(crate) admin: Option<Listen>,
+}
+
+/// The doors, at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Doors(pub(crate) Vec<Door>);
+
+/// One door: where it listens, and who may enter.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) kind: Kind,
+    pub(crate) listen: Listen,
+    pub(crate) access: Access,
+    /// The file that `access` was read from, if it was.
+    pub(crate) tokens_file: Option<PathBuf>,
+    pub(crate) tls: Option<ServerTls>,
+}
+
+impl Kind {
+    /// Its name in files, flags and messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Resp => "resp",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// What its clients may speak under TLS, the preferred first.
+    const fn protocols(self) -> &'static [&'static str] {
+        match self {
+            Self::Http | Self::Admin => &["h2", "http/1.1"],
+            Self::Grpc => &["h2"],
+            Self::Resp => &[],
+        }
+    }
+}
+
+impl Doors {
+    /// The doors of `file` and those that are `asked` for beside or instead of them. Reads tokens
+    /// and certificates.
+    pub(crate) fn new(file: &ServeSettings, asked: Asked) -> Result<Self, Failure> {
+        let all = [
+            (Kind::Http, &file.http, asked.http),
+            (Kind::Grpc, &file.grpc, asked.grpc),
+            (Kind::Resp, &file.resp, asked.resp),
+            (Kind::Admin, &file.admin, asked.admin),
+        ];
+        let mut doors = Vec::new();
+        for (kind, settings, listen) in all {
+            let listen = match (listen, settings) {
+                (Some(listen), _) => listen,
+                (None, Some(settings)) => settings
+                    .listen
+                    .parse()
+                    .map_err(|error| format!("serve.{}.listen: {error}", kind.name()))?,
+                (None, None) => continue,
+            };
+            doors.push(Door::new(kind, listen, settings.as_ref())?);
+        }
+        if doors.iter().all(|door| door.kind == Kind::Admin) {
+            let message = "no door is open: say where, such as --http 127.0.0.1:8181, or write \
+                           `serve: { http: { listen: \"127.0.0.1:8181\" } }` into the policy file";
+            return Err(message.into());
+        }
+        Ok(Self(doors))
+    }
+
+    /// Checks that no door is open to a network by mistake.
+    pub(crate) fn check(&self, exposure: Exposure) -> Result<(), Failure> {
+        if exposure == Exposure::Allowed {
+            return Ok(());
+        }
+        self.0.iter().try_for_each(|door| {
+            // A client's certificate is as good as a token.
+            if door.tls.as_ref().is_some_and(ServerTls::asks_clients) {
+                return Ok(());
+            }
+            let exposed = |error| format!("the {} door: {error}", door.kind.name());
+            door.access.check(&door.listen).map_err(exposed).map_err(Failure::from)
+        })
+    }
+}
+
+impl Door {
+    fn new(kind: Kind, listen: Listen, settings: Option<&DoorSettings>) -> Result<Self, Failure> {
+        let key = |key: &str| format!("serve.{}.{key}", kind.name());
+        let (mut access, mut tokens_file, mut tls) = (Access::Open, None, None);
+        if let Some(source) = settings.and_then(|settings| settings.tokens.as_ref()) {
+            let text = text(source).map_err(|error| format!("{}: {error}", key("tokens")))?;
+            let tokens =
+                Tokens::parse(&text).map_err(|error| format!("{}: {error}", key("tokens")))?;
+            access = Access::Tokens(tokens);
+            tokens_file = match source {
+                KeySource::File { path } => Some(path.clone()),
+                KeySource::Environment { .. } | KeySource::Random => None,
+            };
+        }
+        if let Some(files) = settings.and_then(|settings| settings.tls.as_ref()) {
+            let clients = files.clients.as_deref();
+            let read = ServerTls::read(&files.certificate, &files.key, clients, kind.protocols());
+            tls = Some(read.map_err(|error| format!("{}: {error}", key("tls")))?);
+        }
+        Ok(Self { kind, listen, access, tokens_file, tls })
+    }
+}
+
+/// The text that `source` holds.
+fn text(source: &KeySource) -> Result<String, String> {
+    match source {
+        KeySource::Environment { name } => {
+            env::var(name).map_err(|error| format!("the environment variable {name}: {error}"))
+        }
+        KeySource::File { path } => fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display())),
+        KeySource::Random => Err("tokens are not made by chance: nobody would know them".into()),
+    }
+}

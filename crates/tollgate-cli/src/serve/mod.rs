@@ -1,0 +1,5 @@
+//! The doors of `tollgate serve`: which there are, how they are opened, what is read anew.
+
+pub(crate) mod doors;
+pub(crate) mod open;
+pub(crate) mod reload;

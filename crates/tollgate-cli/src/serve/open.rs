@@ -1,0 +1,78 @@
+//! Doors are opened, each with what is behind it.
+
+use std::sync::Arc;
+
+use tollgate::Limiter;
+use tollgate_backend::Backend;
+use tollgate_server::{
+    Access, ConnectionLimits, GrpcDoor, HttpDoor, HttpOptions, Listener, Port, RespDoor,
+    RespSettings, Served,
+};
+
+use super::doors::{Door, Doors, Kind};
+use crate::cmd::Failure;
+
+/// Whether everybody may enter a door that other machines reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exposure {
+    Refused,
+    Allowed,
+}
+
+/// A door that listens, and lets nobody in yet.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) name: &'static str,
+    pub(crate) address: String,
+    kind: Kind,
+    access: Access,
+    listener: Listener,
+}
+
+/// Opens the sockets of all `doors`. Needs a tokio runtime.
+pub(crate) fn listeners(doors: &Doors, port: Port) -> Result<Vec<Opened>, Failure> {
+    doors.0.iter().map(|door| listener(door, port)).collect()
+}
+
+fn listener(door: &Door, port: Port) -> Result<Opened, Failure> {
+    let opened = Listener::open(&door.listen, port);
+    let name = door.kind.name();
+    let mut listener = opened.map_err(|error| format!("the {name} door: {error}"))?;
+    let address = listener.local_address()?;
+    if let Some(tls) = &door.tls {
+        listener = listener.with_tls(tls.clone());
+    }
+    Ok(Opened { name, address, kind: door.kind, access: door.access.clone(), listener })
+}
+
+/// Puts behind each door what answers there.
+pub(crate) fn serve(
+    opened: Vec<Opened>,
+    limiter: &Arc<Limiter<Backend>>,
+    policy_version: &Arc<str>,
+) -> Vec<Served> {
+    opened.into_iter().map(|door| behind(door, limiter, policy_version)).collect()
+}
+
+fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, policy_version: &Arc<str>) -> Served {
+    let limits = ConnectionLimits::default();
+    let Opened { name, kind, access, listener, .. } = door;
+    let limiter = Arc::clone(limiter);
+    match kind {
+        Kind::Http | Kind::Admin => {
+            let admin = (kind == Kind::Admin).then(|| access.clone());
+            let options = HttpOptions {
+                access,
+                admin,
+                policy_version: Arc::clone(policy_version),
+                ..HttpOptions::default()
+            };
+            Served::new(name, listener, limits, HttpDoor::new(limiter, options, limits))
+        }
+        Kind::Resp => {
+            let settings = RespSettings { access, limits, ..RespSettings::default() };
+            Served::new(name, listener, limits, RespDoor::new(limiter, settings))
+        }
+        Kind::Grpc => Served::new(name, listener, limits, GrpcDoor::new(limiter, access, limits)),
+    }
+}
