@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use tollgate_core::policy::OnFailure;
-use tollgate_core::{Facts, Headers, KeyedHash, Policy, Refusals};
+use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
+use tollgate_core::{Cost, Facts, Headers, KeyedHash, Policy, Refusals};
 use tollgate_policy::{KeySource, Loaded, StoreSettings, load, parse};
 
 struct Fold;
@@ -139,6 +140,34 @@ fn sign_in() {
     assert!(policy.limits().iter().all(|limit| limit.limit.refusals() == Refusals::Counted));
 }
 
+/// What a descriptor of one count meets in the domain `edge`.
+fn met_by_descriptor(policy: &Policy, entries: &[(&str, &str)]) -> String {
+    let descriptor = Descriptor { entries, hits: Hits::Take(Cost::ONE), rate: None };
+    let plan = policy.plan_descriptors("edge", &[descriptor], &Fold);
+    match &plan.descriptors[0].outcome {
+        Outcome::Limited(Limited { limit, subject, .. }) => format!("{} {subject}", limit.name()),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn envoy() {
+    let policy = policy("envoy.yaml");
+    let address: &[(&str, &str)] = &[("remote_address", "192.0.2.7")];
+    for (entries, expected) in [
+        (address, "per-address remote_address=192.0.2.7, domain=edge"),
+        (&[("api_key", "k")], "per-key api_key=k, domain=edge"),
+        (
+            &[("api_key", "k"), ("path", "/reports")],
+            "reports api_key=k, path=/reports, domain=edge",
+        ),
+        (&[("api_key", "k"), ("path", "/")], "Unmatched"),
+        (&[("generic_key", "closed")], "Blocked"),
+    ] {
+        assert_eq!(met_by_descriptor(&policy, entries), expected, "{entries:?}");
+    }
+}
+
 #[test]
 fn every_policy_is_spoken_of_here() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies");
@@ -147,7 +176,9 @@ fn every_policy_is_spoken_of_here() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["github-redis.yaml", "github.yaml", "layered.yaml", "sign-in.yaml"]);
+    let spoken_of =
+        ["envoy.yaml", "github-redis.yaml", "github.yaml", "layered.yaml", "sign-in.yaml"];
+    assert_eq!(names, spoken_of);
 }
 
 #[test]
