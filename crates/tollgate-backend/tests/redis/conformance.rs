@@ -5,7 +5,7 @@ use tollgate_conformance::check;
 use tollgate_policy::StoreSettings;
 use tollgate_redis::Runs;
 
-use crate::fleet::{PATIENT, loaded, open, shards};
+use crate::fleet::{PATIENT, loaded, open, routed_by_subject, shards};
 use crate::kit::Server;
 
 #[tokio::test]
@@ -40,12 +40,7 @@ async fn passes(count: usize, step: &str, runs: Runs) {
     let shards = shards(&servers.iter().collect::<Vec<_>>());
     // What is remembered of refusals is for a while, and told so; the suite asks for the exact.
     let store = format!("{shards}, {PATIENT}, remember_refusals: false, step: {step}");
-    let mut loaded = loaded(&store);
-    // What the suite's subjects differ in, so that the charges of a call live on several shards.
-    if let StoreSettings::Redis(redis) = &mut loaded.settings.store {
-        redis.route_by = Some("subject".into());
-    }
-    let store = open(&loaded);
+    let store = open(&routed_by_subject(&store));
     let status = store.started().await;
     assert!(status.iter().all(|shard| shard.runs == runs), "{status:?}");
     check(&store, "backend").await;

@@ -2,7 +2,7 @@
 
 use tollgate::HashKey;
 use tollgate_backend::Backend;
-use tollgate_policy::{Loaded, parse};
+use tollgate_policy::{Loaded, StoreSettings, parse};
 
 use crate::kit::Server;
 
@@ -20,6 +20,16 @@ pub(crate) fn loaded(store: &str) -> Loaded {
          store: {{ redis: {{ {store} }} }}\n",
     );
     parse("test.yaml", &text).unwrap()
+}
+
+/// The same, where shards are chosen by what the suite's subjects differ in: so the charges of one
+/// call live on several.
+pub(crate) fn routed_by_subject(store: &str) -> Loaded {
+    let mut loaded = loaded(store);
+    if let StoreSettings::Redis(redis) = &mut loaded.settings.store {
+        redis.route_by = Some("subject".into());
+    }
+    loaded
 }
 
 /// The words for shards, each a primary alone.

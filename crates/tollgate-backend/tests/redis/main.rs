@@ -1,9 +1,13 @@
 //! The store that a policy file names, over real servers.
 
+mod access;
 mod conformance;
 mod fleet;
+mod history;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
 mod outage;
+mod pairs;
+mod replicas;
 mod settings;
 mod status;

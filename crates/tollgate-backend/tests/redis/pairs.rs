@@ -1,0 +1,88 @@
+//! Shards of two servers each, and the store over them.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_backend::Backend;
+use tollgate_redis::Gate;
+
+use crate::kit::{QUICK, Server, Version, wait_for_replica};
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at whether something has happened.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A primary and a replica in step with it.
+pub(crate) type Pair = [Server; 2];
+
+/// So many shards.
+pub(crate) async fn pairs(version: Version, count: usize) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        let primary = Server::start_version(version, &QUICK).await;
+        let replica = Server::start_version(version, &QUICK).await;
+        replica.follow(&primary).await;
+        pairs.push([primary, replica]);
+    }
+    pairs
+}
+
+/// The words for these shards.
+pub(crate) fn words(pairs: &[Pair]) -> String {
+    let shard = |(number, pair): (usize, &Pair)| {
+        let [primary, replica] = pair.each_ref().map(Server::url);
+        format!("s{number}: {{ primary: \"{primary}\", replicas: \"{replica}\" }}")
+    };
+    let shards: Vec<_> = pairs.iter().enumerate().map(shard).collect();
+    format!("shards: {{ {} }}", shards.join(", "))
+}
+
+/// Waits until the replica of each shard is read from.
+pub(crate) async fn is_read_from(store: &Backend, pairs: &[Pair]) {
+    until(|| {
+        let status = store.status();
+        status.iter().zip(pairs).all(|(shard, [_, replica])| {
+            let lane = &shard.lanes[1];
+            lane.gate == Gate::Closed && lane.address == Some(replica.url())
+        })
+    })
+    .await;
+}
+
+/// Waits for something that has to happen, however busy the machine is.
+pub(crate) async fn until(condition: impl Fn() -> bool) {
+    let happens = async {
+        while !condition() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
+}
+
+/// A store in which each call waits until the replicas have what the calls before it left: who asks
+/// for what was just changed is answered by a replica all the same.
+pub(crate) struct InStep<'s> {
+    store: &'s Backend,
+    primaries: Vec<MultiplexedConnection>,
+}
+
+impl<'s> InStep<'s> {
+    pub(crate) async fn new(store: &'s Backend, pairs: &[Pair]) -> Self {
+        let mut primaries = Vec::new();
+        for [primary, _] in pairs {
+            primaries.push(primary.connect().await);
+        }
+        Self { store, primaries }
+    }
+}
+
+impl Store for InStep<'_> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        for primary in &self.primaries {
+            wait_for_replica(&mut primary.clone()).await;
+        }
+        self.store.apply(now, charges).await
+    }
+}
