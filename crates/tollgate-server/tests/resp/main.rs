@@ -1,6 +1,7 @@
 //! The Redis-protocol door, asked over real connections.
 
 mod charges;
+mod clients;
 mod hostile;
 mod kit;
 mod lifetime;
