@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan};
+use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan, Planned};
 use tollgate::core::{Store, Timestamp};
 use tollgate::limiter::Terms;
 use tollgate_policy::nearest;
 
 use super::app::App;
-use super::json::{self, Fault};
+use super::json::{self, Fault, Object};
 use super::problem::{Kind, Problem};
 use super::wire::{
     BatchAnswer, BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RequestFacts,
@@ -37,7 +37,7 @@ impl<S: Store> App<S> {
             let told = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
             return Err(Fault::at("/checks", told).into());
         }
-        let within = |(index, request)| {
+        let within = |(index, Object(request)): (usize, &Object<_>)| {
             self.understand(request).map_err(|problem| problem.within(&format!("/checks/{index}")))
         };
         let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
@@ -62,7 +62,9 @@ impl<S: Store> App<S> {
     fn understand(&self, request: &CheckRequest) -> Result<Asked<'_>, Problem> {
         match request {
             CheckRequest { limits: Some(limits), request: None } => self.by_name(limits),
-            CheckRequest { limits: None, request: Some(request) } => Ok(self.by_rules(request)),
+            CheckRequest { limits: None, request: Some(Object(request)) } => {
+                Ok(self.by_rules(request))
+            }
             _ => Err(Fault::at("", "give either \"limits\" or \"request\"").into()),
         }
     }
@@ -75,13 +77,13 @@ impl<S: Store> App<S> {
         Asked { plan, terms }
     }
 
-    fn by_name(&self, limits: &[LimitCharge]) -> Result<Asked<'_>, Problem> {
+    fn by_name(&self, limits: &[Object<LimitCharge>]) -> Result<Asked<'_>, Problem> {
         if !(1..=MAX_LIMITS).contains(&limits.len()) {
             let told = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
             return Err(Fault::at("/limits", told).into());
         }
         let subjects: Vec<Vec<_>> = limits.iter().map(subject).collect();
-        let named = limits.iter().zip(&subjects).map(|(charge, subject)| Named {
+        let named = limits.iter().zip(&subjects).map(|(Object(charge), subject)| Named {
             limit: &charge.name,
             cost: charge.cost.cost(),
             subject,
@@ -114,12 +116,12 @@ impl<S: Store> App<S> {
 }
 
 impl Asked<'_> {
-    fn new(enforced: Vec<tollgate::core::policy::Planned>, on_failure: OnFailure) -> Self {
+    fn new(enforced: Vec<Planned>, on_failure: OnFailure) -> Self {
         let plan = Plan { enforced, ..Plan::default() };
         Self { plan, terms: Terms { charge: ChargeOn::Arrival, on_failure } }
     }
 }
 
-fn subject(charge: &LimitCharge) -> Vec<(&str, Option<&str>)> {
+fn subject(Object(charge): &Object<LimitCharge>) -> Vec<(&str, Option<&str>)> {
     charge.subject.0.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod app;
+mod authorize;
 mod body;
 mod check;
 mod door;
@@ -9,13 +10,17 @@ mod gate;
 mod health;
 mod idempotency;
 mod json;
+mod openapi;
 mod problem;
+mod query;
 mod refund;
 mod routes;
+mod standing;
 mod wire;
 
 pub use app::{HttpOptions, Readiness};
 pub use body::MAX_BODY_BYTES;
 pub use door::HttpDoor;
 pub use idempotency::{MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, REMEMBERED_FOR};
+pub use openapi::openapi;
 pub use routes::router;

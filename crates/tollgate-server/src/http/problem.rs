@@ -51,7 +51,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            const fn told(self) -> (StatusCode, &'static str, &'static str) {
+            pub(super) const fn told(self) -> (StatusCode, &'static str, &'static str) {
                 match self {
                     $(Self::$kind => (StatusCode::$status, $slug, $title),)*
                 }
@@ -67,7 +67,7 @@ kinds! {
     InvalidReceipt BAD_REQUEST "invalid-receipt" "The receipt is none",
     InvalidIdempotencyKey BAD_REQUEST "invalid-idempotency-key" "The idempotency key cannot be used",
     Unauthorized UNAUTHORIZED "unauthorized" "A token is needed",
-    Forbidden FORBIDDEN "forbidden" "An administrator's token is needed",
+    UntrustedProxy FORBIDDEN "untrusted-proxy" "This proxy may not ask for others",
     NotFound NOT_FOUND "not-found" "There is nothing here",
     MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is of no use here",
     SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",

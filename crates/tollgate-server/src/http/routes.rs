@@ -1,10 +1,10 @@
 //! Which path leads where.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -14,8 +14,10 @@ use tollgate::Limiter;
 use tollgate::core::Store;
 
 use super::app::{App, HttpOptions};
+use super::authorize::authorize;
 use super::body::JsonBody;
 use super::idempotency::{Answer, Key, Told};
+use super::openapi::openapi;
 use super::problem::{Kind, Problem};
 use super::{gate, health};
 
@@ -32,10 +34,14 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
         .route("/v1/check/batch", post(check_batch::<S>))
         .route("/v1/peek", post(peek::<S>))
         .route("/v1/refund", post(refund::<S>))
+        .route("/v1/standing", get(standing::<S>))
         .route_layer(from_fn_with_state(Arc::clone(&app), gate::admit::<S>));
     Router::new()
         .merge(guarded)
+        // Its token is another: `authorization` is that of the proxy's client.
+        .route("/v1/authorize", get(authorize::<S>).post(authorize::<S>))
         .route("/healthz", get(health::live))
+        .route("/openapi.json", get(described))
         .route("/readyz", get(health::ready::<S>))
         .fallback(async || Problem::new(Kind::NotFound, "the paths are those of /openapi.json"))
         .method_not_allowed_fallback(async || {
@@ -76,6 +82,18 @@ async fn refund<S: Store + 'static>(
     JsonBody(body): JsonBody,
 ) -> Response {
     response(document(app.refund(&body).await))
+}
+
+async fn standing<S: Store + 'static>(
+    State(app): State<Arc<App<S>>>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    response(document(app.standing(query.as_deref().unwrap_or_default()).await))
+}
+
+async fn described() -> Response {
+    static DOCUMENT: LazyLock<Answer> = LazyLock::new(|| document(Ok(openapi())));
+    response(DOCUMENT.clone())
 }
 
 /// Carries a request out, once for each key.

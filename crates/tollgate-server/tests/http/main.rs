@@ -1,4 +1,11 @@
 //! The HTTP/JSON door: what it answers, and to whom.
 
+mod access;
 mod check;
+mod hostile;
+mod idempotency;
+mod openapi;
+mod schemathesis;
+mod served;
+mod standing;
 mod world;

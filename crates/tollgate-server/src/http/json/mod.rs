@@ -2,27 +2,29 @@
 
 mod fault;
 mod located;
+mod object;
 mod tree;
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize, DeserializeOwned};
 
 pub(super) use fault::{Fault, FaultKind};
 use located::Located;
+pub(super) use object::Object;
 use tree::Tree;
 
-/// Reads `bytes` as a `T`. Unknown and repeated names, and numbers that are no whole ones, are
+/// Reads `bytes` as a `T`, which is an object. Unknown and repeated names, and numbers that are no whole ones, are
 /// refused where `T` refuses them.
 ///
 /// # Errors
 /// [`Fault`] says what is wrong, where, and what was probably meant.
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     let error = match serde_json::from_slice(bytes) {
-        Ok(value) => return Ok(value),
+        Ok(Object(value)) => return Ok(value),
         Err(error) => error,
     };
     // Read once more, and slowly, by what remembers where it is.
     let tree: Tree = serde_json::from_slice(bytes).map_err(|error| Fault::syntax(&error))?;
-    match T::deserialize(Located(&tree)) {
+    match Object::<T>::deserialize(Located(&tree)) {
         Err(fault) => Err(fault),
         Ok(_) => Err(Fault::syntax(&error)),
     }

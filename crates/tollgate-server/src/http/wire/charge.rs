@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use super::facts::RequestFacts;
 use super::given;
 use super::units::Units;
+use crate::http::json::Object;
 
 /// The most limits of one charge.
 pub(in crate::http) const MAX_LIMITS: usize = 32;
@@ -25,11 +26,11 @@ pub(in crate::http) struct CheckRequest {
     /// Limits by their names, charged together or not at all.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Vec<LimitCharge>", length(min = 1, max = 32))]
-    pub(in crate::http) limits: Option<Vec<LimitCharge>>,
+    pub(in crate::http) limits: Option<Vec<Object<LimitCharge>>>,
     /// A request as the policy's rules see it.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "RequestFacts")]
-    pub(in crate::http) request: Option<RequestFacts>,
+    pub(in crate::http) request: Option<Object<RequestFacts>>,
 }
 
 /// One limit, for one subject.
@@ -57,7 +58,7 @@ pub(in crate::http) struct SubjectValues(pub(in crate::http) Vec<(String, Option
 pub(in crate::http) struct BatchRequest {
     /// The charges. They are decided at the same time, in no order that could be relied on.
     #[schemars(length(min = 1, max = 64))]
-    pub(in crate::http) checks: Vec<CheckRequest>,
+    pub(in crate::http) checks: Vec<Object<CheckRequest>>,
 }
 
 /// A charge that is given back.

@@ -11,7 +11,7 @@ pub(in crate::http) use charge::{
 pub(in crate::http) use facts::RequestFacts;
 pub(in crate::http) use verdict::{
     BatchAnswer, FailureCause, LimitStanding, Outcome, RefundAnswer, RefundedLimit, ShadowVerdict,
-    Source, VerdictAnswer,
+    Source, StandingAnswer, VerdictAnswer,
 };
 
 use serde::{Deserialize, Deserializer};

@@ -1,0 +1,90 @@
+//! `GET /v1/standing?limit=core&subject[token]=abc`.
+
+use std::sync::Arc;
+
+use tollgate::core::policy::{NameError, Named, NamedPlan};
+use tollgate::core::{Cost, Store};
+
+use super::answer::{source_of, standings};
+use super::app::App;
+use super::problem::{Kind, Problem};
+use super::query::{invalid, parameters};
+use super::wire::{MAX_LIMITS, StandingAnswer};
+
+/// Whose standing is asked: limits, and values for what they count by.
+struct Whose {
+    limits: Vec<String>,
+    subject: Vec<(String, Option<String>)>,
+}
+
+impl<S: Store> App<S> {
+    /// How limits stand; nothing is charged.
+    pub(super) async fn standing(&self, query: &str) -> Result<StandingAnswer, Problem> {
+        let NamedPlan { planned, .. } = self.named_by(&Whose::read(query)?)?;
+        let (verdict, source) = self.limiter.look_at(self.limiter.now(), &planned).await?;
+        Ok(StandingAnswer {
+            source: source_of(source).0,
+            policy: Arc::clone(&self.options.policy_version),
+            standings: standings(&verdict),
+        })
+    }
+
+    /// Each limit takes of the subject what it counts by; what none counts by is a mistake.
+    fn named_by(&self, whose: &Whose) -> Result<NamedPlan, Problem> {
+        let policy = self.limiter.policy();
+        let counts_by = |limit: &str, name: &str| {
+            let limit_for = policy.limits().iter().find(|other| other.limit.name() == limit);
+            let per = limit_for.into_iter().flat_map(|limit_for| &limit_for.per);
+            per.filter_map(|index| policy.dimensions().get(*index)).any(|one| *one.name == *name)
+        };
+        let subjects: Vec<Vec<_>> = whose
+            .limits
+            .iter()
+            .map(|limit| {
+                let own = whose.subject.iter().filter(|(name, _)| counts_by(limit, name));
+                own.map(|(name, value)| (&**name, value.as_deref())).collect()
+            })
+            .collect();
+        let named = whose.limits.iter().zip(&subjects);
+        let named = named.map(|(limit, subject)| Named { limit, cost: Cost::PEEK, subject });
+        let told = |(_, error)| self.names_nothing(&error);
+        let plan = policy.plan_named(named, self.limiter.key()).map_err(told)?;
+        let is_used = |name: &str| whose.limits.iter().any(|limit| counts_by(limit, name));
+        match whose.subject.iter().find(|(name, _)| !is_used(name)) {
+            Some((name, _)) => Err(self.names_nothing(&NameError::Dimension(name.as_str().into()))),
+            None => Ok(plan),
+        }
+    }
+}
+
+impl Whose {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let mut whose = Self { limits: Vec::new(), subject: Vec::new() };
+        for (name, value) in parameters(query)? {
+            let dimension = name.strip_prefix("subject[").and_then(|rest| rest.strip_suffix(']'));
+            match (&*name, dimension, value) {
+                ("limit", _, Some(limit)) => whose.limits.push(limit),
+                (_, Some(dimension), value) => whose.subject.push((dimension.to_owned(), value)),
+                _ => {
+                    let known = "`limit=NAME` and `subject[NAME]=VALUE`";
+                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                }
+            }
+        }
+        if !(1..=MAX_LIMITS).contains(&whose.limits.len()) {
+            return Err(invalid(format!("name 1 to {MAX_LIMITS} limits: `limit=NAME`")));
+        }
+        let repeated = |index: usize| {
+            let (name, _) = &whose.subject[index];
+            whose.subject[..index].iter().any(|(other, _)| other == name)
+        };
+        match (0..whose.subject.len()).find(|index| repeated(*index)) {
+            Some(index) => {
+                let (name, _) = &whose.subject[index];
+                let detail = format!("{name:?} is given twice");
+                Err(Problem::new(Kind::InvalidQuery, detail))
+            }
+            None => Ok(whose),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a program makes of the OpenAPI document that has read nothing else.
+
+use std::path::Path;
+use std::process::Command;
+
+use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
+
+use crate::served::Server;
+
+const TOKEN: &str = "0123456789abcdef";
+
+/// Every answer is described, every description is kept, no request is answered with 5xx, and
+/// nothing that the document forbids is taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemathesis_finds_no_contradiction() {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis");
+    assert!(packages.join("schemathesis").is_dir(), "missing program: schemathesis; run ./test");
+    let access = Access::Tokens(Tokens::parse(TOKEN).unwrap());
+    let options = HttpOptions { access, ..HttpOptions::default() };
+    let server = Server::start(options, ConnectionLimits::default());
+    let url = format!("http://{}/openapi.json", server.address);
+    let output = tokio::task::spawn_blocking(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join("schemathesis.toml");
+        std::fs::write(&settings, include_str!("schemathesis.toml")).unwrap();
+        let hooks = folder.path().join("schemathesis_hooks.py");
+        std::fs::write(&hooks, include_str!("schemathesis_hooks.py")).unwrap();
+        let found_in = std::env::join_paths([folder.path(), &packages]).unwrap();
+        Command::new("python3")
+            .args(["-m", "schemathesis.cli", "--config-file"])
+            .arg(&settings)
+            .args(["run", &url, "--header", &format!("Authorization: Bearer {TOKEN}")])
+            .current_dir(folder.path())
+            .env("PYTHONPATH", found_in)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .expect("python3 runs")
+    });
+    let output = output.await.unwrap();
+    server.end().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    println!("{told}");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

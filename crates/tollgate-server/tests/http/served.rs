@@ -1,0 +1,136 @@
+//! The door on real sockets: two versions of HTTP, slow clients, and a drain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tollgate::Limiter;
+use tollgate::store::Memory;
+use tollgate_server::{
+    ConnectionLimits, DrainTimeout, HttpDoor, HttpOptions, Listener, Port, Served, serve,
+};
+
+use crate::world::policy;
+
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// A server that runs until it is told to end.
+pub(crate) struct Server {
+    pub(crate) address: String,
+    end: oneshot::Sender<()>,
+    served: JoinHandle<Result<(), DrainTimeout>>,
+}
+
+impl Server {
+    pub(crate) fn start(options: HttpOptions, limits: ConnectionLimits) -> Self {
+        let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
+        let address = listener.local_address().unwrap();
+        let limiter = Arc::new(Limiter::new(policy(), Memory::default()));
+        let door = HttpDoor::new(limiter, options, limits);
+        let (end, ended) = oneshot::channel();
+        let doors = vec![Served::new("http", listener, limits, door)];
+        let served = tokio::spawn(serve(doors, DRAIN, async move {
+            let _ = ended.await;
+        }));
+        Self { address, end, served }
+    }
+
+    pub(crate) async fn end(self) -> Result<(), DrainTimeout> {
+        self.end.send(()).unwrap();
+        self.served.await.unwrap()
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).await.unwrap()
+    }
+}
+
+const BODY: &str = r#"{"limits":[{"name":"everybody"}]}"#;
+
+fn head(path: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        BODY.len()
+    )
+}
+
+/// One answer, whose body has its length told.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.unwrap().parse().unwrap() {
+                return text;
+            }
+        }
+        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "closed after {text:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_and_answers_come_in_order() {
+    let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
+    let mut stream = server.connect().await;
+    let two = format!("{}{BODY}{}{BODY}", head("/v1/check"), head("/v1/nothing"));
+    stream.write_all(two.as_bytes()).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    stream.write_all(format!("{}{BODY}", head("/v1/check")).as_bytes()).await.unwrap();
+    let mut rest = Vec::new();
+    while !String::from_utf8_lossy(&rest).contains("\"used\":2") {
+        assert_ne!(stream.read_buf(&mut rest).await.unwrap(), 0);
+    }
+    server.end().await.unwrap();
+}
+
+/// Half-sent heads and bodies are ended while others are served.
+#[tokio::test]
+async fn slow_clients_are_closed_while_others_are_served() {
+    let limits = ConnectionLimits { request: Duration::from_millis(200), ..Default::default() };
+    let server = Server::start(HttpOptions::default(), limits);
+    let mut slow = Vec::new();
+    for sent in [&head("/v1/check")[..30], &head("/v1/check")[..1]] {
+        for _ in 0..100 {
+            let mut stream = server.connect().await;
+            stream.write_all(sent.as_bytes()).await.unwrap();
+            slow.push(stream);
+        }
+    }
+    let mut good = server.connect().await;
+    for stream in &mut slow {
+        good.write_all(format!("{}{BODY}", head("/v1/check")).as_bytes()).await.unwrap();
+        assert!(answer(&mut good).await.starts_with("HTTP/1.1 200 OK\r\n"));
+        let mut rest = Vec::new();
+        // It ends: by a goodbye or a reset, and nobody waits for ever.
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    server.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_draining_node_answers_what_was_asked_and_says_that_it_is_not_ready() {
+    let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
+    let mut stream = server.connect().await;
+    // A whole head and half of a body: it was asked before the end.
+    stream.write_all(head("/v1/check").as_bytes()).await.unwrap();
+    stream.write_all(&BODY.as_bytes()[..5]).await.unwrap();
+    let mut ready = server.connect().await;
+    ready.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(answer(&mut ready).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    let ended = tokio::spawn(server.end());
+    // Idle, so it is closed at once: the drain has begun.
+    let mut rest = Vec::new();
+    ready.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty());
+    stream.write_all(&BODY.as_bytes()[5..]).await.unwrap();
+    let told = answer(&mut stream).await;
+    assert!(
+        told.starts_with("HTTP/1.1 200 OK\r\n") && told.contains("connection: close"),
+        "{told}"
+    );
+    ended.await.unwrap().unwrap();
+}

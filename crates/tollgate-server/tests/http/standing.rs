@@ -1,0 +1,56 @@
+//! How limits stand, by their names in a query.
+
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn limits_take_of_a_subject_what_they_count_by() {
+    let world = World::new();
+    let charge = json!({ "limits": [
+        { "name": "core", "cost": 2, "subject": { "token": "a b" } },
+        { "name": "anonymous", "subject": { "address": "2001:db8::1" } },
+    ]});
+    world.post("/v1/check", charge.to_string()).await.ok();
+    let query = "limit=core&limit=anonymous&subject[token]=a+b&subject%5Baddress%5D=2001:db8::2";
+    let standing = world.get(&format!("/v1/standing?{query}")).await.ok();
+    assert_eq!((&standing["source"], &standing["policy"]), (&json!("store"), &json!("v1")));
+    let used: Vec<_> =
+        standing["standings"].as_array().unwrap().iter().map(|one| &one["used"]).collect();
+    assert_eq!(used, [2, 1]);
+    // Everybody who has no token, which nobody was yet.
+    let none = world.get("/v1/standing?limit=core&subject[token]").await.ok();
+    assert_eq!(none["standings"][0]["used"], 0);
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_refused() {
+    let rows = [
+        ("", 400, "invalid-query"),
+        ("?", 400, "invalid-query"),
+        ("?limit", 400, "invalid-query"),
+        ("?Limit=core", 400, "invalid-query"),
+        ("?limit=core&token=abc", 400, "invalid-query"),
+        ("?limit=core&subject=abc", 400, "invalid-query"),
+        ("?limit=core&subject[token=abc", 400, "invalid-query"),
+        ("?limit=core&subject[token]=a&subject[token]=b", 400, "invalid-query"),
+        ("?limit=core&subject[token]=%", 400, "invalid-query"),
+        ("?limit=core&subject[token]=%f", 400, "invalid-query"),
+        ("?limit=core&subject[token]=%gg", 400, "invalid-query"),
+        ("?limit=core&subject[token]=%ff", 400, "invalid-query"),
+        ("?limit=", 422, "unknown-limit"),
+        ("?limit=cor", 422, "unknown-limit"),
+        ("?limit=core", 422, "invalid-subject"),
+        ("?limit=core&subject[token]=", 422, "invalid-subject"),
+        ("?limit=core&subject[tokens]=abc", 422, "invalid-subject"),
+        ("?limit=core&subject[token]=a&subject[address]=192.0.2.1", 422, "invalid-subject"),
+        ("?limit=anonymous&subject[address]=192.0.2", 422, "invalid-subject"),
+    ];
+    let world = World::new();
+    for (query, status, problem) in rows {
+        let answered = world.get(&format!("/v1/standing{query}")).await;
+        assert_eq!(answered.problem(status), problem, "{query}");
+    }
+    let many = "limit=everybody&".repeat(33);
+    assert_eq!(world.get(&format!("/v1/standing?{many}")).await.problem(400), "invalid-query");
+}
