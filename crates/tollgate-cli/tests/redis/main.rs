@@ -3,8 +3,10 @@
 mod exact;
 mod failover;
 mod fleet;
+mod flush;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
+mod load;
 mod on_failure;
 mod reads;
 mod start;
