@@ -9,6 +9,7 @@ use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
 
 use crate::error::OpenError;
+use crate::recall::Refunds;
 use crate::redis_fleet::RedisFleet;
 use crate::status::ShardStatus;
 
@@ -22,7 +23,8 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Opens the store of `settings`, for limits of `policy`.
+    /// Opens the store of `settings`, for limits of `policy`, whose charges are given back as
+    /// `refunds` says.
     ///
     /// `key` hashes subjects: [`hash_key`](crate::hash_key) makes the one that the file names. A
     /// store in Redis begins to connect, and answers from the first moment on; it needs a tokio
@@ -31,12 +33,17 @@ impl Backend {
     /// # Errors
     /// [`OpenError`] for what no waiting mends: settings that name no server, files and variables
     /// that are not there. A server that does not answer is no error.
-    pub fn open(settings: &Settings, key: HashKey, policy: &Policy) -> Result<Self, OpenError> {
+    pub fn open(
+        settings: &Settings,
+        key: HashKey,
+        policy: &Policy,
+        refunds: Refunds,
+    ) -> Result<Self, OpenError> {
         let stand_in = memory_bounds(settings.store.memory());
         match &settings.store {
             StoreSettings::Memory(_) => Ok(Self::Memory(Memory::new(stand_in))),
             StoreSettings::Redis(redis) => {
-                let fleet = RedisFleet::open(redis, key, policy, stand_in)?;
+                let fleet = RedisFleet::open(redis, key, policy, stand_in, refunds)?;
                 Ok(Self::Redis(Box::new(fleet)))
             }
         }

@@ -3,9 +3,10 @@
 //! [`limiter()`] is all that a service needs to be limited by a policy file:
 //!
 //! ```no_run
+//! # use tollgate_backend::Refunds;
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 //! let loaded = tollgate_policy::load("policies/github-redis.yaml".as_ref())?;
-//! let limiter = tollgate_backend::limiter(loaded)?;
+//! let limiter = tollgate_backend::limiter(loaded, Refunds::ByAnswers)?;
 //! limiter.store().started().await;
 //! let layer = tollgate::tower::Layer::new(limiter);
 //! # let _ = layer;
@@ -31,6 +32,7 @@ mod watch;
 pub use backend::{Backend, memory_bounds};
 pub use error::{OpenError, SecretError};
 pub use limiter::limiter;
+pub use recall::Refunds;
 pub use redis_fleet::RedisFleet;
 pub use secret::{SHORTEST_SECRET, hash_key};
 pub use status::{Counts, ShardStatus};

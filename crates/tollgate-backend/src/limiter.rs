@@ -6,9 +6,11 @@ use tollgate_policy::Loaded;
 
 use crate::backend::Backend;
 use crate::error::OpenError;
+use crate::recall::Refunds;
 use crate::secret::hash_key;
 
 /// A limiter by `loaded`: its policy, over its store, under its key, by a [`CounterClock`].
+/// `refunds` says who gives charges back: what may be given back is not refused from memory for long.
 ///
 /// Decisions that the store did not make are told by [`Degraded`], unless another observer takes its
 /// place. It decides at once; [`Backend::started`] waits until the store is connected. Needs what
@@ -16,9 +18,9 @@ use crate::secret::hash_key;
 ///
 /// # Errors
 /// [`OpenError`] says which of the file's settings cannot be used, and what to do.
-pub fn limiter(loaded: Loaded) -> Result<Limiter<Backend>, OpenError> {
+pub fn limiter(loaded: Loaded, refunds: Refunds) -> Result<Limiter<Backend>, OpenError> {
     let key = hash_key(&loaded.settings.key)?;
-    let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy)?;
+    let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)?;
     let clock = backend.clock(CounterClock::new());
     let degraded = Degraded::new(&loaded.policy);
     let limiter = Limiter::new(loaded.policy, backend);

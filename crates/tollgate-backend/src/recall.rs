@@ -8,9 +8,19 @@ use tollgate::core::policy::{ChargeOn, LimitFor, Rule, Rules};
 use tollgate::store::refused::{DEFAULT_HOLD, Recall};
 use tollgate_policy::{DecidingClock, RedisSettings, RememberRefusals};
 
+/// Who gives back what was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refunds {
+    /// The answers that the policy names, if it names any: a proxy, or the tower layer.
+    ByAnswers,
+    /// Whoever holds a receipt as well, through a door or by [`Limiter::refund`](tollgate::Limiter::refund).
+    ByReceipts,
+}
+
 /// How long refusals are remembered: until the reset only where nothing frees units before it.
-pub(crate) fn recall(redis: &RedisSettings, policy: &Policy) -> Recall {
-    let is_exact = !gives_back(policy)
+pub(crate) fn recall(redis: &RedisSettings, policy: &Policy, refunds: Refunds) -> Recall {
+    let is_exact = refunds == Refunds::ByAnswers
+        && !gives_back(policy)
         && !spans_shards(redis, policy)
         // A reset by another machine's clock is none by this one's.
         && redis.clock == DecidingClock::Application;
@@ -21,11 +31,13 @@ pub(crate) fn recall(redis: &RedisSettings, policy: &Policy) -> Recall {
     }
 }
 
-/// Whether an answer can give a charge back, or is what is charged for.
+/// Whether an answer can give a charge back, or is what is charged for; callers that send
+/// descriptors can give back by hits below zero.
 fn gives_back(policy: &Policy) -> bool {
     let answers = policy.answers();
     !answers.refund_statuses.is_empty()
         || answers.refund_upstream_failure == Refund::GiveBack
+        || !policy.domains().is_empty()
         || policy.rules().iter().any(|rule| rule.charge == ChargeOn::Completion)
 }
 
@@ -63,11 +75,21 @@ limits:
   core:    { quota: 10, window: 1h, per: token }
   search:  { quota: 5, window: 1m, per: [token, address] }
   reverse: { quota: 5, window: 1m, per: [address, token] }
+  all:     { quota: 9, window: 1m }
 ";
 
     fn recalled(rest: &str, redis: &RedisSettings) -> Recall {
         let text = format!("{SUBJECTS}{rest}");
-        recall(redis, &tollgate_policy::parse("test.yaml", &text).unwrap().policy)
+        let policy = tollgate_policy::parse("test.yaml", &text).unwrap().policy;
+        recall(redis, &policy, Refunds::ByAnswers)
+    }
+
+    #[test]
+    fn a_receipt_can_free_units_before_the_reset() {
+        let text = format!("{SUBJECTS}rules: [{{ limits: core }}]");
+        let policy = tollgate_policy::parse("test.yaml", &text).unwrap().policy;
+        let recalled = recall(&redis(&["a"]), &policy, Refunds::ByReceipts);
+        assert_eq!(recalled, Recall::Briefly(DEFAULT_HOLD));
     }
 
     #[test]
@@ -79,6 +101,7 @@ limits:
             ("rules: [{ limits: core }]\nanswers: { refund: { status: 304 } }", briefly),
             ("rules: [{ limits: core, charge: on_completion }]", briefly),
             ("rules: [{ limits: [core, reverse] }]", briefly),
+            ("descriptors: [{ domain: a, tree: [{ key: b, limit: all }] }]", briefly),
             (
                 "rules: [{ limits: core, match: { path: /a } }, { limits: reverse }]",
                 Recall::UntilReset,

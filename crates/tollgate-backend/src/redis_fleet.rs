@@ -14,7 +14,7 @@ use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
 use tollgate_redis::{Keys, RedisShard};
 
 use crate::error::OpenError;
-use crate::recall::recall;
+use crate::recall::{Refunds, recall};
 use crate::servers::{check_sources, choice, servers};
 use crate::status::{Counts, ShardStatus};
 use crate::store_clock::StoreClock;
@@ -43,6 +43,7 @@ impl RedisFleet {
         key: HashKey,
         policy: &Policy,
         stand_in: Bounds,
+        refunds: Refunds,
     ) -> Result<Self, OpenError> {
         if Handle::try_current().is_err() {
             return Err(OpenError::NoRuntime);
@@ -56,7 +57,8 @@ impl RedisFleet {
         let watch = Watch::start(Arc::clone(&shards), policy);
         let exact = Deadline::new(shards).with_budget(redis.deadline);
         let share = Share::new(Memory::new(stand_in), redis.nodes);
-        let store = Refused::new(Fallback::new(exact, share)).with_recall(recall(redis, policy));
+        let recall = recall(redis, policy, refunds);
+        let store = Refused::new(Fallback::new(exact, share)).with_recall(recall);
         Ok(Self { store, clock: redis.clock, watch })
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use tollgate::Limiter;
-use tollgate_backend::Backend;
+use tollgate_backend::{Backend, Refunds};
 use tollgate_policy::{Loaded, StoreSettings};
 
 use crate::cmd::Failure;
@@ -20,8 +20,8 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 
 /// A limiter over the store of `loaded`, which was given a short time to connect. Whether it did
 /// is told by what the store logs; it decides in any case.
-pub(crate) async fn open(loaded: Loaded) -> Result<Limiter<Backend>, Failure> {
-    let limiter = tollgate_backend::limiter(loaded)?;
+pub(crate) async fn open(loaded: Loaded, refunds: Refunds) -> Result<Limiter<Backend>, Failure> {
+    let limiter = tollgate_backend::limiter(loaded, refunds)?;
     limiter.store().started().await;
     Ok(limiter)
 }

@@ -1,7 +1,7 @@
 //! Policies over servers of a test's own.
 
 use tollgate::HashKey;
-use tollgate_backend::Backend;
+use tollgate_backend::{Backend, Refunds};
 use tollgate_policy::{Loaded, StoreSettings, parse};
 
 use crate::kit::Server;
@@ -43,7 +43,7 @@ pub(crate) fn shards(primaries: &[&Server]) -> String {
 
 /// The store of `loaded`, under the key of all these tests.
 pub(crate) fn open(loaded: &Loaded) -> Backend {
-    Backend::open(&loaded.settings, key(), &loaded.policy).unwrap()
+    Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers).unwrap()
 }
 
 pub(crate) fn key() -> HashKey {

@@ -1,6 +1,6 @@
 //! What cannot be opened, and what is opened and not used.
 
-use tollgate_backend::{Backend, OpenError, limiter};
+use tollgate_backend::{Backend, OpenError, Refunds, limiter};
 use tollgate_policy::{KeySource, StoreSettings};
 use tollgate_redis::Gate;
 
@@ -10,7 +10,8 @@ use crate::kit::{Server, Version};
 #[test]
 fn a_store_in_redis_says_that_it_needs_a_runtime() {
     let loaded = loaded("shards: { a: { primary: \"redis://127.0.0.1:9\" } }");
-    let error = Backend::open(&loaded.settings, key(), &loaded.policy).unwrap_err();
+    let error =
+        Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers).unwrap_err();
     assert!(matches!(error, OpenError::NoRuntime), "{error}");
 }
 
@@ -18,18 +19,22 @@ fn a_store_in_redis_says_that_it_needs_a_runtime() {
 async fn what_is_wrong_is_told_with_its_key_in_the_file() {
     let mut loaded = loaded("shards: { north: { primary: \"redis://127.0.0.1:9\" } }");
     loaded.settings.key = KeySource::File { path: "/no/such/secret".into() };
-    let told = limiter(loaded.clone()).unwrap_err().to_string();
+    let told = limiter(loaded.clone(), Refunds::ByAnswers).unwrap_err().to_string();
     assert!(told.starts_with("secret: the file /no/such/secret"), "{told}");
 
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
     redis.shards[0].primary = "redis://:hunter2@host:port".into();
-    let error = Backend::open(&loaded.settings, key(), &loaded.policy).unwrap_err().to_string();
+    let error = Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers)
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("store.redis.shards.north.primary: "), "{error}");
     assert!(!error.contains("hunter2"), "{error}");
 
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
     redis.shards.clear();
-    let error = Backend::open(&loaded.settings, key(), &loaded.policy).unwrap_err().to_string();
+    let error = Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers)
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("store.redis.shards: "), "{error}");
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tollgate::core::policy::Rules;
 use tollgate::tower;
+use tollgate_backend::Refunds;
 use tollgate_policy::Loaded;
 use tollgate_proxy::{Settings, Upstream};
 
@@ -56,7 +57,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let listener = TcpListener::bind(flags.listen)
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
-        let limiter = limiter::open(loaded).await?;
+        let limiter = limiter::open(loaded, Refunds::ByAnswers).await?;
         eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
         let layer = tower::Layer::new(limiter);
         tollgate_proxy::run(listener, settings, layer, terminated).await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use tollgate_backend::Refunds;
 use tollgate_policy::Loaded;
 use tollgate_server::{Listen, Port};
 
@@ -54,7 +55,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
         let opened = open::listeners(&doors, port)?;
-        let limiter = Arc::new(limiter::open(loaded).await?);
+        let limiter = Arc::new(limiter::open(loaded, Refunds::ByReceipts).await?);
         for door in &opened {
             eprintln!("{} at {}", door.name, door.address);
         }
