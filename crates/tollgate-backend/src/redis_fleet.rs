@@ -1,10 +1,13 @@
 //! Shards of Redis or Valkey as one store, with all that an outage asks for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::core::{
+    Charge, Found, Policy, Reading, Readings, Source, Store, StoreError, Timestamp,
+};
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::memory::Bounds;
 use tollgate::store::sharded::Routing;
@@ -34,6 +37,7 @@ pub struct RedisFleet {
     store: Refused<Fallback<Deadline<Arc<Shards>>, Share<Memory>>>,
     clock: DecidingClock,
     watch: Watch,
+    discarded: AtomicU64,
 }
 
 impl RedisFleet {
@@ -59,7 +63,7 @@ impl RedisFleet {
         let share = Share::new(Memory::new(stand_in), redis.nodes);
         let recall = recall(redis, policy, refunds);
         let store = Refused::new(Fallback::new(exact, share)).with_recall(recall);
-        Ok(Self { store, clock: redis.clock, watch })
+        Ok(Self { store, clock: redis.clock, watch, discarded: AtomicU64::new(0) })
     }
 
     /// How the shards stand, in the order of the settings.
@@ -79,6 +83,7 @@ impl RedisFleet {
             unanswered: stood_in.unanswered,
             missed: fallback.store().missed(),
             stranded: self.shards().stranded(),
+            discarded: self.discarded.load(Ordering::Relaxed),
         }
     }
 
@@ -101,7 +106,13 @@ impl RedisFleet {
 
 impl Store for RedisFleet {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        self.store.apply(now, charges).await
+        let readings = self.store.apply(now, charges).await?;
+        let found = |reading: &Reading| reading.found == Found::Discarded;
+        // What is remembered was counted when it was heard.
+        if readings.source() == Source::Store && readings.iter().any(found) {
+            self.discarded.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(readings)
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Counts {
     pub missed: u64,
     /// Charges that were taken for nothing and could not be given back.
     pub stranded: u64,
+    /// Calls that met stored state that counts as none: of another type, junk, or of a time that
+    /// no clock within the limit's skew can have shown.
+    pub discarded: u64,
 }
 
 impl ShardStatus {

@@ -1,6 +1,6 @@
 //! The suite that every store passes, over the whole nesting.
 
-use tollgate_backend::Backend;
+use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::check;
 use tollgate_policy::StoreSettings;
 use tollgate_redis::Runs;
@@ -45,7 +45,9 @@ async fn passes(count: usize, step: &str, runs: Runs) {
     assert!(status.iter().all(|shard| shard.runs == runs), "{status:?}");
     check(&store, "backend").await;
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
-    assert_eq!(fleet.counts(), tollgate_backend::Counts::default());
+    let counts = fleet.counts();
+    assert!(counts.discarded > 0, "the suite comes from impossible futures, too");
+    assert_eq!(counts, Counts { discarded: counts.discarded, ..Counts::default() });
     for server in &servers {
         server.assert_every_key_ends().await;
     }

@@ -1,10 +1,12 @@
 //! How shards stand, and by whose clock they decide.
 
-use tollgate::core::{Millis, Timestamp};
+use tollgate::core::key::Subject;
+use tollgate::core::{Ask, Charge, ChargeId, Cost, Millis, Store, Timestamp, Value};
 use tollgate::{Clock, ManualClock, SystemClock};
+use tollgate_backend::{Backend, Counts};
 use tollgate_redis::{Gate, Runs};
 
-use crate::fleet::{PATIENT, loaded, open};
+use crate::fleet::{PATIENT, key, loaded, open, shards};
 use crate::kit::{QUICK, Server};
 
 #[tokio::test]
@@ -26,6 +28,28 @@ async fn each_shard_tells_its_servers_its_step_and_its_clock() {
     let offset = shard.clock_offset.unwrap();
     assert!(offset.millis.unsigned_abs() <= offset.uncertainty, "one machine: {offset:?}");
     assert!(shard.skew().is_zero());
+}
+
+#[tokio::test]
+async fn state_that_counts_as_none_is_counted() {
+    let server = Server::start().await;
+    let loaded = loaded(&format!("{}, {PATIENT}", shards(&[&server])));
+    let store = open(&loaded);
+    store.started().await;
+    let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
+    let subject = Subject::new([("token", Value::Clear(b"foreign"))], &key());
+    let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
+    let charge = Charge { limit: &loaded.policy.limits()[0].limit, subject: &subject, ask };
+    for (discarded, junk) in [(1, "junk"), (2, "9007199254740993000001")] {
+        store.apply(SystemClock.now(), &[charge]).await.unwrap();
+        let name = String::from_utf8(server.keys().await.remove(0)).unwrap();
+        server.tell(&["SET", &name, junk]).await;
+        for _ in 0..3 {
+            assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_fit());
+        }
+        // The first charge began anew, and the others found what it left.
+        assert_eq!(fleet.counts(), Counts { discarded, ..Counts::default() });
+    }
 }
 
 #[tokio::test]
