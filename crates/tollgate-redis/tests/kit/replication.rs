@@ -56,8 +56,10 @@ impl Server {
 /// Waits until a replica has all that was written to the server at the other end.
 pub async fn wait_for_replica(connection: &mut MultiplexedConnection) {
     let mut wait = redis::pipe();
-    // WAIT is for what was written until this connection's last command.
-    wait.cmd("PING").ignore().cmd("WAIT").arg(1).arg(PATIENCE.as_millis() as u64);
+    // WAIT is for what was written until this connection's last write; some servers take any
+    // command for one, and some do not.
+    wait.cmd("SET").arg("waited").arg("").arg("PX").arg(PATIENCE.as_millis() as u64).ignore();
+    wait.cmd("WAIT").arg(1).arg(PATIENCE.as_millis() as u64);
     let (replicas,): (u64,) = wait.query_async(connection).await.expect("an answer to WAIT");
     assert!(replicas > 0, "no replica has all");
 }
