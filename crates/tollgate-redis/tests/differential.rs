@@ -60,6 +60,12 @@ async fn few_traces_give_the_models_integers(version: Version) {
         for seed in seeds(first + FEW, FEW) {
             run_together(&store, seed).await;
         }
+        for seed in seeds(first + 2 * FEW, FEW) {
+            let trace = Trace::spanning(seed);
+            if let Err(difference) = run_trace(&store, &trace, "spanning").await {
+                panic!("{difference}");
+            }
+        }
     }
     server.assert_every_key_ends().await;
 }

@@ -11,6 +11,9 @@ use crate::reading::{Fit, Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// At most about `quota` units in the last `window`.
+///
+/// Both buckets are weighed at the caller's own time. One whose clock lags behind the current
+/// bucket finds both whole: at most twice the quota used, and nothing left until it catches up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,

@@ -48,6 +48,8 @@ pub enum Recall {
 /// # What it weakens
 /// - With [`Recall::Briefly`] a client can be refused for [`late_at_most`](Self::late_at_most)
 ///   after units were given back elsewhere, and is told what was used that long ago.
+/// - A caller whose clock lags behind a reset that others' clocks have passed is refused here until
+///   its own has passed it, where the store may count it in the next window already.
 /// - The other limits of a call that was refused are shown as they were at most
 ///   [`with_beside`](Self::with_beside) ago; with zero a call is answered only if each of its
 ///   limits is remembered to refuse.
