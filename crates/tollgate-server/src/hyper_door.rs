@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, Version};
 use hyper::body::{Body, Incoming};
 use hyper::service::Service as HyperService;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -33,6 +33,11 @@ pub const MAX_HEADER_FIELDS: usize = 100;
 
 /// The most requests that one HTTP/2 connection has open at once.
 pub const MAX_STREAMS: u32 = 256;
+
+/// How long a client that speaks HTTP/1.1, or has not spoken yet, may still ask after the process
+/// was told to end. It may have asked already, and its request be on the way: to close at once would
+/// lose that. The answer tells the client to come back elsewhere, as HTTP/2 does by itself.
+pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// A door behind which `S` answers requests: HTTP/1.1 and HTTP/2, told apart by the first bytes.
 ///
@@ -111,7 +116,12 @@ where
         let Connection { stream, peer, shutdown, _place: place } = connection;
         let pulse = Arc::new(Pulse::new());
         let stream = TokioIo::new(Heard::new(stream, Arc::clone(&pulse)));
-        let service = Asked { service: self.service, peer: Peer(peer), pulse: Arc::clone(&pulse) };
+        let service = Asked {
+            service: self.service,
+            peer: Peer(peer),
+            pulse: Arc::clone(&pulse),
+            shutdown: shutdown.clone(),
+        };
         let builder = self.holding.builder();
         let mut served = pin!(builder.serve_connection(stream, service));
         // What a client does wrong on its connection is its own affair: it is closed.
@@ -123,6 +133,13 @@ where
         match end {
             End::HalfSaid => {}
             End::Drained => {
+                let may_ask = pulse.is_silent() && self.holding.versions == HttpVersions::Any;
+                if may_ask {
+                    let ended = timeout(LAST_REQUEST, served.as_mut()).await.is_ok();
+                    if ended || pulse.is_silent() {
+                        return;
+                    }
+                }
                 served.as_mut().graceful_shutdown();
                 // As long as the process has: the future is dropped at its end.
                 let _ = served.await;
@@ -222,6 +239,7 @@ struct Asked<S> {
     service: S,
     peer: Peer,
     pulse: Arc<Pulse>,
+    shutdown: Shutdown,
 }
 
 impl<S, B> HyperService<Request<Incoming>> for Asked<S>
@@ -235,7 +253,9 @@ where
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let beat = self.pulse.begin();
         request.extensions_mut().insert(self.peer);
+        // Over HTTP/2 a frame of its own says it.
+        let parting = (request.version() < Version::HTTP_2).then(|| self.shutdown.clone());
         let answer = tower::util::ServiceExt::oneshot(self.service.clone(), request);
-        pulse::Answering::new(answer, beat)
+        pulse::Answering::new(answer, beat, parting)
     }
 }

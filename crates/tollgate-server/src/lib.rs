@@ -20,7 +20,8 @@ pub use connection::{Connection, ConnectionLimits, Door};
 pub use grpc::GrpcDoor;
 pub use http::{HttpDoor, HttpOptions};
 pub use hyper_door::{
-    Holding, HttpVersions, HyperDoor, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_STREAMS, Peer,
+    Holding, HttpVersions, HyperDoor, LAST_REQUEST, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_STREAMS,
+    Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
 pub use resp::{RespDoor, RespSettings};

@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use axum::http::Response;
+use axum::http::{HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+
+use crate::shutdown::{Phase, Shutdown};
 
 /// With what an HTTP/2 connection begins, as no other request does.
 const HTTP_2: &[u8; 3] = b"PRI";
@@ -49,6 +51,12 @@ impl Pulse {
 
     pub(super) fn silence(&self) -> Silence {
         self.state().silence
+    }
+
+    /// Whether nothing is being answered to a client that speaks HTTP/1.1, or has not spoken yet.
+    pub(super) fn is_silent(&self) -> bool {
+        let state = self.state();
+        state.first != *HTTP_2 && !matches!(state.silence, Silence::Busy)
     }
 
     /// A request's head has come. It is being answered until what this returns is dropped.
@@ -104,12 +112,14 @@ pin_project! {
         #[pin]
         answer: F,
         beat: Option<Beat>,
+        // Tells a client of HTTP/1.1 that the process ends, and no more is answered here.
+        parting: Option<Shutdown>,
     }
 }
 
 impl<F> Answering<F> {
-    pub(super) const fn new(answer: F, beat: Beat) -> Self {
-        Self { answer, beat: Some(beat) }
+    pub(super) const fn new(answer: F, beat: Beat, parting: Option<Shutdown>) -> Self {
+        Self { answer, beat: Some(beat), parting }
     }
 }
 
@@ -121,9 +131,12 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let answer = ready!(this.answer.poll(cx));
+        let mut answer = ready!(this.answer.poll(cx))?;
         let beat = this.beat.take();
-        Poll::Ready(answer.map(|answer| answer.map(|body| Beating { body, _beat: beat })))
+        if this.parting.as_ref().is_some_and(|shutdown| shutdown.phase() > Phase::Serving) {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Poll::Ready(Ok(answer.map(|body| Beating { body, _beat: beat })))
     }
 }
 

@@ -122,7 +122,7 @@ async fn a_draining_node_answers_what_was_asked_and_says_that_it_is_not_ready() 
     ready.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     assert!(answer(&mut ready).await.starts_with("HTTP/1.1 200 OK\r\n"));
     let ended = tokio::spawn(server.end());
-    // Idle, so it is closed at once: the drain has begun.
+    // Idle, so it is closed after a while: the drain has begun.
     let mut rest = Vec::new();
     ready.read_to_end(&mut rest).await.unwrap();
     assert!(rest.is_empty());
