@@ -115,3 +115,18 @@ async fn a_limit_that_is_gone_or_counts_otherwise_gets_nothing_back() {
         assert!(redeemed.limits.is_empty(), "{names:?}");
     }
 }
+
+#[tokio::test]
+async fn a_release_ends_leases_and_leaves_what_was_counted() {
+    let limiter = limiter(&HashKey::random(), NAMES);
+    let text = charge(&limiter, START, &NAMES).await;
+    let released = limiter.release_at(START, &text).await.unwrap();
+    let names: Vec<_> = released.limits.iter().map(|one| one.standing.limit.name()).collect();
+    assert_eq!((released.outcome, names), (Outcome::GivenBack, vec!["flight"]));
+    assert_eq!(limiter.release_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
+    let refunded = limiter.redeem_at(START, &text).await.unwrap();
+    let units: Vec<_> = refunded.limits.iter().map(|limit| limit.units).collect();
+    assert_eq!(units, [3, 3, 0]);
+    let counted = charge(&limiter, START, &["window"]).await;
+    assert_eq!(limiter.release_at(START, &counted).await.unwrap().outcome, Outcome::Unchanged);
+}

@@ -1,7 +1,7 @@
-//! `POST /v1/refund`.
+//! `POST /v1/refund` and `/v1/release`.
 
 use tollgate::core::Store;
-use tollgate::limiter::RedeemError;
+use tollgate::limiter::{RedeemError, Redeemed};
 
 use super::app::App;
 use super::json;
@@ -12,7 +12,17 @@ impl<S: Store> App<S> {
     /// Gives back what a receipt proves, once.
     pub(super) async fn refund(&self, body: &[u8]) -> Result<RefundAnswer, Problem> {
         let RefundRequest { receipt } = json::read(body)?;
-        match self.limiter.redeem_at(self.limiter.now(), &receipt).await {
+        self.outcome(self.limiter.redeem_at(self.limiter.now(), &receipt).await)
+    }
+
+    /// Ends the leases that a receipt proves, and leaves what was counted.
+    pub(super) async fn release(&self, body: &[u8]) -> Result<RefundAnswer, Problem> {
+        let RefundRequest { receipt } = json::read(body)?;
+        self.outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)
+    }
+
+    fn outcome(&self, redeemed: Result<Redeemed, RedeemError>) -> Result<RefundAnswer, Problem> {
+        match redeemed {
             Ok(redeemed) => Ok(self.redeemed(&redeemed)),
             Err(RedeemError::Receipt(error)) => {
                 Err(Problem::new(Kind::InvalidReceipt, error.to_string()).at("/receipt"))

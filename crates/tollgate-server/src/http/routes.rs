@@ -34,6 +34,7 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
         .route("/v1/check/batch", post(check_batch::<S>))
         .route("/v1/peek", post(peek::<S>))
         .route("/v1/refund", post(refund::<S>))
+        .route("/v1/release", post(release::<S>))
         .route("/v1/standing", get(standing::<S>))
         .route_layer(from_fn_with_state(Arc::clone(&app), gate::admit::<S>));
     Router::new()
@@ -82,6 +83,13 @@ async fn refund<S: Store + 'static>(
     JsonBody(body): JsonBody,
 ) -> Response {
     response(document(app.refund(&body).await))
+}
+
+async fn release<S: Store + 'static>(
+    State(app): State<Arc<App<S>>>,
+    JsonBody(body): JsonBody,
+) -> Response {
+    response(document(app.release(&body).await))
 }
 
 async fn standing<S: Store + 'static>(

@@ -25,11 +25,12 @@ async fn ask(world: &World, method: &str, path: &str, token: &[&str]) -> Answere
     world.ask(request.body(Body::empty()).unwrap()).await
 }
 
-const GUARDED: [(&str, &str); 5] = [
+const GUARDED: [(&str, &str); 6] = [
     ("POST", "/v1/check"),
     ("POST", "/v1/check/batch"),
     ("POST", "/v1/peek"),
     ("POST", "/v1/refund"),
+    ("POST", "/v1/release"),
     ("GET", "/v1/standing"),
 ];
 

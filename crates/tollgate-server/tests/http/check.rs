@@ -123,3 +123,23 @@ async fn a_receipt_is_refunded_once_and_says_so() {
     let forged = json!({ "receipt": "AAAA" }).to_string();
     assert_eq!(world.post("/v1/refund", forged).await.problem(400), "invalid-receipt");
 }
+
+#[tokio::test]
+async fn a_release_makes_room_in_flight_and_counts_on() {
+    let world = World::new();
+    let charge = json!({ "limits": [
+        { "name": "everybody" },
+        { "name": "flight", "cost": 2, "subject": { "token": "abc" } },
+    ]})
+    .to_string();
+    let receipt = world.post("/v1/check", charge.clone()).await.ok()["receipt"].clone();
+    assert_eq!(world.post("/v1/check", charge.clone()).await.ok()["admitted"], false);
+    let released = json!({ "receipt": receipt }).to_string();
+    let released = world.post("/v1/release", released).await.ok();
+    assert_eq!(
+        (&released["outcome"], &released["limits"][0]["used"]),
+        (&json!("given_back"), &json!(0))
+    );
+    let next = world.post("/v1/check", charge).await.ok();
+    assert_eq!((&next["admitted"], &next["standings"][0]["used"]), (&json!(true), &json!(2)));
+}

@@ -22,7 +22,7 @@ pub struct Redeemed {
 pub enum Outcome {
     /// It gave back what was charged, or what was left of it.
     GivenBack,
-    /// Nothing: it was given back before, or its windows are over.
+    /// Nothing: it was given back before, its windows are over, or there is none of it.
     Unchanged,
     /// Nothing: all that it proves is over by now.
     Expired,
@@ -55,10 +55,31 @@ impl<S: Store> Limiter<S> {
     /// # Errors
     /// [`RedeemError`]: it is no receipt, or the store has no answer; then it can be shown again.
     pub async fn redeem_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
-        let opened = Receipt::open(text, &self.key, &self.policy).map_err(RedeemError::Receipt)?;
+        self.redeem(now, self.open(text)?).await
+    }
+
+    /// Ends the leases that the `text` of a receipt proves, and leaves what was counted: what an
+    /// ordinary end of a request asks for. Shown again, it changes nothing more.
+    ///
+    /// # Errors
+    /// As [`redeem_at`](Self::redeem_at).
+    pub async fn release_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
+        let Opened { receipt, expires_at } = self.open(text)?;
+        let (_, receipt) = receipt.split_leases();
+        self.redeem(now, Opened { receipt, expires_at }).await
+    }
+
+    fn open(&self, text: &str) -> Result<Opened, RedeemError> {
+        Receipt::open(text, &self.key, &self.policy).map_err(RedeemError::Receipt)
+    }
+
+    async fn redeem(&self, now: Timestamp, opened: Opened) -> Result<Redeemed, RedeemError> {
         let Opened { receipt, expires_at } = opened;
-        if receipt.is_empty() || now >= expires_at {
+        if now >= expires_at {
             return Ok(Redeemed { limits: Vec::new(), outcome: Outcome::Expired });
+        }
+        if receipt.is_empty() {
+            return Ok(Redeemed { limits: Vec::new(), outcome: Outcome::Unchanged });
         }
         let readings = self.store.apply(now, &receipt.refunds()).await;
         let readings = readings.map_err(RedeemError::Store)?;

@@ -87,6 +87,23 @@ const CHECK: Operation = Operation {
     ],
 };
 
+const REFUND: Operation = Operation {
+    path: "/v1/refund",
+    method: "post",
+    id: "refund",
+    summary: "Give a charge back",
+    description: "Gives back what a receipt proves, into the windows that it was charged to. \
+        The same receipt again changes nothing and says so.",
+    body: Some(Body {
+        schema: of::<RefundRequest>,
+        examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
+    }),
+    parameters: Vec::new,
+    answer: Some(of::<RefundAnswer>),
+    told: "What it did.",
+    problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
+};
+
 /// In the order of their paths.
 pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
@@ -140,21 +157,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ],
         ..CHECK
     },
+    REFUND,
     Operation {
-        path: "/v1/refund",
-        method: "post",
-        id: "refund",
-        summary: "Give a charge back",
-        description: "Gives back what a receipt proves, into the windows that it was charged to. \
-            The same receipt again changes nothing and says so.",
-        body: Some(Body {
-            schema: of::<RefundRequest>,
-            examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
-        }),
-        parameters: Vec::new,
-        answer: Some(of::<RefundAnswer>),
-        told: "What it did.",
-        problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
+        path: "/v1/release",
+        id: "release",
+        summary: "End a request in flight",
+        description: "Ends the leases that a receipt proves, on limits of concurrency, and leaves \
+            what was counted. Without it they end by themselves when their time is over.",
+        ..REFUND
     },
     Operation {
         path: "/v1/standing",
