@@ -1,11 +1,14 @@
 //! Benchmarks of Tollgate beside its peers: always in the same run, in turns.
 //!
-//! `memory_vs_governor` and `redis_vs_two_keys` print the comparisons that `docs/benchmarks.md`
-//! shows; the divan benches time single cases while one works on them.
+//! `memory_vs_governor`, `redis_vs_two_keys` and `doors` print the comparisons that
+//! `docs/benchmarks.md` shows; the divan benches time single cases while one works on them.
 
 pub mod contender;
+pub mod doors;
 pub mod draw;
+pub mod processor_time;
 pub mod redis_store;
 pub mod report;
 pub mod rounds;
+pub mod server;
 pub mod spread;

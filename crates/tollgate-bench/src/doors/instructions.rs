@@ -1,0 +1,68 @@
+//! How many instructions of its own a server needs for a decision, as valgrind counts them: a
+//! number that other programs on the machine do not change. The kernel's are not in it.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use super::case::Case;
+use super::contender::{Contender, Programs};
+use super::load::LoadError;
+use crate::server::Server;
+
+/// Decisions before it counts, and those that it counts.
+const WARM: usize = 2_000;
+const COUNTED: usize = 4_000;
+
+/// Instructions of `who` for one decision of `case`: the difference of two runs, so that starting
+/// and ending cancel out. Leaves callgrind's profile of the longer run at `profile`.
+///
+/// # Errors
+/// If valgrind is missing, or the server fails under it.
+pub async fn per_decision(
+    case: &Case,
+    who: Contender,
+    programs: &Programs,
+    profile: &OsString,
+) -> Result<u64, LoadError> {
+    let short = run(case, who, programs, profile, WARM).await?;
+    let long = run(case, who, programs, profile, WARM + COUNTED).await?;
+    Ok(long.saturating_sub(short) / COUNTED as u64)
+}
+
+async fn run(
+    case: &Case,
+    who: Contender,
+    programs: &Programs,
+    profile: &OsString,
+    decisions: usize,
+) -> Result<u64, LoadError> {
+    let server = Server::start(|port| under_valgrind(&who.command(programs, port), profile))?;
+    case.ask(who, server.address(), &case.subjects(0, decisions)).await?;
+    let told = server.end()?;
+    collected(&told).ok_or_else(|| format!("valgrind said no number: {told}").into())
+}
+
+fn under_valgrind(command: &Command, profile: &OsString) -> Command {
+    let mut out = OsString::from("--callgrind-out-file=");
+    out.push(profile);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--num-callers=1"]).arg(out);
+    valgrind.arg(command.get_program()).args(command.get_args());
+    valgrind
+}
+
+/// The number behind `Collected :`.
+fn collected(told: &str) -> Option<u64> {
+    let (_, rest) = told.rsplit_once("Collected :")?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_number_is_found() {
+        let told = "==1== Events    : Ir\n==1== Collected : 12345\n==1==\n";
+        assert_eq!(super::collected(told), Some(12_345));
+        assert_eq!(super::collected("killed"), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! A server of the benchmark's own: a process that is gone with its value.
+
+use std::fs::File;
+use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::processor_time;
+
+/// How often a port is tried that another process may take first.
+const PORT_TRIES: usize = 10;
+/// How often a server that starts is asked whether it listens, and how long between.
+const READY_TRIES: usize = 1_500;
+const READY_PAUSE: Duration = Duration::from_millis(20);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    port: u16,
+    told: File,
+}
+
+impl Server {
+    /// Starts what `command` makes of a free port of 127.0.0.1, and waits until it listens there.
+    ///
+    /// # Errors
+    /// If the program cannot be started, or does not listen after half a minute on any of several
+    /// ports; with what it said.
+    pub fn start(command: impl Fn(u16) -> Command) -> io::Result<Self> {
+        let mut told = String::new();
+        for _ in 0..PORT_TRIES {
+            let mut server = Self::spawn(&command)?;
+            if server.listens()? {
+                return Ok(server);
+            }
+            told = server.told()?;
+        }
+        let what = format!("did not listen on any of {PORT_TRIES} ports: {told}");
+        Err(Error::new(ErrorKind::AddrNotAvailable, what))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), self.port)
+    }
+
+    /// The processor time of all its threads since it started.
+    ///
+    /// # Errors
+    /// If the kernel does not tell, as [`processor_time::of_process`] says.
+    pub fn processor_time(&self) -> io::Result<Duration> {
+        processor_time::of_process(self.child.id())
+    }
+
+    /// Asks it to end, waits until it has, and returns what it wrote to its standard error.
+    ///
+    /// # Errors
+    /// If it cannot be asked or waited for.
+    pub fn end(mut self) -> io::Result<String> {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM)?;
+        self.child.wait()?;
+        self.told()
+    }
+
+    fn spawn(command: &impl Fn(u16) -> Command) -> io::Result<Self> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let told = tempfile::tempfile()?;
+        let mut command = command(port);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(told.try_clone()?);
+        let child = command.spawn().map_err(|error| {
+            let program = command.get_program().display();
+            Error::new(error.kind(), format!("{program} cannot be started: {error}"))
+        })?;
+        Ok(Self { child, port, told })
+    }
+
+    /// Whether it listens, before it ends.
+    fn listens(&mut self) -> io::Result<bool> {
+        for _ in 0..READY_TRIES {
+            if self.child.try_wait()?.is_some() {
+                return Ok(false);
+            }
+            if TcpStream::connect(self.address()).is_ok() {
+                return Ok(true);
+            }
+            thread::sleep(READY_PAUSE);
+        }
+        Ok(false)
+    }
+
+    fn told(&mut self) -> io::Result<String> {
+        let mut told = Vec::new();
+        self.told.seek(SeekFrom::Start(0))?;
+        self.told.read_to_end(&mut told)?;
+        Ok(String::from_utf8_lossy(&told).into_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It keeps nothing, so there is nothing to say goodbye to.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
