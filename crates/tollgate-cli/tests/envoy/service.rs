@@ -1,0 +1,37 @@
+//! What is behind Envoy.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// A service that says hello, and gives back as many units as it is asked to by
+/// `x-please-give-back`. It ends with the test's process.
+pub(crate) fn service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            std::thread::spawn(move || client.map(|client| serve(&client)));
+        }
+    });
+    address
+}
+
+fn serve(client: &TcpStream) -> std::io::Result<()> {
+    let mut lines = BufReader::new(client).lines();
+    loop {
+        let mut give_back = String::new();
+        loop {
+            let Some(line) = lines.next() else { return Ok(()) };
+            let line = line?.to_lowercase();
+            match line.split_once(": ") {
+                _ if line.is_empty() => break,
+                Some(("x-please-give-back", units)) => {
+                    give_back = format!("x-give-back: {units}\r\n");
+                }
+                _ => {}
+            }
+        }
+        let answer = format!("HTTP/1.1 200 OK\r\n{give_back}content-length: 5\r\n\r\nhello");
+        (&*client).write_all(answer.as_bytes())?;
+    }
+}
