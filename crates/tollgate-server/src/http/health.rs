@@ -29,3 +29,30 @@ pub(super) async fn ready<S: Store + 'static>(
         Err(missing) => Problem::new(Kind::NotReady, missing).into_response(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use tollgate::Limiter;
+    use tollgate::core::Policy;
+    use tollgate::store::Memory;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::http::{HttpOptions, router};
+
+    #[tokio::test]
+    async fn a_node_that_drains_is_alive_and_not_ready() {
+        let limiter = Arc::new(Limiter::new(Policy::default(), Memory::default()));
+        let (phase, shutdown) = Shutdown::new();
+        let router = router(limiter, HttpOptions::default()).layer(Extension(shutdown));
+        let status = async |path: &str| {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            router.clone().oneshot(request).await.unwrap().status().as_u16()
+        };
+        assert_eq!((status("/readyz").await, status("/healthz").await), (200, 200));
+        phase.send_replace(Phase::Draining);
+        assert_eq!((status("/readyz").await, status("/healthz").await), (503, 200));
+    }
+}

@@ -112,7 +112,7 @@ async fn slow_clients_are_closed_while_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_draining_node_answers_what_was_asked_and_says_that_it_is_not_ready() {
+async fn a_draining_node_answers_what_was_asked_and_closes_what_is_idle() {
     let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
     let mut stream = server.connect().await;
     // A whole head and half of a body: it was asked before the end.
