@@ -1,0 +1,75 @@
+//! Who may ask what at which door.
+
+use crate::client::{ask, say};
+use crate::grpc::{ASK, HEALTH, call};
+use crate::world::{Folder, Node};
+
+const RIGHT: &str = "the-right-token-of-the-doors";
+const WRONG: &str = "a-wrong-token-of-the-doors";
+const SHOWN: [Option<&str>; 3] = [None, Some(WRONG), Some(RIGHT)];
+
+/// Every path that asks for a token.
+const GUARDED: [(&str, &str); 6] = [
+    ("POST", "/v1/check"),
+    ("POST", "/v1/check/batch"),
+    ("POST", "/v1/peek"),
+    ("POST", "/v1/refund"),
+    ("POST", "/v1/release"),
+    ("GET", "/v1/standing"),
+];
+const OPEN: [(&str, &str); 3] = [("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json")];
+
+fn with_tokens() -> (Folder, Node) {
+    let door = "{ listen: \"127.0.0.1:0\", tokens: { file: tokens.txt } }";
+    let folder = Folder::new("");
+    let path = folder.path("tokens.txt").display().to_string();
+    let door = door.replace("tokens.txt", &path);
+    folder.write("tokens.txt", RIGHT);
+    let text = crate::world::POLICY.to_owned()
+        + &format!("serve: {{ http: {door}, grpc: {door}, resp: {door}, admin: {door} }}\n");
+    folder.write("policy.yaml", &text);
+    let node = Node::start(crate::world::command(&folder.policy(), &[]));
+    (folder, node)
+}
+
+#[test]
+fn a_door_with_tokens_answers_who_shows_one() {
+    let (_folder, node) = with_tokens();
+    for door in ["http", "admin"] {
+        let address = node.door(door);
+        for shown in SHOWN {
+            for (method, path) in GUARDED {
+                let is_kept_out = ask(address, method, path, shown).status == 401;
+                assert_eq!(is_kept_out, shown != Some(RIGHT), "{door} {path} {shown:?}");
+            }
+            for (method, path) in OPEN {
+                assert_eq!(ask(address, method, path, shown).status, 200, "{path} {shown:?}");
+            }
+        }
+    }
+    for (shown, status) in SHOWN.into_iter().zip(["16", "16", "0"]) {
+        assert_eq!(call(node.door("grpc"), ASK, shown).0, status);
+        assert_eq!(call(node.door("grpc"), HEALTH, shown).0, "0");
+    }
+    let (wrong, right) = (format!("AUTH {WRONG}"), format!("AUTH {RIGHT}"));
+    let resp = node.door("resp");
+    let no_auth = "-NOAUTH Authentication required.";
+    let wrong_pass = "-WRONGPASS invalid username-password pair or user is disabled.";
+    assert_eq!(say(resp, &["CL.THROTTLE k 1 1 60"]), [no_auth]);
+    assert_eq!(say(resp, &[&wrong, "CL.THROTTLE k 1 1 60"]), [wrong_pass, no_auth]);
+    assert_eq!(say(resp, &[&right, "CL.THROTTLE k 1 1 60"]), ["+OK", "*5"]);
+}
+
+#[test]
+fn a_door_on_loopback_asks_for_none() {
+    let node = Node::open(&Folder::new("").policy());
+    for shown in SHOWN {
+        for door in ["http", "admin"] {
+            for (method, path) in GUARDED.into_iter().chain(OPEN) {
+                assert_ne!(ask(node.door(door), method, path, shown).status, 401, "{path}");
+            }
+        }
+        assert_eq!(call(node.door("grpc"), ASK, shown).0, "0");
+    }
+    assert_eq!(say(node.door("resp"), &["CL.THROTTLE k 1 1 60"]), ["*5"]);
+}

@@ -1,0 +1,12 @@
+//! `tollgate serve` as it is run: real processes, real sockets, every door.
+
+mod access;
+mod client;
+mod drain;
+mod grpc;
+mod reload;
+mod restart;
+mod secrets;
+mod slow;
+mod start;
+mod world;

@@ -1,0 +1,92 @@
+//! How it starts, and why it does not.
+
+use crate::client::{ask, say};
+use crate::grpc::{ASK, call};
+use crate::world::{Folder, Node, POLICY, command, refused};
+
+#[test]
+fn every_door_answers_over_one_store() {
+    let node = Node::open(&Folder::new("").policy());
+    let first = ask(node.door("http"), "POST", "/v1/check", None);
+    assert_eq!(first.status, 200);
+    assert!(first.body.contains("\"used\":1,"), "{}", first.body);
+    let (status, message) = call(node.door("grpc"), ASK, None);
+    assert_eq!(status, "0");
+    // The overall code comes first: OK.
+    assert_eq!(message[5..7], [0x08, 1], "{message:?}");
+    assert_eq!(say(node.door("resp"), &["PING", "CL.THROTTLE k 1 1 60"]), ["+PONG", "*5"]);
+    let second = ask(node.door("admin"), "POST", "/v1/check", None);
+    assert!(second.body.contains("\"used\":2,"), "{}", second.body);
+    assert_eq!(ask(node.door("admin"), "GET", "/readyz", None).body, "ok\n");
+}
+
+#[test]
+fn the_file_says_where_and_a_flag_goes_first() {
+    let folder = Folder::new("");
+    let socket = folder.path("http.sock").display().to_string();
+    let serve = format!(
+        "serve: {{ http: {{ listen: \"unix:{socket}\" }}, resp: {{ listen: \"192.0.2.1:1\" }} }}\n"
+    );
+    let folder = Folder::new(&serve);
+    let node = Node::start(command(&folder.policy(), &["--resp", "127.0.0.1:0"]));
+    assert_eq!(node.door("http"), format!("unix:{socket}"));
+    assert_eq!(say(node.door("resp"), &["PING"]), ["+PONG"]);
+}
+
+#[test]
+fn what_cannot_work_is_said_in_words() {
+    let door = "no door is open: say where, such as --http 127.0.0.1:8181, or write `serve: \
+                { http: { listen: \"127.0.0.1:8181\" } }` into the policy file\n";
+    let folder = Folder::new("");
+    for (flags, words) in [
+        (&[][..], door),
+        (&["--admin", "127.0.0.1:0"], door),
+        (
+            &["--resp", "0.0.0.0:0"],
+            "the resp door: 0.0.0.0:0 is reached from other machines, and nobody is asked \
+             for a token: give tokens, listen on loopback, or say --insecure\n",
+        ),
+        (
+            &["--http", "systemd:http", "--insecure"],
+            "the http door: the service manager gave no socket at all, so none named \
+             \"http\"\n",
+        ),
+    ] {
+        assert_eq!(refused(&folder.policy(), flags), words, "{flags:?}");
+    }
+    let told = refused(&folder.policy(), &["--grpc", "localhost:1"]);
+    let words = "\"localhost:1\" is no place to listen: write 127.0.0.1:8080, unix:/path or \
+                 systemd:NAME";
+    assert!(told.contains(words), "{told}");
+}
+
+#[test]
+fn tokens_that_cannot_be_used_keep_it_from_starting() {
+    let folder = Folder::new("");
+    let tokens = folder.path("tokens.txt").display().to_string();
+    let door = format!("{{ listen: \"127.0.0.1:0\", tokens: {{ file: {tokens} }} }}");
+    folder.write("policy.yaml", &format!("{POLICY}serve: {{ http: {door} }}\n"));
+    let words = "No such file or directory (os error 2)";
+    let told = refused(&folder.policy(), &[]);
+    assert_eq!(told, format!("serve.http.tokens: cannot read {tokens}: {words}\n"));
+    for (text, words) in [
+        ("", "serve.http.tokens: there is no token; write one a line"),
+        ("too-short\n", "serve.http.tokens: a token has 9 bytes: 16 are the least"),
+    ] {
+        folder.write("tokens.txt", text);
+        let told = refused(&folder.policy(), &[]);
+        assert!(told.contains(words) && !told.contains("too-short"), "{told}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let folder = Folder::new("");
+    let node = Node::open(&folder.policy());
+    let taken = node.door("http").to_owned();
+    let told = refused(&folder.policy(), &["--http", &taken]);
+    assert_eq!(
+        told,
+        format!("the http door: cannot listen on {taken}: Address already in use (os error 98)\n")
+    );
+}

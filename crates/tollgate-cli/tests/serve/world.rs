@@ -1,0 +1,155 @@
+//! One process of `tollgate serve`, and what it tells.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// Longer than anything takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A policy with a limit that no test reaches, for every door.
+pub(crate) const POLICY: &str = "
+subjects: { address: { client_address: {} } }
+limits: { many: { quota: 1000000, window: 1h, per: address }, all: { quota: 1000000, window: 1h } }
+rules: [ { name: all, limits: many } ]
+descriptors: [ { domain: edge, tree: [ { key: a, limit: all } ] } ]
+";
+
+/// A folder with a policy in it.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    /// With [`POLICY`] and `serve` under its key.
+    pub(crate) fn new(serve: &str) -> Self {
+        let folder = Self(TempDir::new().unwrap());
+        folder.write("policy.yaml", &format!("{POLICY}{serve}"));
+        folder
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.path("policy.yaml")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+}
+
+/// `tollgate serve --policy POLICY FLAGS…`, not started.
+pub(crate) fn command(policy: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.args(["serve", "--policy"]).arg(policy).args(flags);
+    command
+}
+
+/// What a process says that does not start.
+pub(crate) fn refused(policy: &Path, flags: &[&str]) -> String {
+    let Output { status, stdout, stderr } = command(policy, flags).output().unwrap();
+    assert!(!status.success());
+    assert!(stdout.is_empty());
+    String::from_utf8(stderr).unwrap()
+}
+
+/// A process; it is ended with this.
+pub(crate) struct Node {
+    child: Child,
+    lines: Mutex<Receiver<String>>,
+    told: Arc<Mutex<String>>,
+    doors: Vec<(String, String)>,
+}
+
+impl Node {
+    /// One with every door, at ports that the system chooses.
+    pub(crate) fn open(policy: &Path) -> Self {
+        let any = "127.0.0.1:0";
+        let flags = ["--http", any, "--grpc", any, "--resp", any, "--admin", any];
+        Self::start(command(policy, &flags))
+    }
+
+    /// Starts `command`, and waits until its doors are open.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let (teller, lines) = channel();
+        let told = Arc::new(Mutex::new(String::new()));
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let all = Arc::clone(&told);
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                *all.lock().unwrap() += &format!("{line}\n");
+                // Who waits for no more lines reads what all were.
+                let _ = teller.send(line);
+            }
+        });
+        let mut node = Self { child, lines: Mutex::new(lines), told, doors: Vec::new() };
+        loop {
+            let line = node.next();
+            match line.split_once(" at ") {
+                Some((door, address)) if !door.contains(' ') => {
+                    node.doors.push((door.to_owned(), address.to_owned()));
+                }
+                _ if line.contains(" limits, ") => return node,
+                _ => {}
+            }
+        }
+    }
+
+    /// Where a door is.
+    pub(crate) fn door(&self, name: &str) -> &str {
+        let door = self.doors.iter().find(|(door, _)| door == name);
+        &door.unwrap_or_else(|| panic!("no {name} in {:?}", self.doors)).1
+    }
+
+    /// Waits for a line with these `words`.
+    pub(crate) fn tells(&self, words: &str) -> String {
+        loop {
+            let line = self.next();
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    fn next(&self) -> String {
+        let line = self.lines.lock().unwrap().recv_timeout(PATIENCE);
+        line.unwrap_or_else(|error| panic!("{error} after:\n{}", self.told()))
+    }
+
+    /// All that it told until now.
+    pub(crate) fn told(&self) -> String {
+        self.told.lock().unwrap().clone()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// Waits for its end: the code, and all that it told.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        // The sender goes with the last line.
+        while self.lines.lock().unwrap().recv_timeout(PATIENCE).is_ok() {}
+        (code, self.told())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
