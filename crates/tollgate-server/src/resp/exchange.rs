@@ -189,7 +189,8 @@ where
             self.finish().await;
         }
         let decision = (self.decide)(self.limiter.now(), planned, on_failure);
-        if let Some((decision, reply)) = self.in_flight.begin(decision, charged, reply).await {
+        self.in_flight.begin(decision, charged, reply);
+        if let Some((decision, reply)) = self.in_flight.at_once().await {
             reply.write(decision, self.limiter, &mut self.replies);
         }
     }

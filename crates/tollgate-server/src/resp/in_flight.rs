@@ -1,8 +1,6 @@
 //! Commands whose decisions are under way.
 
-use std::collections::hash_map::DefaultHasher;
 use std::future::{Future, poll_fn};
-use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -12,15 +10,19 @@ use tollgate::core::policy::Planned;
 /// Commands of one connection that are decided on at the same time, at most.
 pub const MAX_IN_FLIGHT: usize = 64;
 
-/// Hashes of what is charged. Two that are equal by chance only wait for each other.
+/// Hashes of what is charged. Two that are equal only wait for each other, so they need be neither
+/// rare nor hard to find: who sends them delays nobody else.
 pub(super) type Charged = SmallVec<[u64; 1]>;
 
 /// What `planned` charges.
 pub(super) fn charged(planned: &[Planned]) -> Charged {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(ODD).rotate_left(31);
     let hash = |planned: &Planned| {
-        let mut hasher = DefaultHasher::new();
-        (planned.limit.name_digest(), &planned.subject).hash(&mut hasher);
-        hasher.finish()
+        let (words, rest) = planned.subject.as_bytes().as_chunks::<8>();
+        let start = planned.limit.name_digest() as u64;
+        let hash = words.iter().fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+        rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
     };
     planned.iter().map(hash).collect()
 }
@@ -63,32 +65,34 @@ impl<F: Future, R> InFlight<F, R> {
         self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
     }
 
-    /// Begins `decision`, and answers it if it is answered at once and nothing is before it.
-    pub(super) async fn begin(
-        &mut self,
-        decision: F,
-        charged: Charged,
-        reply: R,
-    ) -> Option<(F::Output, R)> {
+    /// Begins `decision`, for which there is room.
+    ///
+    /// It is put into its place before anything waits: a future that holds it would move it twice.
+    #[inline]
+    pub(super) fn begin(&mut self, decision: F, charged: Charged, reply: R) {
         if self.taken == self.slots.len() {
             self.slots.push(Slot::free());
         }
-        let is_first = self.taken == 0;
         let slot = &mut self.slots[self.taken];
         slot.waiting.set(Some(decision));
+        (slot.charged, slot.reply) = (charged, Some(reply));
+        self.taken += 1;
+    }
+
+    /// Lets what was begun last reach its store, and answers it if it is answered at once and
+    /// nothing is before it.
+    pub(super) async fn at_once(&mut self) -> Option<(F::Output, R)> {
+        let slot = self.slots[..self.taken].last_mut()?;
         poll_fn(|cx| {
             slot.poll(cx);
             Poll::Ready(())
         })
         .await;
-        match slot.answer.take() {
-            Some(answer) if is_first => Some((answer, reply)),
-            answer => {
-                (slot.answer, slot.charged, slot.reply) = (answer, charged, Some(reply));
-                self.taken += 1;
-                None
-            }
+        if self.taken > 1 || slot.answer.is_none() {
+            return None;
         }
+        self.taken = 0;
+        slot.answer.take().zip(slot.reply.take())
     }
 
     /// Waits for all that was begun, and hands each answer to `each` in the order of their commands.
@@ -140,15 +144,17 @@ mod tests {
         let mut in_flight = InFlight::new();
         let (now, receiver) = slow();
         now.send(1).unwrap();
-        let answer = in_flight.begin(receiver, Charged::new(), "first").await;
-        assert_eq!(answer, Some((Ok(1), "first")));
+        in_flight.begin(receiver, Charged::new(), "first");
+        assert_eq!(in_flight.at_once().await, Some((Ok(1), "first")));
         assert!(in_flight.is_empty());
 
         let (later, receiver) = slow();
-        assert_eq!(in_flight.begin(receiver, Charged::new(), "second").await, None);
+        in_flight.begin(receiver, Charged::new(), "second");
+        assert_eq!(in_flight.at_once().await, None);
         let (now, receiver) = slow();
         now.send(3).unwrap();
-        assert_eq!(in_flight.begin(receiver, Charged::new(), "third").await, None);
+        in_flight.begin(receiver, Charged::new(), "third");
+        assert_eq!(in_flight.at_once().await, None);
         later.send(2).unwrap();
         let mut answers: Vec<(Answer, &str)> = Vec::new();
         in_flight.finish(|answer, reply| answers.push((answer, reply))).await;
@@ -164,7 +170,8 @@ mod tests {
             let charged: Charged = [key].into_iter().collect();
             assert!(in_flight.has_room(&charged));
             let (sender, receiver) = slow();
-            assert_eq!(in_flight.begin(receiver, charged.clone(), ()).await, None);
+            in_flight.begin(receiver, charged.clone(), ());
+            assert_eq!(in_flight.at_once().await, None);
             assert!(!in_flight.has_room(&charged));
             senders.push(sender);
         }

@@ -122,7 +122,15 @@ impl Replies {
     }
 
     /// `number` and the end of its line.
-    fn digits(&mut self, mut number: u64) {
+    #[inline]
+    fn digits(&mut self, number: u64) {
+        match number {
+            0..=9 => self.bytes.extend_from_slice(&[b'0' + number as u8, b'\r', b'\n']),
+            _ => self.many_digits(number),
+        }
+    }
+
+    fn many_digits(&mut self, mut number: u64) {
         const LONGEST: usize = 22;
         let mut line = [0; LONGEST];
         line[LONGEST - 2..].copy_from_slice(b"\r\n");
