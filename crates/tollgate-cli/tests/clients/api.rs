@@ -32,9 +32,13 @@ impl Api {
         Self { address, asked }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A proxy in front of it.
     pub(crate) fn behind(&self, policy: &Path) -> Proxy {
-        Proxy::start_at(&format!("http://{}", self.address), policy)
+        Proxy::start_at(&format!("http://{}", self.address()), policy)
     }
 
     /// How many requests have come through.

@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tollgate::core::Store;
-use tollgate::core::policy::{ChargeOn, Forwarding};
+use tollgate::core::policy::{ChargeOn, Forwarding, Planned};
+use tollgate::core::{Algorithm, Store};
 use tollgate::limiter::{Source, Terms};
 use tollgate::{Decision, Limiter, headers, problem};
 
@@ -39,14 +39,21 @@ pub(super) async fn authorize<S: Store + 'static>(
     if let Err(problem) = may_ask_for_others(&app.options.access, token, peer, forwarding) {
         return problem.into_response();
     }
-    let plan = match SubRequest::read(&fields) {
+    let mut plan = match SubRequest::read(&fields) {
         Ok(sub_request) => app.limiter.plan(&sub_request.facts()),
         Err(error) => return Problem::new(Kind::InvalidRequest, error.to_string()).into_response(),
     };
+    // A lease would be held until it expires: of the end of the request nobody tells.
+    plan.enforced.retain(is_no_lease);
+    plan.shadowed.retain(is_no_lease);
     // Nobody comes back to tell of the answer: what would be charged on completion is charged now.
     let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
     let decision = app.limiter.check_on_terms_at(app.limiter.now(), plan, terms).await;
     answer(&app.limiter, decision)
+}
+
+fn is_no_lease(planned: &Planned) -> bool {
+    !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
 /// Whether a sub-request is believed: from who shows a token of the door; where the door asks for

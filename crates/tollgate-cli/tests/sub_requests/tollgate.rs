@@ -1,0 +1,47 @@
+//! `tollgate serve` with a door for HTTP.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A node; ended when dropped.
+pub(crate) struct Tollgate {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Tollgate {
+    pub(crate) fn start(policy: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--http", "127.0.0.1:0", "--policy"])
+            .arg(policy)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut told = String::new();
+        let address = loop {
+            let Some(Ok(line)) = lines.next() else { panic!("it ended with:\n{told}") };
+            if let Some(address) = line.strip_prefix("http at ") {
+                break address.parse().unwrap();
+            }
+            told += &format!("{line}\n");
+        };
+        // What it tells later goes nowhere, and does not stop it.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, address }
+    }
+
+    /// Ends it at once.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Tollgate {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,85 @@
+-- Asks Tollgate whether a request may pass: `http-request lua.tollgate ADDRESS`, where a frontend of
+-- this HAProxy listens that leads to Tollgate.
+--
+-- Sets txn.tollgate_status to the status of its answer, 0 if there was none; and what clients are to
+-- be told to the variables below.
+
+-- Longer than the timeouts of that backend, which decide; in milliseconds.
+local TIMEOUT = 1000
+
+-- One of the door's tokens, where it asks for one.
+local TOKEN = nil
+
+-- What concerns one connection or one body, and what only a proxy may say.
+local NOT_PASSED_ON = {
+    "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-connection",
+    "te", "trailer", "transfer-encoding", "upgrade",
+    "x-original-method", "x-original-uri", "x-tollgate-token",
+}
+
+local VARIABLES = {
+    ["x-ratelimit-limit"] = "txn.tollgate_limit",
+    ["x-ratelimit-remaining"] = "txn.tollgate_remaining",
+    ["x-ratelimit-used"] = "txn.tollgate_used",
+    ["x-ratelimit-reset"] = "txn.tollgate_reset",
+    ["x-ratelimit-resource"] = "txn.tollgate_resource",
+    ["ratelimit-policy"] = "txn.tollgate_policies",
+    ["ratelimit"] = "txn.tollgate_standings",
+    ["retry-after"] = "txn.tollgate_retry_after",
+}
+
+-- HAProxy counts the values of a field from 0, and its HTTP client those that it sends from 1.
+local function from_one(values)
+    local lines = {}
+    for index = 0, #values do
+        lines[index + 1] = values[index]
+    end
+    return lines
+end
+
+local function sub_request(txn)
+    local fields = {}
+    for name, values in pairs(txn.http:req_get_headers()) do
+        fields[name] = from_one(values)
+    end
+    local host = fields["host"]
+    for _, name in ipairs(NOT_PASSED_ON) do
+        fields[name] = nil
+    end
+    fields["x-forwarded-method"] = { txn.sf:method() }
+    fields["x-forwarded-uri"] = { txn.sf:pathq() }
+    fields["x-forwarded-host"] = host
+    -- Behind another proxy, keep what it wrote before this address, and name it in trusted_proxies.
+    fields["x-forwarded-for"] = { txn.sf:src() }
+    fields["x-tollgate-token"] = TOKEN and { TOKEN }
+    return fields
+end
+
+-- Whether Tollgate answered itself: for a server that is not there, HAProxy answers with a page.
+local function is_from_tollgate(answer)
+    local media_type = answer.headers and answer.headers["content-type"]
+    return answer.status == 200 or media_type and media_type[0]:find("application/problem+json", 1, true)
+end
+
+local function ask(txn, address)
+    local answer = core.httpclient():get {
+        url = "http://tollgate/v1/authorize",
+        dst = address,
+        headers = sub_request(txn),
+        timeout = TIMEOUT,
+    }
+    if not answer or not is_from_tollgate(answer) then
+        txn:set_var("txn.tollgate_status", 0)
+        return
+    end
+    txn:set_var("txn.tollgate_status", answer.status)
+    txn:set_var("txn.tollgate_body", answer.body or "")
+    for name, variable in pairs(VARIABLES) do
+        local values = answer.headers[name]
+        if values then
+            txn:set_var(variable, table.concat(from_one(values), ", "))
+        end
+    end
+end
+
+core.register_action("tollgate", { "http-req" }, ask, 1)
