@@ -18,6 +18,7 @@ pub(super) enum Verb {
     Ping,
     Quit,
     Refund,
+    Release,
     Reset,
     Select,
     Standing,
@@ -38,7 +39,7 @@ pub(super) struct Command {
 }
 
 /// The most frequent first.
-static COMMANDS: [Command; 16] = [
+static COMMANDS: [Command; 17] = [
     Command {
         key: 1,
         ..command(
@@ -77,6 +78,10 @@ static COMMANDS: [Command; 16] = [
     Command {
         aliases: &["tg.refund"],
         ..command("tollgate.refund", Verb::Refund, 2, "Gives back what a receipt proves")
+    },
+    Command {
+        aliases: &["tg.release"],
+        ..command("tollgate.release", Verb::Release, 2, "Ends what is in flight by a receipt")
     },
     command("auth", Verb::Auth, -2, "Shows a token"),
     command("client", Verb::Client, -2, "Names and describes the connection"),
@@ -119,7 +124,10 @@ impl Command {
     }
 
     const fn is_decision(&self) -> bool {
-        matches!(self.verb, Verb::CellThrottle | Verb::CrabThrottle | Verb::Charge | Verb::Refund)
+        matches!(
+            self.verb,
+            Verb::CellThrottle | Verb::CrabThrottle | Verb::Charge | Verb::Refund | Verb::Release
+        )
     }
 
     fn write_info(&self, replies: &mut Replies) {

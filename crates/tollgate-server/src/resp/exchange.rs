@@ -129,7 +129,7 @@ where
                 match verb {
                     Verb::Peek => self.peek(words).await,
                     Verb::Standing => self.standing(words).await,
-                    Verb::Refund => self.refund(words).await,
+                    Verb::Refund | Verb::Release => self.give_back(verb, words).await,
                     _ => return self.converse(verb, words),
                 }
                 Next::Command
@@ -224,9 +224,12 @@ where
         }
     }
 
-    async fn refund(&mut self, words: &Words<'_>) {
-        let text = String::from_utf8_lossy(words[1]);
-        let redeemed = self.limiter.redeem_at(self.limiter.now(), &text).await;
+    async fn give_back(&mut self, verb: Verb, words: &Words<'_>) {
+        let (now, text) = (self.limiter.now(), String::from_utf8_lossy(words[1]));
+        let redeemed = match verb {
+            Verb::Release => self.limiter.release_at(now, &text).await,
+            _ => self.limiter.redeem_at(now, &text).await,
+        };
         named::reply_refund(&redeemed, &mut self.replies);
     }
 

@@ -1,4 +1,5 @@
-//! The policy's own limits, by name: `TG.CHARGE`, `TG.PEEK`, `TG.STANDING`, `TG.REFUND`.
+//! The policy's own limits, by name: `TG.CHARGE`, `TG.PEEK`, `TG.STANDING`, and by receipt:
+//! `TG.REFUND`, `TG.RELEASE`.
 
 use tollgate::core::limit::Visibility;
 use tollgate::core::policy::{LimitFor, NameError, Named, NamedPlan};

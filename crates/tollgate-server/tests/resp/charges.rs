@@ -77,6 +77,18 @@ fn a_receipt_gives_back_once() {
 }
 
 #[test]
+fn a_receipt_ends_what_is_in_flight_and_keeps_what_was_counted() {
+    let open = Open::new();
+    let charge = "TG.CHARGE core,running 1 token abc\r\n";
+    let charged = open.told(charge);
+    assert!(open.told(charge).starts_with("*10|$8|admitted|:0|"));
+    let released = open.told(format!("TG.RELEASE {}\r\n", receipt(&charged)));
+    assert!(released.starts_with("*4|$7|outcome|$10|given_back|$6|limits|*1|"), "{released}");
+    assert!(open.told(charge).starts_with("*10|$8|admitted|:1|"));
+    assert!(open.told("TG.PEEK core 1 token abc\r\n").contains("|$9|remaining|:1|"));
+}
+
+#[test]
 fn replies_are_maps_for_who_knows_them() {
     let open = Open::new();
     let told = open.told("HELLO 3\r\nTG.CHARGE all 6\r\n");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use tollgate::core::algo::{Anchor, FixedWindow};
+use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::core::policy::{Dimension, LimitFor, OnFailure, Rules, Source};
 use tollgate::core::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::memory::Memory;
@@ -145,7 +145,8 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     bytes.into_bytes()
 }
 
-/// `core`: 3 a minute for each token; `all`: 5 a minute for everybody; `area`: 2 for each network.
+/// `core`: 3 a minute for each token; `all`: 5 a minute for everybody; `area`: 2 for each network;
+/// `running`: 1 at a time for each token.
 fn policy() -> Policy {
     let token = Source::Credential { header: "authorization".into() };
     let area = Source::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };
@@ -155,9 +156,12 @@ fn policy() -> Policy {
         let limit = Limit::new(name, Algorithm::FixedWindow(window)).unwrap();
         LimitFor { limit: Arc::new(limit), per: per.to_vec() }
     };
+    let running = Algorithm::Concurrency(Concurrency::new(1, Millis::from_secs(60)).unwrap());
+    let running = Arc::new(Limit::new("running", running).unwrap());
+    let running = LimitFor { limit: running, per: vec![0] };
     Policy::new(
         vec![dimension("token", token), dimension("address", area)],
-        vec![limit("core", 3, &[0]), limit("all", 5, &[]), limit("area", 2, &[1])],
+        vec![limit("core", 3, &[0]), limit("all", 5, &[]), limit("area", 2, &[1]), running],
         vec![],
         Rules::FirstMatch,
     )
