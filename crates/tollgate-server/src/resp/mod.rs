@@ -1,7 +1,7 @@
 //! The Redis protocol: every language has a client for it already.
 //!
-//! A connection is three things: [`wire`] has bytes and time, [`frame`] makes words of bytes, and
-//! [`exchange`] makes replies of words. Commands of one read are decided on together where the
+//! A connection is three things: `wire` has bytes and time, `frame` makes words of bytes, and
+//! `exchange` makes replies of words. Commands of one read are decided on together where the
 //! order of charges allows it, and answered in one write, in their order.
 //!
 //! | bound | |

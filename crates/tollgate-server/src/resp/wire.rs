@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::listen::Stream;
-use crate::{ConnectionLimits, Phase, Shutdown};
+use crate::{ConnectionLimits, LAST_REQUEST, Phase, Shutdown};
 
 /// Bytes that one read takes, at most.
 const READ: usize = 8 * 1024;
@@ -42,6 +42,7 @@ pub(super) struct Wire {
     limits: ConnectionLimits,
     draining: Pin<Box<dyn Future<Output = ()> + Send>>,
     last_reads: Option<u32>,
+    has_spoken: bool,
     /// Rings no earlier than `ends_at`, and often later than it was set to: it is not wound up
     /// anew for every command.
     alarm: Pin<Box<Sleep>>,
@@ -53,12 +54,18 @@ impl Wire {
         let ends_at = Instant::now() + limits.idle;
         let draining = Box::pin(async move { shutdown.reached(Phase::Draining).await });
         let alarm = Box::pin(sleep_until(ends_at));
-        Self { stream, limits, draining, last_reads: None, alarm, ends_at }
+        Self { stream, limits, draining, last_reads: None, has_spoken: false, alarm, ends_at }
     }
 
     /// Waits for more bytes behind `input`. Where it holds the beginning of a command, the whole of
     /// it has to come in time.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: Begun) -> Received {
+        let received = self.receive_next(input, begun).await;
+        self.has_spoken |= received == Received::Bytes;
+        received
+    }
+
+    async fn receive_next(&mut self, input: &mut Vec<u8>, begun: Begun) -> Received {
         self.set_alarm(begun);
         input.reserve(READ);
         if self.last_reads.is_none() {
@@ -73,13 +80,18 @@ impl Wire {
         self.receive_last(input).await
     }
 
-    /// What is there already, and no more.
+    /// What is there already, and no more; of a client that has said nothing yet, its first words.
     async fn receive_last(&mut self, input: &mut Vec<u8>) -> Received {
         let left = self.last_reads.unwrap_or_default();
         if left == 0 {
             return Received::End;
         }
         self.last_reads = Some(left - 1);
+        if !self.has_spoken {
+            // It came just now, and its first command is on the way.
+            let first = timeout(LAST_REQUEST, self.stream.read_buf(input)).await;
+            return first.map_or(Received::End, |read| received(&read));
+        }
         let mut read = std::pin::pin!(self.stream.read_buf(input));
         let there = poll_fn(|cx| match read.as_mut().poll(cx) {
             Poll::Ready(read) => Poll::Ready(Some(read)),
