@@ -3,3 +3,4 @@
 pub(crate) mod doors;
 pub(crate) mod open;
 pub(crate) mod reload;
+pub(crate) mod status;

@@ -10,6 +10,7 @@ use tollgate_server::{
 };
 
 use super::doors::{Door, Doors, Kind};
+use super::status;
 use crate::cmd::Failure;
 
 /// Whether everybody may enter a door that other machines reach.
@@ -63,11 +64,15 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, policy_version: &Arc<st
             let admin = (kind == Kind::Admin).then(|| access.clone());
             let options = HttpOptions {
                 access,
-                admin,
+                admin: admin.clone(),
                 policy_version: Arc::clone(policy_version),
                 ..HttpOptions::default()
             };
-            Served::new(name, listener, limits, HttpDoor::new(limiter, options, limits))
+            let mut door = HttpDoor::new(Arc::clone(&limiter), options, limits);
+            if let Some(admin) = admin {
+                door = door.with_status(status::of(limiter, Arc::clone(policy_version)), admin);
+            }
+            Served::new(name, listener, limits, door)
         }
         Kind::Resp => {
             let settings = RespSettings { access, limits, ..RespSettings::default() };

@@ -47,6 +47,9 @@ fn a_door_with_tokens_answers_who_shows_one() {
             }
         }
     }
+    for (shown, status) in SHOWN.into_iter().zip([401, 401, 200]) {
+        assert_eq!(ask(node.door("admin"), "GET", "/v1/status", shown).status, status);
+    }
     for (shown, status) in SHOWN.into_iter().zip(["16", "16", "0"]) {
         assert_eq!(call(node.door("grpc"), ASK, shown).0, status);
         assert_eq!(call(node.door("grpc"), HEALTH, shown).0, "0");

@@ -1,5 +1,7 @@
 //! What is read anew on SIGHUP.
 
+use std::process::{Command, Stdio};
+
 use crate::client::{ask, say};
 use crate::world::{Folder, Node, POLICY, command};
 
@@ -29,6 +31,52 @@ fn tokens_are_replaced_on_sighup() {
     folder.write("tokens.txt", "short");
     read_anew(&node, "the tokens in force stay so");
     assert!(admitted(SECOND) && !admitted(FIRST));
+}
+
+#[test]
+fn certificates_are_replaced_on_sighup() {
+    let folder = Folder::new("");
+    let first = certificate(&folder);
+    let (certificate_file, key) = (folder.path("cert.pem"), folder.path("key.pem"));
+    let tls = format!("{{ certificate: {}, key: {} }}", certificate_file.display(), key.display());
+    let door = format!("{{ listen: \"127.0.0.1:0\", tls: {tls} }}");
+    folder.write("policy.yaml", &format!("{POLICY}serve: {{ http: {door} }}\n"));
+    let node = Node::start(command(&folder.policy(), &[]));
+    assert!(!first.is_empty());
+    assert_eq!(shown(node.door("http")), first);
+    let second = certificate(&folder);
+    node.signal("-HUP");
+    node.tells("certificates read anew");
+    assert_eq!(shown(node.door("http")), second);
+    folder.write("cert.pem", "nothing");
+    node.signal("-HUP");
+    node.tells("the certificates in force stay so");
+    assert_eq!(shown(node.door("http")), second);
+}
+
+/// Writes a certificate of its own, and answers its body.
+fn certificate(folder: &Folder) -> String {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    folder.write("cert.pem", &made.cert.pem());
+    folder.write("key.pem", &made.signing_key.serialize_pem());
+    body(&made.cert.pem())
+}
+
+/// The certificate that is shown at `address`.
+fn shown(address: &str) -> String {
+    let told = Command::new("openssl")
+        .args(["s_client", "-connect", address])
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl is missing: ./test installs it");
+    body(&String::from_utf8(told.stdout).unwrap())
+}
+
+/// What is between the first line that begins a certificate and the one that ends it.
+fn body(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.skip_while(|line| *line != "-----BEGIN CERTIFICATE-----").skip(1);
+    lines.take_while(|line| *line != "-----END CERTIFICATE-----").collect()
 }
 
 /// Both doors have read the file.

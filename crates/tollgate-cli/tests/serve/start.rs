@@ -21,6 +21,24 @@ fn every_door_answers_over_one_store() {
 }
 
 #[test]
+fn the_door_of_administration_tells_how_the_store_stands() {
+    // Nobody listens there: the shard is known, and not connected.
+    let shards = "{ one: { primary: \"redis://127.0.0.1:1\" } }";
+    let folder = Folder::new(&format!("store: {{ redis: {{ shards: {shards} }} }}\n"));
+    let flags = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let mut start = command(&folder.policy(), &flags);
+    start.env("TOLLGATE_SECRET", "a-secret-of-the-tests");
+    let node = Node::start(start);
+    let status = ask(node.door("admin"), "GET", "/v1/status", None);
+    let told: serde_json::Value = serde_json::from_str(&status.body).unwrap();
+    assert_eq!(told["store"], "redis", "{told}");
+    assert_eq!(told["shards"][0]["name"], "one");
+    assert!(told["shards"][0]["primary"].is_null() && told["counts"]["stood_in"] == 0, "{told}");
+    assert_eq!(ask(node.door("admin"), "POST", "/v1/status", None).status, 405);
+    assert_eq!(ask(node.door("http"), "GET", "/v1/status", None).status, 404);
+}
+
+#[test]
 fn the_file_says_where_and_a_flag_goes_first() {
     let folder = Folder::new("");
     let socket = folder.path("http.sock").display().to_string();

@@ -7,7 +7,9 @@ use axum::{Extension, Router};
 use tollgate::Limiter;
 use tollgate::core::Store;
 
+use super::status::{self, Status};
 use super::{HttpOptions, router};
+use crate::access::Access;
 use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::hyper_door::{Holding, HttpVersions, HyperDoor};
 
@@ -26,6 +28,12 @@ impl HttpDoor {
         limits: ConnectionLimits,
     ) -> Self {
         Self { router: router(limiter, options), limits }
+    }
+
+    /// The same door, which answers `GET /v1/status` to whom `access` admits.
+    #[must_use]
+    pub fn with_status(self, status: Status, access: Access) -> Self {
+        Self { router: self.router.merge(status::route(status, access)), ..self }
     }
 }
 

@@ -16,6 +16,7 @@ mod query;
 mod refund;
 mod routes;
 mod standing;
+mod status;
 mod wire;
 
 pub use app::{HttpOptions, Readiness};
@@ -24,3 +25,4 @@ pub use door::HttpDoor;
 pub use idempotency::{MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, REMEMBERED_FOR};
 pub use openapi::openapi;
 pub use routes::router;
+pub use status::Status;

@@ -1,0 +1,55 @@
+//! How the store stands, as the administration's door tells it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tollgate::Limiter;
+use tollgate_backend::{Backend, Counts, ShardStatus};
+use tollgate_server::http::Status;
+
+/// The status of what `limiter` asks, under the policy of this version.
+pub(crate) fn of(limiter: Arc<Limiter<Backend>>, policy: Arc<str>) -> Status {
+    Status::new(move || {
+        let (store, counts) = match limiter.store() {
+            Backend::Memory(_) => ("memory", Value::Null),
+            Backend::Redis(fleet) => ("redis", counted(&fleet.counts())),
+        };
+        let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
+        json!({ "policy": &*policy, "store": store, "shards": shards, "counts": counts })
+    })
+}
+
+fn counted(counts: &Counts) -> Value {
+    json!({
+        "remembered": counts.remembered,
+        "stood_in": counts.stood_in,
+        "unanswered": counts.unanswered,
+        "missed": counts.missed,
+        "stranded": counts.stranded,
+        "discarded": counts.discarded,
+    })
+}
+
+fn shard(shard: &ShardStatus) -> Value {
+    let lanes = shard.lanes.iter().map(|lane| {
+        json!({
+            "address": lane.address,
+            "circuit": format!("{:?}", lane.gate).to_lowercase(),
+            "opened": lane.opened,
+            "clock_steps": lane.clock_steps,
+            "calls": lane.counts.calls,
+            "jobs": lane.counts.jobs,
+            "late": lane.counts.late,
+            "overloaded": lane.counts.overloaded,
+            "timed_out": lane.counts.timed_out,
+            "last_error": lane.last_error.as_ref().map(ToString::to_string),
+        })
+    });
+    json!({
+        "name": &*shard.name,
+        "primary": shard.primary(),
+        "runs": shard.runs.to_string(),
+        "clock_offset_ms": shard.clock_offset.map(|offset| offset.millis),
+        "lanes": lanes.collect::<Vec<_>>(),
+    })
+}
