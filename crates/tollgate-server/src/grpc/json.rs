@@ -21,8 +21,12 @@ use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 /// `RateLimitResponse` with status 200 if it may pass and 429 if it is over its limit. 400 tells of a
 /// request that makes no sense, and 503 of a store without an answer where the domain denies then.
 ///
-/// Who may ask is the business of the router that it is merged into.
-pub fn json_route<S: Store + 'static>(limiter: Arc<Limiter<S>>) -> axum::Router {
+/// Who may ask is the business of the router that it is merged into, whatever state that has.
+pub fn json_route<S, T>(limiter: Arc<Limiter<S>>) -> axum::Router<T>
+where
+    S: Store + 'static,
+    T: Clone + Send + Sync + 'static,
+{
     axum::Router::new()
         .route("/json", post(should_rate_limit::<S>))
         .layer(DefaultBodyLimit::max(MAX_MESSAGE_BYTES))

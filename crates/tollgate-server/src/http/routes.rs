@@ -20,6 +20,7 @@ use super::idempotency::{Answer, Key, Told};
 use super::openapi::openapi;
 use super::problem::{Kind, Problem};
 use super::{gate, health};
+use crate::grpc::json_route;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -28,8 +29,10 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Verdicts need the token that `options` ask for; `/healthz` and `/readyz` need none. Under
 /// another server than [`HttpDoor`](super::HttpDoor) a node that drains stays ready.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
+    let descriptors = json_route(Arc::clone(&limiter));
     let app = App::new(limiter, options);
     let guarded = Router::new()
+        .merge(descriptors)
         .route("/v1/check", post(check::<S>))
         .route("/v1/check/batch", post(check_batch::<S>))
         .route("/v1/peek", post(peek::<S>))

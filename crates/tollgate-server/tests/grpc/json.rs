@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tollgate::store::memory::Memory;
 use tollgate::{Limiter, ManualClock};
 use tollgate_server::grpc::json_route;
+use tollgate_server::{Access, HttpOptions, Tokens};
 use tower::ServiceExt;
 
 use crate::world::{START, policy};
@@ -81,4 +82,17 @@ async fn what_makes_no_sense_is_refused() {
     }
     let (status, _) = post(&router, vec![b'{'; 64 * 1024 + 1]).await;
     assert_eq!(status, 413);
+}
+
+#[tokio::test]
+async fn the_http_door_has_it_for_who_shows_a_token() {
+    let access = Access::Tokens(Tokens::parse("0123456789abcdef").unwrap());
+    let limiter = Arc::new(Limiter::new(policy(POLICY), Memory::default()));
+    let options = HttpOptions { access, ..HttpOptions::default() };
+    let router = tollgate_server::http::router(limiter, options);
+    let body = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "a"}]}]}"#;
+    assert_eq!(post(&router, body).await.0, 401);
+    let asked = Request::post("/json").header("authorization", "Bearer 0123456789abcdef");
+    let answer = router.oneshot(asked.body(Body::from(body)).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
 }
