@@ -1,6 +1,5 @@
 //! HTTP on a connection: what every door that speaks it has in common.
 
-mod at_once;
 mod pulse;
 
 use std::collections::hash_map::RandomState;
@@ -17,14 +16,13 @@ use std::time::Duration;
 use axum::http::{Request, Response, Version};
 use hyper::body::{Body, Incoming};
 use hyper::service::Service as HyperService;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::shutdown::{Phase, Shutdown};
-use at_once::AtOnce;
 use pulse::{Beating, Heard, Pulse, Silence};
 
 /// The largest head of a request, in bytes.
@@ -166,8 +164,8 @@ enum End {
 }
 
 impl Holding {
-    fn builder(&self) -> auto::Builder<AtOnce> {
-        let mut builder = auto::Builder::new(AtOnce);
+    fn builder(&self) -> auto::Builder<TokioExecutor> {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
         // The pulse watches over heads of both versions.
         builder
             .http1()
