@@ -68,19 +68,22 @@ pub async fn serve(
         listening.spawn((door.listen)(watched.clone(), door.places));
     }
     pin!(shutdown).await;
-    let ended = end(&phase, &taken, drain).await;
+    let ended = end(&phase, listening, &taken, drain).await;
     phase.send_replace(Phase::Cut);
     ended
 }
 
-/// Waits for every place of every door to be free.
+/// Waits until nobody is accepted any more, and then for every place of every door to be free.
 async fn end(
     phase: &watch::Sender<Phase>,
+    mut listening: tokio::task::JoinSet<()>,
     taken: &[(&'static str, Arc<Semaphore>, u32)],
     drain: Duration,
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
     let all_free = async {
+        // Places may be free in the middle of that, and be taken by the next in the backlog.
+        while listening.join_next().await.is_some() {}
         for (_, places, all) in taken {
             // Never closed, so there is no error.
             let _ = places.acquire_many(*all).await;
