@@ -11,7 +11,8 @@ limits: { core: { quota: 1_000_000, window: 1h, per: token } }
 rules: [{ limits: core }]
 answers: { headers: github }";
 
-/// How often each server forgets, and the requests that pass between two times at least.
+/// How often each server forgets, and the requests of each that pass between two times at least: a
+/// server that forgets faster than it is asked would be given the step anew until patience ends.
 const TIMES: usize = 100;
 const BETWEEN: usize = 2;
 

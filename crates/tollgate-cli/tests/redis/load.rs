@@ -11,7 +11,8 @@ const CLIENTS: usize = 4;
 
 /// Clients whose limits live on two shards.
 pub(crate) struct Load {
-    answered: Arc<AtomicUsize>,
+    /// Of the clients of each shard.
+    answered: Arc<[AtomicUsize; 2]>,
     ends: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Vec<(usize, Answer)>>>,
 }
@@ -19,7 +20,7 @@ pub(crate) struct Load {
 impl Load {
     /// As many clients with one token as with the other.
     pub(crate) fn start(proxy: &Arc<Proxy>, tokens: &[String; 2]) -> Self {
-        let (answered, ends) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let (answered, ends) = (Arc::<[AtomicUsize; 2]>::default(), Arc::<AtomicBool>::default());
         let client = |number: usize| {
             let (proxy, shard) = (Arc::clone(proxy), number % 2);
             let (answered, ends) = (Arc::clone(&answered), Arc::clone(&ends));
@@ -28,7 +29,7 @@ impl Load {
                 let mut answers = Vec::new();
                 while !ends.load(Ordering::Relaxed) {
                     answers.push((shard, proxy.get("/", &[&token])));
-                    answered.fetch_add(1, Ordering::Relaxed);
+                    answered[shard].fetch_add(1, Ordering::Relaxed);
                 }
                 answers
             })
@@ -37,10 +38,11 @@ impl Load {
         Self { answered, ends, clients }
     }
 
-    /// Waits for so many more answers.
+    /// Waits until the clients of each shard have had so many more answers.
     pub(crate) fn passes(&self, requests: usize) {
-        let enough = self.answered.load(Ordering::Relaxed) + requests;
-        while self.answered.load(Ordering::Relaxed) < enough {
+        let answered = || self.answered.each_ref().map(|shard| shard.load(Ordering::Relaxed));
+        let enough = answered().map(|before| before + requests);
+        while answered().iter().zip(enough).any(|(now, enough)| *now < enough) {
             assert!(!self.clients.iter().any(JoinHandle::is_finished), "a client had no answer");
             thread::yield_now();
         }

@@ -19,7 +19,7 @@ pub(super) fn warn(
 ) {
     for name in limits.unused() {
         let message = format_args!("nothing uses the limit {}", quoted(&name.value));
-        report.warning(name.at, message, "it limits nobody");
+        report.warning(name.at, message, "it limits only callers that name it");
     }
     for name in subjects.unused() {
         let message = format_args!("nothing uses the subject {}", quoted(&name.value));
