@@ -216,6 +216,7 @@ answers:
   refund: { status: [304, 404], upstream_failure: true }
   refuse: { status: 403 }
   standing: /rate_limit
+  on_failure: deny
 ",
     );
     let expected = Answers {
@@ -224,6 +225,7 @@ answers:
         refund_upstream_failure: Refund::GiveBack,
         refuse_status: 403,
         standing_path: Some("/rate_limit".into()),
+        on_failure: OnFailure::Deny,
     };
     assert_eq!(*loaded.policy.answers(), expected);
     assert!(with("answers: { headers: [] }\n").policy.answers().headers.is_empty());

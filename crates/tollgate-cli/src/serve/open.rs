@@ -75,7 +75,8 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, policy_version: &Arc<st
             Served::new(name, listener, limits, door)
         }
         Kind::Resp => {
-            let settings = RespSettings { access, limits, ..RespSettings::default() };
+            let on_failure = limiter.policy().answers().on_failure;
+            let settings = RespSettings { access, limits, on_failure };
             Served::new(name, listener, limits, RespDoor::new(limiter, settings))
         }
         Kind::Grpc => Served::new(name, listener, limits, GrpcDoor::new(limiter, access, limits)),

@@ -108,3 +108,16 @@ fn a_port_that_is_taken_is_named() {
         format!("the http door: cannot listen on {taken}: Address already in use (os error 98)\n")
     );
 }
+
+#[test]
+fn buckets_of_the_redis_protocol_do_what_the_file_says_without_the_store() {
+    // Nobody listens there.
+    let store = "store: { redis: { shards: { one: { primary: 'redis://127.0.0.1:1' } } } }";
+    let throttled = |on_failure: &str| {
+        let answers = format!("answers: {{ on_failure: {on_failure} }}\n{store}\n");
+        let node = Node::open(&Folder::new(&answers).policy());
+        say(node.door("resp"), &["CL.THROTTLE key 1 1 60"]).remove(0)
+    };
+    assert!(throttled("deny").starts_with('-'));
+    assert_eq!(throttled("allow"), "*5");
+}

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::rule::OnFailure;
+
 /// A family of header fields that tell a client how it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderProfile {
@@ -30,6 +32,8 @@ pub struct Answers {
     pub refuse_status: u16,
     /// The path at which a client sees all its standings, never charged; none by default.
     pub standing_path: Option<Box<str>>,
+    /// What becomes of charges that no rule speaks of, while the store has no answer.
+    pub on_failure: OnFailure,
 }
 
 /// Whether a charge is given back.
@@ -50,6 +54,7 @@ impl Default for Answers {
             refund_upstream_failure: Refund::Keep,
             refuse_status: 429,
             standing_path: None,
+            on_failure: OnFailure::default(),
         }
     }
 }

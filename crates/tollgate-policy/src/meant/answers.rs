@@ -47,6 +47,9 @@ pub(super) fn answers(
     if let Field::Given(path) = &written.standing {
         answers.standing_path = Some(standing_path(path, report)?);
     }
+    if let Some(on_failure) = written.on_failure.value() {
+        answers.on_failure = on_failure.0;
+    }
     Some(answers)
 }
 
