@@ -1,17 +1,15 @@
 //! The five fields of GitHub's REST API, from the standing of the tightest limit.
 
-use http::header::{HeaderMap, HeaderName};
 use tollgate_core::Verdict;
 
-use super::{insert_number, text};
+use super::FieldValue::{Number, Text};
+use super::Fields;
 
-pub(super) fn write(verdict: &Verdict, headers: &mut HeaderMap) {
+pub(super) fn write(verdict: &Verdict, fields: &mut impl Fields) {
     let Some(standing) = verdict.tightest() else { return };
-    insert_number(headers, "x-ratelimit-limit", standing.limit.capacity());
-    insert_number(headers, "x-ratelimit-remaining", standing.remaining);
-    insert_number(headers, "x-ratelimit-used", standing.used);
-    insert_number(headers, "x-ratelimit-reset", standing.resets_at.as_secs_ceil());
-    if let Some(resource) = text(standing.limit.resource()) {
-        headers.insert(HeaderName::from_static("x-ratelimit-resource"), resource);
-    }
+    fields.set("x-ratelimit-limit", Number(standing.limit.capacity()));
+    fields.set("x-ratelimit-remaining", Number(standing.remaining));
+    fields.set("x-ratelimit-used", Number(standing.used));
+    fields.set("x-ratelimit-reset", Number(standing.resets_at.as_secs_ceil()));
+    fields.set("x-ratelimit-resource", Text(standing.limit.resource().to_owned()));
 }

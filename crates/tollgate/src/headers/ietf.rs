@@ -1,46 +1,56 @@
 //! `ratelimit-policy` and `ratelimit`: structured fields (RFC 9651) after
 //! draft-ietf-httpapi-ratelimit-headers, every visible limit by its name.
 
-use std::fmt::Write;
-
-use http::header::{HeaderMap, HeaderName};
 use tollgate_core::{Algorithm, Limit, Unit, Verdict};
 
-use super::{seconds_to_reset, text};
+use super::FieldValue::Text;
+use super::{Fields, push_number, seconds_to_reset};
 
-pub(super) fn write(verdict: &Verdict, headers: &mut HeaderMap) {
-    let (mut policies, mut standings) = (String::new(), String::new());
-    for standing in verdict.standings.iter().filter(|standing| standing.is_visible()) {
-        let separator = if policies.is_empty() { "" } else { ", " };
+/// Bytes of one limit in either field, as names go: most need no more.
+const USUAL: usize = 48;
+
+pub(super) fn write(verdict: &Verdict, fields: &mut impl Fields) {
+    let visible = || verdict.standings.iter().filter(|standing| standing.is_visible());
+    if visible().next().is_none() {
+        return;
+    }
+    let usual = USUAL * verdict.standings.len();
+    let (mut policies, mut standings) =
+        (String::with_capacity(usual), String::with_capacity(usual));
+    for standing in visible() {
         let name = standing.limit.name();
-        let (remaining, to_reset) = (standing.remaining, seconds_to_reset(standing, verdict.now));
-        // Writing to a string does not fail.
-        let _ = write!(policies, "{separator}\"{name}\"{}", Parameters(&standing.limit));
-        let _ = write!(standings, "{separator}\"{name}\";r={remaining};t={to_reset}");
+        begin_item(&mut policies, name);
+        push_parameters(&mut policies, &standing.limit);
+        begin_item(&mut standings, name);
+        standings.push_str(";r=");
+        push_number(&mut standings, standing.remaining);
+        standings.push_str(";t=");
+        push_number(&mut standings, seconds_to_reset(standing, verdict.now));
     }
-    for (name, value) in [("ratelimit-policy", policies), ("ratelimit", standings)] {
-        if let (false, Some(value)) = (value.is_empty(), text(&value)) {
-            headers.append(HeaderName::from_static(name), value);
-        }
-    }
+    fields.add("ratelimit-policy", Text(policies));
+    fields.add("ratelimit", Text(standings));
+}
+
+/// One more item of a list: its name, which holds nothing to escape.
+fn begin_item(list: &mut String, name: &str) {
+    list.push_str(if list.is_empty() { "\"" } else { ", \"" });
+    list.push_str(name);
+    list.push('"');
 }
 
 /// `q`, `qu` and `w` of a limit. The window is whole seconds or, where it has none, left out.
-struct Parameters<'a>(&'a Limit);
-
-impl std::fmt::Display for Parameters<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, ";q={}", self.0.capacity())?;
-        match self.0.unit() {
-            Unit::Requests => {}
-            Unit::ContentBytes => f.write_str(";qu=\"content-bytes\"")?,
-            Unit::ConcurrentRequests => f.write_str(";qu=\"concurrent-requests\"")?,
-        }
-        let window = self.0.window().get();
-        let has_window = !matches!(self.0.algorithm(), Algorithm::Concurrency(_));
-        if has_window && window.is_multiple_of(1000) {
-            write!(f, ";w={}", window / 1000)?;
-        }
-        Ok(())
+fn push_parameters(policies: &mut String, limit: &Limit) {
+    policies.push_str(";q=");
+    push_number(policies, limit.capacity());
+    policies.push_str(match limit.unit() {
+        Unit::Requests => "",
+        Unit::ContentBytes => ";qu=\"content-bytes\"",
+        Unit::ConcurrentRequests => ";qu=\"concurrent-requests\"",
+    });
+    let window = limit.window().get();
+    let has_window = !matches!(limit.algorithm(), Algorithm::Concurrency(_));
+    if has_window && window.is_multiple_of(1000) {
+        policies.push_str(";w=");
+        push_number(policies, window / 1000);
     }
 }
