@@ -37,7 +37,7 @@ impl State {
                 let cell = self.cells.get(&key(charge));
                 assess(cell, charge.limit, cost, now).fit == Fit::Now
             }
-            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } => true,
+            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => true,
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -51,7 +51,7 @@ impl State {
         let (reading, cell) = match charge.ask {
             Ask::Take { .. } if admitted => take(cell, charge.limit, charge.ask, now),
             Ask::Take { .. } => refuse(cell, charge.limit, charge.ask, now),
-            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } => {
+            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => {
                 decide(cell, charge.limit, charge.ask, now)
             }
         };

@@ -179,6 +179,7 @@ fn step(at: Timestamp, ask: &Ask, reading: &Reading) -> Value {
         Ask::Look { cost } => ("look", Some(cost), None, None),
         Ask::Refund { cost, mark, id, .. } => ("refund", Some(cost), Some(mark), Some(id)),
         Ask::Renew { id } => ("renew", None, None, Some(id)),
+        Ask::Forget => ("forget", None, None, None),
     };
     fields.insert("ask".into(), name.into());
     fields.extend(id.map(|id| ("id".into(), id.0.to_string().into())));
@@ -206,6 +207,7 @@ fn read_step(fields: &Value) -> Option<(Timestamp, Ask, Reading)> {
             Ask::Refund { cost: cost()?, mark, id: id()?, repeats: Repeats::Impossible }
         }
         "renew" => Ask::Renew { id: id()? },
+        "forget" => Ask::Forget,
         _ => return None,
     };
     let discarded = fields.get("discarded")?.as_bool()?;

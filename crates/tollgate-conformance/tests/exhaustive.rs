@@ -136,5 +136,6 @@ fn answer(ledger: &mut Ledger, at: Timestamp, ask: Ask) -> Reading {
         Ask::Look { cost } => ledger.standing(at, cost),
         Ask::Refund { id, .. } => ledger.refund(at, id),
         Ask::Renew { id } => ledger.renew(at, id),
+        Ask::Forget => unreachable!("no history forgets"),
     }
 }

@@ -59,6 +59,12 @@ pub enum Ask {
         /// The charge that holds the lease.
         id: ChargeId,
     },
+    /// Start afresh: nothing is used any more, and the next take opens a window of its own.
+    ///
+    /// Receipts of what was forgotten are void. Where one is refunded all the same, into a window
+    /// or block that the clock numbers and not the first charge, it gives back at most what was
+    /// taken there since.
+    Forget,
 }
 
 impl Ask {
@@ -68,7 +74,7 @@ impl Ask {
         match self {
             Self::Take { cost, .. } => cost.get() == 0,
             Self::Look { .. } => true,
-            Self::Refund { .. } | Self::Renew { .. } => false,
+            Self::Refund { .. } | Self::Renew { .. } | Self::Forget => false,
         }
     }
 }

@@ -134,6 +134,7 @@ pub fn decide(
         Ask::Look { cost } => (assess(cell.as_ref(), limit, cost, now), cell),
         Ask::Refund { .. } => refund(cell, limit, ask, now),
         Ask::Renew { .. } => renew(cell, limit, ask, now),
+        Ask::Forget => (forget(cell.as_ref(), limit, now), None),
     }
 }
 
@@ -280,6 +281,12 @@ fn renew(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Readin
     // A renewal fits if the lease was still held; one that ran out has to be asked for anew.
     let fit = if renewed { Fit::Now } else { Fit::Never };
     (Reading { fit, ..reading }, cell)
+}
+
+/// How `limit` stands once `cell` is gone; what was found is what was forgotten.
+fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
+    let found = assess(cell, limit, Cost::PEEK, now).found;
+    Reading { found, ..assess(None, limit, Cost::PEEK, now) }
 }
 
 /// The moment from which `cell` says nothing any more and can be forgotten.

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// - No two charges of one call are on the same limit and subject; the caller adds their costs up.
 /// - The readings are in the order of the charges and from that same step. The call was admitted
 ///   exactly if every take's reading fits.
-/// - Looks, refunds and renewals of one call stand each for itself.
+/// - Looks, refunds, renewals and forgettings of one call stand each for itself.
 /// - Dropping the future gives the answer up, not the call: it is carried out whole or not at all,
 ///   and nobody hears which. Nothing else depends on the future being polled to its end.
 /// - `now` is the caller's; the store reads no clock to decide.

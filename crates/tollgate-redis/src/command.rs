@@ -146,11 +146,12 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
         Op::RefundLease { .. } => (5, 0),
         Op::Renew { .. } => (6, 0),
         Op::Look { cost } => (7, cost),
+        Op::Forget => (11, 0),
     };
     out.push(code);
     push_target(out, indexes, ask, cost);
     match &ask.op {
-        Op::Take { .. } | Op::Look { .. } => {}
+        Op::Take { .. } | Op::Look { .. } | Op::Forget => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
             out.extend_from_slice(&id.0.to_be_bytes());
         }

@@ -44,6 +44,7 @@ pub(crate) enum Op {
     RefundGuarded { cost: u64, mark: u64, guard: Box<[u8]>, until: Timestamp },
     RefundLease { id: ChargeId },
     Renew { id: ChargeId },
+    Forget,
 }
 
 impl Job {
@@ -63,7 +64,7 @@ impl Job {
             Op::Take { cost } | Op::TakeLease { cost, .. } => cost == 0,
             Op::Look { .. } => true,
             Op::Refund { .. } | Op::RefundGuarded { .. } => false,
-            Op::RefundLease { .. } | Op::Renew { .. } => false,
+            Op::RefundLease { .. } | Op::Renew { .. } | Op::Forget => false,
         })
     }
 }
@@ -116,6 +117,7 @@ impl Op {
                 }
             }
             Ask::Renew { id } => Self::Renew { id },
+            Ask::Forget => Self::Forget,
         }
     }
 }

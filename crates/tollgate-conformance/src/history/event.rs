@@ -120,7 +120,7 @@ impl<'h> Event<'h> {
     pub(super) const fn id(&self) -> Option<ChargeId> {
         match self.ask {
             Ask::Take { id, .. } | Ask::Refund { id, .. } | Ask::Renew { id } => Some(id),
-            Ask::Look { .. } => None,
+            Ask::Look { .. } | Ask::Forget => None,
         }
     }
 
@@ -203,6 +203,7 @@ impl fmt::Display for Event<'_> {
                 write!(f, ") refund {} to {} at {now}: ", cost.get(), mark.0)
             }
             Ask::Renew { .. } => write!(f, ") renew at {now}: "),
+            Ask::Forget => write!(f, ") forget at {now}: "),
         }?;
         let Some((teller, decision, reading)) = self.told else { return f.write_str("unknown") };
         match (self.ask, decision) {

@@ -16,7 +16,7 @@ mod two_bucket;
 use std::collections::HashMap;
 
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Fit, Reading, Readings, Repeats, Subject, Timestamp,
+    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Reading, Readings, Repeats, Subject, Timestamp,
 };
 
 pub use ledger::Ledger;
@@ -42,7 +42,7 @@ impl Model {
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| match charge.ask {
             Ask::Take { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
-            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } => true,
+            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => true,
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -70,12 +70,17 @@ impl Model {
                 let is_lease = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
                 let may_repeat = repeats == Repeats::Guarded && !is_lease;
                 if may_repeat && self.refunded.contains(&asked) {
-                    return self.ledger(charge).standing(now, tollgate_core::Cost::PEEK);
+                    return self.ledger(charge).standing(now, Cost::PEEK);
                 }
                 self.refunded.push(asked);
                 self.ledger(charge).refund(now, id)
             }
             Ask::Renew { id } => self.ledger(charge).renew(now, id),
+            Ask::Forget => {
+                let found = self.ledger(charge).standing(now, Cost::PEEK).found;
+                self.ledgers.remove(&key(charge));
+                Reading { found, ..self.ledger(charge).standing(now, Cost::PEEK) }
+            }
         }
     }
 }

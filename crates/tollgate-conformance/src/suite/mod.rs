@@ -2,6 +2,7 @@
 
 mod algorithms;
 mod clocks;
+mod forgetting;
 mod leases;
 mod looks;
 mod many;
@@ -28,6 +29,7 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
     refunds::check(store, prefix).await;
     leases::check(store, prefix).await;
     looks::check(store, prefix).await;
+    forgetting::check(store, prefix).await;
     clocks::check(store, prefix).await;
     for seed in seeds(0, TRACES) {
         if let Err(difference) = run_trace(store, &Trace::random(seed), prefix).await {

@@ -42,6 +42,8 @@ pub enum Call {
     Refund(usize, Repeats),
     /// Renews the leases of an admitted charge: the one of this number, counted back from the last.
     Renew(usize),
+    /// Forgets what a subject used in a limit, at no cost.
+    Forget(Take),
 }
 
 /// A part of a charge.

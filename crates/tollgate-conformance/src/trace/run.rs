@@ -133,6 +133,12 @@ impl Run<'_> {
                     .map(refund)
                     .collect()
             }
+            Call::Forget(take) => {
+                let is_other =
+                    |of: &Take| (of.limit, of.subject) != (take.limit, take.subject);
+                self.receipts.iter_mut().for_each(|it| it.takes.retain(|(of, _)| is_other(of)));
+                vec![(*take, Ask::Forget)]
+            }
             Call::Renew(back) => {
                 let Some(receipt) = self.receipts.iter().rev().nth(*back) else {
                     return Vec::new();
@@ -151,7 +157,7 @@ impl Run<'_> {
             let subject = &self.subjects[usize::from(take.subject)];
             let refund_over = match ask {
                 Ask::Refund { mark, .. } => between(refundable_until(limit, *mark)),
-                Ask::Take { .. } | Ask::Look { .. } | Ask::Renew { .. } => false,
+                Ask::Take { .. } | Ask::Look { .. } | Ask::Renew { .. } | Ask::Forget => false,
             };
             refund_over || between(self.model.over_at(limit.name(), subject))
         });

@@ -135,7 +135,7 @@ local function pack_cell(cell)
   return TAGS[kind] .. pack("<I7I7", cell.level, cell.at)
 end
 
--- Whether a cell says nothing at all, and its key can go.
+-- Whether a cell is gone or says nothing at all, and its key can go.
 local function is_blank(cell)
-  return cell.list ~= nil and #cell.list == 0
+  return not cell or cell.list ~= nil and #cell.list == 0
 end

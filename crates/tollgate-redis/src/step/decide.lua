@@ -100,6 +100,17 @@ local function refund(limit, ask, now)
   return reading(fit, fit, again_at, used, whole_at, mark, given_back, found)
 end
 
+-- Leaves nothing under the key: what was counted in it goes too.
+local function forget(limit, key, now)
+  local _, _, _, _, _, found = assess(limit, cells[key], 1, now)
+  if cells[key] then
+    cells[key], counted[key], values[key] = nil, nil, FORGOTTEN
+    change(key, limit, now)
+  end
+  local fit, again_at, used, whole_at, mark = assess(limit, nil, 1, now)
+  return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
+end
+
 -- Puts a lease off. Nothing but a concurrency limit has leases.
 local function renew(limit, ask, now)
   local key = ask.key

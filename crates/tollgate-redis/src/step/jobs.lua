@@ -1,6 +1,7 @@
 -- The jobs of a command, decided one after the other, each all or nothing.
 
 local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW, LOOK = 1, 2, 3, 4, 5, 6, 7
+local FORGET = 11
 -- A job of takes from different keys, each by a fixed window.
 local TAKE_ALL = 8
 -- Many jobs of one take each: from keys that follow each other, or from one.
@@ -24,10 +25,11 @@ local function parse_ask(bytes, position, op, limit, key, cost, key_count)
     check(ask.guarded_until <= MAX, "end of the guard")
     open_cell(ask.guard)
   else
-    check(op == TAKE or op == LOOK, "no such ask")
+    check(op == TAKE or op == LOOK or op == FORGET, "no such ask")
   end
   open_cell(key)
-  check((ask.id ~= nil) == (limit.kind == CONCURRENCY and op ~= LOOK or op == RENEW), "lease")
+  local has_lease = limit.kind == CONCURRENCY and op ~= LOOK and op ~= FORGET
+  check((ask.id ~= nil) == (has_lease or op == RENEW), "lease")
   return ask, position
 end
 
@@ -72,6 +74,8 @@ local function decide_job(asks, now)
       readings[index + 1] = look(limit, ask.key, ask.cost, now)
     elseif op == RENEW then
       readings[index + 1] = renew(limit, ask, now)
+    elseif op == FORGET then
+      readings[index + 1] = forget(limit, ask.key, now)
     else
       readings[index + 1] = refund(limit, ask, now)
     end

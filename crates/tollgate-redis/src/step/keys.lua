@@ -9,7 +9,7 @@ local function time_to_live(cell, limit, now)
 end
 
 local function write_cell(key, cell, limit, now)
-  local packed_used = cell.packed_used
+  local packed_used = cell and cell.packed_used
   if packed_used and cell.used <= LARGEST_PACKED_USED then
     -- The window was open: its reset and the key's expiry stay.
     local counted = cell.used - packed_used

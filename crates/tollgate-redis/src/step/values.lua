@@ -7,6 +7,8 @@ local READ_CHUNK = 1000
 -- means; the units counted in open windows beside that. Above the last opened key there are neither,
 -- but for what is foreign.
 local names, values, cells, counted, last_opened = nil, nil, {}, {}, 0
+-- Stands in `values` for what a job of the command forgot; as long as an empty string.
+local FORGOTTEN = {}
 -- Whether what MGET did not find was asked for once more.
 local is_foreign_known
 
@@ -57,7 +59,9 @@ local function open_cell(key)
   end
   last_opened = key > last_opened and key or last_opened
   local bytes = values[key]
-  if bytes then
+  if bytes == FORGOTTEN then
+    return
+  elseif bytes then
     local cell = unpack_window(bytes) or unpack_tagged(bytes) or { kind = FOREIGN }
     local units = counted[key]
     if units then

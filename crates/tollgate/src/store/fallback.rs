@@ -125,6 +125,10 @@ impl<A: Store, B: StandIn> Fallback<A, B> {
         charges: &[Charge<'_>],
         error: StoreError,
     ) -> Result<Readings, StoreError> {
+        // What the store holds can only be forgotten there.
+        if charges.iter().any(|charge| charge.ask == Ask::Forget) {
+            return Err(error);
+        }
         // What is to be given back was taken at the store, and cannot be now.
         let (refunds, asked) = split(charges, |charge| matches!(charge.ask, Ask::Refund { .. }));
         let answer = if asked.charges.is_empty() {

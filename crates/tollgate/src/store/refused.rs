@@ -17,6 +17,10 @@ pub const DEFAULT_ENTRIES: usize = 16_384;
 /// How long a refusal is remembered that a refund may end, unless another time is set.
 pub const DEFAULT_HOLD: Millis = Millis::new(5);
 
+/// The longest that a refusal is remembered before the store is asked again: an operator who
+/// resets a subject, and a store that lost its state, are heard of within that time.
+pub const RECALL_MAX: Millis = Millis::from_secs(1);
+
 /// How old a standing may be that is shown beside a remembered refusal, unless another age is set.
 pub const DEFAULT_BESIDE: Millis = Millis::from_secs(1);
 
@@ -27,29 +31,31 @@ pub enum Recall {
     Off,
     /// At most so long, because a refund may free units.
     Briefly(Millis),
-    /// As long as it holds, for limits whose charges nobody ever gives back. Only a fixed window
-    /// that is used up stands unchanged until a known time; anything else is asked.
+    /// As long as it holds and at most [`RECALL_MAX`] after it was heard, for limits whose charges
+    /// nobody ever gives back. Only a fixed window that is used up stands unchanged until a known
+    /// time; anything else is asked.
     UntilReset,
 }
 
 /// Refuses by itself what the store refused and would refuse again.
 ///
 /// A take that does not fit before a known moment will not, by whomever it is asked, until then:
-/// others can only use more. The one thing that frees units earlier is a refund or a settlement.
+/// others can only use more. What frees units earlier is a refund, a settlement, or an operator
+/// who has them forgotten.
 ///
 /// # What it keeps
 /// - Nothing is admitted that the store would not admit; only refusals are remembered.
 /// - With [`Recall::UntilReset`] the refusal of a fixed window that is used up is exact in every
 ///   number, as long as its charges are not given back and the store does not lose its state.
-/// - Peeks, looks, refunds and renewals are always asked, and a refund that passes here ends what is
-///   remembered. Calls that touch a limit that counts refusals, or a concurrency limit that
+/// - Peeks, looks, refunds, renewals and forgettings are always asked, and a refund or a forgetting
+///   that passes here ends what is remembered. Calls that touch a limit that counts refusals, or a concurrency limit that
 ///   refused, are always asked. Answers of a stand-in are not remembered.
 ///
 /// # What it weakens
 /// - With [`Recall::Briefly`] a client can be refused for [`late_at_most`](Self::late_at_most)
 ///   after units were given back elsewhere, and is told what was used that long ago.
-/// - A caller whose clock lags behind a reset that others' clocks have passed is refused here until
-///   its own has passed it, where the store may count it in the next window already.
+/// - A caller whose clock lags behind a reset that the clocks of other nodes have passed is refused
+///   here until its own has passed it, where the store may count it in the next window already.
 /// - The other limits of a call that was refused are shown as they were at most
 ///   [`with_beside`](Self::with_beside) ago; with zero a call is answered only if each of its
 ///   limits is remembered to refuse.
@@ -206,17 +212,19 @@ impl<S> Refused<S> {
             (Fit::At(fits_at), Recall::Briefly(hold)) if !is_in_flight => {
                 now.after(hold).min(fits_at)
             }
-            (Fit::At(fits_at), Recall::UntilReset) if is_used_up(limit, reading) => fits_at,
+            (Fit::At(fits_at), Recall::UntilReset) if is_used_up(limit, reading) => {
+                now.after(RECALL_MAX).min(fits_at)
+            }
             (Fit::At(_) | Fit::Never, _) => now,
         }
     }
 
-    /// Forgets what a refund may have made untrue.
-    fn forget_refunded(&self, charges: &[Charge<'_>]) {
+    /// Drops what a refund or a forgetting may have made untrue, and what is over: a clock that lags
+    /// would find it in force again, when the store is in the next window already.
+    fn drop_untrue(&self, now: Timestamp, charges: &[Charge<'_>]) {
         for charge in charges {
-            if matches!(charge.ask, Ask::Refund { .. }) {
-                self.recent.forget_if(self.recent.key(charge), |_| true);
-            }
+            let is_freed = matches!(charge.ask, Ask::Refund { .. } | Ask::Forget);
+            self.recent.forget_if(self.recent.key(charge), |known| is_freed || now >= known.until);
         }
     }
 
@@ -235,10 +243,10 @@ impl<S: Store> Store for Refused<S> {
             return Ok(readings);
         }
         let answer = self.store.apply(now, charges).await;
+        self.drop_untrue(now, charges);
         if let Ok(readings) = &answer {
             self.remember(now, charges, readings);
         }
-        self.forget_refunded(charges);
         answer
     }
 }

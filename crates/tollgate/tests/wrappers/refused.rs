@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate::core::{Fit, Millis, Refusals, Source, Store, StoreError, Timestamp};
-use tollgate::store::refused::{Recall, Refused};
+use tollgate::core::{Ask, Fit, Millis, Refusals, Source, Store, StoreError, Timestamp};
+use tollgate::store::refused::{RECALL_MAX, Recall, Refused};
 use tollgate::store::{Fallback, Memory, Share};
 
 use crate::faulty::{Faulty, Trouble};
@@ -55,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn a_client_at_its_limit_costs_the_store_one_call_a_window() {
+fn a_client_at_its_limit_costs_the_store_one_call_a_second() {
     let store = Refused::new(Faulty::new()).with_recall(Recall::UntilReset);
     let (limit, subject) = (fixed("core", 3), user(1));
     let ends = NOW.after(WINDOW);
@@ -70,10 +70,16 @@ fn a_client_at_its_limit_costs_the_store_one_call_a_window() {
         }
     }
     assert_eq!((store.store().calls(), store.answered()), (4, 996));
+    let heard_at = NOW.after(Millis::new(3));
+    let again = heard_at.after(RECALL_MAX);
+    for (now, calls) in [(Timestamp::from_millis(again.as_millis() - 1), 4), (again, 5), (again, 5)] {
+        at_once(ask(&store, now, &limit, &subject, take(1, 0))).unwrap();
+        assert_eq!(store.store().calls(), calls, "at {now:?}");
+    }
     let last = Timestamp::from_millis(ends.as_millis() - 1);
     assert_ne!(at_once(ask(&store, last, &limit, &subject, take(1, 0))).unwrap().fit, Fit::Now);
     assert_eq!(at_once(ask(&store, ends, &limit, &subject, take(1, 0))).unwrap().fit, Fit::Now);
-    assert_eq!(store.store().calls(), 5);
+    assert_eq!(store.store().calls(), 7, "each more than a second after the one before");
 }
 
 #[test]
@@ -89,6 +95,24 @@ fn a_refund_elsewhere_is_noticed_in_time() {
     assert_ne!(at_once(ask(&here, before, &limit, &subject, take(1, 3))).unwrap().fit, Fit::Now);
     let in_time = NOW.after(late);
     assert_eq!(at_once(ask(&here, in_time, &limit, &subject, take(1, 4))).unwrap().fit, Fit::Now);
+}
+
+#[test]
+fn what_was_forgotten_elsewhere_is_noticed_within_a_second() {
+    let shared = Arc::new(Memory::default());
+    let here = Refused::new(Arc::clone(&shared)).with_recall(Recall::UntilReset);
+    let (limit, subject) = (fixed("core", 1), user(1));
+    for id in 1..=2 {
+        at_once(ask(&here, NOW, &limit, &subject, take(1, id))).unwrap();
+    }
+    at_once(ask(&shared, NOW, &limit, &subject, Ask::Forget)).unwrap();
+    assert_ne!(at_once(ask(&here, NOW, &limit, &subject, take(1, 3))).unwrap().fit, Fit::Now);
+    let in_time = NOW.after(RECALL_MAX);
+    assert_eq!(at_once(ask(&here, in_time, &limit, &subject, take(1, 4))).unwrap().fit, Fit::Now);
+    at_once(ask(&here, in_time, &limit, &subject, take(1, 5))).unwrap();
+    at_once(ask(&here, in_time, &limit, &subject, Ask::Forget)).unwrap();
+    let at_once_here = at_once(ask(&here, in_time, &limit, &subject, take(1, 6))).unwrap();
+    assert_eq!(at_once_here.fit, Fit::Now, "what passes here is noticed at once");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
             Ask::Take { cost, .. } | Ask::Look { cost } => {
                 of_verdict(case, event, teller, reading, cost)
             }
-            Ask::Refund { .. } | Ask::Renew { .. } => None,
+            Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => None,
         };
         let mistake = mistake
             .or_else(|| of_used(case, event, teller, reading))

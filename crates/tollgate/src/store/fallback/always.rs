@@ -29,7 +29,7 @@ impl Always {
         let fit = match ask {
             Ask::Take { cost, .. } | Ask::Look { cost } => self.fit(now, limit, cost),
             // A request that runs is not ended by it.
-            Ask::Renew { .. } | Ask::Refund { .. } => Fit::Now,
+            Ask::Renew { .. } | Ask::Refund { .. } | Ask::Forget => Fit::Now,
         };
         let (used, whole_at) = match self {
             Self::Allow => (0, now),

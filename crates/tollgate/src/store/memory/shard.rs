@@ -144,7 +144,7 @@ impl Shard {
                 }
                 _ => Room::NONE,
             },
-            Ask::Look { .. } | Ask::Renew { .. } => Room::NONE,
+            Ask::Look { .. } | Ask::Renew { .. } | Ask::Forget => Room::NONE,
         }
     }
 
@@ -159,7 +159,7 @@ impl Shard {
             Ask::Take { cost, .. } => self.take(now, target, cost, ruling),
             Ask::Look { cost } => self.look(now, target, cost),
             Ask::Refund { mark, .. } => self.refund(now, target, mark),
-            Ask::Renew { .. } => self.change(now, target),
+            Ask::Renew { .. } | Ask::Forget => self.change(now, target),
         };
         if reading.found == Found::Discarded {
             self.counts.discarded += 1;

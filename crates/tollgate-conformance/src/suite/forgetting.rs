@@ -1,0 +1,24 @@
+//! What is forgotten: the subject starts afresh, and nobody else does.
+
+use tollgate_core::{Ask, Fit, Found, Store};
+
+use super::scene::{Scene, every, take};
+
+pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
+    for (name, algorithm) in every(5, 1_000) {
+        let scene = Scene::new(store, prefix, &format!("forget-{name}"), algorithm);
+        let other = Scene::new(store, prefix, &format!("remember-{name}"), algorithm);
+        for scene in [&scene, &other] {
+            scene.take(0, 5, 1).await;
+            assert_ne!(scene.take(1, 1, 2).await.fit, Fit::Now, "{name}: used up");
+        }
+        let forgotten = scene.ask(2, Ask::Forget).await;
+        assert_eq!((forgotten.used, forgotten.fit), (0, Fit::Now), "{name}");
+        assert_eq!(forgotten.found, Found::State, "{name}: what was there");
+        let again = scene.ask(2, Ask::Forget).await;
+        assert_eq!((again.used, again.found), (0, Found::Nothing), "{name}: nothing was there");
+        assert_eq!(scene.take(3, 5, 3).await.fit, Fit::Now, "{name}: all of the quota is there");
+        assert_ne!(scene.ask(3, take(1, 4)).await.fit, Fit::Now, "{name}: and no more than that");
+        assert_eq!(other.peek(3).await.used, 5, "{name}: another subject keeps what it used");
+    }
+}
