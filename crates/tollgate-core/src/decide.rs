@@ -289,6 +289,45 @@ fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
     Reading { found, ..assess(None, limit, Cost::PEEK, now) }
 }
 
+/// `cell` and `other`, two accounts of one limit and subject, as one that admits what both would.
+///
+/// Exact where one of them counted everything that the other did, and more: then it is that one.
+/// Where each counted what the other did not, the larger stands, so that at most the smaller's own
+/// part is forgotten. Joined twice changes nothing more, and neither does the order. What counts as
+/// none at `now` is left out; where both do, `cell` stays.
+#[must_use]
+pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
+    let counts = |cell: &Cell| {
+        let found = assess(Some(cell), limit, Cost::PEEK, now).found;
+        cell.is_of(limit) && found == Found::State
+    };
+    if !counts(&other) {
+        return cell;
+    }
+    let Some(one) = cell.filter(counts) else { return Some(other) };
+    Some(match (limit.algorithm(), one, other) {
+        (Algorithm::FixedWindow(step), Cell::FixedWindow(one), Cell::FixedWindow(other)) => {
+            Cell::FixedWindow(step.join(one, other))
+        }
+        (Algorithm::SlidingWindow(step), Cell::SlidingWindow(one), Cell::SlidingWindow(other)) => {
+            Cell::SlidingWindow(step.join(one, other))
+        }
+        (Algorithm::TwoBucket(step), Cell::TwoBucket(one), Cell::TwoBucket(other)) => {
+            Cell::TwoBucket(step.join(one, other))
+        }
+        (Algorithm::SlidingLog(step), Cell::SlidingLog(one), Cell::SlidingLog(other)) => {
+            Cell::SlidingLog(step.join(one, other))
+        }
+        (Algorithm::TokenBucket(step), Cell::TokenBucket(one), Cell::TokenBucket(other)) => {
+            Cell::TokenBucket(step.join(one, other))
+        }
+        (Algorithm::Concurrency(step), Cell::Concurrency(one), Cell::Concurrency(other)) => {
+            Cell::Concurrency(step.join(one, other))
+        }
+        (_, one, _) => one,
+    })
+}
+
 /// The moment from which `cell` says nothing any more and can be forgotten.
 #[must_use]
 pub fn over_at(cell: &Cell, limit: &Limit) -> Timestamp {

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod algo;
+mod cell_bytes;
 pub mod charge;
 pub mod decide;
 pub mod facts;
@@ -29,6 +30,6 @@ pub use key::{KeyedHash, Subject, Value};
 pub use limit::{Algorithm, Cost, Limit, LimitError, Refusals, Unit, Visibility};
 pub use policy::Policy;
 pub use reading::{Fit, Found, Reading, Readings, Source};
-pub use store::{Store, StoreError};
+pub use store::{Cells, Place, Store, StoreError};
 pub use time::{MAX_EXACT, Millis, Timestamp};
 pub use verdict::{Standing, Verdict};

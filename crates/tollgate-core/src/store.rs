@@ -1,9 +1,13 @@
 //! The port: whatever remembers.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
 
 use crate::charge::Charge;
+use crate::decide::Cell;
+use crate::key::Subject;
+use crate::limit::Limit;
 use crate::reading::Readings;
 use crate::time::Timestamp;
 
@@ -31,6 +35,45 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
 }
 
+/// A store whose cells can be read out and taken in: what moving a subject from one store to
+/// another, and repairing one from what others know of it, are made of.
+///
+/// Neither is part of a decision. Each place is handled by itself; one call is at least one atomic
+/// step a place.
+pub trait Cells: Store {
+    /// The cells that are kept for `places`, in their order; `None` where there is none that
+    /// counts at `now`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store could not say.
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
+
+    /// [Joins](crate::decide::join) `cells` with what is kept for their places.
+    ///
+    /// Repeating it changes nothing more.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store could not say; then some may have been joined and others not.
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// Where a cell is kept: a limit and a subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The limit.
+    pub limit: &'a Limit,
+    /// Who is limited.
+    pub subject: &'a Subject,
+}
+
 impl<S: Store> Store for &S {
     fn apply(
         &self,
@@ -48,6 +91,42 @@ impl<S: Store> Store for alloc::sync::Arc<S> {
         charges: &[Charge<'_>],
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
         (**self).apply(now, charges)
+    }
+}
+
+impl<S: Cells> Cells for &S {
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+        (**self).cells(now, places)
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).join(now, cells)
+    }
+}
+
+impl<S: Cells> Cells for alloc::sync::Arc<S> {
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+        (**self).cells(now, places)
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).join(now, cells)
     }
 }
 

@@ -162,6 +162,17 @@ impl Step for Concurrency {
         given_back
     }
 
+    /// Every lease of either, until the later of its ends.
+    fn join(&self, mut one: State, other: State) -> State {
+        for lease in other.leases {
+            let known = one.leases.iter().position(|known| known.id == lease.id);
+            let known = known.map_or(lease, |index| one.leases.remove(index));
+            let expires_at = lease.expires_at.max(known.expires_at);
+            self.insert(&mut one, Lease { used: lease.used.max(known.used), expires_at, ..lease });
+        }
+        one
+    }
+
     fn over_at(&self, state: &State) -> Timestamp {
         state.leases.last().map_or(Timestamp::EPOCH, |lease| lease.expires_at)
     }

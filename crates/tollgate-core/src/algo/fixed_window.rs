@@ -132,6 +132,16 @@ impl Step for FixedWindow {
         given_back
     }
 
+    /// Where two overlap, the window that opened first is the one that its client was told of.
+    fn join(&self, one: State, other: State) -> State {
+        let (first, last) =
+            if one.resets_at <= other.resets_at { (one, other) } else { (other, one) };
+        if self.opened_at(&last) >= first.resets_at {
+            return last;
+        }
+        State { used: first.used.max(last.used), ..first }
+    }
+
     #[inline(always)]
     fn over_at(&self, state: &State) -> Timestamp {
         state.resets_at

@@ -14,6 +14,8 @@ pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 pub use two_bucket::TwoBucket;
 
+use alloc::vec::Vec;
+
 use crate::charge::{ChargeId, Mark};
 use crate::limit::Cost;
 use crate::reading::{Fit, Reading};
@@ -51,11 +53,34 @@ pub(crate) trait Step {
     /// Gives `cost` back to where `mark` or `id` says; answers the units that were given back.
     fn refund(&self, state: &mut Self::State, cost: Cost, mark: Mark, id: ChargeId, at: At) -> u64;
 
+    /// The least that has used what either of two states in force has: one by itself where it holds
+    /// all that the other does.
+    fn join(&self, one: Self::State, other: Self::State) -> Self::State;
+
     /// The moment from which the state says nothing any more.
     fn over_at(&self, state: &Self::State) -> Timestamp;
 
     /// The moment from which nothing taken at `mark` can be given back.
     fn refundable_until(&self, mark: Mark) -> Timestamp;
+}
+
+/// Two series that rise by `place` as one; what stands at one place in both is made one by `join`.
+pub(crate) fn join_series<T: Copy, P: Ord>(
+    one: &[T],
+    other: &[T],
+    place: impl Fn(&T) -> P,
+    join: impl Fn(T, T) -> T,
+) -> Vec<T> {
+    let mut joined = [one, other].concat();
+    joined.sort_by_key(&place);
+    joined.dedup_by(|next, kept| {
+        let is_same = place(next) == place(kept);
+        if is_same {
+            *kept = join(*kept, *next);
+        }
+        is_same
+    });
+    joined
 }
 
 /// Whether `needed` fits beside `used`, or when so much of it has left that it does.

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step, fits_when_left};
+use super::{At, Step, fits_when_left, join_series};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span};
 use crate::reading::{Found, Reading};
@@ -143,6 +143,14 @@ impl Step for SlidingLog {
             state.entries.remove(index);
         }
         given_back
+    }
+
+    fn join(&self, one: State, other: State) -> State {
+        let larger = |a: Entry, b: Entry| Entry { used: a.used.max(b.used), ..a };
+        let mut entries = join_series(&one.entries, &other.entries, |entry| entry.at, larger);
+        let newest = entries.last().map(|entry| entry.at);
+        entries.retain(|entry| entry.used > 0 || Some(entry.at) == newest);
+        State { entries }
     }
 
     fn over_at(&self, state: &State) -> Timestamp {

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step, fits_when_left};
+use super::{At, Step, fits_when_left, join_series};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
 use crate::reading::{Found, Reading};
@@ -167,6 +167,13 @@ impl Step for SlidingWindow {
         given_back
     }
 
+    fn join(&self, one: State, other: State) -> State {
+        let larger = |a: Block, b: Block| Block { used: a.used.max(b.used), ..a };
+        let mut blocks = join_series(&one.blocks, &other.blocks, |block| block.number, larger);
+        keep_newest_of_empty(&mut blocks);
+        State { blocks }
+    }
+
     fn over_at(&self, state: &State) -> Timestamp {
         state.blocks.last().map_or(Timestamp::EPOCH, |block| self.leaves_at(block.number))
     }
@@ -174,4 +181,10 @@ impl Step for SlidingWindow {
     fn refundable_until(&self, mark: Mark) -> Timestamp {
         self.leaves_at(mark.0)
     }
+}
+
+/// Drops empty blocks, but for the newest.
+fn keep_newest_of_empty(blocks: &mut Vec<Block>) {
+    let newest = blocks.last().map(|block| block.number);
+    blocks.retain(|block| block.used > 0 || Some(block.number) == newest);
 }

@@ -156,6 +156,13 @@ impl Step for TokenBucket {
         given.div_ceil(self.window.get())
     }
 
+    /// The emptier one, as of when the later one was computed.
+    fn join(&self, one: State, other: State) -> State {
+        let at = At { now: one.at.max(other.at), skew_max: Millis::ZERO };
+        let ((one, _), (other, _)) = (self.current(Some(&one), at), self.current(Some(&other), at));
+        State { level: one.level.min(other.level), at: at.now }
+    }
+
     #[inline(always)]
     fn over_at(&self, state: &State) -> Timestamp {
         self.risen_at(state, self.full().saturating_sub(state.level))

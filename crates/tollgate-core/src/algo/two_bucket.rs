@@ -156,6 +156,17 @@ impl Step for TwoBucket {
         given_back
     }
 
+    fn join(&self, one: State, other: State) -> State {
+        let bucket = one.bucket.max(other.bucket);
+        let used_in = |state: &State, number: Option<u64>| match number {
+            Some(number) if number == state.bucket => state.current,
+            Some(number) if number.checked_add(1) == Some(state.bucket) => state.previous,
+            _ => 0,
+        };
+        let most = |number| used_in(&one, number).max(used_in(&other, number));
+        State { bucket, previous: most(bucket.checked_sub(1)), current: most(Some(bucket)) }
+    }
+
     fn over_at(&self, state: &State) -> Timestamp {
         let last = if state.current > 0 { state.bucket + 2 } else { state.bucket + 1 };
         Timestamp::from_millis(last.saturating_mul(self.window.get()))

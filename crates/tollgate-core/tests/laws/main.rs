@@ -3,6 +3,7 @@
 
 mod bounds;
 mod cells;
+mod joins;
 mod looks;
 mod refunds;
 mod subjects;

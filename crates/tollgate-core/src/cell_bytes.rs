@@ -1,0 +1,220 @@
+//! A cell as bytes: how stores outside of the process keep it, and how it travels between stores.
+//!
+//! A letter for the kind, then numbers of seven bytes, the lowest first: 56 bits hold every exact
+//! integer. The step in Redis writes the same form.
+
+use alloc::vec::Vec;
+
+use crate::algo::{
+    concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+};
+use crate::charge::ChargeId;
+use crate::decide::Cell;
+use crate::time::{MAX_EXACT, Timestamp};
+
+/// The most records of a cell that is read from bytes: more than any limit keeps.
+pub const MAX_RECORDS: usize = 10_000;
+
+const NUMBER_BYTES: usize = 7;
+const ID_BYTES: usize = 16;
+
+impl Cell {
+    /// The cell as bytes, which [`Cell::from_bytes`] reads.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(1 + 3 * NUMBER_BYTES);
+        match self {
+            Self::FixedWindow(state) => {
+                push(&mut bytes, b'f', [state.resets_at.as_millis(), state.used]);
+            }
+            Self::TwoBucket(state) => {
+                push(&mut bytes, b'e', [state.bucket, state.previous, state.current]);
+            }
+            Self::TokenBucket(state) => {
+                push(&mut bytes, b't', [state.level, state.at.as_millis()]);
+            }
+            Self::SlidingWindow(state) => {
+                let numbers = state.blocks.iter().flat_map(|block| [block.number, block.used]);
+                push(&mut bytes, b'w', numbers);
+            }
+            Self::SlidingLog(state) => {
+                let numbers =
+                    state.entries.iter().flat_map(|entry| [entry.at.as_millis(), entry.used]);
+                push(&mut bytes, b'l', numbers);
+            }
+            Self::Concurrency(state) => {
+                bytes.push(b'c');
+                for lease in &state.leases {
+                    bytes.extend_from_slice(&lease.id.0.to_be_bytes());
+                    extend(&mut bytes, [lease.used, lease.expires_at.as_millis()]);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// The cell that `bytes` are; `None` where no cell has that form, holds nothing, or holds
+    /// numbers out of order or range.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, records) = bytes.split_first()?;
+        match kind {
+            b'f' => {
+                let [resets_at, used] = only(records)?;
+                let resets_at = Timestamp::from_millis(resets_at);
+                Some(Self::FixedWindow(fixed_window::State { used, resets_at }))
+            }
+            b'e' => {
+                let [bucket, previous, current] = only(records)?;
+                Some(Self::TwoBucket(two_bucket::State { bucket, previous, current }))
+            }
+            b't' => {
+                let [level, at] = only(records)?;
+                let at = Timestamp::from_millis(at);
+                Some(Self::TokenBucket(token_bucket::State { level, at }))
+            }
+            b'w' => {
+                let block = |[number, used]: [u64; 2]| sliding_window::Block { number, used };
+                let blocks = series(records)?.map(block).collect();
+                Some(Self::SlidingWindow(sliding_window::State { blocks }))
+            }
+            b'l' => {
+                let entry = |[at, used]: [u64; 2]| sliding_log::Entry {
+                    at: Timestamp::from_millis(at),
+                    used,
+                };
+                let entries = series(records)?.map(entry).collect();
+                Some(Self::SlidingLog(sliding_log::State { entries }))
+            }
+            b'c' => leases(records),
+            _ => None,
+        }
+    }
+}
+
+fn push(bytes: &mut Vec<u8>, kind: u8, numbers: impl IntoIterator<Item = u64>) {
+    bytes.push(kind);
+    extend(bytes, numbers);
+}
+
+fn extend(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_le_bytes()[..NUMBER_BYTES]);
+    }
+}
+
+/// The one record of `N` exact numbers that the bytes are.
+fn only<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
+    if bytes.len() != N * NUMBER_BYTES {
+        return None;
+    }
+    numbers(bytes)
+}
+
+fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    for (number, bytes) in numbers.iter_mut().zip(record.chunks_exact(NUMBER_BYTES)) {
+        let mut wide = [0; 8];
+        wide[..NUMBER_BYTES].copy_from_slice(bytes);
+        *number = Some(u64::from_le_bytes(wide)).filter(|number| *number <= MAX_EXACT)?;
+    }
+    Some(numbers)
+}
+
+/// Places in rising order and the units at each; only the newest may be empty.
+fn series(bytes: &[u8]) -> Option<impl Iterator<Item = [u64; 2]>> {
+    let records: Vec<[u64; 2]> =
+        records(bytes, 2 * NUMBER_BYTES)?.map(numbers).collect::<Option<_>>()?;
+    let rises = records.is_sorted_by(|[one, used], [next, _]| one < next && *used > 0);
+    rises.then(|| records.into_iter())
+}
+
+/// Leases in the order of their ends, none of them empty.
+fn leases(bytes: &[u8]) -> Option<Cell> {
+    let lease = |record: &[u8]| {
+        let (id, rest) = record.split_first_chunk::<ID_BYTES>()?;
+        let [used, expires_at] = only(rest)?;
+        let id = ChargeId(u128::from_be_bytes(*id));
+        let expires_at = Timestamp::from_millis(expires_at);
+        (used > 0).then_some(concurrency::Lease { id, used, expires_at })
+    };
+    let leases: Vec<_> =
+        records(bytes, ID_BYTES + 2 * NUMBER_BYTES)?.map(lease).collect::<Option<_>>()?;
+    let in_order = leases.is_sorted_by_key(|lease| lease.expires_at);
+    in_order.then_some(Cell::Concurrency(concurrency::State { leases }))
+}
+
+/// The records of `size` bytes each that the bytes are.
+fn records(bytes: &[u8], size: usize) -> Option<impl Iterator<Item = &[u8]>> {
+    let count = bytes.len() / size;
+    let is_whole = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);
+    is_whole.then(|| bytes.chunks_exact(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn cells() -> Vec<Cell> {
+        let at = Timestamp::from_millis;
+        let block = |number, used| sliding_window::Block { number, used };
+        let entry = |millis, used| sliding_log::Entry { at: at(millis), used };
+        let lease =
+            |id, used, ends| concurrency::Lease { id: ChargeId(id), used, expires_at: at(ends) };
+        vec![
+            Cell::FixedWindow(fixed_window::State { used: MAX_EXACT, resets_at: at(MAX_EXACT) }),
+            Cell::TwoBucket(two_bucket::State { bucket: 1, previous: 2, current: 3 }),
+            Cell::TokenBucket(token_bucket::State { level: 0, at: at(9) }),
+            Cell::SlidingWindow(sliding_window::State { blocks: vec![block(1, 4), block(5, 0)] }),
+            Cell::SlidingLog(sliding_log::State { entries: vec![entry(7, 1), entry(8, 2)] }),
+            Cell::Concurrency(concurrency::State {
+                leases: vec![lease(u128::MAX, 1, 5), lease(2, 7, 5)],
+            }),
+        ]
+    }
+
+    #[test]
+    fn a_cell_is_read_as_it_was_written() {
+        for cell in cells() {
+            assert_eq!(Cell::from_bytes(&cell.to_bytes()), Some(cell));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_lengthened_or_altered_is_read_without_a_panic_and_cut_is_none() {
+        for cell in cells() {
+            let bytes = cell.to_bytes();
+            for length in 0..bytes.len() {
+                let is_shorter = length > 1 && Cell::from_bytes(&bytes[..length]).is_some();
+                let has_records = matches!(
+                    cell,
+                    Cell::SlidingWindow(_) | Cell::SlidingLog(_) | Cell::Concurrency(_)
+                );
+                assert!(!is_shorter || has_records, "{cell:?} cut at {length}");
+            }
+            assert_eq!(Cell::from_bytes(&[&bytes[..], b"\0"].concat()), None);
+            for place in 0..bytes.len() {
+                let mut altered = bytes.clone();
+                altered[place] = !altered[place];
+                let _ = Cell::from_bytes(&altered);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_or_order_are_no_cell() {
+        let form = |kind, numbers: &[u64]| {
+            let mut bytes = Vec::new();
+            push(&mut bytes, kind, numbers.iter().copied());
+            Cell::from_bytes(&bytes)
+        };
+        assert_eq!(form(b'f', &[MAX_EXACT + 1, 0]), None);
+        assert_eq!(form(b'w', &[2, 1, 2, 1]), None, "a place twice");
+        assert_eq!(form(b'l', &[3, 1, 2, 1]), None, "places that fall");
+        assert_eq!(form(b'w', &[2, 0, 3, 1]), None, "an empty block that is not the newest");
+        assert_eq!(form(b'w', &[]), None, "nothing");
+        assert_eq!(form(b'?', &[1, 1]), None, "no kind");
+        assert!(form(b'w', &[2, 1, 3, 0]).is_some());
+    }
+}
