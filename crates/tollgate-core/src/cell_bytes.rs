@@ -13,7 +13,7 @@ use crate::decide::Cell;
 use crate::time::{MAX_EXACT, Timestamp};
 
 /// The most records of a cell that is read from bytes: more than any limit keeps.
-pub const MAX_RECORDS: usize = 10_000;
+const MAX_RECORDS: usize = 10_000;
 
 const NUMBER_BYTES: usize = 7;
 const ID_BYTES: usize = 16;

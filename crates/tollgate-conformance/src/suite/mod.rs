@@ -1,6 +1,7 @@
 //! Fixed cases that every store must pass.
 
 mod algorithms;
+mod carried;
 mod clocks;
 mod forgetting;
 mod leases;
@@ -10,6 +11,8 @@ mod refunds;
 mod scene;
 
 use tollgate_core::Store;
+
+pub use carried::check_carried;
 
 use crate::trace::{Trace, run_trace, seeds};
 

@@ -136,7 +136,7 @@ pub(super) const fn holds(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_))
 }
 
-fn heap_of(cell: &Cell) -> usize {
+pub(super) fn heap_of(cell: &Cell) -> usize {
     match cell {
         Cell::SlidingWindow(state) => bytes_of(&state.blocks),
         Cell::SlidingLog(state) => bytes_of(&state.entries),

@@ -13,6 +13,7 @@
 
 mod bounds;
 mod call;
+mod carried;
 mod cells;
 mod evict;
 mod fingerprint;

@@ -253,7 +253,7 @@ impl Shard {
         reading
     }
 
-    fn keep(
+    pub(super) fn keep(
         &mut self,
         target: &Target<'_>,
         slot: Option<usize>,
@@ -317,7 +317,7 @@ impl Shard {
         self.table.get(slot).map(|(_, packed)| packed.content())
     }
 
-    fn cell(&self, slot: usize) -> Option<Cow<'_, Cell>> {
+    pub(super) fn cell(&self, slot: usize) -> Option<Cow<'_, Cell>> {
         match self.content(slot)? {
             Content::Plain(state) => Some(Cow::Owned(state.into())),
             Content::Large(index) => self.cells.get(index).map(Cow::Borrowed),
@@ -338,7 +338,13 @@ fn tenure_of_plain(state: Plain, limit: &Limit, cost: Cost, again: Fit, now: Tim
 
 /// Whether the state after an ask may be dropped: not while units are in flight, nor where no unit
 /// more fits. `again` says it for an ask of one unit; for another it has to be found out.
-fn tenure(cell: Option<&Cell>, limit: &Limit, cost: Cost, again: Fit, now: Timestamp) -> Tenure {
+pub(super) fn tenure(
+    cell: Option<&Cell>,
+    limit: &Limit,
+    cost: Cost,
+    again: Fit,
+    now: Timestamp,
+) -> Tenure {
     let again = if cost.needed() == 1 { again } else { assess(cell, limit, Cost::ONE, now).fit };
     match (cell, again) {
         (Some(Cell::Concurrency(_)), _) | (_, Fit::At(_) | Fit::Never) => Tenure::Protected,
