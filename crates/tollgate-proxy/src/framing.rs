@@ -118,15 +118,6 @@ impl Framing {
         self.heads
     }
 
-    /// How many of the next bytes may pass without being looked at. `None` where every byte counts.
-    pub(crate) fn unexamined(&self) -> Option<u64> {
-        match self.state {
-            State::Length(left, _) => Some(left),
-            State::Opaque => Some(u64::MAX),
-            _ => None,
-        }
-    }
-
     /// Whether the stream stands between or inside of heads, where a head's deadline runs.
     pub(crate) fn expects_head(&self) -> bool {
         matches!(self.state, State::Preface | State::Head(..))

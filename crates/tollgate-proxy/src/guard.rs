@@ -17,7 +17,8 @@ use crate::{
 
 /// A client's connection, of which the reader sees sound bytes only.
 ///
-/// A head goes on when it is complete and sound. In place of an unsound one goes a request made here, which the
+/// Bytes are judged where they were read, and what is sound stays there; only what cannot go on yet is held here. A head
+/// goes on when it is complete and sound. In place of an unsound one goes a request made here, which the
 /// [`Conversation`] marks: so the refusal waits for the answers to the requests before it, and the connection ends with
 /// it. An unsound body ends in an error, which carries the [`Violation`].
 #[derive(Debug)]
@@ -40,6 +41,8 @@ enum Course {
     Following,
     /// Nothing the client sends matters any more.
     Refused,
+    /// The body under way is unsound: the next read fails.
+    Broken(Violation),
 }
 
 /// How long the guard waits for a client's bytes.
@@ -78,6 +81,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
         }
     }
 
+    /// Reads to where the reader wants the bytes, and leaves there what is sound of them. The rest is held.
+    fn poll_pass(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<Passed>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let read = &buf.filled()[before..];
+        if read.is_empty() {
+            return Poll::Ready(Ok(Passed::End));
+        }
+        let mut sound = 0;
+        let step = loop {
+            match self.framing.step(&read[sound..]) {
+                Step::Pass(more) => sound += more,
+                step => break step,
+            }
+        };
+        self.held.extend_from_slice(&read[sound..]);
+        buf.set_filled(before + sound);
+        match step {
+            Step::RefuseHead(violation) => self.refuse(violation),
+            Step::RefuseBody(violation) => self.course = Course::Broken(violation),
+            Step::Pass(_) | Step::Hold | Step::AwaitUpgradeAnswer => {}
+        }
+        if sound == 0 {
+            return Poll::Ready(Ok(Passed::Nothing));
+        }
+        self.head.clear();
+        Poll::Ready(Ok(Passed::Bytes))
+    }
+
     /// Judges what is held until some of it is sound or more is needed.
     fn judge(&mut self, cx: &mut Context<'_>) -> Result<Verdict, Violation> {
         loop {
@@ -96,8 +132,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
                 Step::AwaitUpgradeAnswer => match self.conversation.poll_upgrade_answer(cx) {
                     Poll::Ready(UpgradeAnswer::Accepted) => self.framing.accept_upgrade(),
                     Poll::Ready(UpgradeAnswer::Declined) => self.framing.decline_upgrade(),
-                    // With nothing held, a read still shows whether the client left.
-                    Poll::Pending if self.held.is_empty() => return Ok(Verdict::ReadMore),
                     Poll::Pending => return Ok(Verdict::Wait),
                 },
             }
@@ -109,6 +143,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
         self.course = Course::Refused;
         self.held = BytesMut::from(REFUSED_REQUEST);
         self.sound = self.held.len();
+    }
+
+    /// Gives the reader of what is held and sound as much as it has room for.
+    fn pass_held(&mut self, buf: &mut ReadBuf<'_>) {
+        let taken = self.sound.min(buf.remaining());
+        buf.put_slice(&self.held[..taken]);
+        self.held.advance(taken);
+        self.sound -= taken;
+        if self.held.is_empty() {
+            // An idle connection keeps no buffer.
+            self.held = BytesMut::new();
+        }
     }
 
     /// Reads into what is held. Ready with the number of bytes; 0 at the end.
@@ -133,7 +179,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
 
     /// Whether the client may be in the middle of sending something that nobody will read.
     fn is_cut_short(&self) -> bool {
-        self.course == Course::Refused || !self.held.is_empty() || !self.framing.between_messages()
+        self.course != Course::Following
+            || !self.held.is_empty()
+            || !self.framing.between_messages()
     }
 
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -157,10 +205,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
     }
 }
 
+enum Passed {
+    Bytes,
+    Nothing,
+    /// The client sends no more.
+    End,
+}
+
 enum Verdict {
     Sound,
     ReadMore,
     Wait,
+}
+
+fn unsound(violation: Violation) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, violation)
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
@@ -172,26 +231,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
         let guard = self.get_mut();
         loop {
             if guard.sound > 0 {
-                let taken = guard.sound.min(buf.remaining());
-                buf.put_slice(&guard.held[..taken]);
-                guard.held.advance(taken);
-                guard.sound -= taken;
+                guard.pass_held(buf);
                 return Poll::Ready(Ok(()));
             }
-            if guard.course == Course::Refused {
-                return Poll::Pending;
+            match guard.course {
+                Course::Following => {}
+                Course::Refused => return Poll::Pending,
+                Course::Broken(violation) => return Poll::Ready(Err(unsound(violation))),
             }
-            let wants = buf.remaining() as u64;
-            if guard.held.is_empty() && guard.framing.unexamined().is_some_and(|n| n >= wants) {
-                let before = buf.filled().len();
-                ready!(Pin::new(&mut guard.stream).poll_read(cx, buf))?;
-                guard.framing.step(&buf.filled()[before..]);
-                return Poll::Ready(Ok(()));
+            if guard.held.is_empty() {
+                match guard.poll_pass(cx, buf)? {
+                    Poll::Ready(Passed::Nothing) => continue,
+                    Poll::Ready(Passed::Bytes | Passed::End) => return Poll::Ready(Ok(())),
+                    Poll::Pending => {
+                        ready!(guard.poll_head_late(cx));
+                        return Poll::Ready(Ok(()));
+                    }
+                }
             }
-            let verdict = guard
-                .judge(cx)
-                .map_err(|violation| io::Error::new(io::ErrorKind::InvalidData, violation))?;
-            match verdict {
+            match guard.judge(cx).map_err(unsound)? {
                 Verdict::Sound => continue,
                 Verdict::Wait => return Poll::Pending,
                 Verdict::ReadMore => {}
@@ -201,9 +259,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
                 Poll::Ready(_) => {}
                 Poll::Pending => {
                     ready!(guard.poll_head_late(cx));
-                    if guard.held.is_empty() {
-                        return Poll::Ready(Ok(()));
-                    }
                     guard.refuse(Violation::HeadTimeout);
                 }
             }

@@ -13,19 +13,22 @@ pub(crate) fn authority_of(target: &[u8]) -> Option<&[u8]> {
 /// lists and empty hosts are none.
 pub(crate) fn is_host(value: &[u8]) -> bool {
     let (host, port) = split_port(value);
-    let sound_host = match host {
-        [b'[', inner @ .., b']'] => {
-            !inner.is_empty()
-                && inner.iter().all(|&byte| byte.is_ascii_hexdigit() || b":.".contains(&byte))
-        }
-        _ => {
-            !host.is_empty()
-                && host
-                    .iter()
-                    .all(|&byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=%".contains(&byte))
-        }
-    };
+    let sound_host =
+        match host {
+            [b'[', inner @ .., b']'] => !inner.is_empty()
+                && inner.iter().all(
+                    |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b':' | b'.'),
+                ),
+            _ => {
+                !host.is_empty()
+                    && host.iter().all(|&byte| byte.is_ascii_alphanumeric() || is_host_sign(byte))
+            }
+        };
     sound_host && port.is_none_or(is_port)
+}
+
+fn is_host_sign(byte: u8) -> bool {
+    matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&'..=b'+' | b';' | b'=')
 }
 
 /// Whether two authorities name the same host and port; the scheme's own port may be left out.

@@ -52,27 +52,54 @@ impl Section {
         bytes: &[u8],
         limits: &SectionLimits,
     ) -> Result<Option<usize>, Violation> {
-        while let Some(&byte) = bytes.get(self.scanned) {
-            let at = self.scanned;
-            let after_cr = at > self.line_start && bytes[at - 1] == b'\r';
-            match byte {
-                b'\n' if !after_cr => return Err(Violation::BareLineFeed),
-                b'\n' => {}
-                _ if after_cr => return Err(Violation::BareCarriageReturn),
-                b'\r' | b'\t' => {}
-                0x00..=0x1f | 0x7f => return Err(Violation::ControlByte),
-                _ => {}
-            }
-            self.check_size(at, limits)?;
-            self.scanned = at + 1;
-            if byte == b'\n' {
-                if at == self.line_start + 1 {
+        while self.scanned < bytes.len() {
+            let line_ended = match self.sound_line(bytes, limits) {
+                Some(end) => {
+                    self.scanned = end;
+                    true
+                }
+                None => self.scan_byte(bytes, limits)? == b'\n',
+            };
+            if line_ended {
+                if self.scanned == self.line_start + 2 {
                     return Ok(Some(self.scanned));
                 }
                 self.end_line(limits)?;
             }
         }
         Ok(None)
+    }
+
+    /// The end of the next line, if the line is complete and nothing is wrong with it: many bytes in one look. What is
+    /// wrong with another is found byte by byte, so that the first wrong byte is told of however the bytes arrived.
+    fn sound_line(&self, bytes: &[u8], limits: &SectionLimits) -> Option<usize> {
+        if self.scanned != self.line_start {
+            return None;
+        }
+        let line = &bytes[self.line_start..];
+        let (text, end) = line.split_at(memchr::memchr2(b'\r', b'\n', line)?);
+        if !end.starts_with(b"\r\n") || text.iter().fold(false, |any, &b| any | is_control(b)) {
+            return None;
+        }
+        let line_feed = self.line_start + text.len() + 1;
+        self.check_size(line_feed, limits).ok()?;
+        Some(line_feed + 1)
+    }
+
+    fn scan_byte(&mut self, bytes: &[u8], limits: &SectionLimits) -> Result<u8, Violation> {
+        let (at, byte) = (self.scanned, bytes[self.scanned]);
+        let after_cr = at > self.line_start && bytes[at - 1] == b'\r';
+        match byte {
+            b'\n' if !after_cr => return Err(Violation::BareLineFeed),
+            b'\n' => {}
+            _ if after_cr => return Err(Violation::BareCarriageReturn),
+            b'\r' => {}
+            _ if is_control(byte) => return Err(Violation::ControlByte),
+            _ => {}
+        }
+        self.check_size(at, limits)?;
+        self.scanned = at + 1;
+        Ok(byte)
     }
 
     fn check_size(&self, at: usize, limits: &SectionLimits) -> Result<(), Violation> {
@@ -100,12 +127,18 @@ impl Section {
     }
 }
 
+/// Whether no line may hold `byte`.
+fn is_control(byte: u8) -> bool {
+    (byte < b' ' && byte != b'\t') || byte == 0x7f
+}
+
 /// The lines of a scanned section without their CRLF, the closing empty line left out.
-pub(crate) fn lines(section: &[u8]) -> impl Iterator<Item = &[u8]> {
-    section
-        .split(|&byte| byte == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-        .take_while(|line| !line.is_empty())
+pub(crate) fn lines(mut section: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (line, rest) = section.split_at(memchr::memchr(b'\n', section)? + 1);
+        section = rest;
+        line.strip_suffix(b"\r\n").filter(|line| !line.is_empty())
+    })
 }
 
 /// Splits a field line into its name and its raw value, which still has its white space.
@@ -123,8 +156,20 @@ pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
 
 /// Whether `bytes` is a token of RFC 9110: not empty, and letters, digits and a few signs only.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty()
-        && bytes
-            .iter()
-            .all(|&byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !bytes.is_empty() && bytes.iter().all(|&byte| IS_TOKEN[usize::from(byte)])
 }
+
+/// For each byte whether it may stand in a token.
+const IS_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < u8::MAX {
+        table[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+            );
+        byte += 1;
+    }
+    table
+};
