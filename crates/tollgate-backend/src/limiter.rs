@@ -1,7 +1,7 @@
 //! From a policy file to a limiter.
 
 use tollgate::observe::Degraded;
-use tollgate::{CounterClock, Limiter};
+use tollgate::{CounterClock, Limiter, Revision};
 use tollgate_policy::Loaded;
 
 use crate::backend::Backend;
@@ -23,6 +23,6 @@ pub fn limiter(loaded: Loaded, refunds: Refunds) -> Result<Limiter<Backend>, Ope
     let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)?;
     let clock = backend.clock(CounterClock::new());
     let degraded = Degraded::new(&loaded.policy);
-    let limiter = Limiter::new(loaded.policy, backend);
+    let limiter = Limiter::new(Revision::new(loaded.policy, loaded.version), backend);
     Ok(limiter.with_key(key).with_clock(clock).with_observer(degraded))
 }

@@ -103,7 +103,7 @@ macro_rules! with_step {
 /// How `limit` stands at `now`, and whether `cost` fits. Changes nothing, allocates nothing.
 #[must_use]
 pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
-    let at = At { now, skew_max: limit.skew_max() };
+    let at = At { now, skew_max: limit.believed_ahead() };
     let found_cell = cell.is_some();
     with_step!(limit, cell, |step, state, wrap| {
         let of_another_kind = found_cell && state.is_none();
@@ -222,7 +222,7 @@ struct Take {
 impl Take {
     #[inline(always)]
     fn new(limit: &Limit, cost: Cost, id: ChargeId, now: Timestamp) -> Self {
-        let at = At { now, skew_max: limit.skew_max() };
+        let at = At { now, skew_max: limit.believed_ahead() };
         Self { cost, id, refusals: limit.refusals(), at }
     }
 
@@ -258,7 +258,7 @@ fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Readi
     if before.found == Found::Discarded {
         return (before, cell);
     }
-    let at = At { now, skew_max: limit.skew_max() };
+    let at = At { now, skew_max: limit.believed_ahead() };
     with_step!(limit, cell, |step, state, wrap| {
         let Some(mut state) = state else { return (before, None) };
         let given_back = step.refund(&mut state, cost, mark, id, at);
@@ -269,7 +269,7 @@ fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Readi
 
 fn renew(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
     let Ask::Renew { id } = ask else { return (Reading::default(), cell) };
-    let at = At { now, skew_max: limit.skew_max() };
+    let at = At { now, skew_max: limit.believed_ahead() };
     let mut cell = cell;
     let renewed = match (limit.algorithm(), &mut cell) {
         (Algorithm::Concurrency(step), Some(Cell::Concurrency(state))) => {

@@ -27,7 +27,7 @@ pub use charge::{Ask, Charge, ChargeId, Mark, Repeats};
 pub use decide::{Cell, assess, decide};
 pub use facts::{Facts, Headers};
 pub use key::{KeyedHash, Subject, Value};
-pub use limit::{Algorithm, Cost, Limit, LimitError, Refusals, Unit, Visibility};
+pub use limit::{Algorithm, Cost, Limit, LimitError, OnChange, Refusals, Unit, Visibility};
 pub use policy::Policy;
 pub use reading::{Fit, Found, Reading, Readings, Source};
 pub use store::{Cells, Place, Store, StoreError};

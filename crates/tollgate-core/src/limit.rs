@@ -1,8 +1,12 @@
 //! A limit: one named rule of how much, in what time, counted how.
 
+mod change;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
+
+pub use change::{Generation, OnChange};
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
 use crate::time::{DEFAULT_SKEW_MAX, MAX_EXACT, MAX_WINDOW, Millis};
@@ -100,12 +104,16 @@ pub enum Unit {
 pub struct Limit {
     name: Box<str>,
     name_digest: u128,
+    generation: Option<Generation>,
+    state_digest: u128,
     resource: Box<str>,
     algorithm: Algorithm,
     visibility: Visibility,
     refusals: Refusals,
     unit: Unit,
     skew_max: Millis,
+    /// How much longer its window was when it wrote what may still be stored.
+    shortened_by: Millis,
 }
 
 impl Limit {
@@ -119,15 +127,19 @@ impl Limit {
             Algorithm::Concurrency(_) => Unit::ConcurrentRequests,
             _ => Unit::Requests,
         };
+        let name_digest = fnv_1a(name.as_bytes());
         Ok(Self {
             name: name.into(),
-            name_digest: fnv_1a(name.as_bytes()),
+            name_digest,
+            generation: None,
+            state_digest: name_digest,
             resource: name.into(),
             algorithm,
             visibility: Visibility::default(),
             refusals: Refusals::default(),
             unit,
             skew_max: DEFAULT_SKEW_MAX,
+            shortened_by: Millis::ZERO,
         })
     }
 
@@ -174,7 +186,7 @@ impl Limit {
         self
     }
 
-    /// The same limit, counted another way.
+    /// The same limit, counted another way, with the counters that it has.
     pub(crate) fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self
@@ -194,6 +206,20 @@ impl Limit {
     #[must_use]
     pub const fn name_digest(&self) -> u128 {
         self.name_digest
+    }
+
+    /// Which counters under its name are its own, where the name alone does not say.
+    #[must_use]
+    pub const fn generation(&self) -> Option<Generation> {
+        self.generation
+    }
+
+    /// A digest of the name and the [generation](Self::generation), as
+    /// [`name_digest`](Self::name_digest) is one of the name: equal where limits share counters.
+    #[inline]
+    #[must_use]
+    pub const fn state_digest(&self) -> u128 {
+        self.state_digest
     }
 
     /// The name under which clients see it.
@@ -233,10 +259,17 @@ impl Limit {
         self.unit
     }
 
-    /// How far in the future stored state may lie.
+    /// How far in the future stored state may lie, as clocks disagree.
     #[must_use]
     pub const fn skew_max(&self) -> Millis {
         self.skew_max
+    }
+
+    /// How far in the future stored state is believed that this limit's window does not explain:
+    /// as clocks disagree, and as it may have been written when the window was longer.
+    #[must_use]
+    pub const fn believed_ahead(&self) -> Millis {
+        Millis::new(self.skew_max.get().saturating_add(self.shortened_by.get()))
     }
 
     /// The most that can be used at one moment: the quota, or the burst of a token bucket.
@@ -329,8 +362,12 @@ fn check_name(name: &str) -> Result<(), LimitError> {
 }
 
 /// The hash of Fowler, Noll and Vo (RFC 9923), variant 1a, 128 bits wide.
-const fn fnv_1a(mut bytes: &[u8]) -> u128 {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+const fn fnv_1a(bytes: &[u8]) -> u128 {
+    fnv_1a_from(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
+}
+
+/// The hash of what `hash` was made of, and then `bytes`.
+const fn fnv_1a_from(mut hash: u128, mut bytes: &[u8]) -> u128 {
     while let [byte, rest @ ..] = bytes {
         hash = (hash ^ *byte as u128).wrapping_mul((1 << 88) + 0x13b);
         bytes = rest;

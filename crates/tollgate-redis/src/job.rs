@@ -91,7 +91,7 @@ impl Rule {
             quota,
             window: window.get(),
             extra,
-            skew_max: limit.skew_max().get(),
+            skew_max: limit.believed_ahead().get(),
         }
     }
 }
@@ -126,6 +126,6 @@ impl Op {
 /// longer than two windows, whatever a mark claims.
 fn remembered_until(limit: &Limit, mark: Mark, now: Timestamp) -> Timestamp {
     let window: Millis = limit.window();
-    let longest = now.after(window).after(window).after(limit.skew_max());
+    let longest = now.after(window).after(window).after(limit.believed_ahead());
     refundable_until(limit, mark).min(longest)
 }

@@ -12,7 +12,8 @@ const PREFIX: &str = "tg1";
 /// The longest subject that is written in clear; a longer one is hashed all the same.
 const LONGEST_CLEAR: usize = 512;
 
-/// Names keys: `tg1:<limit>:{<subject>}`.
+/// Names keys: `tg1:<limit>:{<subject>}`, or `tg1:<limit>~<generation>:{<subject>}` where the
+/// limit has one.
 ///
 /// The subject is the keyed hash of its encoding, or in clear for limits that reveal it, where
 /// nothing but letters, digits and `. _ - : / @` stays as it is. The braces are the hash tag of a
@@ -39,10 +40,14 @@ impl Keys {
     #[must_use]
     pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
         let limit_name = limit.name();
-        let mut name = String::with_capacity(PREFIX.len() + limit_name.len() + 26);
+        let mut name = String::with_capacity(PREFIX.len() + limit_name.len() + 35);
         name.push_str(PREFIX);
         name.push(':');
         name.push_str(limit_name);
+        if let Some(generation) = limit.generation() {
+            name.push('~');
+            generation.get().to_be_bytes().iter().for_each(|byte| push_hex(&mut name, *byte));
+        }
         name.push_str(":{");
         let hashed_from = name.len();
         if self.revealed.contains(limit_name) {

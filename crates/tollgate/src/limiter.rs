@@ -8,11 +8,12 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use tollgate_core::charge::{Ask, Charge, ChargeId};
 use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned};
 pub use tollgate_core::reading::Source;
 use tollgate_core::{
-    Facts, Fit, Policy, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict,
+    Facts, Fit, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict,
 };
 
 pub use completion::{Completion, Pending};
@@ -25,6 +26,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
 use crate::observe::Observer;
 use crate::receipt::{Receipt, new_charge_id};
+use crate::revision::Revision;
 
 /// When a plan is charged, and what becomes of it while the store has no answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub struct Terms {
 
 /// Decides on requests by a policy, and remembers in a store.
 pub struct Limiter<S> {
-    policy: Arc<Policy>,
+    policy: ArcSwap<Revision>,
     store: S,
     clock: Box<dyn Clock>,
     key: HashKey,
@@ -46,9 +48,9 @@ pub struct Limiter<S> {
 
 impl<S: Store> Limiter<S> {
     /// A limiter by the machine's clock, with a hash key of its own.
-    pub fn new(policy: Policy, store: S) -> Self {
+    pub fn new(policy: impl Into<Revision>, store: S) -> Self {
         Self {
-            policy: Arc::new(policy),
+            policy: ArcSwap::from_pointee(policy.into()),
             store,
             clock: Box::new(SystemClock),
             key: HashKey::random(),
@@ -77,10 +79,22 @@ impl<S: Store> Limiter<S> {
         self
     }
 
-    /// The policy in force.
+    /// The policy in force. Who plans, charges and answers by what this returned once does so by one
+    /// policy, though another one take its place meanwhile.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    pub fn policy(&self) -> Arc<Revision> {
+        self.policy.load_full()
+    }
+
+    /// Puts `policy` in the place of the one in force: what is decided from now on is decided by it,
+    /// and what is under way goes on by the one that it began with. Running windows live on as far
+    /// as [`OnChange`](tollgate_core::OnChange) of each limit says.
+    ///
+    /// One caller at a time: of two that replace at once, either may be last.
+    pub fn replace_policy(&self, policy: Revision) {
+        let policy = policy.in_place_of(&self.policy.load());
+        self.observer.replaced(&policy);
+        self.policy.store(Arc::new(policy));
     }
 
     /// The store.
@@ -119,23 +133,19 @@ impl<S: Store> Limiter<S> {
         facts: &Facts<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
-        self.check_plan_at(now, self.plan(facts))
+        let policy = self.policy();
+        self.check_plan_at(now, &policy, policy.plan(facts, &self.key))
     }
 
-    /// Which rules `facts` meet, and what they are charged, as [`check`](Self::check) finds it out.
-    #[must_use]
-    pub fn plan(&self, facts: &Facts<'_>) -> Plan<'_> {
-        self.policy.plan(facts, &self.key)
-    }
-
-    /// As [`check_at`](Self::check_at), by a [`plan`](Self::plan) that the caller has made already.
+    /// As [`check_at`](Self::check_at), by a plan that the caller has made already of `policy`.
     pub fn check_plan_at<'s>(
         &'s self,
         now: Timestamp,
+        policy: &Arc<Revision>,
         plan: Plan<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let terms = Terms { charge: plan.charge(), on_failure: plan.on_failure() };
-        self.check_on_terms_at(now, plan, terms)
+        self.check_on_terms_at(now, policy, plan, terms)
     }
 
     /// As [`check_plan_at`](Self::check_plan_at), on the caller's terms in place of its rules': for
@@ -143,9 +153,11 @@ impl<S: Store> Limiter<S> {
     pub fn check_on_terms_at<'s>(
         &'s self,
         now: Timestamp,
+        policy: &Arc<Revision>,
         plan: Plan<'_>,
         Terms { charge, on_failure }: Terms,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
@@ -158,8 +170,17 @@ impl<S: Store> Limiter<S> {
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
             }
             let Judged { verdict, source, receipt, pending } = judged;
-            let decision =
-                Decision { rules, verdict, shadow, source, on_failure, charge, receipt, pending };
+            let decision = Decision {
+                policy,
+                rules,
+                verdict,
+                shadow,
+                source,
+                on_failure,
+                charge,
+                receipt,
+                pending,
+            };
             self.observer.decided(&decision);
             decision
         }
@@ -186,7 +207,7 @@ impl<S: Store> Limiter<S> {
         &self,
         facts: &Facts<'_>,
     ) -> impl Future<Output = Result<Verdict, StoreError>> + Send + use<'_, S> {
-        let planned = self.policy.standings_plan(facts, &self.key);
+        let planned = self.policy.load().standings_plan(facts, &self.key);
         let now = self.clock.now();
         async move { self.look_at(now, &planned).await.map(|(verdict, _)| verdict) }
     }

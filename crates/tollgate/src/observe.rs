@@ -5,7 +5,7 @@ mod degraded;
 
 use std::sync::Arc;
 
-use tollgate_core::StoreError;
+use tollgate_core::{Policy, StoreError};
 
 use crate::limiter::{Completion, Decision};
 
@@ -21,6 +21,9 @@ pub trait Observer: Send + Sync {
 
     /// A request that was only looked at was answered, and charged what it costs, or not.
     fn completed(&self, _outcome: &Result<Completion, StoreError>) {}
+
+    /// Decisions are about to be made by another policy; those that began before still come.
+    fn replaced(&self, _policy: &Policy) {}
 }
 
 /// Nobody listens.
@@ -38,6 +41,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.completed(outcome);
         self.1.completed(outcome);
     }
+
+    fn replaced(&self, policy: &Policy) {
+        self.0.replaced(policy);
+        self.1.replaced(policy);
+    }
 }
 
 impl<O: Observer + ?Sized> Observer for Arc<O> {
@@ -47,5 +55,9 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn completed(&self, outcome: &Result<Completion, StoreError>) {
         (**self).completed(outcome);
+    }
+
+    fn replaced(&self, policy: &Policy) {
+        (**self).replaced(policy);
     }
 }

@@ -24,6 +24,7 @@ fn policy() -> Policy {
 /// The rules `names` decided so, `later` milliseconds after the start.
 fn decision(names: &[&str], source: Source, later: u64) -> Decision {
     Decision {
+        policy: Arc::default(),
         rules: names.iter().map(|name| Arc::from(*name)).collect(),
         verdict: Verdict::without_standings(START.after(Millis::new(later))),
         shadow: None,
@@ -33,6 +34,21 @@ fn decision(names: &[&str], source: Source, later: u64) -> Decision {
         receipt: None,
         pending: None,
     }
+}
+
+#[test]
+fn rules_keep_their_counts_under_another_policy() {
+    let degraded = Degraded::new(&policy());
+    let late = Source::Fallback(StoreError::TimedOut);
+    degraded.decided(&decision(&["search", "read"], late, 0));
+    let rule = |name: &str| Rule::new(name, Default::default(), Vec::new());
+    let rules = vec![rule("write"), rule("read")];
+    let other = Policy::new(Vec::new(), Vec::new(), rules, Default::default()).unwrap();
+    degraded.replaced(&other);
+    degraded.decided(&decision(&["write", "read", "search"], late, 1));
+    let expected =
+        [count(Some("write"), late, 1), count(Some("read"), late, 2), count(None, late, 2)];
+    assert_eq!(degraded.snapshot(), expected);
 }
 
 fn count(rule: Option<&str>, source: Source, decisions: u64) -> DegradedCount {

@@ -40,9 +40,10 @@ const SUBJECT: &[(&str, Option<&str>)] = &[("token", Some("abc"))];
 async fn charge(limiter: &Limiter<Memory>, now: Timestamp, limits: &[&str]) -> String {
     let cost = Cost::new(3).unwrap();
     let named = limits.iter().map(|limit| Named { limit, cost, subject: SUBJECT });
-    let named = limiter.policy().plan_named(named, limiter.key()).unwrap();
+    let policy = limiter.policy();
+    let named = policy.plan_named(named, limiter.key()).unwrap();
     let plan = Plan { enforced: named.planned, ..Plan::default() };
-    let decision = limiter.check_on_terms_at(now, plan, Terms::default()).await;
+    let decision = limiter.check_on_terms_at(now, &policy, plan, Terms::default()).await;
     limiter.seal(decision.receipt.unwrap(), now)
 }
 

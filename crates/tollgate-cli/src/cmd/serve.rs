@@ -49,7 +49,6 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let exposure = if flags.insecure { open::Exposure::Allowed } else { open::Exposure::Refused };
     doors.check(exposure)?;
     let policy = summary(flags, &loaded);
-    let version = Arc::from(&*loaded.version);
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
@@ -61,7 +60,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         }
         eprintln!("{policy}");
         let watch = reload::watch(doors)?;
-        let served = open::serve(opened, &limiter, &version);
+        let served = open::serve(opened, &limiter);
         service_manager::ready();
         let ended = async {
             terminated.await;

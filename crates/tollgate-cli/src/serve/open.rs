@@ -47,36 +47,26 @@ fn listener(door: &Door, port: Port) -> Result<Opened, Failure> {
 }
 
 /// Puts behind each door what answers there.
-pub(crate) fn serve(
-    opened: Vec<Opened>,
-    limiter: &Arc<Limiter<Backend>>,
-    policy_version: &Arc<str>,
-) -> Vec<Served> {
-    opened.into_iter().map(|door| behind(door, limiter, policy_version)).collect()
+pub(crate) fn serve(opened: Vec<Opened>, limiter: &Arc<Limiter<Backend>>) -> Vec<Served> {
+    opened.into_iter().map(|door| behind(door, limiter)).collect()
 }
 
-fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, policy_version: &Arc<str>) -> Served {
+fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>) -> Served {
     let limits = ConnectionLimits::default();
     let Opened { name, kind, access, listener, .. } = door;
     let limiter = Arc::clone(limiter);
     match kind {
         Kind::Http | Kind::Admin => {
             let admin = (kind == Kind::Admin).then(|| access.clone());
-            let options = HttpOptions {
-                access,
-                admin: admin.clone(),
-                policy_version: Arc::clone(policy_version),
-                ..HttpOptions::default()
-            };
+            let options = HttpOptions { access, admin: admin.clone(), ..HttpOptions::default() };
             let mut door = HttpDoor::new(Arc::clone(&limiter), options, limits);
             if let Some(admin) = admin {
-                door = door.with_status(status::of(limiter, Arc::clone(policy_version)), admin);
+                door = door.with_status(status::of(limiter), admin);
             }
             Served::new(name, listener, limits, door)
         }
         Kind::Resp => {
-            let on_failure = limiter.policy().answers().on_failure;
-            let settings = RespSettings { access, limits, on_failure };
+            let settings = RespSettings { access, limits };
             Served::new(name, listener, limits, RespDoor::new(limiter, settings))
         }
         Kind::Grpc => Served::new(name, listener, limits, GrpcDoor::new(limiter, access, limits)),

@@ -7,15 +7,16 @@ use tollgate::Limiter;
 use tollgate_backend::{Backend, Counts, ShardStatus};
 use tollgate_server::http::Status;
 
-/// The status of what `limiter` asks, under the policy of this version.
-pub(crate) fn of(limiter: Arc<Limiter<Backend>>, policy: Arc<str>) -> Status {
+/// The status of what `limiter` asks.
+pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Status {
     Status::new(move || {
         let (store, counts) = match limiter.store() {
             Backend::Memory(_) => ("memory", Value::Null),
             Backend::Redis(fleet) => ("redis", counted(&fleet.counts())),
         };
         let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
-        json!({ "policy": &*policy, "store": store, "shards": shards, "counts": counts })
+        let policy = limiter.policy();
+        json!({ "policy": &**policy.version(), "store": store, "shards": shards, "counts": counts })
     })
 }
 

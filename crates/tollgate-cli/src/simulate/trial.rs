@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use tollgate::core::policy::{Answers, Planned, Policy};
 use tollgate::core::{Store, StoreError, Timestamp};
-use tollgate::{Decision, HashKey, Limiter, Receipt, Settlement};
+use tollgate::{Decision, HashKey, Limiter, Receipt, Revision, Settlement};
 
 use super::request::Request;
 use super::tally::{Fate, Tally};
@@ -37,7 +38,7 @@ impl<S: Store> Gate<S> {
     }
 
     /// The policy in force.
-    pub(super) fn policy(&self) -> &Policy {
+    pub(super) fn policy(&self) -> Arc<Revision> {
         self.limiter.policy()
     }
 
@@ -49,10 +50,11 @@ impl<S: Store> Gate<S> {
     pub(super) async fn judge(&mut self, request: &Request<'_>) -> Result<Judgement, StoreError> {
         let now = Timestamp::from_millis(request.entry().time);
         self.end_leases(now).await?;
-        let plan = self.limiter.plan(&request.facts());
+        let policy = self.limiter.policy();
+        let plan = policy.plan(&request.facts(), self.limiter.key());
         let planned = plan.enforced.clone();
-        let mut decision = self.limiter.check_plan_at(now, plan).await;
-        let is_free = self.policy().answers().refund_statuses.contains(&request.entry().status);
+        let mut decision = self.limiter.check_plan_at(now, &policy, plan).await;
+        let is_free = policy.answers().refund_statuses.contains(&request.entry().status);
         let mut fate = if decision.is_admitted() { Fate::Admitted } else { Fate::Refused };
         if let Some(pending) = decision.pending.take() {
             if is_free {
@@ -168,7 +170,7 @@ impl<S: Store> Trial<S> {
     }
 
     /// The policy.
-    pub(super) fn policy(&self) -> &Policy {
+    pub(super) fn policy(&self) -> Arc<Revision> {
         self.gate.policy()
     }
 

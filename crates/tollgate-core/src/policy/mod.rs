@@ -112,6 +112,21 @@ impl Policy {
         (!is_twice && are_whole).then_some(self)
     }
 
+    /// This policy in the place of `old`: each limit that keeps its counters
+    /// [in the place of](Limit::in_place_of) the old one.
+    #[must_use]
+    pub fn in_place_of(mut self, old: &Self) -> Self {
+        for limit_for in &mut self.limits {
+            let digest = limit_for.limit.state_digest();
+            let is_it = |old: &&LimitFor| old.limit.state_digest() == digest;
+            if let Some(old) = old.limits.iter().find(is_it) {
+                let limit = Limit::clone(&limit_for.limit).in_place_of(&old.limit);
+                limit_for.limit = Arc::new(limit);
+            }
+        }
+        self
+    }
+
     /// The dimensions of subjects.
     #[must_use]
     pub fn dimensions(&self) -> &[Dimension] {

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod cells;
+mod changes;
 mod joins;
 mod looks;
 mod refunds;

@@ -1,5 +1,7 @@
 //! Charging the descriptors of a request, together or each by itself.
 
+use std::sync::Arc;
+
 use futures_util::future::{join, join_all};
 use tollgate::core::policy::descriptors::{
     Charges, Counting, DescriptorPlan, Hits, NodeMode, Outcome, PlannedDescriptor, QuotaGroup,
@@ -7,7 +9,7 @@ use tollgate::core::policy::descriptors::{
 use tollgate::core::policy::{ChargeOn, OnFailure, Plan};
 use tollgate::core::{Store, StoreError, Timestamp, Verdict};
 use tollgate::limiter::Terms;
-use tollgate::{Limiter, Receipt, Source};
+use tollgate::{Limiter, Receipt, Revision, Source};
 
 use super::request::{Asked, Size};
 
@@ -57,16 +59,17 @@ pub(super) enum Tries {
     Failed(StoreError),
 }
 
-/// Charges what `plan` says of `asked`, at `now`.
+/// Charges what `plan` of `policy` says of `asked`, at `now`.
 pub(super) async fn charge<S: Store>(
     limiter: &Limiter<S>,
+    policy: &Arc<Revision>,
     now: Timestamp,
     plan: &DescriptorPlan<'_>,
     asked: &Asked<'_>,
 ) -> Vec<Tried> {
     let Some(domain) = plan.domain else { return Vec::new() };
     let parts = parts(domain.counting, plan, asked);
-    let charger = Charger { limiter, now, on_failure: domain.on_failure };
+    let charger = Charger { limiter, policy, now, on_failure: domain.on_failure };
     match domain.counting {
         Counting::Each => charger.all(parts).await,
         Counting::Atomic => charger.together(parts).await,
@@ -127,6 +130,7 @@ impl Role {
 /// Charges parts of one request.
 struct Charger<'l, S> {
     limiter: &'l Limiter<S>,
+    policy: &'l Arc<Revision>,
     now: Timestamp,
     on_failure: OnFailure,
 }
@@ -184,7 +188,7 @@ impl<S: Store> Charger<'_, S> {
         let plan = Plan { enforced: planned, ..Plan::default() };
         let on_failure = if role == Role::Shadow { OnFailure::Allow } else { self.on_failure };
         let terms = Terms { charge: ChargeOn::Arrival, on_failure };
-        let decision = self.limiter.check_on_terms_at(self.now, plan, terms).await;
+        let decision = self.limiter.check_on_terms_at(self.now, self.policy, plan, terms).await;
         let outcome = match decision.source {
             _ if decision.is_admitted() => Tries::Passed,
             Source::Failure(error) => Tries::Failed(error),

@@ -1,9 +1,11 @@
 //! What became of a request, all of its parts together.
 
+use std::sync::Arc;
+
 use futures_util::future::{join, join_all};
-use tollgate::Limiter;
 use tollgate::core::policy::descriptors::{DescriptorPlan, Hits, Limited, Outcome};
 use tollgate::core::{Cost, Standing, Store, StoreError, Timestamp, Verdict};
+use tollgate::{Limiter, Revision};
 
 use super::charge::{Role, Tried, Tries, charge};
 use super::give_back::give_back;
@@ -31,21 +33,23 @@ pub(super) enum Overall {
 }
 
 impl<'p> Judged<'p> {
-    /// Counts what is asked, and gives back what is given back.
+    /// Counts what is asked by `policy`, and gives back what is given back.
     ///
     /// # Errors
     /// [`StoreError`] if the store had no answer, and the domain denies then.
     pub(super) async fn ask<S: Store>(
-        limiter: &'p Limiter<S>,
+        limiter: &Limiter<S>,
+        policy: &'p Arc<Revision>,
         asked: &Asked<'_>,
     ) -> Result<Self, StoreError> {
         let now = limiter.now();
         let descriptors = asked.descriptors();
-        let plan = limiter.policy().plan_descriptors(asked.domain, &descriptors, limiter.key());
+        let plan = policy.plan_descriptors(asked.domain, &descriptors, limiter.key());
         let given_back = join_all(given_back(&plan).map(|(index, limited, cost)| async move {
             (index, give_back(limiter, now, limited, cost).await.ok())
         }));
-        let (tried, given_back) = join(charge(limiter, now, &plan, asked), given_back).await;
+        let (tried, given_back) =
+            join(charge(limiter, policy, now, &plan, asked), given_back).await;
         let overall = overall(&tried)?;
         let mut stands = stands(plan.descriptors.len(), &tried);
         for (index, standing) in given_back {

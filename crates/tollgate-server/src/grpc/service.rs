@@ -28,9 +28,10 @@ impl<S: Store> RateLimits<S> {
         request: &RateLimitRequest,
     ) -> Result<RateLimitResponse, Status> {
         let asked = Asked::read(request)?;
-        let judged = Judged::ask(&self.0, &asked).await;
+        let policy = self.0.policy();
+        let judged = Judged::ask(&self.0, &policy, &asked).await;
         let judged = judged.map_err(|error| Status::unavailable(error.to_string()))?;
-        Ok(answer(request, &judged, self.0.policy().answers()))
+        Ok(answer(request, &judged, policy.answers()))
     }
 }
 

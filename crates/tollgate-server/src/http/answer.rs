@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use tollgate::core::{Fit, Standing, Store, StoreError, Verdict};
 use tollgate::limiter::{GivenBack, Redeemed};
-use tollgate::{Decision, headers, limiter};
+use tollgate::{Decision, Revision, headers, limiter};
 
 use super::app::App;
 use super::wire::{
@@ -18,39 +18,13 @@ impl<S: Store> App<S> {
     /// The document of a decision; its receipt goes out with it.
     pub(super) fn decided(&self, decision: Decision) -> VerdictAnswer {
         let admitted = decision.is_admitted();
-        let Decision { rules, verdict, shadow, source, receipt, .. } = decision;
+        let Decision { policy, rules, verdict, shadow, source, receipt, .. } = decision;
         let receipt = receipt.map(|receipt| self.limiter.seal(receipt, verdict.now));
         let shadow = shadow.map(|shadow| ShadowVerdict {
             admitted: shadow.is_admitted(),
             standings: standings(&shadow),
         });
-        VerdictAnswer { rules, shadow, receipt, ..self.verdict(&verdict, source, admitted) }
-    }
-
-    /// The document of a look: nothing was charged.
-    pub(super) fn looked(&self, verdict: &Verdict, source: limiter::Source) -> VerdictAnswer {
-        self.verdict(verdict, source, verdict.is_admitted())
-    }
-
-    #[allow(clippy::fn_params_excessive_bools, reason = "it is what the document says")]
-    fn verdict(&self, verdict: &Verdict, source: limiter::Source, admitted: bool) -> VerdictAnswer {
-        let (source, failure) = source_of(source);
-        let refused_by = verdict.refusals().map(|standing| standing.limit.name().to_owned());
-        let mut fields = HeaderMap::new();
-        headers::write(&self.limiter.policy().answers().headers, verdict, &mut fields);
-        VerdictAnswer {
-            admitted,
-            source,
-            failure,
-            policy: Arc::clone(&self.options.policy_version),
-            rules: Vec::new(),
-            standings: standings(verdict),
-            refused_by: refused_by.collect(),
-            retry_after_ms: verdict.retry_after().map(|wait| wait.get().max(1)),
-            shadow: None,
-            receipt: None,
-            headers: as_text(&fields),
-        }
+        VerdictAnswer { rules, shadow, receipt, ..answer(&policy, &verdict, source, admitted) }
     }
 
     pub(super) fn redeemed(&self, redeemed: &Redeemed) -> RefundAnswer {
@@ -64,9 +38,44 @@ impl<S: Store> App<S> {
                 limiter::Outcome::Unchanged => Outcome::Unchanged,
                 limiter::Outcome::Expired => Outcome::Expired,
             },
-            policy: Arc::clone(&self.options.policy_version),
+            policy: Arc::clone(redeemed.policy.version()),
             limits: redeemed.limits.iter().map(limit).collect(),
         }
+    }
+}
+
+/// The document of a look: nothing was charged.
+pub(super) fn looked(
+    policy: &Revision,
+    verdict: &Verdict,
+    source: limiter::Source,
+) -> VerdictAnswer {
+    answer(policy, verdict, source, verdict.is_admitted())
+}
+
+#[allow(clippy::fn_params_excessive_bools, reason = "it is what the document says")]
+fn answer(
+    policy: &Revision,
+    verdict: &Verdict,
+    source: limiter::Source,
+    admitted: bool,
+) -> VerdictAnswer {
+    let (source, failure) = source_of(source);
+    let refused_by = verdict.refusals().map(|standing| standing.limit.name().to_owned());
+    let mut fields = HeaderMap::new();
+    headers::write(&policy.answers().headers, verdict, &mut fields);
+    VerdictAnswer {
+        admitted,
+        source,
+        failure,
+        policy: Arc::clone(policy.version()),
+        rules: Vec::new(),
+        standings: standings(verdict),
+        refused_by: refused_by.collect(),
+        retry_after_ms: verdict.retry_after().map(|wait| wait.get().max(1)),
+        shadow: None,
+        receipt: None,
+        headers: as_text(&fields),
     }
 }
 

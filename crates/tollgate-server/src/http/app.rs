@@ -16,8 +16,6 @@ pub struct HttpOptions {
     pub access: Access,
     /// Who may forget standings; nobody by default.
     pub admin: Option<Access>,
-    /// The version of the policy in force, as answers tell it: a digest of the file's text.
-    pub policy_version: Arc<str>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
 }

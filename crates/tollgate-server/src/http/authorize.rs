@@ -35,12 +35,13 @@ pub(super) async fn authorize<S: Store + 'static>(
 ) -> Response {
     let peer = peer.map(|Extension(peer)| peer);
     let token = fields.get(&TOKEN).map(HeaderValue::as_bytes);
-    let forwarding = app.limiter.policy().forwarding();
-    if let Err(problem) = may_ask_for_others(&app.options.access, token, peer, forwarding) {
+    let policy = app.limiter.policy();
+    let trusted = policy.forwarding();
+    if let Err(problem) = may_ask_for_others(&app.options.access, token, peer, trusted) {
         return problem.into_response();
     }
     let mut plan = match SubRequest::read(&fields) {
-        Ok(sub_request) => app.limiter.plan(&sub_request.facts()),
+        Ok(sub_request) => policy.plan(&sub_request.facts(), app.limiter.key()),
         Err(error) => return Problem::new(Kind::InvalidRequest, error.to_string()).into_response(),
     };
     // A lease would be held until it expires: of the end of the request nobody tells.
@@ -48,7 +49,7 @@ pub(super) async fn authorize<S: Store + 'static>(
     plan.shadowed.retain(is_no_lease);
     // Nobody comes back to tell of the answer: what would be charged on completion is charged now.
     let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-    let decision = app.limiter.check_on_terms_at(app.limiter.now(), plan, terms).await;
+    let decision = app.limiter.check_on_terms_at(app.limiter.now(), &policy, plan, terms).await;
     answer(&app.limiter, decision)
 }
 
@@ -85,11 +86,11 @@ fn may_ask_for_others(
 
 fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
     if !decision.is_admitted() {
-        return refuse(limiter, &decision);
+        return refuse(&decision);
     }
     let mut response = Response::new(Body::empty());
     let fields = response.headers_mut();
-    headers::write(&limiter.policy().answers().headers, &decision.verdict, fields);
+    headers::write(&decision.policy.answers().headers, &decision.verdict, fields);
     if let Some(receipt) = decision.receipt {
         let receipt = limiter.seal(receipt, decision.verdict.now);
         fields.extend(HeaderValue::try_from(receipt).map(|receipt| (RECEIPT, receipt)));
@@ -97,12 +98,12 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
     response
 }
 
-fn refuse<S: Store>(limiter: &Limiter<S>, decision: &Decision) -> Response {
+fn refuse(decision: &Decision) -> Response {
     if let Source::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());
         return respond(status, problem::CONTENT_TYPE, body);
     }
-    let answers = limiter.policy().answers();
+    let answers = decision.policy.answers();
     let status =
         StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());

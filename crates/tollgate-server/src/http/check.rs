@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tollgate::Revision;
 use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan, Planned};
-use tollgate::core::{Store, Timestamp};
+use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::limiter::Terms;
 use tollgate_policy::nearest;
 
+use super::answer::looked;
 use super::app::App;
 use super::json::{self, Fault, Object};
 use super::problem::{Kind, Problem};
@@ -18,6 +20,7 @@ use super::wire::{
 
 /// What a check asks, understood and not carried out yet.
 pub(super) struct Asked<'p> {
+    policy: &'p Arc<Revision>,
     plan: Plan<'p>,
     terms: Terms,
 }
@@ -26,7 +29,8 @@ impl<S: Store> App<S> {
     /// Charges once.
     pub(super) async fn check(&self, body: &[u8]) -> Result<VerdictAnswer, Problem> {
         let request: CheckRequest = json::read(body)?;
-        let asked = self.understand(&request)?;
+        let policy = self.limiter.policy();
+        let asked = self.understand(&policy, &request)?;
         Ok(self.charge(self.limiter.now(), asked).await)
     }
 
@@ -37,8 +41,10 @@ impl<S: Store> App<S> {
             let told = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
             return Err(Fault::at("/checks", told).into());
         }
+        let policy = self.limiter.policy();
         let within = |(index, Object(request)): (usize, &Object<_>)| {
-            self.understand(request).map_err(|problem| problem.within(&format!("/checks/{index}")))
+            let asked = self.understand(&policy, request);
+            asked.map_err(|problem| problem.within(&format!("/checks/{index}")))
         };
         let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
         let now = self.limiter.now();
@@ -49,21 +55,27 @@ impl<S: Store> App<S> {
     /// Whether it would be admitted; charges nothing.
     pub(super) async fn peek(&self, body: &[u8]) -> Result<VerdictAnswer, Problem> {
         let request: CheckRequest = json::read(body)?;
-        let Asked { plan, .. } = self.understand(&request)?;
+        let policy = self.limiter.policy();
+        let Asked { plan, .. } = self.understand(&policy, &request)?;
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let (verdict, source) = self.limiter.look_at(self.limiter.now(), &plan.enforced).await?;
-        Ok(VerdictAnswer { rules, ..self.looked(&verdict, source) })
+        Ok(VerdictAnswer { rules, ..looked(&policy, &verdict, source) })
     }
 
-    async fn charge(&self, now: Timestamp, Asked { plan, terms }: Asked<'_>) -> VerdictAnswer {
-        self.decided(self.limiter.check_on_terms_at(now, plan, terms).await)
+    async fn charge(&self, now: Timestamp, asked: Asked<'_>) -> VerdictAnswer {
+        let Asked { policy, plan, terms } = asked;
+        self.decided(self.limiter.check_on_terms_at(now, policy, plan, terms).await)
     }
 
-    fn understand(&self, request: &CheckRequest) -> Result<Asked<'_>, Problem> {
+    fn understand<'p>(
+        &self,
+        policy: &'p Arc<Revision>,
+        request: &CheckRequest,
+    ) -> Result<Asked<'p>, Problem> {
         match request {
-            CheckRequest { limits: Some(limits), request: None } => self.by_name(limits),
+            CheckRequest { limits: Some(limits), request: None } => self.by_name(policy, limits),
             CheckRequest { limits: None, request: Some(Object(request)) } => {
-                Ok(self.by_rules(request))
+                Ok(self.by_rules(policy, request))
             }
             _ => Err(Fault::at("", "give either \"limits\" or \"request\"").into()),
         }
@@ -71,13 +83,17 @@ impl<S: Store> App<S> {
 
     /// Rules that charge on completion charge on arrival here: the answer is never heard of, and
     /// who knows that it is free gives the receipt back.
-    fn by_rules(&self, request: &RequestFacts) -> Asked<'_> {
-        let plan = self.limiter.plan(&request.facts());
+    fn by_rules<'p>(&self, policy: &'p Arc<Revision>, request: &RequestFacts) -> Asked<'p> {
+        let plan = policy.plan(&request.facts(), self.limiter.key());
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-        Asked { plan, terms }
+        Asked { policy, plan, terms }
     }
 
-    fn by_name(&self, limits: &[Object<LimitCharge>]) -> Result<Asked<'_>, Problem> {
+    fn by_name<'p>(
+        &self,
+        policy: &'p Arc<Revision>,
+        limits: &[Object<LimitCharge>],
+    ) -> Result<Asked<'p>, Problem> {
         if !(1..=MAX_LIMITS).contains(&limits.len()) {
             let told = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
             return Err(Fault::at("/limits", told).into());
@@ -88,38 +104,37 @@ impl<S: Store> App<S> {
             cost: charge.cost.cost(),
             subject,
         });
-        let planned = self.limiter.policy().plan_named(named, self.limiter.key());
-        let told = |(index, error)| self.names_nothing(&error).at(format!("/limits/{index}"));
+        let planned = policy.plan_named(named, self.limiter.key());
+        let told = |(index, error)| names_nothing(policy, &error).at(format!("/limits/{index}"));
         let NamedPlan { planned, on_failure } = planned.map_err(told)?;
-        Ok(Asked::new(planned, on_failure))
-    }
-
-    /// What is wrong with a name, and what was probably meant.
-    pub(super) fn names_nothing(&self, error: &NameError) -> Problem {
-        let policy = self.limiter.policy();
-        let near = match error {
-            NameError::Limit(name) => {
-                nearest(name, policy.limits().iter().map(|limit_for| limit_for.limit.name()))
-            }
-            NameError::Dimension(name) => {
-                nearest(name, policy.dimensions().iter().map(|dimension| &*dimension.name))
-            }
-            _ => None,
-        };
-        let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-        let kind = match error {
-            NameError::Limit(_) => Kind::UnknownLimit,
-            _ => Kind::InvalidSubject,
-        };
-        Problem::new(kind, format!("{error}{near}"))
+        Ok(Asked::new(policy, planned, on_failure))
     }
 }
 
-impl Asked<'_> {
-    fn new(enforced: Vec<Planned>, on_failure: OnFailure) -> Self {
+impl<'p> Asked<'p> {
+    fn new(policy: &'p Arc<Revision>, enforced: Vec<Planned>, on_failure: OnFailure) -> Self {
         let plan = Plan { enforced, ..Plan::default() };
-        Self { plan, terms: Terms { charge: ChargeOn::Arrival, on_failure } }
+        Self { policy, plan, terms: Terms { charge: ChargeOn::Arrival, on_failure } }
     }
+}
+
+/// What is wrong with a name, and what was probably meant.
+pub(super) fn names_nothing(policy: &Policy, error: &NameError) -> Problem {
+    let near = match error {
+        NameError::Limit(name) => {
+            nearest(name, policy.limits().iter().map(|limit_for| limit_for.limit.name()))
+        }
+        NameError::Dimension(name) => {
+            nearest(name, policy.dimensions().iter().map(|dimension| &*dimension.name))
+        }
+        _ => None,
+    };
+    let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let kind = match error {
+        NameError::Limit(_) => Kind::UnknownLimit,
+        _ => Kind::InvalidSubject,
+    };
+    Problem::new(kind, format!("{error}{near}"))
 }
 
 fn subject(Object(charge): &Object<LimitCharge>) -> Vec<(&str, Option<&str>)> {

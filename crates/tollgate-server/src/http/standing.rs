@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use tollgate::core::policy::{NameError, Named, NamedPlan};
-use tollgate::core::{Cost, Store};
+use tollgate::core::{Cost, Policy, Store};
 
 use super::answer::{source_of, standings};
 use super::app::App;
+use super::check::names_nothing;
 use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
 use super::wire::{MAX_LIMITS, StandingAnswer};
@@ -20,18 +21,18 @@ struct Whose {
 impl<S: Store> App<S> {
     /// How limits stand; nothing is charged.
     pub(super) async fn standing(&self, query: &str) -> Result<StandingAnswer, Problem> {
-        let NamedPlan { planned, .. } = self.named_by(&Whose::read(query)?)?;
+        let policy = self.limiter.policy();
+        let NamedPlan { planned, .. } = self.named_by(&policy, &Whose::read(query)?)?;
         let (verdict, source) = self.limiter.look_at(self.limiter.now(), &planned).await?;
         Ok(StandingAnswer {
             source: source_of(source).0,
-            policy: Arc::clone(&self.options.policy_version),
+            policy: Arc::clone(policy.version()),
             standings: standings(&verdict),
         })
     }
 
     /// Each limit takes of the subject what it counts by; what none counts by is a mistake.
-    fn named_by(&self, whose: &Whose) -> Result<NamedPlan, Problem> {
-        let policy = self.limiter.policy();
+    fn named_by(&self, policy: &Policy, whose: &Whose) -> Result<NamedPlan, Problem> {
         let counts_by = |limit: &str, name: &str| {
             let limit_for = policy.limits().iter().find(|other| other.limit.name() == limit);
             let per = limit_for.into_iter().flat_map(|limit_for| &limit_for.per);
@@ -47,11 +48,13 @@ impl<S: Store> App<S> {
             .collect();
         let named = whose.limits.iter().zip(&subjects);
         let named = named.map(|(limit, subject)| Named { limit, cost: Cost::PEEK, subject });
-        let told = |(_, error)| self.names_nothing(&error);
+        let told = |(_, error)| names_nothing(policy, &error);
         let plan = policy.plan_named(named, self.limiter.key()).map_err(told)?;
         let is_used = |name: &str| whose.limits.iter().any(|limit| counts_by(limit, name));
         match whose.subject.iter().find(|(name, _)| !is_used(name)) {
-            Some((name, _)) => Err(self.names_nothing(&NameError::Dimension(name.as_str().into()))),
+            Some((name, _)) => {
+                Err(names_nothing(policy, &NameError::Dimension(name.as_str().into())))
+            }
             None => Ok(plan),
         }
     }

@@ -1,10 +1,11 @@
 //! Commands become replies: the part of a connection that has no socket.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tollgate::core::policy::{OnFailure, Planned};
 use tollgate::core::{Store, Timestamp};
-use tollgate::{Decision, Limiter};
+use tollgate::{Decision, Limiter, Revision};
 
 use super::bucket::Buckets;
 use super::command::{self, Command, Verb};
@@ -42,8 +43,6 @@ enum Reply {
 /// `decide` begins a decision: one type for all of them, so that they can wait together.
 pub(super) struct Exchange<'d, S, D, F: Future> {
     limiter: &'d Limiter<S>,
-    /// What becomes of a bucket's charge while the store has no answer.
-    on_failure: OnFailure,
     decide: D,
     session: Session<'d>,
     buckets: Buckets,
@@ -55,18 +54,12 @@ pub(super) struct Exchange<'d, S, D, F: Future> {
 impl<'d, S, D, F> Exchange<'d, S, D, F>
 where
     S: Store,
-    D: Fn(Timestamp, Vec<Planned>, OnFailure) -> F,
+    D: Fn(Timestamp, &Arc<Revision>, Vec<Planned>, OnFailure) -> F,
     F: Future<Output = Decision>,
 {
-    pub(super) fn new(
-        limiter: &'d Limiter<S>,
-        access: &'d Access,
-        on_failure: OnFailure,
-        decide: D,
-    ) -> Self {
+    pub(super) fn new(limiter: &'d Limiter<S>, access: &'d Access, decide: D) -> Self {
         Self {
             limiter,
-            on_failure,
             decide,
             session: Session::new(access),
             buckets: Buckets::default(),
@@ -168,27 +161,36 @@ where
             Ok(Throttle::Charge(planned)) => {
                 let bucket = Bucket { capacity: planned.limit.capacity(), cost: planned.cost };
                 let reply = Reply::Throttle(dialect, bucket);
-                self.begin(vec![planned], self.on_failure, reply).await;
+                let policy = self.limiter.policy();
+                let on_failure = policy.answers().on_failure;
+                self.begin(&policy, vec![planned], on_failure, reply).await;
             }
         }
         Next::Command
     }
 
     async fn charge(&mut self, words: &Words<'_>) -> Next {
-        match named::charge(self.limiter.policy(), &words[1..], self.limiter.key()) {
+        let policy = self.limiter.policy();
+        match named::charge(&policy, &words[1..], self.limiter.key()) {
             Err(error) => return self.reply_error(error).await,
-            Ok(plan) => self.begin(plan.planned, plan.on_failure, Reply::Named).await,
+            Ok(plan) => self.begin(&policy, plan.planned, plan.on_failure, Reply::Named).await,
         }
         Next::Command
     }
 
     /// Begins a decision, beside those that are under way if it may stand beside them.
-    async fn begin(&mut self, planned: Vec<Planned>, on_failure: OnFailure, reply: Reply) {
+    async fn begin(
+        &mut self,
+        policy: &Arc<Revision>,
+        planned: Vec<Planned>,
+        on_failure: OnFailure,
+        reply: Reply,
+    ) {
         let charged: Charged = charged(&planned);
         if !self.in_flight.has_room(&charged) {
             self.finish().await;
         }
-        let decision = (self.decide)(self.limiter.now(), planned, on_failure);
+        let decision = (self.decide)(self.limiter.now(), policy, planned, on_failure);
         self.in_flight.begin(decision, charged, reply);
         if let Some((decision, reply)) = self.in_flight.at_once().await {
             reply.write(decision, self.limiter, &mut self.replies);
@@ -205,7 +207,7 @@ where
     }
 
     async fn peek(&mut self, words: &Words<'_>) {
-        match named::charge(self.limiter.policy(), &words[1..], self.limiter.key()) {
+        match named::charge(&self.limiter.policy(), &words[1..], self.limiter.key()) {
             Err(error) => self.replies.error(error),
             Ok(plan) => match self.limiter.look_at(self.limiter.now(), &plan.planned).await {
                 Err(error) => named::reply_failure(error, &mut self.replies),
@@ -215,7 +217,7 @@ where
     }
 
     async fn standing(&mut self, words: &Words<'_>) {
-        match named::standing(self.limiter.policy(), &words[1..], self.limiter.key()) {
+        match named::standing(&self.limiter.policy(), &words[1..], self.limiter.key()) {
             Err(error) => self.replies.error(error),
             Ok(plan) => match self.limiter.look_at(self.limiter.now(), &plan.planned).await {
                 Err(error) => named::reply_failure(error, &mut self.replies),

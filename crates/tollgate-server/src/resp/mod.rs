@@ -29,10 +29,10 @@ mod wire;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate::Limiter;
 use tollgate::core::Store;
-use tollgate::core::policy::{OnFailure, Plan, Planned};
+use tollgate::core::policy::{Plan, Planned};
 use tollgate::limiter::Terms;
+use tollgate::{Limiter, Revision};
 
 pub use frame::{MAX_COMMAND, MAX_INLINE, MAX_WORD, MAX_WORD_OF_STRANGERS, MAX_WORDS};
 pub use in_flight::MAX_IN_FLIGHT;
@@ -51,13 +51,13 @@ pub struct RespSettings {
     pub access: Access,
     /// How long clients may take.
     pub limits: ConnectionLimits,
-    /// What becomes of `CL.THROTTLE` and `THROTTLE` while the store has no answer: no rule of the
-    /// policy speaks of them. Limits of the policy that are charged by name keep the word of the
-    /// rules that use them.
-    pub on_failure: OnFailure,
 }
 
 /// The door of clients that speak the Redis protocol, in its second or third version.
+///
+/// No rule of the policy speaks of `CL.THROTTLE` and `THROTTLE`: while the store has no answer, the
+/// policy's `answers` decide on them. Limits of the policy that are charged by name keep the word of
+/// the rules that use them.
 pub struct RespDoor<S> {
     limiter: Arc<Limiter<S>>,
     settings: Arc<RespSettings>,
@@ -74,14 +74,14 @@ impl<S> RespDoor<S> {
 impl<S: Store + 'static> Door for RespDoor<S> {
     async fn serve(self, connection: Connection) {
         let Connection { stream, shutdown, .. } = connection;
-        let RespSettings { access, limits, on_failure } = &*self.settings;
+        let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(stream, shutdown, *limits);
-        let decide = |now, enforced: Vec<Planned>, on_failure| {
+        let decide = |now, policy: &Arc<Revision>, enforced: Vec<Planned>, on_failure| {
             let plan = Plan { enforced, ..Plan::default() };
             let terms = Terms { on_failure, ..Terms::default() };
-            self.limiter.check_on_terms_at(now, plan, terms)
+            self.limiter.check_on_terms_at(now, policy, plan, terms)
         };
-        let mut exchange = Exchange::new(&self.limiter, access, *on_failure, decide);
+        let mut exchange = Exchange::new(&self.limiter, access, decide);
         let mut input = Vec::new();
         let mut begun = Begun::Nothing;
         while wire.receive(&mut input, begun).await == Received::Bytes {

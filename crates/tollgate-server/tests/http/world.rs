@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
 use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::store::Memory;
-use tollgate::{HashKey, Limiter, ManualClock};
+use tollgate::{HashKey, Limiter, ManualClock, Revision};
 use tollgate_server::http::{HttpOptions, router};
 use tower::ServiceExt;
 
@@ -62,9 +62,9 @@ impl World {
 
     pub(crate) fn over<S: Store + 'static>(store: S, options: HttpOptions) -> Self {
         let clock = Arc::new(ManualClock::new(START));
-        let limiter = Limiter::new(policy(), store).with_key(HashKey::from_secret(b"a test's key"));
+        let limiter = Limiter::new(Revision::new(policy(), "v1"), store)
+            .with_key(HashKey::from_secret(b"a test's key"));
         let limiter = limiter.with_clock(Arc::clone(&clock));
-        let options = HttpOptions { policy_version: "v1".into(), ..options };
         Self { clock, router: router(Arc::new(limiter), options) }
     }
 

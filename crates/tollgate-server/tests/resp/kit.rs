@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{Dimension, LimitFor, OnFailure, Rules, Source};
+use tollgate::core::policy::{Answers, Dimension, LimitFor, OnFailure, Rules, Source};
 use tollgate::core::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock};
@@ -49,14 +49,19 @@ impl Open {
 
     /// A door whose buckets do `on_failure` where `store` has no answer.
     pub(crate) fn failing(store: impl Store + 'static, on_failure: OnFailure) -> Self {
-        Self::over(store, RespSettings { on_failure, ..RespSettings::default() })
+        let answers = Answers { on_failure, ..Answers::default() };
+        Self::by(policy().with_answers(answers), store, RespSettings::default())
     }
 
     /// A door to `store`.
     pub(crate) fn over(store: impl Store + 'static, settings: RespSettings) -> Self {
+        Self::by(policy(), store, settings)
+    }
+
+    fn by(policy: Policy, store: impl Store + 'static, settings: RespSettings) -> Self {
         let runtime = Runtime::new().unwrap();
         let clock = Arc::new(ManualClock::new(START));
-        let limiter = Limiter::new(policy(), store)
+        let limiter = Limiter::new(policy, store)
             .with_key(HashKey::from_secret(b"of the tests"))
             .with_clock(Arc::clone(&clock));
         let (end, told) = oneshot::channel();

@@ -8,10 +8,14 @@ use tollgate_core::{Limit, Standing, Timestamp, Verdict};
 
 use super::completion::Pending;
 use crate::receipt::Receipt;
+use crate::revision::Revision;
 
 /// What became of one request.
 #[derive(Debug)]
 pub struct Decision {
+    /// The policy that it was made by, from the plan to the receipt; whoever tells of it does so by
+    /// the same one.
+    pub policy: Arc<Revision>,
     /// The names of the rules that matched, in the policy's order.
     pub rules: Vec<Arc<str>>,
     /// How the limits stand that decided. Without standings if nothing had an answer.

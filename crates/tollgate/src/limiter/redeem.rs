@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{Cost, Limit, Reading, Source, Standing, Store, StoreError, Timestamp};
+use tollgate_core::{Cost, Limit, Policy, Reading, Source, Standing, Store, StoreError, Timestamp};
 
 use super::Limiter;
 use crate::receipt::{Opened, Receipt, ReceiptError};
+use crate::revision::Revision;
 
 /// What became of a receipt that came back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Redeemed {
+    /// The policy by which it was read.
+    pub policy: Arc<Revision>,
     /// Each limit that was charged and still is in the policy; none if the receipt has expired.
     pub limits: Vec<GivenBack>,
     /// What it did.
@@ -55,7 +58,9 @@ impl<S: Store> Limiter<S> {
     /// # Errors
     /// [`RedeemError`]: it is no receipt, or the store has no answer; then it can be shown again.
     pub async fn redeem_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
-        self.redeem(now, self.open(text)?).await
+        let policy = self.policy();
+        let opened = self.open(text, &policy)?;
+        self.redeem(now, policy, opened).await
     }
 
     /// Ends the leases that the `text` of a receipt proves, and leaves what was counted: what an
@@ -64,22 +69,28 @@ impl<S: Store> Limiter<S> {
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at).
     pub async fn release_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
-        let Opened { receipt, expires_at } = self.open(text)?;
+        let policy = self.policy();
+        let Opened { receipt, expires_at } = self.open(text, &policy)?;
         let (_, receipt) = receipt.split_leases();
-        self.redeem(now, Opened { receipt, expires_at }).await
+        self.redeem(now, policy, Opened { receipt, expires_at }).await
     }
 
-    fn open(&self, text: &str) -> Result<Opened, RedeemError> {
-        Receipt::open(text, &self.key, &self.policy).map_err(RedeemError::Receipt)
+    fn open(&self, text: &str, policy: &Policy) -> Result<Opened, RedeemError> {
+        Receipt::open(text, &self.key, policy).map_err(RedeemError::Receipt)
     }
 
-    async fn redeem(&self, now: Timestamp, opened: Opened) -> Result<Redeemed, RedeemError> {
+    async fn redeem(
+        &self,
+        now: Timestamp,
+        policy: Arc<Revision>,
+        opened: Opened,
+    ) -> Result<Redeemed, RedeemError> {
         let Opened { receipt, expires_at } = opened;
         if now >= expires_at {
-            return Ok(Redeemed { limits: Vec::new(), outcome: Outcome::Expired });
+            return Ok(Redeemed { policy, limits: Vec::new(), outcome: Outcome::Expired });
         }
         if receipt.is_empty() {
-            return Ok(Redeemed { limits: Vec::new(), outcome: Outcome::Unchanged });
+            return Ok(Redeemed { policy, limits: Vec::new(), outcome: Outcome::Unchanged });
         }
         let readings = self.store.apply(now, &receipt.refunds()).await;
         let readings = readings.map_err(RedeemError::Store)?;
@@ -94,7 +105,7 @@ impl<S: Store> Limiter<S> {
         let limits: Vec<_> = receipt.limits().zip(readings.iter()).map(given_back).collect();
         let is_changed = limits.iter().any(|limit| limit.units > 0);
         let outcome = if is_changed { Outcome::GivenBack } else { Outcome::Unchanged };
-        Ok(Redeemed { limits, outcome })
+        Ok(Redeemed { policy, limits, outcome })
     }
 }
 

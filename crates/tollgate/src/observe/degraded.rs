@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use tollgate_core::reading::Source;
 use tollgate_core::{Millis, Policy, StoreError, Timestamp};
 
@@ -16,11 +17,12 @@ pub const TOLD_APART: Millis = Millis::from_secs(1);
 /// were made because it had no answer: a line a cause at most every [`TOLD_APART`], which says how
 /// many decisions it stands for. Remembered refusals are counted and not told: they are exact.
 ///
-/// Its table has a row for each rule of the policy and one for rules that it does not know. A
-/// decision of the store's own costs it one comparison.
+/// Its table has a row for each rule of the policy and one for rules that it does not know; where
+/// the policy is replaced, rules go on with their rows, and what rules decided that it has no more
+/// counts in the last one. A decision of the store's own costs it one comparison.
 #[derive(Debug)]
 pub struct Degraded {
-    rows: Vec<Row>,
+    rows: ArcSwap<Vec<Arc<Row>>>,
     /// What no rule of the policy decided.
     others: [AtomicU64; CAUSES],
     lines: [Line; CAUSES],
@@ -55,15 +57,19 @@ impl Degraded {
     /// Nothing counted yet, of the rules of `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
-        let row = |rule: Arc<str>| Row { rule, counts: Default::default() };
-        let rows = policy.rules().iter().map(|rule| row(Arc::clone(&rule.name))).collect();
-        Self { rows, others: Default::default(), lines: Default::default() }
+        let rows = policy.rules().iter().map(|rule| Row::new(&rule.name)).collect();
+        Self {
+            rows: ArcSwap::from_pointee(rows),
+            others: Default::default(),
+            lines: Default::default(),
+        }
     }
 
     /// What was counted since this was made: rules in the policy's order, without those at zero.
     #[must_use]
     pub fn snapshot(&self) -> Vec<DegradedCount> {
-        let known = self.rows.iter().map(|row| (Some(&row.rule), &row.counts));
+        let known = self.rows.load();
+        let known = known.iter().map(|row| (Some(&row.rule), &row.counts));
         let rows = known.chain([(None, &self.others)]);
         let counts = rows.flat_map(|(rule, counts)| {
             counts.iter().enumerate().map(move |(cause, count)| DegradedCount {
@@ -77,8 +83,9 @@ impl Degraded {
 
     #[cold]
     fn count(&self, decision: &Decision, cause: usize) {
+        let rows = self.rows.load();
         for name in &decision.rules {
-            let row = self.rows.iter().find(|row| row.rule == *name);
+            let row = rows.iter().find(|row| row.rule == *name);
             let counts = row.map_or(&self.others, |row| &row.counts);
             counts[cause].fetch_add(1, Ordering::Relaxed);
         }
@@ -101,6 +108,28 @@ impl Observer for Degraded {
         if let Some(cause) = cause(decision.source) {
             self.count(decision, cause);
         }
+    }
+
+    fn replaced(&self, policy: &Policy) {
+        let old = self.rows.load();
+        let row = |name: &Arc<str>| match old.iter().find(|row| row.rule == *name) {
+            Some(row) => Arc::clone(row),
+            None => Row::new(name),
+        };
+        let rows: Vec<_> = policy.rules().iter().map(|rule| row(&rule.name)).collect();
+        let is_gone = |row: &&Arc<Row>| rows.iter().all(|new| new.rule != row.rule);
+        for row in old.iter().filter(is_gone) {
+            for (others, count) in self.others.iter().zip(&row.counts) {
+                others.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+        self.rows.store(Arc::new(rows));
+    }
+}
+
+impl Row {
+    fn new(rule: &Arc<str>) -> Arc<Self> {
+        Arc::new(Self { rule: Arc::clone(rule), counts: Default::default() })
     }
 }
 

@@ -83,7 +83,7 @@ impl Entry {
         let subject = self.subject.as_bytes();
         // A subject is a few short values: no address space holds one that is longer.
         let length = u32::try_from(subject.len()).unwrap_or(u32::MAX);
-        bytes.extend(self.limit.name_digest().to_be_bytes());
+        bytes.extend(self.limit.state_digest().to_be_bytes());
         bytes.push(kind(&self.limit));
         bytes.extend(self.cost.get().to_be_bytes());
         bytes.extend(self.mark.0.to_be_bytes());
@@ -92,7 +92,7 @@ impl Entry {
     }
 
     /// `None` if there is no whole one; `Some(None)` if the policy has no such limit any more, or
-    /// one that counts in another way, to which the mark means nothing.
+    /// one that counts in another way or place, to which the mark means nothing.
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
         let [charged_kind] = take(rest)?;
@@ -103,7 +103,7 @@ impl Entry {
         *rest = after;
         let subject = Subject::from_bytes(subject)?;
         let is_it =
-            |limit: &&Arc<Limit>| limit.name_digest() == digest && kind(limit) == charged_kind;
+            |limit: &&Arc<Limit>| limit.state_digest() == digest && kind(limit) == charged_kind;
         let limit = policy.limits().iter().map(|limit_for| &limit_for.limit).find(is_it);
         Some(limit.map(|limit| Self { limit: Arc::clone(limit), subject, cost, mark }))
     }

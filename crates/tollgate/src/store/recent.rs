@@ -49,7 +49,7 @@ impl<V: Copy + Worth> Recent<V> {
     pub(super) fn key(&self, charge: &Charge<'_>) -> Key {
         let mut hasher = self.hasher;
         let limit = charge.limit;
-        limit.name().hash(&mut hasher);
+        limit.state_digest().hash(&mut hasher);
         discriminant(limit.algorithm()).hash(&mut hasher);
         hasher.write_u64(limit.capacity());
         hasher.write_u64(limit.window().get());

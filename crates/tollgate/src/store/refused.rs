@@ -1,5 +1,7 @@
 //! What was refused until a known time is refused again without asking.
 
+mod recall;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +12,7 @@ use tollgate_core::{
 };
 
 use super::recent::{Recent, Worth};
+use recall::Set;
 
 /// The refusals that are remembered unless another number is set.
 pub const DEFAULT_ENTRIES: usize = 16_384;
@@ -63,7 +66,7 @@ pub enum Recall {
 /// Remembers a bounded number of limits and subjects, the longest refusals first.
 pub struct Refused<S> {
     store: S,
-    recall: Recall,
+    recall: Set,
     of_limits: HashMap<Box<str>, Recall>,
     beside: Millis,
     recent: Recent<Remembered>,
@@ -95,7 +98,7 @@ impl<S> Refused<S> {
     pub fn new(store: S) -> Self {
         Self {
             store,
-            recall: Recall::Briefly(DEFAULT_HOLD),
+            recall: Set::new(Recall::Briefly(DEFAULT_HOLD)),
             of_limits: HashMap::new(),
             beside: DEFAULT_BESIDE,
             recent: Recent::new(DEFAULT_ENTRIES),
@@ -105,9 +108,15 @@ impl<S> Refused<S> {
 
     /// Sets how long refusals are remembered, or that they are not.
     #[must_use]
-    pub fn with_recall(mut self, recall: Recall) -> Self {
-        self.recall = recall;
+    pub fn with_recall(self, recall: Recall) -> Self {
+        self.set_recall(recall);
         self
+    }
+
+    /// As [`with_recall`](Self::with_recall), while it is asked: what was remembered for longer is
+    /// forgotten.
+    pub fn set_recall(&self, recall: Recall) {
+        self.recall.set(recall);
     }
 
     /// Sets it for the limit of this name.
@@ -155,9 +164,9 @@ impl<S> Refused<S> {
 
     fn recall_of(&self, limit: &Limit) -> Recall {
         if self.of_limits.is_empty() {
-            return self.recall;
+            return self.recall.get();
         }
-        self.of_limits.get(limit.name()).copied().unwrap_or(self.recall)
+        self.of_limits.get(limit.name()).copied().unwrap_or_else(|| self.recall.get())
     }
 
     /// The readings of a call that is known to be refused.
@@ -172,6 +181,10 @@ impl<S> Refused<S> {
             let answers = known.cost == cost || cost.get() <= known.same_up_to;
             // Time may have been set back; what was heard later says nothing of now.
             if !answers || now < known.heard_at || now >= known.until {
+                return None;
+            }
+            // How long refusals are remembered may have been set anew since.
+            if now >= self.until(known.heard_at, charge.limit, &known.reading) {
                 return None;
             }
             readings.push(known.reading);
@@ -229,7 +242,7 @@ impl<S> Refused<S> {
     }
 
     fn is_off(&self) -> bool {
-        self.recall == Recall::Off && self.of_limits.values().all(|own| *own == Recall::Off)
+        self.recall.get() == Recall::Off && self.of_limits.values().all(|own| *own == Recall::Off)
     }
 }
 

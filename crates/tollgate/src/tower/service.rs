@@ -77,7 +77,7 @@ where
                 Asked::Service(decision) => decision.await,
             };
             if !decision.is_admitted() {
-                return Ok(refuse(&limiter, &decision));
+                return Ok(refuse(&decision));
             }
             let mut charged = Charged::new(&limiter, decision);
             let response = inner.call(Request::from_parts(parts, body)).await?;
@@ -104,11 +104,11 @@ fn answer_standings<B, E>(standings: Result<tollgate_core::Verdict, E>) -> Respo
     }
 }
 
-fn refuse<S: Store, B>(limiter: &Limiter<S>, decision: &Decision) -> Response<Body<B>> {
+fn refuse<B>(decision: &Decision) -> Response<Body<B>> {
     if let Source::Failure(_) = decision.source {
         return store_unavailable();
     }
-    let answers = limiter.policy().answers();
+    let answers = decision.policy.answers();
     let status =
         StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());
@@ -153,7 +153,7 @@ impl<S: Store + 'static> Charged<S> {
 
     /// Charges what waited for the answer, or gives back what did not, as the answer says.
     fn settle<B>(&mut self, response: &Response<B>) {
-        let settlement = settlement(self.limiter.policy().answers(), response);
+        let settlement = settlement(self.decision.policy.answers(), response);
         if (self.decision.charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
             return;
         }
@@ -179,7 +179,7 @@ impl<S: Store + 'static> Charged<S> {
         if let Some(upgraded) = parts.extensions.remove::<Upgraded>() {
             upgraded.hold(std::mem::replace(&mut self.in_flight, InFlight::nothing()));
         }
-        let profiles = &self.limiter.policy().answers().headers;
+        let profiles = &self.decision.policy.answers().headers;
         headers::write(profiles, &self.decision.verdict, &mut parts.headers);
         Response::from_parts(parts, Body::service(body, self.in_flight))
     }

@@ -222,3 +222,20 @@ fn what_is_used_up_refuses_every_cost_and_what_is_not_only_the_same() {
         assert_eq!(call(cost, 6), (false, 4, 1));
     }
 }
+
+#[test]
+fn what_was_to_be_remembered_for_longer_is_asked_again_once_that_is_set_anew() {
+    let store = Refused::new(Faulty::new()).with_recall(Recall::UntilReset);
+    let (limit, subject) = (fixed("core", 3), user(1));
+    let asked = |later: u64, cost| {
+        let charges = [charge(&limit, &subject, take(cost, later.into()))];
+        at_once(store.apply(NOW.after(Millis::new(later)), &charges)).unwrap().source()
+    };
+    asked(0, 3);
+    assert_eq!([asked(0, 1), asked(20, 1)], [Source::Store, Source::Remembered]);
+    store.set_recall(Recall::Briefly(Millis::new(5)));
+    let expected = [Source::Store, Source::Remembered, Source::Store];
+    assert_eq!([asked(20, 1), asked(24, 1), asked(25, 1)], expected);
+    store.set_recall(Recall::Off);
+    assert_eq!(asked(25, 1), Source::Store);
+}

@@ -60,12 +60,12 @@ impl Fingerprinter {
     }
 }
 
-/// Sets the limits apart: the digest of a limit's name, which the limit holds ready, is added to
+/// Sets the limits apart: the digest of where a limit's state lies, which the limit holds ready, is added to
 /// `hash`. For two different pairs to meet, the keyed hashes of two subjects would have to differ
 /// by just what two digests do, which nobody without the key can bring about.
 #[inline]
 const fn under(limit: &Limit, hash: Hash128) -> Fingerprint {
-    let name = limit.name_digest();
+    let name = limit.state_digest();
     Fingerprint { place: hash.h1 ^ name as u64, rest: hash.h2 ^ (name >> 64) as u64 }
 }
 

@@ -355,7 +355,7 @@ pub(super) fn tenure(
 /// How long a refund of what was put at `mark` is remembered: no longer than a charge of now could
 /// be refunded, whatever a receipt from outside says.
 fn remembered_until(limit: &Limit, mark: Mark, now: Timestamp) -> Timestamp {
-    let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_max());
+    let longest = now.after(limit.window()).after(limit.window()).after(limit.believed_ahead());
     refundable_until(limit, mark).min(longest)
 }
 
