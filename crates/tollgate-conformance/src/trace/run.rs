@@ -134,8 +134,7 @@ impl Run<'_> {
                     .collect()
             }
             Call::Forget(take) => {
-                let is_other =
-                    |of: &Take| (of.limit, of.subject) != (take.limit, take.subject);
+                let is_other = |of: &Take| (of.limit, of.subject) != (take.limit, take.subject);
                 self.receipts.iter_mut().for_each(|it| it.takes.retain(|(of, _)| is_other(of)));
                 vec![(*take, Ask::Forget)]
             }

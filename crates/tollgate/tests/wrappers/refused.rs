@@ -72,7 +72,8 @@ fn a_client_at_its_limit_costs_the_store_one_call_a_second() {
     assert_eq!((store.store().calls(), store.answered()), (4, 996));
     let heard_at = NOW.after(Millis::new(3));
     let again = heard_at.after(RECALL_MAX);
-    for (now, calls) in [(Timestamp::from_millis(again.as_millis() - 1), 4), (again, 5), (again, 5)] {
+    for (now, calls) in [(Timestamp::from_millis(again.as_millis() - 1), 4), (again, 5), (again, 5)]
+    {
         at_once(ask(&store, now, &limit, &subject, take(1, 0))).unwrap();
         assert_eq!(store.store().calls(), calls, "at {now:?}");
     }
