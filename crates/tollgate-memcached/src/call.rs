@@ -1,0 +1,141 @@
+//! A call: takes are all or nothing over items that are changed one after the other.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{Fit, Reading, Readings, Timestamp};
+
+use crate::error::MemcachedError;
+use crate::job::{Job, Verdict};
+use crate::steps::{Seen, Settled, Steps};
+
+/// How long giving back may take where a call could not be carried out whole. Its caller does not
+/// wait longer than for the call itself.
+const UNDO_WITHIN: Duration = Duration::from_millis(250);
+
+/// Carries `jobs` out at `now`.
+///
+/// All are read, and takes are judged on what was read. If all fit, the items are changed in the
+/// order of their names, each by compare-and-swap. Where another node was faster, that one is read
+/// and judged anew; if it has no room any more, what was taken before it is given back.
+pub(crate) async fn carry_out(
+    steps: &Steps,
+    jobs: &[Job],
+    now: Timestamp,
+    deadline: Instant,
+) -> Result<Readings, MemcachedError> {
+    let seen = steps.read(jobs, deadline).await?;
+    let fit = jobs.iter().zip(&seen).all(|(job, seen)| job.fits(&seen.view, now));
+    let mut call = Call {
+        steps,
+        jobs,
+        now,
+        deadline,
+        verdict: if fit { Verdict::Admitted } else { Verdict::Refused },
+        readings: vec![None; jobs.len()],
+    };
+    let mut seen: Vec<_> = seen.into_iter().map(Some).collect();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|index| jobs[*index].names.first());
+    for index in order {
+        let Some(seen) = seen[index].take() else { continue };
+        if let Err(error) = call.settle(index, seen).await {
+            call.give_back(Counted::GiveBack).await;
+            return Err(error);
+        }
+    }
+    Ok(call.readings.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+struct Call<'c> {
+    steps: &'c Steps,
+    jobs: &'c [Job],
+    now: Timestamp,
+    deadline: Instant,
+    verdict: Verdict,
+    /// Of the jobs that are done.
+    readings: Vec<Option<Reading>>,
+}
+
+/// What becomes of what was taken from limits that count refusals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// The call was refused, and what they took counts it.
+    Keep,
+    /// The call has no answer, so there is nothing to count.
+    GiveBack,
+}
+
+impl Call<'_> {
+    async fn settle(&mut self, index: usize, seen: Seen) -> Result<(), MemcachedError> {
+        let (steps, job) = (self.steps, &self.jobs[index]);
+        let is_guarded = job.guard(self.now).is_some();
+        let reading = if is_guarded && !steps.remember(job, self.now, self.deadline).await? {
+            job.look(&seen.view, self.now)
+        } else {
+            let done = self.settle_once(job, seen).await;
+            if is_guarded && done.as_ref().is_err_and(MemcachedError::proves_nothing_changed) {
+                steps.forget(job, self.now, Instant::now() + UNDO_WITHIN).await;
+            }
+            done?
+        };
+        self.readings[index] = Some(reading);
+        Ok(())
+    }
+
+    async fn settle_once(&mut self, job: &Job, seen: Seen) -> Result<Reading, MemcachedError> {
+        if self.verdict == Verdict::Refused {
+            return self.refuse(job, seen).await;
+        }
+        match self.steps.settle(job, seen, self.verdict, self.now, self.deadline).await? {
+            Settled::Done(reading) => Ok(reading),
+            Settled::NoRoom(seen) => {
+                self.verdict = Verdict::Refused;
+                self.give_back(Counted::Keep).await;
+                self.refuse(job, seen).await
+            }
+        }
+    }
+
+    /// Does a job of a refused call. A take that had no room reads so whatever has become free
+    /// since: by its readings a caller knows that the call was refused.
+    async fn refuse(&self, job: &Job, seen: Seen) -> Result<Reading, MemcachedError> {
+        let (at_first, _) = job.decide(&seen.view, Verdict::Refused, self.now);
+        let had_room = job.fits(&seen.view, self.now);
+        match self.steps.settle(job, seen, Verdict::Refused, self.now, self.deadline).await? {
+            Settled::Done(reading) if had_room || reading.fit != Fit::Now => Ok(reading),
+            _ => Ok(at_first),
+        }
+    }
+
+    /// Gives back what was taken, and makes the readings say so.
+    async fn give_back(&mut self, counted: Counted) {
+        let deadline = Instant::now() + UNDO_WITHIN;
+        for (job, place) in self.jobs.iter().zip(&mut self.readings) {
+            let Some(reading) = place else { continue };
+            if job.counts_refusals() && counted == Counted::Keep {
+                continue;
+            }
+            let Some(undo) = job.undone(reading) else { continue };
+            match undone(self.steps, &undo, self.now, deadline).await {
+                Ok(seen) => *reading = job.look(&seen.view, self.now),
+                Err(_) => {
+                    self.steps.counters.stranded.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+/// Does `undo`, and reads what is there then.
+async fn undone(
+    steps: &Steps,
+    undo: &Job,
+    now: Timestamp,
+    deadline: Instant,
+) -> Result<Seen, MemcachedError> {
+    let seen = steps.read_one(undo, deadline).await?;
+    steps.settle(undo, seen, Verdict::Admitted, now, deadline).await?;
+    steps.read_one(undo, deadline).await
+}

@@ -1,0 +1,112 @@
+//! A job: one charge of a call, on items that have names.
+
+use tollgate_core::decide::{refundable_until, refuse, take};
+use tollgate_core::store::Place;
+use tollgate_core::{
+    Ask, Cell, Charge, ChargeId, Cost, Fit, Found, Limit, Reading, Refusals, Repeats, Timestamp,
+    assess, decide,
+};
+
+use crate::key::Keys;
+use crate::layout::{Layout, Names, View};
+
+/// One charge, kept until it is done whether or not anyone waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) limit: Limit,
+    pub(crate) names: Names,
+    pub(crate) ask: Ask,
+}
+
+/// What was decided of the call as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Every take fits.
+    Admitted,
+    /// One does not.
+    Refused,
+}
+
+/// A refund that must not be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Guard {
+    pub(crate) id: ChargeId,
+    /// Until when it is remembered.
+    pub(crate) until: Timestamp,
+}
+
+impl Job {
+    pub(crate) fn new(keys: &Keys, layout: Layout, charge: &Charge<'_>) -> Self {
+        let name = keys.name(charge.limit, charge.subject);
+        let names = Names::new(name, charge.limit, layout);
+        Self { limit: charge.limit.clone(), names, ask: charge.ask }
+    }
+
+    /// A look at what is kept at `place`.
+    pub(crate) fn at(keys: &Keys, layout: Layout, place: &Place<'_>) -> Self {
+        let Place { limit, subject } = *place;
+        Self::new(keys, layout, &Charge { limit, subject, ask: Ask::Look { cost: Cost::PEEK } })
+    }
+
+    /// Whether the take, if it is one, fits in what was read.
+    pub(crate) fn fits(&self, view: &View, now: Timestamp) -> bool {
+        match self.ask {
+            Ask::Take { cost, .. } => {
+                assess(view.cell.as_ref(), &self.limit, cost, now).fit == Fit::Now
+            }
+            _ => true,
+        }
+    }
+
+    /// The reading after the job was done on what was read, and the next cell.
+    pub(crate) fn decide(
+        &self,
+        view: &View,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> (Reading, Option<Cell>) {
+        let cell = view.cell.clone();
+        let (reading, next) = match (self.ask, verdict) {
+            (Ask::Take { .. }, Verdict::Admitted) => take(cell, &self.limit, self.ask, now),
+            (Ask::Take { .. }, Verdict::Refused) => refuse(cell, &self.limit, self.ask, now),
+            _ => decide(cell, &self.limit, self.ask, now),
+        };
+        (told(view, reading), next)
+    }
+
+    /// How it stands, with nothing done.
+    pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
+        let cost = match self.ask {
+            Ask::Take { cost, .. } | Ask::Look { cost } => cost,
+            _ => Cost::PEEK,
+        };
+        told(view, assess(view.cell.as_ref(), &self.limit, cost, now))
+    }
+
+    /// The job that gives back what this one took where `mark` of `reading` says; `None` if it took
+    /// nothing.
+    pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
+        let Ask::Take { cost, id } = self.ask else { return None };
+        let ask = Ask::Refund { cost, mark: reading.mark, id, repeats: Repeats::Impossible };
+        (cost != Cost::PEEK).then(|| Self { ask, ..self.clone() })
+    }
+
+    pub(crate) fn counts_refusals(&self) -> bool {
+        self.limit.refusals() == Refusals::Counted
+    }
+
+    /// What has to be remembered of it, if it is a refund that must not be repeated and that may
+    /// still give something back.
+    pub(crate) fn guard(&self, now: Timestamp) -> Option<Guard> {
+        let Ask::Refund { mark, id, repeats: Repeats::Guarded, .. } = self.ask else { return None };
+        // Never longer than two windows, whatever a mark claims.
+        let window = self.limit.window();
+        let longest = now.after(window).after(window).after(self.limit.skew_max());
+        let until = refundable_until(&self.limit, mark).min(longest);
+        (until > now).then_some(Guard { id, until })
+    }
+}
+
+fn told(view: &View, reading: Reading) -> Reading {
+    if view.is_junk { Reading { found: Found::Discarded, ..reading } } else { reading }
+}

@@ -1,0 +1,193 @@
+//! The names of items: which limit, which subject, and nothing that a client chose.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use tollgate_core::key::Stored;
+use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
+
+use crate::wire::MAX_KEY;
+
+/// The form of names. Another form is another prefix.
+const PREFIX: &str = "tg1";
+
+/// What is added to the name of a window's count to name the item of its reset.
+const RESET: &str = ":reset_at";
+
+/// What a refund's name has more than the name it belongs to: a colon and 22 characters.
+const REFUND: usize = 23;
+
+/// The longest name, so that those made of it fit as well.
+const LONGEST: usize = MAX_KEY - REFUND;
+
+/// Names items: `tg1:<limit>:<subject>`, or `tg1:<limit>~<generation>:<subject>` where the limit has
+/// one.
+///
+/// The subject is the keyed hash of its encoding, or in clear for limits that reveal it, where
+/// nothing but letters, digits and `. _ - / @` stays as it is. Names hold neither spaces nor control
+/// bytes, and have 250 bytes at most, whatever a client sends.
+pub struct Keys {
+    hash: Box<dyn KeyedHash + Send + Sync>,
+    revealed: HashSet<Box<str>>,
+}
+
+impl Keys {
+    /// Names in which every subject is hashed with `hash`. Nodes that share a server share its key.
+    pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
+        Self { hash: Box::new(hash), revealed: HashSet::new() }
+    }
+
+    /// Writes the subjects of the limit called `limit` in clear, where they are short enough.
+    #[must_use]
+    pub fn with_revealed(mut self, limit: &str) -> Self {
+        self.revealed.insert(limit.into());
+        self
+    }
+
+    /// The name of the item of `limit` for `subject`. Different pairs have different names.
+    #[must_use]
+    pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
+        let limit_name = limit.name();
+        let mut name = format!("{PREFIX}:{limit_name}");
+        if let Some(generation) = limit.generation() {
+            name.push('~');
+            name.push_str(&generation.to_string());
+        }
+        name.push(':');
+        let subject_from = name.len();
+        if self.revealed.contains(limit_name) {
+            // What is hashed never begins with it.
+            name.push('=');
+            push_clear(&mut name, subject);
+        }
+        if name.len() == subject_from || name.len() > LONGEST {
+            name.truncate(subject_from);
+            push_base64(&mut name, self.hash.hash(subject.as_bytes()));
+        }
+        name.into_bytes().into()
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("revealed", &self.revealed).finish_non_exhaustive()
+    }
+}
+
+/// The name of the reset of the window whose count is called `name`.
+pub(crate) fn reset_name(name: &[u8]) -> Box<[u8]> {
+    [name, RESET.as_bytes()].concat().into()
+}
+
+/// The name of the item that remembers that the charge `id` on the item called `name` was refunded.
+pub(crate) fn refund_name(name: &[u8], id: ChargeId) -> Box<[u8]> {
+    let mut suffix = String::from(":");
+    push_base64(&mut suffix, id.0.to_be_bytes());
+    [name, suffix.as_bytes()].concat().into()
+}
+
+/// `user=42,address=2001%3adb8%3a%3a/64`; `name~` without a value, `name#` and hexadecimal of a
+/// hash. Colons are escaped: they end the parts of a name.
+fn push_clear(out: &mut String, subject: &Subject) {
+    for (index, (name, value)) in subject.pairs().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        push_escaped(out, name.as_bytes());
+        match value {
+            Stored::Absent => out.push('~'),
+            Stored::Clear(bytes) => {
+                out.push('=');
+                push_escaped(out, bytes);
+            }
+            Stored::Hashed(bytes) => {
+                out.push('#');
+                bytes.iter().for_each(|byte| push_hex(out, *byte));
+            }
+        }
+    }
+}
+
+fn push_escaped(out: &mut String, bytes: &[u8]) {
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"._-/@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            push_hex(out, byte);
+        }
+    }
+}
+
+fn push_hex(out: &mut String, byte: u8) {
+    for digit in [byte >> 4, byte & 15] {
+        out.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+    }
+}
+
+/// 128 bits as 22 characters of the base64 alphabet for names (RFC 4648, section 5), unpadded.
+fn push_base64(out: &mut String, bytes: [u8; 16]) {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut rest = u128::from_be_bytes(bytes);
+    for _ in 0..22 {
+        // From the top, six bits at a time; the last character holds two.
+        out.push(char::from(ALPHABET[(rest >> 122) as usize]));
+        rest <<= 6;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tollgate_conformance::PlainHash;
+    use tollgate_core::algo::{Anchor, FixedWindow};
+    use tollgate_core::{Algorithm, Millis, Value};
+
+    use super::*;
+
+    fn limit(name: &str) -> Limit {
+        let window = FixedWindow::new(1, Millis::from_secs(1), Anchor::FirstRequest).unwrap();
+        Limit::new(name, Algorithm::FixedWindow(window)).unwrap()
+    }
+
+    fn text(name: &[u8]) -> &str {
+        std::str::from_utf8(name).unwrap()
+    }
+
+    #[test]
+    fn subjects_are_hashed_unless_the_limit_reveals_them() {
+        let keys = Keys::new(PlainHash).with_revealed("open");
+        let subject = Subject::new([("user", Value::Clear(b"a:b c"))], &PlainHash);
+        assert_eq!(text(&keys.name(&limit("open"), &subject)), "tg1:open:=user=a%3ab%20c");
+        let hashed = keys.name(&limit("core"), &subject);
+        assert_eq!(hashed.len(), "tg1:core:".len() + 22);
+        assert_eq!(text(&reset_name(&hashed)), format!("{}:reset_at", text(&hashed)));
+        assert_eq!(refund_name(&hashed, ChargeId(7)).len(), hashed.len() + REFUND);
+        let everybody = keys.name(&limit("open"), &Subject::default());
+        assert_eq!(text(&everybody), "tg1:open:=");
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_what_memcached_takes_and_different(
+            one: Vec<(bool, Vec<u8>)>, other: Vec<(bool, Vec<u8>)>, name in "[a-z.]{1,64}"
+        ) {
+            let keys = Keys::new(PlainHash).with_revealed(&name);
+            let subject = |pairs: &[(bool, Vec<u8>)]| {
+                let value = |(absent, bytes)| if absent { Value::Absent } else { Value::Clear(bytes) };
+                let pairs = pairs.iter().map(|(absent, bytes)| ("d", value((*absent, &bytes[..]))));
+                Subject::new(pairs, &PlainHash)
+            };
+            let (one, other) = (subject(&one), subject(&other));
+            for limit in [limit(&name), limit("hashed-one")] {
+                let (first, second) = (keys.name(&limit, &one), keys.name(&limit, &other));
+                prop_assert_eq!(one == other, first == second);
+                for made in [refund_name(&first, ChargeId(u128::MAX)), reset_name(&first)] {
+                    prop_assert!(made.len() <= MAX_KEY);
+                    prop_assert!(made.iter().all(u8::is_ascii_graphic));
+                    prop_assert_ne!(&made, &second);
+                }
+            }
+        }
+    }
+}

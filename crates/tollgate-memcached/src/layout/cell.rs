@@ -1,0 +1,42 @@
+//! A limit as one item: all of its state, changed by one compare-and-swap.
+
+use tollgate_core::Cell;
+
+use super::{Held, Kept, View};
+use crate::wire::{Command, Item, MAX_VALUE, Stored};
+
+/// Bytes of a state that holds nothing, such as no lease any more: it is not kept.
+const KIND: usize = 1;
+
+/// What is known of the item: the token of the one that is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CellItem(Option<u64>);
+
+impl CellItem {
+    pub(super) fn view(stored: Option<&Stored>) -> View {
+        let token = stored.map(|stored| stored.token);
+        let cell = stored.and_then(|stored| Cell::from_bytes(&stored.value));
+        let is_junk = stored.is_some() && cell.is_none();
+        View { cell, is_junk, is_torn: false, held: Held::Cell(Self(token)) }
+    }
+
+    pub(super) fn changes<'n>(
+        self,
+        key: &'n [u8],
+        next: Option<&Cell>,
+        expires: impl Fn(Kept) -> i32,
+    ) -> Option<Vec<Command<'n>>> {
+        let value = next.map(Cell::to_bytes).unwrap_or_default();
+        if value.len() <= KIND {
+            return Some(self.0.map(|token| Command::Remove { key, token }).into_iter().collect());
+        }
+        if value.len() > MAX_VALUE {
+            return None;
+        }
+        let item = Item { value, flags: 0, expires: expires(Kept::Plain) };
+        Some(vec![match self.0 {
+            Some(token) => Command::Replace { key, item, token },
+            None => Command::Add { key, item },
+        }])
+    }
+}

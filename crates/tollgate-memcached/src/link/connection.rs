@@ -1,0 +1,298 @@
+//! A connection: commands go out in order, replies come back in the same.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::wire::{Command, Expected, MAX_REPLY, Parsed, Reply, parse};
+
+/// Commands that wait to be written; one more is turned away at once.
+const WAITING: usize = 1_024;
+
+/// Commands that were written and have no reply yet.
+const IN_FLIGHT: usize = 1_024;
+
+/// Bytes that are gathered before they have to be written.
+const OUTBOX: usize = 64 << 10;
+
+/// Bytes for which there is room before each reading.
+const INBOX: usize = 8 << 10;
+
+/// Why a command has no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// Too many wait: it was not sent.
+    Overloaded,
+    /// The connection has ended: it was not sent.
+    Gone,
+    /// The connection ended before the reply: it may have been carried out.
+    Lost,
+    /// The deadline passed: it may have been carried out, or may still be.
+    TimedOut,
+}
+
+/// A proven connection. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    requests: mpsc::Sender<Request>,
+    next: AtomicU32,
+    /// Deadlines missed in a row; reset by every reply.
+    missed: AtomicU32,
+    allowed: u32,
+    silent: Notify,
+    task: AbortHandle,
+}
+
+/// A command that was sent, or waits to be.
+pub(crate) struct Pending<'c> {
+    connection: &'c Connection,
+    reply: oneshot::Receiver<Reply>,
+}
+
+struct Request {
+    bytes: Vec<u8>,
+    expected: Expected,
+    reply: oneshot::Sender<Reply>,
+}
+
+impl Connection {
+    /// Takes `stream` over. It counts as silent once `allowed` deadlines in a row were missed.
+    pub(super) fn start(
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        allowed: u32,
+    ) -> Self {
+        let (requests, queue) = mpsc::channel(WAITING);
+        let task = tokio::spawn(carry(stream, queue)).abort_handle();
+        Self {
+            requests,
+            next: AtomicU32::new(0),
+            missed: AtomicU32::new(0),
+            allowed: allowed.max(1),
+            silent: Notify::new(),
+            task,
+        }
+    }
+
+    /// Puts `command` behind those that were put before it.
+    pub(crate) fn put(&self, command: &Command<'_>) -> Result<Pending<'_>, Unanswered> {
+        let opaque = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut bytes = Vec::with_capacity(128);
+        command.encode(opaque, &mut bytes);
+        let expected = match command {
+            Command::Stats => Expected::Stats,
+            _ => Expected::Meta { opaque },
+        };
+        let (answer, reply) = oneshot::channel();
+        let request = Request { bytes, expected, reply: answer };
+        self.requests.try_send(request).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Unanswered::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => Unanswered::Gone,
+        })?;
+        Ok(Pending { connection: self, reply })
+    }
+
+    /// Sends `command`, and waits for its reply until `deadline`.
+    pub(crate) async fn ask(
+        &self,
+        command: &Command<'_>,
+        deadline: Instant,
+    ) -> Result<Reply, Unanswered> {
+        self.put(command)?.reply(deadline).await
+    }
+
+    /// Whether it has not ended yet.
+    pub(super) fn is_open(&self) -> bool {
+        !self.requests.is_closed()
+    }
+
+    /// Waits until the connection has ended.
+    pub(super) async fn ended(&self) {
+        self.requests.closed().await;
+    }
+
+    /// Waits until so many deadlines in a row were missed that nobody should wait any more.
+    pub(super) async fn silent(&self) {
+        self.silent.notified().await;
+    }
+
+    /// Ends the connection, whoever still holds it.
+    pub(super) fn cut(&self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+impl Pending<'_> {
+    /// Waits for the reply until `deadline`.
+    ///
+    /// A caller that stops waiting takes back a command that was not written yet.
+    pub(crate) async fn reply(self, deadline: Instant) -> Result<Reply, Unanswered> {
+        match timeout_at(deadline, self.reply).await {
+            Ok(Ok(reply)) => {
+                self.connection.missed.store(0, Ordering::Relaxed);
+                Ok(reply)
+            }
+            Ok(Err(_)) => Err(Unanswered::Lost),
+            Err(_) => {
+                let missed = self.connection.missed.fetch_add(1, Ordering::Relaxed) + 1;
+                if missed >= self.connection.allowed {
+                    self.connection.silent.notify_one();
+                }
+                Err(Unanswered::TimedOut)
+            }
+        }
+    }
+}
+
+/// Writes what is asked and hands out what is answered, until either side ends or the other one
+/// answers what it was not asked. Whoever still waits then hears that the connection is lost.
+async fn carry(stream: impl AsyncRead + AsyncWrite, mut queue: mpsc::Receiver<Request>) {
+    let (mut reader, mut writer) = split(stream);
+    let mut inbox = BytesMut::new();
+    let mut outbox = BytesMut::new();
+    let mut in_flight = VecDeque::new();
+    loop {
+        inbox.reserve(INBOX);
+        let has_room = outbox.len() < OUTBOX && in_flight.len() < IN_FLIGHT;
+        tokio::select! {
+            request = queue.recv(), if has_room => {
+                let Some(request) = request else { return };
+                accept(request, &mut outbox, &mut in_flight);
+                while outbox.len() < OUTBOX && in_flight.len() < IN_FLIGHT {
+                    let Ok(request) = queue.try_recv() else { break };
+                    accept(request, &mut outbox, &mut in_flight);
+                }
+            }
+            written = writer.write(&outbox), if !outbox.is_empty() => match written {
+                Ok(count @ 1..) => outbox.advance(count),
+                _ => return,
+            },
+            read = reader.read_buf(&mut inbox) => {
+                if !matches!(read, Ok(1..)) || deliver(&mut inbox, &mut in_flight).is_none() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+type InFlight = VecDeque<(Expected, oneshot::Sender<Reply>)>;
+
+fn accept(request: Request, outbox: &mut BytesMut, in_flight: &mut InFlight) {
+    if !request.reply.is_closed() {
+        outbox.extend_from_slice(&request.bytes);
+        in_flight.push_back((request.expected, request.reply));
+    }
+}
+
+/// Hands out every whole reply; `None` if the connection is of no further use.
+fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
+    while !inbox.is_empty() {
+        let (expected, _) = in_flight.front()?;
+        match parse(inbox, *expected) {
+            Ok(Parsed::Whole(reply, length)) => {
+                inbox.advance(length);
+                let (_, answer) = in_flight.pop_front()?;
+                // After a command that made no sense to the server, what follows makes none to us.
+                let is_of_use = reply != Reply::Refused;
+                // The caller may have stopped waiting.
+                let _ = answer.send(reply);
+                if !is_of_use {
+                    return None;
+                }
+            }
+            Ok(Parsed::Partial) if inbox.len() <= MAX_REPLY => return Some(()),
+            Ok(Parsed::Partial) | Err(_) => return None,
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::duplex;
+
+    use super::*;
+
+    const GET: Command<'_> = Command::Get { key: b"k" };
+
+    /// The server's part: waits until so many bytes of commands have come, then answers.
+    async fn answer(theirs: &mut tokio::io::DuplexStream, commands: usize, bytes: &[u8]) {
+        let mut asked = vec![0; commands * b"mg k v f c O0\r\n".len()];
+        theirs.read_exact(&mut asked).await.unwrap();
+        theirs.write_all(bytes).await.unwrap();
+    }
+
+    fn patience() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[tokio::test]
+    async fn replies_reach_who_asked_in_order() {
+        let (ours, mut theirs) = duplex(1 << 16);
+        let connection = Connection::start(ours, 5);
+        let pending: Vec<_> = (0..3).map(|_| connection.put(&GET).unwrap()).collect();
+        answer(&mut theirs, 3, b"EN O0\r\nHD O1\r\nNS O2\r\n").await;
+        let mut replies = Vec::new();
+        for pending in pending {
+            replies.push(pending.reply(patience()).await);
+        }
+        assert_eq!(replies, [Ok(Reply::Missing), Ok(Reply::Done), Ok(Reply::Outrun)]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_asked_for_ends_it() {
+        for bytes in [&b"EN O9\r\n"[..], b"STORED\r\n", b"\0\r\n"] {
+            let (ours, mut theirs) = duplex(1 << 16);
+            let connection = Connection::start(ours, 5);
+            let pending = connection.put(&GET).unwrap();
+            answer(&mut theirs, 1, bytes).await;
+            assert_eq!(pending.reply(patience()).await, Err(Unanswered::Lost));
+            connection.ended().await;
+            assert_eq!(connection.ask(&GET, patience()).await, Err(Unanswered::Gone));
+        }
+        let (ours, mut theirs) = duplex(1 << 16);
+        let connection = Connection::start(ours, 5);
+        theirs.write_all(b"HD O0\r\n").await.unwrap();
+        connection.ended().await;
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_silent_server_has_a_bound() {
+        let (ours, _theirs) = duplex(64);
+        let connection = Connection::start(ours, 5);
+        let mut pending = Vec::new();
+        let refused = loop {
+            match connection.put(&GET) {
+                Ok(put) => pending.push(put),
+                Err(refused) => break refused,
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(refused, Unanswered::Overloaded);
+        assert!(pending.len() <= WAITING + IN_FLIGHT, "{}", pending.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn missed_deadlines_in_a_row_make_it_silent() {
+        let (ours, _theirs) = duplex(1 << 16);
+        let connection = Connection::start(ours, 2);
+        for _ in 0..2 {
+            let soon = Instant::now() + Duration::from_millis(15);
+            assert_eq!(connection.ask(&GET, soon).await, Err(Unanswered::TimedOut));
+        }
+        connection.silent().await;
+    }
+}

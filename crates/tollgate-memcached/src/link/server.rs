@@ -1,0 +1,117 @@
+//! A server, by a few connections in turn.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+use super::connection::Connection;
+use super::error::LinkError;
+use super::observed::Losses;
+use super::supervisor::{LinkLimits, Phase, Supervisor, Told};
+use crate::address::Address;
+
+/// The links to one server. Dropping it ends them.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: Address,
+    links: Box<[Link]>,
+    turn: AtomicUsize,
+    told: Arc<Told>,
+}
+
+#[derive(Debug)]
+struct Link {
+    phase: watch::Receiver<Phase>,
+    supervisor: AbortHandle,
+}
+
+impl Server {
+    /// Begins to connect to the server at `address`. Needs a tokio runtime.
+    pub(crate) fn start(address: Address, connections: NonZeroUsize, limits: LinkLimits) -> Self {
+        let told = Arc::<Told>::default();
+        let link = |_| {
+            let (sender, phase) = watch::channel(Phase::Seeking);
+            let (address, told) = (address.clone(), Arc::clone(&told));
+            let supervisor = Supervisor { address, limits, phase: sender, told };
+            Link { phase, supervisor: tokio::spawn(supervisor.run()).abort_handle() }
+        };
+        let links = (0..connections.get()).map(link).collect();
+        Self { address, links, turn: AtomicUsize::new(0), told }
+    }
+
+    /// A connection whose turn it is; waits until `deadline` only where one is being made for the
+    /// first time since it was lost. `None` if there is none.
+    pub(crate) async fn connection(&self, deadline: Instant) -> Option<Arc<Connection>> {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let in_turn =
+            || (0..self.links.len()).map(|it| &self.links[(first + it) % self.links.len()]);
+        let mut seeking = None;
+        for link in in_turn() {
+            match &*link.phase.borrow() {
+                Phase::Up(connection) if connection.is_open() => {
+                    return Some(Arc::clone(connection));
+                }
+                // Its supervisor is about to hear that it has ended.
+                Phase::Up(_) | Phase::Seeking => seeking = seeking.or(Some(link)),
+                Phase::Down => {}
+            }
+        }
+        let mut phase = seeking?.phase.clone();
+        let settled = phase.wait_for(|phase| match phase {
+            Phase::Up(connection) => connection.is_open(),
+            Phase::Seeking => false,
+            Phase::Down => true,
+        });
+        let settled = timeout_at(deadline, settled).await.ok()?.ok()?;
+        match &*settled {
+            Phase::Up(connection) => Some(Arc::clone(connection)),
+            Phase::Seeking | Phase::Down => None,
+        }
+    }
+
+    /// Waits, without a limit of its own, until every connection is made.
+    pub(crate) async fn ready(&self) {
+        for link in &self.links {
+            // An error means that the supervisor is gone, which is when this is dropped.
+            let _ = link.phase.clone().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// How many connections there are to be, and how many there are.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        let is_up = |link: &&Link| matches!(&*link.phase.borrow(), Phase::Up(_));
+        (self.links.len(), self.links.iter().filter(is_up).count())
+    }
+
+    /// What the server lost.
+    pub(crate) fn losses(&self) -> Losses {
+        self.told.observed.losses()
+    }
+
+    /// Its time in seconds since the epoch, once it has told it.
+    pub(crate) fn time(&self) -> Option<u64> {
+        self.told.observed.time(Instant::now())
+    }
+
+    /// Why the last attempt failed or the last connection was lost, if any was.
+    pub(crate) fn last_error(&self) -> Option<LinkError> {
+        self.told.last_error.lock().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for link in &self.links {
+            link.supervisor.abort();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a server is asked.
+
+use std::io::Write;
+
+/// The longest key of memcached, in bytes.
+pub(crate) const MAX_KEY: usize = 250;
+
+/// The longest value that is stored or believed: what a server takes unless it is told otherwise.
+pub(crate) const MAX_VALUE: usize = 1 << 20;
+
+/// A command on one item, or on the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command<'a> {
+    /// The item, with its flags and the token of its version.
+    Get { key: &'a [u8] },
+    /// Stores the item if there is none.
+    Add { key: &'a [u8], item: Item },
+    /// Stores the item if the one that is there still has this token.
+    Replace { key: &'a [u8], item: Item, token: u64 },
+    /// Removes the item if it still has this token.
+    Remove { key: &'a [u8], token: u64 },
+    /// What the server knows of itself.
+    Stats,
+}
+
+/// What is stored under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// At most [`MAX_VALUE`] bytes.
+    pub(crate) value: Vec<u8>,
+    /// Kept by the server beside the value, for the clients to use.
+    pub(crate) flags: u32,
+    /// Seconds from now, or a moment of the server's clock, as [`expires`](crate::expiry::expires) makes it.
+    pub(crate) expires: i32,
+}
+
+impl Command<'_> {
+    /// Appends the command, which asks for `opaque` to be repeated in its reply.
+    pub(crate) fn encode(&self, opaque: u32, out: &mut Vec<u8>) {
+        match self {
+            Self::Get { key } => {
+                push(out, b"mg ", key);
+                push_args(out, format_args!(" v f c O{opaque}\r\n"));
+            }
+            Self::Add { key, item } => {
+                let Item { value, flags, expires } = item;
+                push(out, b"ms ", key);
+                let length = value.len();
+                push_args(out, format_args!(" {length} T{expires} F{flags} ME O{opaque}\r\n"));
+                push(out, value, b"\r\n");
+            }
+            Self::Replace { key, item, token } => {
+                let Item { value, flags, expires } = item;
+                push(out, b"ms ", key);
+                let length = value.len();
+                push_args(
+                    out,
+                    format_args!(" {length} T{expires} F{flags} C{token} O{opaque}\r\n"),
+                );
+                push(out, value, b"\r\n");
+            }
+            Self::Remove { key, token } => {
+                push(out, b"md ", key);
+                push_args(out, format_args!(" C{token} O{opaque}\r\n"));
+            }
+            Self::Stats => out.extend_from_slice(b"stats\r\n"),
+        }
+    }
+}
+
+fn push(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
+    out.extend_from_slice(first);
+    out.extend_from_slice(second);
+}
+
+fn push_args(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
+    // Writing to a vector does not fail.
+    let _ = out.write_fmt(args);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(command: &Command<'_>) -> String {
+        let mut out = Vec::new();
+        command.encode(7, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn commands_are_lines_and_what_they_store() {
+        let item = || Item { value: b"12".to_vec(), flags: 3, expires: 9 };
+        assert_eq!(encoded(&Command::Get { key: b"k" }), "mg k v f c O7\r\n");
+        assert_eq!(
+            encoded(&Command::Add { key: b"k", item: item() }),
+            "ms k 2 T9 F3 ME O7\r\n12\r\n"
+        );
+        assert_eq!(
+            encoded(&Command::Replace { key: b"k", item: item(), token: 5 }),
+            "ms k 2 T9 F3 C5 O7\r\n12\r\n"
+        );
+        assert_eq!(encoded(&Command::Remove { key: b"k", token: 5 }), "md k C5 O7\r\n");
+        assert_eq!(encoded(&Command::Stats), "stats\r\n");
+    }
+}

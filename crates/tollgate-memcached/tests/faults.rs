@@ -1,0 +1,173 @@
+//! A real server that freezes, ends, forgets and runs out of memory.
+
+mod kit;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use kit::{PATIENCE, Server, connected, patient, subject, take, window};
+use tokio::time::timeout;
+use tollgate_core::{Limit, Millis, Readings, Timestamp};
+use tollgate_memcached::{Address, LinkLimits, Memcached, MemcachedError, ServerSettings};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A server that does nothing: each call is answered, and soon without waiting for it.
+#[tokio::test]
+async fn a_frozen_server_makes_nobody_wait_for_long() {
+    let server = Server::start();
+    let store = server.store().await;
+    let limit = limit();
+    assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1);
+    server.freeze();
+    // Frozen is not at once: a last answer may still come.
+    let (mut answered, mut unknown) = (1, 0);
+    let given_up = async {
+        loop {
+            match take_one(&store, &limit, Duration::from_millis(15)).await {
+                Ok(_) => answered += 1,
+                Err(MemcachedError::TimedOut) => unknown += 1,
+                Err(MemcachedError::Unavailable) => return,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    };
+    timeout(PATIENCE, given_up).await.expect("callers stop waiting");
+    let misses = u64::from(patient().misses) * server.settings().connections.get() as u64;
+    assert!((1..=misses).contains(&unknown), "{unknown} of {misses} waited");
+    server.thaw();
+    // What was written before may have been charged late, and nothing else.
+    let used = until_answered(&store, &limit).await[0].used;
+    assert!(
+        (answered + 1..=answered + 1 + unknown).contains(&used),
+        "{used} used, {unknown} unknown"
+    );
+}
+
+/// A server that ends and comes back empty: windows begin anew, which is noticed.
+#[tokio::test]
+async fn a_restart_begins_windows_anew_and_is_noticed() {
+    let mut server = Server::start();
+    let store = server.store().await;
+    let limit = limit();
+    for used in 1..=3 {
+        assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, used);
+    }
+    server.kill();
+    let lost = async {
+        while take_one(&store, &limit, PATIENCE).await.err() != Some(MemcachedError::Unavailable) {}
+    };
+    timeout(PATIENCE, lost).await.expect("callers stop waiting");
+    server.revive();
+    assert_eq!(until_answered(&store, &limit).await[0].used, 1, "the server has forgotten");
+    assert_eq!(store.status().losses.restarts, 1);
+    assert!(store.status().last_error.is_some());
+}
+
+#[tokio::test]
+async fn being_told_to_forget_everything_is_noticed() {
+    let server = Server::start();
+    let store = watched(&server).await;
+    let limit = limit();
+    take_one(&store, &limit, PATIENCE).await.unwrap();
+    // memcached forgets what is older than its clock, which ticks once a second.
+    let forgotten = async {
+        while take_one(&store, &limit, PATIENCE).await.unwrap()[0].used > 1 {
+            assert_eq!(server.tell("flush_all"), ["OK"]);
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, forgotten).await.expect("the server forgets");
+    noticed(|| store.status().losses.flushes > 0).await;
+}
+
+/// A server without memory for more drops what is in force, and its statistics tell.
+#[tokio::test]
+async fn evictions_begin_windows_anew_and_are_noticed() {
+    let server = Server::start_with(&["-m", "1", "-I", "512k"]);
+    let store = watched(&server).await;
+    let limit = limit();
+    assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1);
+    assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 2);
+    flood(&server.address(), 400_000);
+    noticed(|| store.status().losses.evicted > 0).await;
+    assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1, "it was dropped");
+    assert_eq!(store.status().losses.restarts, 0);
+}
+
+/// A server that drops nothing has no room for more: nothing is charged.
+#[tokio::test]
+async fn a_full_server_admits_nobody_new() {
+    let server = Server::start_with(&["-m", "1", "-I", "512k", "-M"]);
+    let store = server.store().await;
+    let limit = limit();
+    assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1);
+    flood(&server.address(), 400_000);
+    let stranger = subject("stranger");
+    let refused = store.apply_within(NOW, &[take(&limit, &stranger)], PATIENCE).await;
+    assert_eq!(refused.unwrap_err(), MemcachedError::Full);
+}
+
+fn limit() -> Limit {
+    window("core", 5_000, Millis::from_secs(3_600))
+}
+
+/// A store that asks for statistics often.
+async fn watched(server: &Server) -> Memcached {
+    let link = LinkLimits { heartbeat: Duration::from_millis(5), ..patient() };
+    connected(&ServerSettings { link, ..server.settings() }).await
+}
+
+async fn take_one(
+    store: &Memcached,
+    limit: &Limit,
+    within: Duration,
+) -> Result<Readings, MemcachedError> {
+    let subject = subject("a");
+    let charges = [take(limit, &subject)];
+    let took = store.apply_within(NOW, &charges, within);
+    timeout(within + PATIENCE, took).await.expect("an answer by the deadline")
+}
+
+async fn until_answered(store: &Memcached, limit: &Limit) -> Readings {
+    let answered = async {
+        loop {
+            match take_one(store, limit, PATIENCE).await {
+                Ok(readings) => return readings,
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    };
+    timeout(PATIENCE, answered).await.expect("the server is found again")
+}
+
+async fn noticed(is_so: impl Fn() -> bool) {
+    let noticing = async {
+        while !is_so() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, noticing).await.expect("it is noticed");
+}
+
+/// Stores `count` items as large as a limit's.
+fn flood(address: &Address, count: u32) {
+    let mut stream = TcpStream::connect(address.to_string()).expect("a connection");
+    let mut commands = Vec::new();
+    for number in 0..count {
+        let value = "v".repeat(15);
+        write!(commands, "set flood:with-a-long-name:{number:010} 0 600 15 noreply\r\n{value}\r\n")
+            .expect("room");
+    }
+    stream.write_all(&commands).expect("a server that reads");
+    stream.write_all(b"mn\r\n").expect("a server that reads");
+    // Errors for want of memory come before.
+    let mut answers = std::io::BufReader::new(stream);
+    let mut line = String::new();
+    while !line.starts_with("MN") {
+        line.clear();
+        std::io::BufRead::read_line(&mut answers, &mut line).expect("an answer");
+    }
+}

@@ -1,0 +1,193 @@
+//! A memcached server of a test's own, gone with it.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tollgate_conformance::PlainHash;
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Subject, Value};
+use tollgate_memcached::{Address, Keys, LinkLimits, Memcached, ServerSettings};
+
+/// How often a port is tried that another process may take first.
+const PORT_TRIES: usize = 10;
+/// How often a server that starts is asked whether it is ready, and how long between.
+const READY_TRIES: usize = 500;
+const READY_PAUSE: Duration = Duration::from_millis(20);
+/// Longer than anything takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server on a free loopback port.
+pub struct Server {
+    child: Child,
+    port: u16,
+    arguments: Vec<String>,
+}
+
+impl Server {
+    /// Starts one and waits until it answers.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// As [`Self::start`], with more arguments such as `-m 1`.
+    pub fn start_with(arguments: &[&str]) -> Self {
+        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        for _ in 0..PORT_TRIES {
+            let port = free_port();
+            let mut server =
+                Self { child: run(port, &arguments), port, arguments: arguments.clone() };
+            if server.is_ready() {
+                return server;
+            }
+        }
+        panic!("memcached {arguments:?} did not start on any of {PORT_TRIES} ports");
+    }
+
+    /// Ends the process, and starts another one on the same port, which knows nothing.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.revive();
+    }
+
+    /// Ends the process.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a child");
+        self.child.wait().expect("a child");
+    }
+
+    /// Starts another process in the place of one that was killed.
+    pub fn revive(&mut self) {
+        self.child = run(self.port, &self.arguments);
+        assert!(self.is_ready(), "memcached did not start again on port {}", self.port);
+    }
+
+    /// Has it do nothing until it is [thawed](Self::thaw), with all sockets open.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Has it go on.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        Address::Tcp { host: "127.0.0.1".into(), port: self.port }
+    }
+
+    /// What it answers to `command`, up to the line that ends an answer.
+    pub fn tell(&self, command: &str) -> Vec<String> {
+        self.try_tell(command).expect("an answer")
+    }
+
+    /// Settings under which nothing but a test's own faults makes an answer late.
+    pub fn settings(&self) -> ServerSettings {
+        ServerSettings { link: patient(), ..ServerSettings::new(self.address()) }
+    }
+
+    /// A store on it, connected.
+    pub async fn store(&self) -> Memcached {
+        connected(&self.settings()).await
+    }
+
+    fn try_tell(&self, command: &str) -> std::io::Result<Vec<String>> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(format!("{command}\r\n").as_bytes())?;
+        let mut answer = Vec::new();
+        for line in BufReader::new(stream).lines() {
+            let line = line?;
+            let goes_on = ["STAT ", "VALUE ", "VA ", "key="].iter().any(|it| line.starts_with(it));
+            // The value itself follows its own line.
+            let follows = answer.last().is_some_and(|last: &String| last.starts_with("VA"));
+            answer.push(line);
+            if !goes_on && (!follows || answer[answer.len() - 2].starts_with("VA ")) {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        for _ in 0..READY_TRIES {
+            if self.child.try_wait().expect("a child").is_some() {
+                return false;
+            }
+            if self.try_tell("mn").is_ok_and(|answer| answer == ["MN"]) {
+                return true;
+            }
+            std::thread::sleep(READY_PAUSE);
+        }
+        false
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().expect("kill");
+        assert!(sent.success(), "kill {signal} {id}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(port: u16, arguments: &[String]) -> Child {
+    Command::new("memcached")
+        // It does not run as root unless it is told as whom instead.
+        .args(["-u", "nobody", "-U", "0", "-l", "127.0.0.1", "-p", &port.to_string()])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("memcached: {error}; ./test installs what is missing"))
+}
+
+/// A loopback port that nobody listens on, though another process may begin to.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Bounds that a busy machine does not reach.
+pub fn patient() -> LinkLimits {
+    LinkLimits {
+        seek: PATIENCE,
+        connect: PATIENCE,
+        proof: PATIENCE,
+        heartbeat_answer: PATIENCE,
+        ..LinkLimits::default()
+    }
+}
+
+/// A store on the server of `settings`, connected, that waits as long as it takes.
+pub async fn connected(settings: &ServerSettings) -> Memcached {
+    let store = Memcached::open(settings, Keys::new(PlainHash)).with_deadline(PATIENCE);
+    store.ready(PATIENCE).await.expect("a connection");
+    store
+}
+
+/// A fixed window from the first request on.
+pub fn window(name: &str, quota: u64, window: Millis) -> Limit {
+    let window = FixedWindow::new(quota, window, Anchor::FirstRequest).expect("a window");
+    Limit::new(name, Algorithm::FixedWindow(window)).expect("a name")
+}
+
+/// The subject called `name`.
+pub fn subject(name: &str) -> Subject {
+    Subject::new([("user", Value::Clear(name.as_bytes()))], &PlainHash)
+}
+
+/// A take of one unit.
+pub fn take<'c>(limit: &'c Limit, subject: &'c Subject) -> Charge<'c> {
+    Charge { limit, subject, ask: Ask::Take { cost: Cost::ONE, id: ChargeId(1) } }
+}
