@@ -2,6 +2,7 @@
 
 mod completion;
 mod decision;
+mod forget;
 mod redeem;
 
 use std::fmt;

@@ -57,13 +57,14 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>) -> Served {
     let limiter = Arc::clone(limiter);
     match kind {
         Kind::Http | Kind::Admin => {
-            let admin = (kind == Kind::Admin).then(|| access.clone());
-            let options = HttpOptions { access, admin: admin.clone(), ..HttpOptions::default() };
-            let mut door = HttpDoor::new(Arc::clone(&limiter), options, limits);
-            if let Some(admin) = admin {
-                door = door.with_status(status::of(limiter), admin);
-            }
-            Served::new(name, listener, limits, door)
+            let is_admin = kind == Kind::Admin;
+            let options = HttpOptions {
+                admin: is_admin.then(|| access.clone()),
+                status: is_admin.then(|| status::of(Arc::clone(&limiter))),
+                access,
+                ..HttpOptions::default()
+            };
+            Served::new(name, listener, limits, HttpDoor::new(limiter, options, limits))
         }
         Kind::Resp => {
             let settings = RespSettings { access, limits };

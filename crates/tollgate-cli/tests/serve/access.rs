@@ -1,7 +1,7 @@
 //! Who may ask what at which door.
 
 use crate::client::{ask, say};
-use crate::grpc::{ASK, HEALTH, call};
+use crate::grpc::{ASK, HEALTH, REFLECTION, call};
 use crate::world::{Folder, Node};
 
 const RIGHT: &str = "the-right-token-of-the-doors";
@@ -9,13 +9,14 @@ const WRONG: &str = "a-wrong-token-of-the-doors";
 const SHOWN: [Option<&str>; 3] = [None, Some(WRONG), Some(RIGHT)];
 
 /// Every path that asks for a token.
-const GUARDED: [(&str, &str); 6] = [
+const GUARDED: [(&str, &str); 7] = [
     ("POST", "/v1/check"),
     ("POST", "/v1/check/batch"),
     ("POST", "/v1/peek"),
     ("POST", "/v1/refund"),
     ("POST", "/v1/release"),
     ("GET", "/v1/standing"),
+    ("POST", "/json"),
 ];
 const OPEN: [(&str, &str); 3] = [("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json")];
 
@@ -47,11 +48,20 @@ fn a_door_with_tokens_answers_who_shows_one() {
             }
         }
     }
-    for (shown, status) in SHOWN.into_iter().zip([401, 401, 200]) {
+    // What is for administrators; a subject that is to be forgotten has to be named.
+    for (shown, [status, forget]) in SHOWN.into_iter().zip([[401, 401], [401, 401], [200, 400]]) {
         assert_eq!(ask(node.door("admin"), "GET", "/v1/status", shown).status, status);
+        assert_eq!(ask(node.door("admin"), "DELETE", "/v1/standing", shown).status, forget);
+        let elsewhere = if shown == Some(RIGHT) { 403 } else { 401 };
+        for (method, path) in [("GET", "/v1/status"), ("DELETE", "/v1/standing")] {
+            assert_eq!(ask(node.door("http"), method, path, shown).status, elsewhere, "{path}");
+        }
+        // Proxies show theirs in a field of its own.
+        assert_eq!(ask(node.door("http"), "GET", "/v1/authorize", shown).status, 403);
     }
     for (shown, status) in SHOWN.into_iter().zip(["16", "16", "0"]) {
         assert_eq!(call(node.door("grpc"), ASK, shown).0, status);
+        assert_eq!(call(node.door("grpc"), REFLECTION, shown).0, status);
         assert_eq!(call(node.door("grpc"), HEALTH, shown).0, "0");
     }
     let (wrong, right) = (format!("AUTH {WRONG}"), format!("AUTH {RIGHT}"));

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) const ASK: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 pub(crate) const HEALTH: &str = "/grpc.health.v1.Health/Check";
+pub(crate) const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// The `grpc-status` of a call of `path`, and the message that came before it.
 pub(crate) fn call(address: &str, path: &str, token: Option<&str>) -> (String, Vec<u8>) {

@@ -35,7 +35,7 @@ fn the_door_of_administration_tells_how_the_store_stands() {
     assert_eq!(told["shards"][0]["name"], "one");
     assert!(told["shards"][0]["primary"].is_null() && told["counts"]["stood_in"] == 0, "{told}");
     assert_eq!(ask(node.door("admin"), "POST", "/v1/status", None).status, 405);
-    assert_eq!(ask(node.door("http"), "GET", "/v1/status", None).status, 404);
+    assert_eq!(ask(node.door("http"), "GET", "/v1/status", None).status, 403);
 }
 
 #[test]

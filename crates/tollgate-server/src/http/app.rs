@@ -3,19 +3,24 @@
 use std::fmt;
 use std::sync::Arc;
 
+use axum::Router;
 use tollgate::Limiter;
 use tollgate::core::Store;
 
 use super::idempotency::Remembered;
+use super::status::Status;
 use crate::access::Access;
+use crate::grpc::json_route;
 
 /// How the door is opened.
 #[derive(Clone, Debug, Default)]
 pub struct HttpOptions {
     /// Who may ask for verdicts.
     pub access: Access,
-    /// Who may forget standings; nobody by default.
+    /// Who may forget what subjects used, and see the status; nobody by default.
     pub admin: Option<Access>,
+    /// What administrators are told at `GET /v1/status`; nothing by default.
+    pub status: Option<Status>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
 }
@@ -58,10 +63,13 @@ pub(super) struct App<S> {
     pub(super) limiter: Arc<Limiter<S>>,
     pub(super) options: HttpOptions,
     pub(super) remembered: Remembered,
+    /// `POST /json`: the gRPC door's service, in JSON.
+    pub(super) descriptors: Router,
 }
 
-impl<S: Store> App<S> {
+impl<S: Store + 'static> App<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Arc<Self> {
-        Arc::new(Self { limiter, options, remembered: Remembered::default() })
+        let descriptors = json_route(Arc::clone(&limiter));
+        Arc::new(Self { limiter, options, remembered: Remembered::default(), descriptors })
     }
 }

@@ -2,13 +2,7 @@
 
 mod sub_request;
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::core::policy::{ChargeOn, Forwarding, Planned};
 use tollgate::core::{Algorithm, Store};
 use tollgate::limiter::{Source, Terms};
@@ -16,6 +10,7 @@ use tollgate::{Decision, Limiter, headers, problem};
 
 use super::app::App;
 use super::problem::{Kind, Problem};
+use super::respond::{self, Response};
 use crate::access::Access;
 use crate::hyper_door::Peer;
 use sub_request::SubRequest;
@@ -29,28 +24,23 @@ const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
 /// Decides on the request that a sub-request tells of: 200 if it may pass, without a body; else what
 /// its client should be told.
 pub(super) async fn authorize<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    peer: Option<Extension<Peer>>,
-    fields: HeaderMap,
-) -> Response {
-    let peer = peer.map(|Extension(peer)| peer);
+    app: &App<S>,
+    peer: Option<Peer>,
+    fields: &HeaderMap,
+) -> Result<Response, Problem> {
     let token = fields.get(&TOKEN).map(HeaderValue::as_bytes);
     let policy = app.limiter.policy();
-    let trusted = policy.forwarding();
-    if let Err(problem) = may_ask_for_others(&app.options.access, token, peer, trusted) {
-        return problem.into_response();
-    }
-    let mut plan = match SubRequest::read(&fields) {
-        Ok(sub_request) => policy.plan(&sub_request.facts(), app.limiter.key()),
-        Err(error) => return Problem::new(Kind::InvalidRequest, error.to_string()).into_response(),
-    };
+    may_ask_for_others(&app.options.access, token, peer, policy.forwarding())?;
+    let sub_request = SubRequest::read(fields)
+        .map_err(|error| Problem::new(Kind::InvalidRequest, error.to_string()))?;
+    let mut plan = policy.plan(&sub_request.facts(), app.limiter.key());
     // A lease would be held until it expires: of the end of the request nobody tells.
     plan.enforced.retain(is_no_lease);
     plan.shadowed.retain(is_no_lease);
     // Nobody comes back to tell of the answer: what would be charged on completion is charged now.
     let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
     let decision = app.limiter.check_on_terms_at(app.limiter.now(), &policy, plan, terms).await;
-    answer(&app.limiter, decision)
+    Ok(answer(&app.limiter, decision))
 }
 
 fn is_no_lease(planned: &Planned) -> bool {
@@ -88,7 +78,7 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
     if !decision.is_admitted() {
         return refuse(&decision);
     }
-    let mut response = Response::new(Body::empty());
+    let mut response = Response::default();
     let fields = response.headers_mut();
     headers::write(&decision.policy.answers().headers, &decision.verdict, fields);
     if let Some(receipt) = decision.receipt {
@@ -101,19 +91,15 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
 fn refuse(decision: &Decision) -> Response {
     if let Source::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());
-        return respond(status, problem::CONTENT_TYPE, body);
+        return respond::of(status, problem::CONTENT_TYPE, body);
     }
     let answers = decision.policy.answers();
     let status =
         StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());
-    let mut response = respond(status, media_type, body);
+    let mut response = respond::of(status, media_type, body);
     headers::write(&answers.headers, &decision.verdict, response.headers_mut());
     response
-}
-
-fn respond(status: StatusCode, media_type: &'static str, body: String) -> Response {
-    (status, [(header::CONTENT_TYPE, media_type)], body).into_response()
 }
 
 #[cfg(test)]

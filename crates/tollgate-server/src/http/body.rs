@@ -1,10 +1,13 @@
-//! The body of a request: JSON, bounded in bytes and in time.
+//! The body of a request, bounded in bytes and in time.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{FromRequest, Request};
+use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
+use futures_util::FutureExt;
+use hyper::body::Body;
 use tokio::time::timeout;
 
 use super::problem::{Kind, Problem};
@@ -15,37 +18,63 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long a body may take from its head to its last byte.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The bytes of a body that says it is JSON.
-pub(super) struct JsonBody(pub(super) Bytes);
-
-impl<A: Sync> FromRequest<A> for JsonBody {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _app: &A) -> Result<Self, Problem> {
-        // A browser sends no other site's page's JSON without asking first.
-        if !is_json(request.headers()) {
-            let detail = "send the body with `content-type: application/json`";
-            return Err(Problem::new(Kind::UnsupportedMediaType, detail));
-        }
-        let announced = request.headers().get(header::CONTENT_LENGTH);
-        let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-            return Err(too_large());
-        }
-        collect(request.into_body()).await.map(Self)
+/// Checks that a body says it is JSON: no browser sends another site's page's without asking first.
+pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    if is_json(headers) {
+        return Ok(());
     }
+    let detail = "send the body with `content-type: application/json`";
+    Err(Problem::new(Kind::UnsupportedMediaType, detail))
 }
 
-async fn collect(body: Body) -> Result<Bytes, Problem> {
-    match timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        // Or its client went away, and reads no answer.
-        Ok(Err(_)) => Err(too_large()),
-        Err(_) => {
-            let detail = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
-            Err(Problem::new(Kind::SlowBody, detail))
+/// The bytes of a request's body.
+pub(super) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Problem>
+where
+    B: Body<Data = Bytes>,
+{
+    let announced = headers.get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        return Err(too_large());
+    }
+    let body = pin!(body);
+    let mut collected = pin!(collect(body));
+    // Most bodies come with their heads, and need no clock.
+    if let Some(collected) = collected.as_mut().now_or_never() {
+        return collected;
+    }
+    timeout(BODY_TIMEOUT, collected).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
+        Err(Problem::new(Kind::SlowBody, detail))
+    })
+}
+
+async fn collect<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Bytes, Problem> {
+    let first = piece(body.as_mut()).await?.unwrap_or_default();
+    if body.is_end_stream() && first.len() <= MAX_BODY_BYTES {
+        return Ok(first);
+    }
+    let mut whole = Vec::from(first);
+    while let Some(piece) = piece(body.as_mut()).await? {
+        if piece.len() > MAX_BODY_BYTES.saturating_sub(whole.len()) {
+            return Err(too_large());
+        }
+        whole.extend_from_slice(&piece);
+    }
+    if whole.len() > MAX_BODY_BYTES { Err(too_large()) } else { Ok(whole.into()) }
+}
+
+/// The next piece of a body, if there is one.
+async fn piece<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<Bytes>, Problem> {
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        // Its client went away, and reads no answer.
+        let frame = frame.map_err(|_| Problem::new(Kind::SlowBody, "the body has no end"))?;
+        // Trailers say nothing here.
+        if let Ok(piece) = frame.into_data() {
+            return Ok(Some(piece));
         }
     }
+    Ok(None)
 }
 
 fn too_large() -> Problem {
@@ -53,9 +82,7 @@ fn too_large() -> Problem {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(Ok(value)) = headers.get(header::CONTENT_TYPE).map(|value| value.to_str()) else {
-        return false;
-    };
-    let media_type = value.split_once(';').map_or(value, |(media_type, _)| media_type);
-    media_type.trim().eq_ignore_ascii_case("application/json")
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return false };
+    let media_type = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tollgate::Revision;
 use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan, Planned};
 use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::limiter::Terms;
+use tollgate::{Decision, Revision};
 use tollgate_policy::nearest;
 
 use super::answer::looked;
 use super::app::App;
 use super::json::{self, Fault, Object};
 use super::problem::{Kind, Problem};
+use super::respond::Answer;
 use super::wire::{
     BatchAnswer, BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RequestFacts,
-    VerdictAnswer,
 };
 
 /// What a check asks, understood and not carried out yet.
@@ -27,15 +27,15 @@ pub(super) struct Asked<'p> {
 
 impl<S: Store> App<S> {
     /// Charges once.
-    pub(super) async fn check(&self, body: &[u8]) -> Result<VerdictAnswer, Problem> {
-        let request: CheckRequest = json::read(body)?;
+    pub(super) async fn check(&self, body: &[u8]) -> Answer {
         let policy = self.limiter.policy();
-        let asked = self.understand(&policy, &request)?;
-        Ok(self.charge(self.limiter.now(), asked).await)
+        let asked = self.understand(&policy, &json::read(body)?)?;
+        let mut decision = self.charge(self.limiter.now(), asked).await;
+        Ok(json::write(&self.decided(&mut decision))?)
     }
 
     /// Charges several times, each for itself. One that cannot be understood refuses them all.
-    pub(super) async fn check_batch(&self, body: &[u8]) -> Result<BatchAnswer, Problem> {
+    pub(super) async fn check_batch(&self, body: &[u8]) -> Answer {
         let BatchRequest { checks } = json::read(body)?;
         if !(1..=MAX_CHECKS).contains(&checks.len()) {
             let told = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
@@ -48,29 +48,33 @@ impl<S: Store> App<S> {
         };
         let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
         let now = self.limiter.now();
-        let verdicts = join_all(asked.into_iter().map(|asked| self.charge(now, asked))).await;
-        Ok(BatchAnswer { verdicts })
+        let charges = asked.into_iter().map(|asked| self.charge(now, asked));
+        let mut decisions = join_all(charges).await;
+        let verdicts = decisions.iter_mut().map(|decision| self.decided(decision)).collect();
+        Ok(json::write(&BatchAnswer { verdicts })?)
     }
 
     /// Whether it would be admitted; charges nothing.
-    pub(super) async fn peek(&self, body: &[u8]) -> Result<VerdictAnswer, Problem> {
-        let request: CheckRequest = json::read(body)?;
+    pub(super) async fn peek(&self, body: &[u8]) -> Answer {
         let policy = self.limiter.policy();
-        let Asked { plan, .. } = self.understand(&policy, &request)?;
-        let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let Asked { plan, .. } = self.understand(&policy, &json::read(body)?)?;
+        let rules: Vec<_> = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let (verdict, source) = self.limiter.look_at(self.limiter.now(), &plan.enforced).await?;
-        Ok(VerdictAnswer { rules, ..looked(&policy, &verdict, source) })
+        Ok(json::write(&looked(&policy, &rules, &verdict, source))?)
     }
 
-    async fn charge(&self, now: Timestamp, asked: Asked<'_>) -> VerdictAnswer {
-        let Asked { policy, plan, terms } = asked;
-        self.decided(self.limiter.check_on_terms_at(now, policy, plan, terms).await)
+    fn charge<'s>(
+        &'s self,
+        now: Timestamp,
+        Asked { policy, plan, terms }: Asked<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        self.limiter.check_on_terms_at(now, policy, plan, terms)
     }
 
     fn understand<'p>(
         &self,
         policy: &'p Arc<Revision>,
-        request: &CheckRequest,
+        request: &CheckRequest<'_>,
     ) -> Result<Asked<'p>, Problem> {
         match request {
             CheckRequest { limits: Some(limits), request: None } => self.by_name(policy, limits),
@@ -83,7 +87,7 @@ impl<S: Store> App<S> {
 
     /// Rules that charge on completion charge on arrival here: the answer is never heard of, and
     /// who knows that it is free gives the receipt back.
-    fn by_rules<'p>(&self, policy: &'p Arc<Revision>, request: &RequestFacts) -> Asked<'p> {
+    fn by_rules<'p>(&self, policy: &'p Arc<Revision>, request: &RequestFacts<'_>) -> Asked<'p> {
         let plan = policy.plan(&request.facts(), self.limiter.key());
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
         Asked { policy, plan, terms }
@@ -92,17 +96,18 @@ impl<S: Store> App<S> {
     fn by_name<'p>(
         &self,
         policy: &'p Arc<Revision>,
-        limits: &[Object<LimitCharge>],
+        limits: &[Object<LimitCharge<'_>>],
     ) -> Result<Asked<'p>, Problem> {
         if !(1..=MAX_LIMITS).contains(&limits.len()) {
             let told = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
             return Err(Fault::at("/limits", told).into());
         }
-        let subjects: Vec<Vec<_>> = limits.iter().map(subject).collect();
-        let named = limits.iter().zip(&subjects).map(|(Object(charge), subject)| Named {
-            limit: &charge.name,
-            cost: charge.cost.cost(),
-            subject,
+        let subjects: Vec<_> = limits.iter().flat_map(|charge| charge.0.subject.values()).collect();
+        let mut rest = &*subjects;
+        let named = limits.iter().map(|Object(LimitCharge { name, cost, subject })| {
+            let (subject, after) = rest.split_at(subject.len());
+            rest = after;
+            Named { limit: name, cost: cost.cost(), subject }
         });
         let planned = policy.plan_named(named, self.limiter.key());
         let told = |(index, error)| names_nothing(policy, &error).at(format!("/limits/{index}"));
@@ -135,8 +140,4 @@ pub(super) fn names_nothing(policy: &Policy, error: &NameError) -> Problem {
         _ => Kind::InvalidSubject,
     };
     Problem::new(kind, format!("{error}{near}"))
-}
-
-fn subject(Object(charge): &Object<LimitCharge>) -> Vec<(&str, Option<&str>)> {
-    charge.subject.0.iter().map(|(name, value)| (&**name, value.as_deref())).collect()
 }

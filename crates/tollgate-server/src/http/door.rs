@@ -1,46 +1,59 @@
 //! The HTTP/JSON door on its connections.
 
+use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use axum::{Extension, Router};
+use hyper::Request;
+use hyper::body::Incoming;
 use tollgate::Limiter;
 use tollgate::core::Store;
+use tower::service_fn;
 
-use super::status::{self, Status};
-use super::{HttpOptions, router};
-use crate::access::Access;
+use super::HttpOptions;
+use super::app::App;
+use super::routes::Routes;
 use crate::connection::{Connection, ConnectionLimits, Door};
-use crate::hyper_door::{Holding, HttpVersions, HyperDoor};
+use crate::hyper_door::{Holding, HttpVersions, HyperDoor, Peer};
 
 /// The HTTP/JSON door: HTTP/1.1 and HTTP/2 on one port.
-#[derive(Clone, Debug)]
-pub struct HttpDoor {
-    router: Router,
+pub struct HttpDoor<S> {
+    app: Arc<App<S>>,
     limits: ConnectionLimits,
 }
 
-impl HttpDoor {
+impl<S: Store + 'static> HttpDoor<S> {
     /// A door to `limiter`, its connections held to `limits`.
-    pub fn new<S: Store + 'static>(
-        limiter: Arc<Limiter<S>>,
-        options: HttpOptions,
-        limits: ConnectionLimits,
-    ) -> Self {
-        Self { router: router(limiter, options), limits }
-    }
-
-    /// The same door, which answers `GET /v1/status` to whom `access` admits.
-    #[must_use]
-    pub fn with_status(self, status: Status, access: Access) -> Self {
-        Self { router: self.router.merge(status::route(status, access)), ..self }
+    pub fn new(limiter: Arc<Limiter<S>>, options: HttpOptions, limits: ConnectionLimits) -> Self {
+        Self { app: App::new(limiter, options), limits }
     }
 }
 
-impl Door for HttpDoor {
+impl<S: Store + 'static> Door for HttpDoor<S> {
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send {
-        let shutdown = Extension(connection.shutdown.clone());
+        let routes = Arc::new(Routes {
+            app: self.app,
+            peer: Some(Peer(connection.peer)),
+            shutdown: Some(connection.shutdown.clone()),
+        });
+        let service = service_fn(move |request: Request<Incoming>| {
+            let routes = Arc::clone(&routes);
+            async { Ok::<_, Infallible>(routes.answer(request).await) }
+        });
         let holding = Holding::new(HttpVersions::Any, self.limits);
-        HyperDoor::new(self.router.layer(shutdown), holding).serve(connection)
+        HyperDoor::new(service, holding).serve(connection)
+    }
+}
+
+impl<S> Clone for HttpDoor<S> {
+    fn clone(&self) -> Self {
+        Self { app: Arc::clone(&self.app), limits: self.limits }
+    }
+}
+
+impl<S> fmt::Debug for HttpDoor<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpDoor").field("limits", &self.limits).finish_non_exhaustive()
     }
 }

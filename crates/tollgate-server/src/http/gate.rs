@@ -1,36 +1,50 @@
 //! Who may ask.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use tollgate::core::Store;
 
-use super::app::App;
+use super::app::HttpOptions;
 use super::problem::{Kind, Problem};
+use super::route::Entry;
+use crate::access::Access;
 
-/// Lets only those pass who may ask for verdicts, or as administrators for more.
-pub(super) async fn admit<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let token = bearer_token(request.headers());
-    let is_admin = || app.options.admin.as_ref().is_some_and(|admin| admin.admits(token));
-    if app.options.access.admits(token) || is_admin() {
-        return next.run(request).await;
+/// Lets only those pass who may ask for what needs `entry`.
+pub(super) fn admit(
+    options: &HttpOptions,
+    entry: Entry,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    let is_admin = |token| options.admin.as_ref().is_some_and(|admin| admin.admits(token));
+    match (entry, &options.access) {
+        // Proxies show themselves otherwise, which their route looks at.
+        (Entry::Everybody | Entry::Proxy, _) | (Entry::Caller, Access::Open) => Ok(()),
+        (Entry::Caller, access) => {
+            let token = bearer_token(headers);
+            if access.admits(token) || is_admin(token) { Ok(()) } else { Err(unknown(token)) }
+        }
+        (Entry::Administrator, access) => {
+            let token = bearer_token(headers);
+            if is_admin(token) {
+                return Ok(());
+            }
+            if !access.admits(token) {
+                return Err(unknown(token));
+            }
+            let detail = "this is for administrators: ask the door that is opened for them";
+            Err(Problem::new(Kind::Forbidden, detail))
+        }
     }
+}
+
+fn unknown(token: Option<&[u8]>) -> Problem {
     let detail = match token {
         Some(_) => "this token opens nothing here",
         None => "send `authorization: Bearer TOKEN` with one of the door's tokens",
     };
-    Problem::new(Kind::Unauthorized, detail).into_response()
+    Problem::new(Kind::Unauthorized, detail)
 }
 
 /// The token of `Authorization: Bearer TOKEN`; none if there are several fields.
-pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
+fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?.as_bytes(), lines.next()) else { return None };

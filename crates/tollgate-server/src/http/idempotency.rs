@@ -13,6 +13,7 @@ use tollgate::HashKey;
 use tollgate::core::{KeyedHash, Millis, Timestamp};
 
 use super::problem::{Kind, Problem};
+use super::respond::Answer;
 
 /// The header field.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -34,9 +35,6 @@ const EXPECTED_BYTES: usize = 1024;
 
 /// How long a repetition waits for an answer that is under way.
 const WAIT: Duration = Duration::from_secs(5);
-
-/// What a request was answered: the same for each repetition.
-pub(super) type Answer = Result<Bytes, Problem>;
 
 /// Whether an answer is the first, or one that was given before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

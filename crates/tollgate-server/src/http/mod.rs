@@ -14,6 +14,8 @@ mod openapi;
 mod problem;
 mod query;
 mod refund;
+mod respond;
+mod route;
 mod routes;
 mod standing;
 mod status;

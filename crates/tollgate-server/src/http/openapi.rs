@@ -1,16 +1,16 @@
 //! The OpenAPI document, made of the types that are read and written.
 
+mod descriptors;
 mod operation;
 
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use operation::{OPERATIONS, Operation};
+use operation::{Holds, OPERATIONS, Operation};
 
 use super::problem::{Kind, ProblemDocument};
+use super::route::Entry;
 
-/// What every path that asks for a token may answer.
-const OF_GUARDED: &[Kind] = &[Kind::Unauthorized];
 /// What every path that reads a body may answer.
 const OF_BODIES: &[Kind] =
     &[Kind::InvalidRequest, Kind::SlowBody, Kind::BodyTooLarge, Kind::UnsupportedMediaType];
@@ -36,11 +36,24 @@ pub fn openapi() -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas.definitions(),
-            "securitySchemes": { "token": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "One of the door's tokens. A door on loopback may ask for none.",
-            }},
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "One of the door's tokens. A door on loopback may ask for none.",
+                },
+                "administrator": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "One of the tokens of the door for administrators.",
+                },
+                "proxy": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "x-tollgate-token",
+                    "description": "One of the door's tokens: `authorization` is the client's own.",
+                },
+            },
         },
     })
 }
@@ -79,8 +92,8 @@ impl Schemas {
             "description": operation.description,
             "responses": self.responses(operation),
         });
-        if operation.is_guarded() {
-            described["security"] = json!([{ "token": [] }]);
+        if let Some(scheme) = scheme(operation.entry()) {
+            described["security"] = json!([{ scheme: [] }]);
         }
         if let Some(body) = &operation.body {
             described["requestBody"] = json!({
@@ -100,16 +113,20 @@ impl Schemas {
 
     fn responses(&mut self, operation: &Operation) -> Value {
         let mut responses: Map<String, Value> = Map::new();
-        let (media_type, schema) = match operation.answer {
-            Some(schema) => ("application/json", schema(&mut self.written).into()),
-            None => ("text/plain", json!({ "type": "string" })),
+        let mut respond = |status: &str, told: &str, holds| {
+            let mut response = json!({ "description": told });
+            if let Some((media_type, schema)) = self.content(holds) {
+                response["content"] = json!({ media_type: { "schema": schema } });
+            }
+            responses.insert(status.into(), response);
         };
-        let content = json!({ media_type: { "schema": schema } });
-        responses
-            .insert("200".into(), json!({ "description": operation.told, "content": content }));
-        let of_guarded = if operation.is_guarded() { OF_GUARDED } else { &[] };
+        respond("200", operation.told, operation.answer);
+        if let Some(refusal) = operation.refusal {
+            respond("429", "It is over a limit. The policy may name another status.", refusal);
+        }
         let of_bodies = if operation.body.is_some() { OF_BODIES } else { &[] };
-        for kind in of_guarded.iter().chain(of_bodies).chain(operation.problems) {
+        let of_entry = of_entry(operation.entry());
+        for kind in of_entry.iter().chain(of_bodies).chain(operation.problems) {
             let (status, _, title) = kind.told();
             let problem = responses.entry(status.as_str()).or_insert_with(|| {
                 json!({
@@ -129,5 +146,54 @@ impl Schemas {
             }
         }
         Value::Object(responses)
+    }
+
+    fn content(&mut self, holds: Holds) -> Option<(&'static str, Value)> {
+        match holds {
+            Holds::Json(schema) => Some(("application/json", schema(&mut self.written).into())),
+            Holds::Problem => {
+                let schema = json!({ "$ref": "#/components/schemas/Problem" });
+                Some(("application/problem+json", schema))
+            }
+            Holds::Text => Some(("text/plain", json!({ "type": "string" }))),
+            Holds::Nothing => None,
+        }
+    }
+}
+
+/// The name of the scheme by which who may ask shows it.
+const fn scheme(entry: Entry) -> Option<&'static str> {
+    match entry {
+        Entry::Everybody => None,
+        Entry::Caller => Some("token"),
+        Entry::Administrator => Some("administrator"),
+        Entry::Proxy => Some("proxy"),
+    }
+}
+
+/// What is told to who may not ask.
+const fn of_entry(entry: Entry) -> &'static [Kind] {
+    match entry {
+        Entry::Everybody => &[],
+        Entry::Caller => &[Kind::Unauthorized],
+        Entry::Administrator => &[Kind::Unauthorized, Kind::Forbidden],
+        Entry::Proxy => &[Kind::UntrustedProxy],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::route::ROUTES;
+
+    #[test]
+    fn every_route_is_described() {
+        let document = openapi();
+        for (path, methods) in ROUTES.iter().filter(|(path, _)| *path != "/openapi.json") {
+            for (method, _) in *methods {
+                let described = &document["paths"][*path][method.as_str().to_lowercase()];
+                assert!(described["operationId"].is_string(), "{method} {path}");
+            }
+        }
     }
 }

@@ -2,16 +2,14 @@
 
 use std::borrow::Cow;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::core::StoreError;
+use tollgate::problem;
 
 use super::json::{Fault, FaultKind};
-
-const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+use super::respond::{self, Response};
 
 /// Seconds after which to ask again what could not be answered.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
@@ -67,6 +65,7 @@ kinds! {
     InvalidReceipt BAD_REQUEST "invalid-receipt" "The receipt is none",
     InvalidIdempotencyKey BAD_REQUEST "invalid-idempotency-key" "The idempotency key cannot be used",
     Unauthorized UNAUTHORIZED "unauthorized" "A token is needed",
+    Forbidden FORBIDDEN "forbidden" "This token does not open that",
     UntrustedProxy FORBIDDEN "untrusted-proxy" "This proxy may not ask for others",
     NotFound NOT_FOUND "not-found" "There is nothing here",
     MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is of no use here",
@@ -117,14 +116,10 @@ impl Problem {
         // Strings and numbers always become JSON.
         serde_json::to_vec(&document).unwrap_or_default()
     }
-}
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.body()));
-        *response.status_mut() = self.status();
+    pub(super) fn into_response(self) -> Response {
+        let mut response = respond::of(self.status(), problem::CONTENT_TYPE, self.body());
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
         if self.status() == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, RETRY_AFTER);
         }
@@ -150,5 +145,11 @@ impl From<Fault> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::new(Kind::StoreUnavailable, error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(Kind::Internal, error.to_string())
     }
 }

@@ -3,33 +3,35 @@
 use tollgate::core::Store;
 use tollgate::limiter::{RedeemError, Redeemed};
 
+use super::answer::given_back;
 use super::app::App;
 use super::json;
 use super::problem::{Kind, Problem};
-use super::wire::{RefundAnswer, RefundRequest};
+use super::respond::Answer;
+use super::wire::RefundRequest;
 
 impl<S: Store> App<S> {
     /// Gives back what a receipt proves, once.
-    pub(super) async fn refund(&self, body: &[u8]) -> Result<RefundAnswer, Problem> {
+    pub(super) async fn refund(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt } = json::read(body)?;
-        self.outcome(self.limiter.redeem_at(self.limiter.now(), &receipt).await)
+        outcome(self.limiter.redeem_at(self.limiter.now(), &receipt).await)
     }
 
     /// Ends the leases that a receipt proves, and leaves what was counted.
-    pub(super) async fn release(&self, body: &[u8]) -> Result<RefundAnswer, Problem> {
+    pub(super) async fn release(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt } = json::read(body)?;
-        self.outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)
+        outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)
     }
+}
 
-    fn outcome(&self, redeemed: Result<Redeemed, RedeemError>) -> Result<RefundAnswer, Problem> {
-        match redeemed {
-            Ok(redeemed) => Ok(self.redeemed(&redeemed)),
-            Err(RedeemError::Receipt(error)) => {
-                Err(Problem::new(Kind::InvalidReceipt, error.to_string()).at("/receipt"))
-            }
-            Err(error @ RedeemError::Store(_)) => {
-                Err(Problem::new(Kind::StoreUnavailable, error.to_string()))
-            }
+fn outcome(redeemed: Result<Redeemed, RedeemError>) -> Answer {
+    match redeemed {
+        Ok(redeemed) => Ok(json::write(&given_back(&redeemed))?),
+        Err(RedeemError::Receipt(error)) => {
+            Err(Problem::new(Kind::InvalidReceipt, error.to_string()).at("/receipt"))
+        }
+        Err(error @ RedeemError::Store(_)) => {
+            Err(Problem::new(Kind::StoreUnavailable, error.to_string()))
         }
     }
 }

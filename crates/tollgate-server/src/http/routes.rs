@@ -1,150 +1,151 @@
-//! Which path leads where.
+//! The routes of the door, as one connection sees them.
 
+use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use serde::Serialize;
+use axum::body::{Bytes, to_bytes};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Request, header};
+use http_body_util::Full;
+use hyper::body::Body;
 use tollgate::Limiter;
 use tollgate::core::Store;
+use tower::{ServiceExt, service_fn};
 
 use super::app::{App, HttpOptions};
-use super::authorize::authorize;
-use super::body::JsonBody;
-use super::idempotency::{Answer, Key, Told};
+use super::idempotency::{Key, Told};
 use super::openapi::openapi;
 use super::problem::{Kind, Problem};
-use super::{gate, health};
-use crate::grpc::json_route;
+use super::respond::{self, Answer, Response};
+use super::route::{Astray, Brings, Route};
+use super::{authorize, body, gate, health, json};
+use crate::hyper_door::Peer;
+use crate::shutdown::Shutdown;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The routes of the HTTP/JSON door over `limiter`.
+/// The routes of the HTTP/JSON door over `limiter`, to be a part of another axum server.
 ///
-/// Verdicts need the token that `options` ask for; `/healthz` and `/readyz` need none. Under
-/// another server than [`HttpDoor`](super::HttpDoor) a node that drains stays ready.
+/// Verdicts need the token that `options` ask for; `/healthz`, `/readyz` and `/openapi.json` need
+/// none. Without a token `/v1/authorize` believes only a [`Peer`] among a request's extensions. A
+/// node that drains stays ready unless its [`Shutdown`] is there too.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
-    let descriptors = json_route(Arc::clone(&limiter));
     let app = App::new(limiter, options);
-    let guarded = Router::new()
-        .merge(descriptors)
-        .route("/v1/check", post(check::<S>))
-        .route("/v1/check/batch", post(check_batch::<S>))
-        .route("/v1/peek", post(peek::<S>))
-        .route("/v1/refund", post(refund::<S>))
-        .route("/v1/release", post(release::<S>))
-        .route("/v1/standing", get(standing::<S>))
-        .route_layer(from_fn_with_state(Arc::clone(&app), gate::admit::<S>));
-    Router::new()
-        .merge(guarded)
-        // Its token is another: `authorization` is that of the proxy's client.
-        .route("/v1/authorize", get(authorize::<S>).post(authorize::<S>))
-        .route("/healthz", get(health::live))
-        .route("/openapi.json", get(described))
-        .route("/readyz", get(health::ready::<S>))
-        .fallback(async || Problem::new(Kind::NotFound, "the paths are those of /openapi.json"))
-        .method_not_allowed_fallback(async || {
-            Problem::new(Kind::MethodNotAllowed, "the `allow` field tells which methods are")
-        })
-        .with_state(app)
+    Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {
+        let peer = request.extensions().get().copied();
+        let shutdown = request.extensions().get().cloned();
+        let routes = Arc::new(Routes { app: Arc::clone(&app), peer, shutdown });
+        async { Ok::<_, Infallible>(routes.answer(request).await) }
+    }))
 }
 
-async fn check<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody,
-) -> Response {
-    let asked = (Arc::clone(&app), body.clone());
-    let carry_out = || async move { document(asked.0.check(&asked.1).await) };
-    once(&app, &headers, [b"check", &body], carry_out).await
+/// The routes of the door, as one connection sees them.
+pub(super) struct Routes<S> {
+    pub(super) app: Arc<App<S>>,
+    pub(super) peer: Option<Peer>,
+    pub(super) shutdown: Option<Shutdown>,
 }
 
-async fn check_batch<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    headers: HeaderMap,
-    JsonBody(body): JsonBody,
-) -> Response {
-    let asked = (Arc::clone(&app), body.clone());
-    let carry_out = || async move { document(asked.0.check_batch(&asked.1).await) };
-    once(&app, &headers, [b"batch", &body], carry_out).await
-}
-
-async fn peek<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    JsonBody(body): JsonBody,
-) -> Response {
-    response(document(app.peek(&body).await))
-}
-
-async fn refund<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    JsonBody(body): JsonBody,
-) -> Response {
-    response(document(app.refund(&body).await))
-}
-
-async fn release<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    JsonBody(body): JsonBody,
-) -> Response {
-    response(document(app.release(&body).await))
-}
-
-async fn standing<S: Store + 'static>(
-    State(app): State<Arc<App<S>>>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    response(document(app.standing(query.as_deref().unwrap_or_default()).await))
-}
-
-async fn described() -> Response {
-    static DOCUMENT: LazyLock<Answer> = LazyLock::new(|| document(Ok(openapi())));
-    response(DOCUMENT.clone())
-}
-
-/// Carries a request out, once for each key.
-async fn once<S: Store, F>(
-    app: &App<S>,
-    headers: &HeaderMap,
-    request: [&[u8]; 2],
-    carry_out: impl FnOnce() -> F,
-) -> Response
-where
-    F: Future<Output = Answer> + Send + 'static,
-{
-    let key = match Key::of(headers) {
-        Ok(Some(key)) => key,
-        Ok(None) => return response(carry_out().await),
-        Err(problem) => return problem.into_response(),
-    };
-    let (answer, told) = app.remembered.once(app.limiter.now(), &key, request, carry_out).await;
-    let mut response = response(answer);
-    if told == Told::Again {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+impl<S: Store + 'static> Routes<S> {
+    /// Answers one request.
+    pub(super) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response
+    where
+        B: Body<Data = Bytes>,
+    {
+        let (head, body) = request.into_parts();
+        let answered = match Route::find(&head.method, head.uri.path()) {
+            Ok(route) => self.carry_out(route, &head, body).await,
+            Err(astray) => Ok(nothing_there(astray)),
+        };
+        respond::to(&head.method, answered.unwrap_or_else(Problem::into_response))
     }
-    response
-}
 
-fn document(answer: Result<impl Serialize, Problem>) -> Answer {
-    /// Bytes of a verdict on one limit or two, with its receipt: it is written in one piece.
-    const USUAL: usize = 1024;
-    let mut written = Vec::with_capacity(USUAL);
-    serde_json::to_writer(&mut written, &answer?)
-        .map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
-    Ok(Bytes::from(written))
-}
+    async fn carry_out<B>(&self, route: Route, head: &Parts, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let app = &self.app;
+        gate::admit(&app.options, route.entry(), &head.headers)?;
+        let body = match route.brings() {
+            Brings::Nothing => Bytes::new(),
+            Brings::Bytes => body::read(&head.headers, body).await?,
+            Brings::Json => {
+                body::expect_json(&head.headers)?;
+                body::read(&head.headers, body).await?
+            }
+        };
+        let query = head.uri.query().unwrap_or_default();
+        Ok(respond::with(match route {
+            Route::Check | Route::CheckBatch => return self.once(route, head, body).await,
+            Route::Peek => app.peek(&body).await,
+            Route::Refund => app.refund(&body).await,
+            Route::Release => app.release(&body).await,
+            Route::Standing => app.standing(query).await,
+            Route::Forget => app.forget(query).await,
+            Route::Status => app.status(),
+            Route::Document => described(),
+            Route::Authorize => return authorize::authorize(app, self.peer, &head.headers).await,
+            Route::Descriptors => return self.descriptors(head, body).await,
+            Route::Live => return Ok(health::live()),
+            Route::Ready => return health::ready(app, self.shutdown.as_ref()),
+        }))
+    }
 
-fn response(answer: Answer) -> Response {
-    match answer {
-        Ok(document) => {
-            let json = HeaderValue::from_static("application/json");
-            (StatusCode::OK, [(header::CONTENT_TYPE, json)], Body::from(document)).into_response()
+    /// Carries a charge out, once for each idempotency key.
+    async fn once(&self, route: Route, head: &Parts, body: Bytes) -> Result<Response, Problem> {
+        let charge = |app: Arc<App<S>>, body: Bytes| async move {
+            match route {
+                Route::CheckBatch => app.check_batch(&body).await,
+                _ => app.check(&body).await,
+            }
+        };
+        let Some(key) = Key::of(&head.headers)? else {
+            return Ok(respond::with(charge(Arc::clone(&self.app), body).await));
+        };
+        let path = head.uri.path().as_bytes();
+        let (app, asked) = (Arc::clone(&self.app), body.clone());
+        let (now, carry_out) = (app.limiter.now(), || charge(app, asked));
+        let (answer, told) = self.app.remembered.once(now, &key, [path, &body], carry_out).await;
+        let mut response = respond::with(answer);
+        if told == Told::Again {
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
-        Err(problem) => problem.into_response(),
+        Ok(response)
     }
+
+    /// Asks the gRPC door's service, in JSON.
+    async fn descriptors(&self, head: &Parts, body: Bytes) -> Result<Response, Problem> {
+        let mut request = Request::new(axum::body::Body::from(body));
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = head.uri.clone();
+        let answered = self.app.descriptors.clone().oneshot(request).await;
+        let Ok(response) = answered;
+        let (head, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await;
+        let body = body.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+        Ok(Response::from_parts(head, Full::new(body)))
+    }
+}
+
+fn described() -> Answer {
+    static DOCUMENT: LazyLock<Answer> = LazyLock::new(|| Ok(json::write(&openapi())?));
+    DOCUMENT.clone()
+}
+
+fn nothing_there(astray: Astray) -> Response {
+    let methods = match astray {
+        Astray::Path => {
+            return Problem::new(Kind::NotFound, "the paths are those of /openapi.json")
+                .into_response();
+        }
+        Astray::Method(methods) => methods,
+    };
+    let detail = "the `allow` field tells which methods are";
+    let mut response = Problem::new(Kind::MethodNotAllowed, detail).into_response();
+    let methods: Vec<&str> = methods.iter().map(|(method, _)| method.as_str()).collect();
+    // Methods are letters.
+    let allow = HeaderValue::try_from(methods.join(",")).ok();
+    response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+    response
 }

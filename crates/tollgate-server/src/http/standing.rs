@@ -1,16 +1,16 @@
-//! `GET /v1/standing?limit=core&subject[token]=abc`.
+//! `/v1/standing?limit=core&subject[token]=abc`: `GET` tells how it stands, `DELETE` forgets it.
 
-use std::sync::Arc;
-
-use tollgate::core::policy::{NameError, Named, NamedPlan};
+use tollgate::core::policy::{NameError, Named, NamedPlan, Planned};
 use tollgate::core::{Cost, Policy, Store};
 
-use super::answer::{source_of, standings};
+use super::answer::source_of;
 use super::app::App;
 use super::check::names_nothing;
+use super::json;
 use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
-use super::wire::{MAX_LIMITS, StandingAnswer};
+use super::respond::Answer;
+use super::wire::{MAX_LIMITS, Source, StandingAnswer};
 
 /// Whose standing is asked: limits, and values for what they count by.
 struct Whose {
@@ -20,15 +20,25 @@ struct Whose {
 
 impl<S: Store> App<S> {
     /// How limits stand; nothing is charged.
-    pub(super) async fn standing(&self, query: &str) -> Result<StandingAnswer, Problem> {
+    pub(super) async fn standing(&self, query: &str) -> Answer {
         let policy = self.limiter.policy();
         let NamedPlan { planned, .. } = self.named_by(&policy, &Whose::read(query)?)?;
         let (verdict, source) = self.limiter.look_at(self.limiter.now(), &planned).await?;
-        Ok(StandingAnswer {
-            source: source_of(source).0,
-            policy: Arc::clone(policy.version()),
-            standings: standings(&verdict),
-        })
+        let ((source, _), policy) = (source_of(source), &**policy.version());
+        Ok(json::write(&StandingAnswer { source, policy, standings: &verdict.standings })?)
+    }
+
+    /// Forgets what a subject used, and tells how it stands then. The log keeps who was forgotten:
+    /// credentials as their hashes, like every store.
+    pub(super) async fn forget(&self, query: &str) -> Answer {
+        let policy = self.limiter.policy();
+        let NamedPlan { planned, .. } = self.named_by(&policy, &Whose::read(query)?)?;
+        let verdict = self.limiter.forget_at(self.limiter.now(), &planned).await?;
+        for Planned { limit, subject, .. } in &planned {
+            tracing::info!(limit = limit.name(), %subject, "an administrator forgot what was used");
+        }
+        let (source, policy) = (Source::Store, &**policy.version());
+        Ok(json::write(&StandingAnswer { source, policy, standings: &verdict.standings })?)
     }
 
     /// Each limit takes of the subject what it counts by; what none counts by is a mistake.

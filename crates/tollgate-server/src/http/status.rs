@@ -1,18 +1,14 @@
 //! `GET /v1/status`: how what is behind a door stands, for those who run it.
 
 use std::fmt;
-use std::future::ready;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde_json::Value;
 
-use super::gate::bearer_token;
+use super::app::App;
+use super::json;
 use super::problem::{Kind, Problem};
-use crate::access::Access;
+use super::respond::Answer;
 
 /// Tells how what is behind a door stands, as a JSON document.
 #[derive(Clone)]
@@ -24,6 +20,10 @@ impl Status {
     pub fn new(tell: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
+
+    pub(super) fn tell(&self) -> Value {
+        (self.0)()
+    }
 }
 
 impl fmt::Debug for Status {
@@ -32,18 +32,12 @@ impl fmt::Debug for Status {
     }
 }
 
-/// The route of `status`, for whom `access` admits.
-pub(super) fn route(status: Status, access: Access) -> Router {
-    let tell = move |headers: HeaderMap| ready(answer(&status, &access, &headers));
-    let wrong = async || Problem::new(Kind::MethodNotAllowed, "ask with GET").into_response();
-    Router::new().route("/v1/status", get(tell).fallback(wrong))
-}
-
-fn answer(status: &Status, access: &Access, headers: &HeaderMap) -> Response {
-    if !access.admits(bearer_token(headers)) {
-        let detail = "send `authorization: Bearer TOKEN` with one of the door's tokens";
-        return Problem::new(Kind::Unauthorized, detail).into_response();
+impl<S> App<S> {
+    /// How it stands, if this door tells.
+    pub(super) fn status(&self) -> Answer {
+        match &self.options.status {
+            Some(status) => Ok(json::write(&status.tell())?),
+            None => Err(Problem::new(Kind::NotFound, "this door tells no status")),
+        }
     }
-    let document = (status.0)().to_string();
-    ([(header::CONTENT_TYPE, "application/json")], document).into_response()
 }

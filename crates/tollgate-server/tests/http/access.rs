@@ -25,14 +25,17 @@ async fn ask(world: &World, method: &str, path: &str, token: &[&str]) -> Answere
     world.ask(request.body(Body::empty()).unwrap()).await
 }
 
-const GUARDED: [(&str, &str); 6] = [
+const GUARDED: [(&str, &str); 7] = [
     ("POST", "/v1/check"),
     ("POST", "/v1/check/batch"),
     ("POST", "/v1/peek"),
     ("POST", "/v1/refund"),
     ("POST", "/v1/release"),
     ("GET", "/v1/standing"),
+    ("POST", "/json"),
 ];
+
+const FOR_ADMINISTRATORS: [(&str, &str); 2] = [("DELETE", "/v1/standing"), ("GET", "/v1/status")];
 
 #[tokio::test]
 async fn verdicts_need_a_token() {
@@ -62,6 +65,44 @@ async fn verdicts_need_a_token() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn administrators_show_a_token_of_their_own() {
+    let world = world();
+    for (method, path) in FOR_ADMINISTRATORS {
+        for token in [None, Some("Bearer 0123456789abcdee")] {
+            let answered = ask(&world, method, path, token.as_slice()).await;
+            assert_eq!(answered.problem(401), "unauthorized", "{method} {path} {token:?}");
+        }
+        let callers = ask(&world, method, path, &[&format!("Bearer {TOKEN}")]).await;
+        assert_eq!(callers.problem(403), "forbidden", "{method} {path}");
+        let admins = ask(&world, method, path, &[&format!("Bearer {ADMIN}")]).await;
+        assert!(!matches!(admins.status.as_u16(), 401 | 403), "{method} {path}");
+    }
+    let open = World::new();
+    for (method, path) in FOR_ADMINISTRATORS {
+        assert_eq!(ask(&open, method, path, &[]).await.problem(403), "forbidden", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn proxies_show_theirs_in_a_field_of_its_own() {
+    let world = world();
+    let ask = async |name: &str, token: &str| {
+        let request = Request::get("/v1/authorize").header(name, token);
+        world.ask(request.body(Body::empty()).unwrap()).await
+    };
+    for (name, token) in [
+        ("authorization", format!("Bearer {TOKEN}")),
+        ("authorization", format!("Bearer {ADMIN}")),
+        ("x-tollgate-token", "0123456789abcdee".to_owned()),
+        ("x-tollgate-token", format!("Bearer {TOKEN}")),
+    ] {
+        assert_eq!(ask(name, &token).await.problem(403), "untrusted-proxy", "{name}: {token}");
+    }
+    // It is believed, and has not said what it holds.
+    assert_eq!(ask("x-tollgate-token", TOKEN).await.problem(400), "invalid-request");
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::json;
+use tollgate_server::http::Status;
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
 
 use crate::served::Server;
@@ -16,7 +18,12 @@ async fn schemathesis_finds_no_contradiction() {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis");
     assert!(packages.join("schemathesis").is_dir(), "missing program: schemathesis; run ./test");
     let access = Access::Tokens(Tokens::parse(TOKEN).unwrap());
-    let options = HttpOptions { access, ..HttpOptions::default() };
+    let options = HttpOptions {
+        admin: Some(access.clone()),
+        status: Some(Status::new(|| json!({ "store": "memory" }))),
+        access,
+        ..HttpOptions::default()
+    };
     let server = Server::start(options, ConnectionLimits::default());
     let url = format!("http://{}/openapi.json", server.address);
     let output = tokio::task::spawn_blocking(move || {
@@ -30,6 +37,7 @@ async fn schemathesis_finds_no_contradiction() {
             .args(["-m", "schemathesis.cli", "--config-file"])
             .arg(&settings)
             .args(["run", &url, "--header", &format!("Authorization: Bearer {TOKEN}")])
+            .args(["--header", &format!("x-tollgate-token: {TOKEN}")])
             .current_dir(folder.path())
             .env("PYTHONPATH", found_in)
             .env("PYTHONDONTWRITEBYTECODE", "1")

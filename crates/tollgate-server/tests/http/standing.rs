@@ -1,6 +1,15 @@
 //! How limits stand, by their names in a query.
 
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::Request;
+use parking_lot::Mutex;
 use serde_json::json;
+use tollgate::store::Memory;
+use tollgate_server::{Access, HttpOptions};
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::world::World;
 
@@ -21,6 +30,54 @@ async fn limits_take_of_a_subject_what_they_count_by() {
     // Everybody who has no token, which nobody was yet.
     let none = world.get("/v1/standing?limit=core&subject[token]").await.ok();
     assert_eq!(none["standings"][0]["used"], 0);
+}
+
+#[tokio::test]
+async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).finish();
+    let _logs = tracing::subscriber::set_default(subscriber);
+    let options = HttpOptions { admin: Some(Access::Open), ..HttpOptions::default() };
+    let world = World::over(Memory::default(), options);
+    let charge = json!({ "limits": [
+        { "name": "core", "cost": 3, "subject": { "token": "abc" } },
+        { "name": "anonymous", "cost": 2, "subject": { "address": "192.0.2.1" } },
+    ]})
+    .to_string();
+    assert_eq!(world.post("/v1/check", charge.clone()).await.ok()["admitted"], true);
+    assert_eq!(world.post("/v1/check", charge.clone()).await.ok()["admitted"], false);
+    let query = "limit=core&limit=anonymous&subject[token]=abc&subject[address]=192.0.2.1";
+    let forget = Request::delete(format!("/v1/standing?{query}")).body(Body::empty()).unwrap();
+    let forgotten = world.ask(forget).await.ok();
+    for standing in forgotten["standings"].as_array().unwrap() {
+        assert_eq!((&standing["used"], &standing["admits"]), (&json!(0), &json!(true)));
+    }
+    assert_eq!(world.post("/v1/check", charge).await.ok()["admitted"], true);
+    let told = String::from_utf8(log.0.lock().clone()).unwrap();
+    assert!(told.contains("forgot") && told.contains("address=192.0.2.1"), "{told}");
+    assert!(told.contains("limit=\"core\"") && !told.contains("abc"), "{told}");
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'w> MakeWriter<'w> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'w self) -> Self {
+        self.clone()
+    }
 }
 
 #[tokio::test]

@@ -5,19 +5,21 @@ mod located;
 mod object;
 mod tree;
 
-use serde::de::{Deserialize, DeserializeOwned};
+use axum::body::Bytes;
+use serde::Serialize;
+use serde::de::Deserialize;
 
 pub(super) use fault::{Fault, FaultKind};
 use located::Located;
 pub(super) use object::Object;
 use tree::Tree;
 
-/// Reads `bytes` as a `T`, which is an object. Unknown and repeated names, and numbers that are no whole ones, are
-/// refused where `T` refuses them.
+/// Reads `bytes` as a `T`, which is an object, and may borrow from them. Unknown and repeated names,
+/// and numbers that are no whole ones, are refused where `T` refuses them.
 ///
 /// # Errors
 /// [`Fault`] says what is wrong, where, and what was probably meant.
-pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
+pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> {
     let error = match serde_json::from_slice(bytes) {
         Ok(Object(value)) => return Ok(value),
         Err(error) => error,
@@ -30,13 +32,27 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     }
 }
 
+/// The text of `document`.
+///
+/// # Errors
+/// If it holds what JSON has no words for, such as an object with names that are no text.
+pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
+    /// Bytes of a verdict on one limit or two, with its receipt: it is written in one piece.
+    const USUAL: usize = 1024;
+    let mut written = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut written, document)?;
+    Ok(written.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::http::wire::CheckRequest;
 
     fn fault(text: &str) -> (String, String) {
-        let Err(fault) = read::<CheckRequest>(text.as_bytes()) else { panic!("{text} was read") };
+        let Err(fault) = read::<CheckRequest<'_>>(text.as_bytes()) else {
+            panic!("{text} was read")
+        };
         (fault.pointer().to_owned(), fault.to_string())
     }
 

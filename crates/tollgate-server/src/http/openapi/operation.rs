@@ -1,10 +1,13 @@
 //! What can be asked, and how it is told.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use axum::http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
+use super::descriptors;
 use crate::http::idempotency::MAX_KEY_BYTES;
 use crate::http::problem::Kind;
+use crate::http::route::{Entry, Route};
 use crate::http::wire::{
     BatchAnswer, BatchRequest, CheckRequest, MAX_LIMITS, RefundAnswer, RefundRequest,
     StandingAnswer, VerdictAnswer,
@@ -19,12 +22,27 @@ pub(super) struct Operation {
     pub(super) description: &'static str,
     pub(super) body: Option<Body>,
     pub(super) parameters: fn() -> Vec<Value>,
-    /// The answer's document; plain text where there is none.
-    pub(super) answer: Option<fn(&mut SchemaGenerator) -> Schema>,
+    /// What the answer holds.
+    pub(super) answer: Holds,
     /// What the answer tells.
     pub(super) told: &'static str,
+    /// What the answer with status 429 holds, where a refusal is told by its status.
+    pub(super) refusal: Option<Holds>,
     /// Beside those of every body, and of every path that asks for a token.
     pub(super) problems: &'static [Kind],
+}
+
+/// What an answer holds.
+#[derive(Clone, Copy)]
+pub(super) enum Holds {
+    /// A document in JSON.
+    Json(fn(&mut SchemaGenerator) -> Schema),
+    /// What is wrong, as of every error.
+    Problem,
+    /// A word.
+    Text,
+    /// Header fields alone.
+    Nothing,
 }
 
 /// What is sent.
@@ -34,9 +52,11 @@ pub(super) struct Body {
 }
 
 impl Operation {
-    /// Whether it asks for a token.
-    pub(super) fn is_guarded(&self) -> bool {
-        self.path.starts_with("/v1/")
+    /// Who may ask; nobody who is described has gone astray.
+    pub(super) fn entry(&self) -> Entry {
+        let method = Method::from_bytes(self.method.to_ascii_uppercase().as_bytes());
+        let route = method.ok().and_then(|method| Route::find(&method, self.path).ok());
+        route.map_or(Entry::Everybody, Route::entry)
     }
 }
 
@@ -73,10 +93,11 @@ const CHECK: Operation = Operation {
     description: "Charges limits by their names, or those that the policy's rules find for a \
         request: all of them, or none. With an `idempotency-key` a repeated request gets the same \
         answer and is charged once.",
-    body: Some(Body { schema: of::<CheckRequest>, examples: CHECKS }),
+    body: Some(Body { schema: of::<CheckRequest<'_>>, examples: CHECKS }),
     parameters: idempotency_key,
-    answer: Some(of::<VerdictAnswer>),
+    answer: Holds::Json(of::<VerdictAnswer<'_>>),
     told: "The verdict: admitted or refused.",
+    refusal: None,
     problems: &[
         Kind::InvalidJson,
         Kind::InvalidIdempotencyKey,
@@ -95,17 +116,21 @@ const REFUND: Operation = Operation {
     description: "Gives back what a receipt proves, into the windows that it was charged to. \
         The same receipt again changes nothing and says so.",
     body: Some(Body {
-        schema: of::<RefundRequest>,
+        schema: of::<RefundRequest<'_>>,
         examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
     }),
     parameters: Vec::new,
-    answer: Some(of::<RefundAnswer>),
+    answer: Holds::Json(of::<RefundAnswer<'_>>),
     told: "What it did.",
+    refusal: None,
     problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
 };
 
-/// In the order of their paths.
+/// In the order in which they are read.
 pub(super) const OPERATIONS: &[Operation] = &[
+    AUTHORIZE,
+    Operation { method: "post", id: "authorizePost", ..AUTHORIZE },
+    DESCRIPTORS,
     Operation {
         path: "/healthz",
         method: "get",
@@ -114,8 +139,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "For who would restart it otherwise. Asks for no token.",
         body: None,
         parameters: Vec::new,
-        answer: None,
+        answer: Holds::Text,
         told: "It serves.",
+        refusal: None,
         problems: &[],
     },
     Operation {
@@ -126,8 +152,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "For who would send it elsewhere otherwise. Asks for no token.",
         body: None,
         parameters: Vec::new,
-        answer: None,
+        answer: Holds::Text,
         told: "It can.",
+        refusal: None,
         problems: &[Kind::NotReady],
     },
     CHECK,
@@ -137,8 +164,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Decide on several requests, each for itself",
         description: "One charge that cannot be understood refuses the whole batch, of which then \
             nothing is charged.",
-        body: Some(Body { schema: of::<BatchRequest>, examples: BATCHES }),
-        answer: Some(of::<BatchAnswer>),
+        body: Some(Body { schema: of::<BatchRequest<'_>>, examples: BATCHES }),
+        answer: Holds::Json(of::<BatchAnswer<'_>>),
         told: "A verdict for each.",
         ..CHECK
     },
@@ -166,25 +193,92 @@ pub(super) const OPERATIONS: &[Operation] = &[
             what was counted. Without it they end by themselves when their time is over.",
         ..REFUND
     },
+    STANDING,
     Operation {
-        path: "/v1/standing",
+        method: "delete",
+        id: "forget",
+        summary: "Forget what a subject used",
+        description: "The next charge on these limits starts afresh. Receipts of what was \
+            forgotten are void. Asks for an administrator's token; the log keeps who was forgotten.",
+        told: "How they stand now.",
+        ..STANDING
+    },
+    Operation {
+        path: "/v1/status",
         method: "get",
-        id: "standing",
-        summary: "How limits stand",
-        description: "For subjects that are no secret: a target is written to many logs. For \
-            credentials use `/v1/peek`.",
+        id: "status",
+        summary: "How the node and its store stand",
+        description: "Asks for an administrator's token.",
         body: None,
-        parameters: limits_and_subject,
-        answer: Some(of::<StandingAnswer>),
-        told: "How they stand.",
-        problems: &[
-            Kind::InvalidQuery,
-            Kind::UnknownLimit,
-            Kind::InvalidSubject,
-            Kind::StoreUnavailable,
-        ],
+        parameters: Vec::new,
+        answer: Holds::Json(any_object),
+        told: "The policy's version, the store, its shards and what was counted of them.",
+        refusal: None,
+        problems: &[Kind::NotFound],
     },
 ];
+
+const STANDING: Operation = Operation {
+    path: "/v1/standing",
+    method: "get",
+    id: "standing",
+    summary: "How limits stand",
+    description: "For subjects that are no secret: a target is written to many logs. For \
+        credentials use `/v1/peek`.",
+    body: None,
+    parameters: limits_and_subject,
+    answer: Holds::Json(of::<StandingAnswer<'_>>),
+    told: "How they stand.",
+    refusal: None,
+    problems: &[
+        Kind::InvalidQuery,
+        Kind::UnknownLimit,
+        Kind::InvalidSubject,
+        Kind::StoreUnavailable,
+    ],
+};
+
+const AUTHORIZE: Operation = Operation {
+    path: "/v1/authorize",
+    method: "get",
+    id: "authorize",
+    summary: "Decide on the request that a proxy holds, and charge it",
+    description: "For sub-requests: nginx' `auth_request`, Traefik's forwardAuth, Caddy's \
+        `forward_auth`, HAProxy. Reads method, URI, client and host of the request from the \
+        fields in which the proxy tells of them; instead of the pair `x-forwarded-method` and \
+        `-uri` it may send `x-original-method` and `-uri`. On loopback a door may ask for no token.",
+    body: None,
+    parameters: held_request,
+    answer: Holds::Nothing,
+    told: "It may pass. The fields are those of the policy's profiles, and `tollgate-receipt`.",
+    refusal: Some(Holds::Problem),
+    problems: &[Kind::InvalidRequest, Kind::StoreUnavailable],
+};
+
+const DESCRIPTORS: Operation = Operation {
+    path: "/json",
+    method: "post",
+    id: "shouldRateLimit",
+    summary: "Ask Envoy's rate limit service, in JSON",
+    description: "A `RateLimitRequest` of `envoy.service.ratelimit.v3` in the JSON form of \
+        protocol buffers, on the descriptors of the policy.",
+    body: Some(Body {
+        schema: descriptors::request,
+        examples: &[(
+            "one",
+            r#"{"domain":"edge","descriptors":[{"entries":[{"key":"user","value":"42"}]}]}"#,
+        )],
+    }),
+    parameters: Vec::new,
+    answer: Holds::Json(descriptors::response),
+    told: "It may pass.",
+    refusal: Some(Holds::Json(descriptors::response)),
+    problems: &[Kind::StoreUnavailable],
+};
+
+fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
+}
 
 fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
@@ -226,5 +320,27 @@ fn limits_and_subject() -> Vec<Value> {
             "explode": true,
             "example": { "token": "abc" },
         }),
+    ]
+}
+
+fn held_request() -> Vec<Value> {
+    let field = |name: &str, description: &str, example: &str, schema: Value| {
+        json!({
+            "name": name,
+            "in": "header",
+            "required": true,
+            "description": description,
+            "schema": schema,
+            "example": example,
+        })
+    };
+    let method = json!({ "type": "string", "pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$" });
+    let uri = json!({ "type": "string", "pattern": r"^(/[!-~]*|\*)$" });
+    let address =
+        json!({ "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }] });
+    vec![
+        field("x-forwarded-method", "The request's method.", "GET", method),
+        field("x-forwarded-uri", "The request's path, with or without its query.", "/", uri),
+        field("x-forwarded-for", "Whose it is: the last address counts.", "192.0.2.1", address),
     ]
 }

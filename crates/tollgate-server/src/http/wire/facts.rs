@@ -1,5 +1,6 @@
 //! A request as it is told by somebody who has it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use tollgate::core::{Facts, Headers};
 
-use super::given;
+use super::{Text, given};
 use crate::hyper_door::MAX_HEAD_BYTES;
 
 /// The most header fields of one request.
@@ -18,23 +19,23 @@ const MAX_FIELDS: usize = 100;
 /// A request as the policy's rules see it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct RequestFacts {
+pub(in crate::http) struct RequestFacts<'a> {
     /// The method, in its own case: `GET`.
-    #[serde(deserialize_with = "method")]
+    #[serde(borrow, deserialize_with = "method")]
     #[schemars(
         with = "String",
         regex(pattern = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"),
         length(max = 32)
     )]
-    method: String,
+    method: Cow<'a, str>,
     /// The path as it was sent. A query after it does not count.
-    #[serde(deserialize_with = "path")]
+    #[serde(borrow, deserialize_with = "path")]
     #[schemars(with = "String", regex(pattern = r"^/[!-~]*$"), length(max = 32_768))]
-    path: String,
+    path: Cow<'a, str>,
     /// The host that was asked for, with or without a port.
-    #[serde(default, deserialize_with = "host")]
+    #[serde(borrow, default, deserialize_with = "host")]
     #[schemars(with = "String", regex(pattern = r"^[!-~]+$"), length(max = 255))]
-    host: Option<String>,
+    host: Option<Cow<'a, str>>,
     /// The address of who sent the request to you. The policy's `trusted_proxies` say whether its
     /// forwarding headers are believed.
     #[serde(default, deserialize_with = "given")]
@@ -45,7 +46,7 @@ pub(in crate::http) struct RequestFacts {
     headers: HeaderFields,
 }
 
-impl RequestFacts {
+impl RequestFacts<'_> {
     /// The same as the policy sees it.
     pub(in crate::http) fn facts(&self) -> Facts<'_> {
         let path = self.path.split_once('?').map_or(&*self.path, |(path, _)| path);
@@ -59,22 +60,22 @@ impl RequestFacts {
     }
 }
 
-fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
     const LONGEST: usize = 32;
-    let text = String::deserialize(deserializer)?;
+    let Text(text) = Text::deserialize(deserializer)?;
     let is_method = text.len() <= LONGEST && Method::from_bytes(text.as_bytes()).is_ok();
     if is_method { Ok(text) } else { Err(invalid(&text, "a method such as \"GET\"")) }
 }
 
-fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+    let Text(text) = Text::deserialize(deserializer)?;
     let is_path = text.starts_with('/') && is_visible(&text) && text.len() <= MAX_HEAD_BYTES;
     if is_path { Ok(text) } else { Err(invalid(&text, "a path that begins with \"/\"")) }
 }
 
-fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     const LONGEST: usize = 255;
-    let text = String::deserialize(deserializer)?;
+    let Text(text) = Text::deserialize(deserializer)?;
     let is_host = (1..=LONGEST).contains(&text.len()) && is_visible(&text);
     if is_host { Ok(Some(text)) } else { Err(invalid(&text, "a host such as \"example.com:443\"")) }
 }
@@ -106,7 +107,7 @@ impl JsonSchema for HeaderFields {
         true
     }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "HeaderFields".into()
     }
 

@@ -2,6 +2,7 @@
 
 mod charge;
 mod facts;
+mod fields;
 mod units;
 mod verdict;
 
@@ -9,12 +10,20 @@ pub(in crate::http) use charge::{
     BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RefundRequest,
 };
 pub(in crate::http) use facts::RequestFacts;
+pub(in crate::http) use fields::HeaderFields;
 pub(in crate::http) use verdict::{
     BatchAnswer, FailureCause, LimitStanding, Outcome, RefundAnswer, RefundedLimit, ShadowVerdict,
     Source, StandingAnswer, VerdictAnswer,
 };
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer};
+
+/// A text that is borrowed from the document unless it holds escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A member that may be left out, and that is not `null` when it is there.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(

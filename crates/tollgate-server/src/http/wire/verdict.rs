@@ -1,14 +1,16 @@
 //! What is answered.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use tollgate::core::{Fit, Standing};
+
+use super::HeaderFields;
 
 /// What became of one charge.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct VerdictAnswer {
+pub(in crate::http) struct VerdictAnswer<'a> {
     /// Whether it may pass. Read this, not the status: a refusal is an answer like any other.
     pub(in crate::http) admitted: bool,
     /// Who decided.
@@ -18,13 +20,17 @@ pub(in crate::http) struct VerdictAnswer {
     #[schemars(with = "FailureCause")]
     pub(in crate::http) failure: Option<FailureCause>,
     /// The version of the policy in force.
-    pub(in crate::http) policy: Arc<str>,
+    pub(in crate::http) policy: &'a str,
     /// The rules that the request met, in the policy's order; none for limits by their names.
-    pub(in crate::http) rules: Vec<Arc<str>>,
+    pub(in crate::http) rules: &'a [Arc<str>],
     /// How each limit stands, from the same atomic step as the verdict; none if nobody could say.
-    pub(in crate::http) standings: Vec<LimitStanding>,
+    #[serde(serialize_with = "each")]
+    #[schemars(with = "Vec<LimitStanding<'_>>")]
+    pub(in crate::http) standings: &'a [Standing],
     /// The names of the limits that refused.
-    pub(in crate::http) refused_by: Vec<String>,
+    #[serde(serialize_with = "names_of_refusals")]
+    #[schemars(with = "Vec<String>")]
+    pub(in crate::http) refused_by: &'a [Standing],
     /// Milliseconds until every limit that refused admits the same charge, if nobody else charges
     /// meanwhile. Left out if it was admitted, or never will be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,21 +38,21 @@ pub(in crate::http) struct VerdictAnswer {
     pub(in crate::http) retry_after_ms: Option<u64>,
     /// What the rules in shadow mode would have said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ShadowVerdict")]
-    pub(in crate::http) shadow: Option<ShadowVerdict>,
+    #[schemars(with = "ShadowVerdict<'_>")]
+    pub(in crate::http) shadow: Option<ShadowVerdict<'a>>,
     /// With it the charge can be given back. Left out if nothing was charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) receipt: Option<String>,
     /// The header fields that the policy's profiles tell your client, to be added to your answer.
-    pub(in crate::http) headers: BTreeMap<String, String>,
+    pub(in crate::http) headers: HeaderFields,
 }
 
 /// What became of several charges.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct BatchAnswer {
+pub(in crate::http) struct BatchAnswer<'a> {
     /// One verdict for each charge, in the order in which they were asked.
-    pub(in crate::http) verdicts: Vec<VerdictAnswer>,
+    pub(in crate::http) verdicts: Vec<VerdictAnswer<'a>>,
 }
 
 /// Who decided.
@@ -79,11 +85,11 @@ pub(in crate::http) enum FailureCause {
 
 /// How one limit stands for one subject.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct LimitStanding {
+pub(in crate::http) struct LimitStanding<'a> {
     /// The limit's name in the policy.
-    pub(in crate::http) name: String,
+    pub(in crate::http) name: &'a str,
     /// The name under which clients see it.
-    pub(in crate::http) resource: String,
+    pub(in crate::http) resource: &'a str,
     /// Whether clients are told of it. Do not tell them of one that is not.
     pub(in crate::http) visible: bool,
     /// Whether it admits the charge by itself.
@@ -100,33 +106,37 @@ pub(in crate::http) struct LimitStanding {
 
 /// What the rules in shadow mode would have said.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct ShadowVerdict {
+pub(in crate::http) struct ShadowVerdict<'a> {
     /// Whether they would have admitted it.
     pub(in crate::http) admitted: bool,
     /// How their limits stand.
-    pub(in crate::http) standings: Vec<LimitStanding>,
+    #[serde(serialize_with = "each")]
+    #[schemars(with = "Vec<LimitStanding<'_>>")]
+    pub(in crate::http) standings: &'a [Standing],
 }
 
 /// How limits stand.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct StandingAnswer {
+pub(in crate::http) struct StandingAnswer<'a> {
     /// Who says so.
     pub(in crate::http) source: Source,
     /// The version of the policy in force.
-    pub(in crate::http) policy: Arc<str>,
+    pub(in crate::http) policy: &'a str,
     /// How each limit stands.
-    pub(in crate::http) standings: Vec<LimitStanding>,
+    #[serde(serialize_with = "each")]
+    #[schemars(with = "Vec<LimitStanding<'_>>")]
+    pub(in crate::http) standings: &'a [Standing],
 }
 
 /// What a receipt did.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct RefundAnswer {
+pub(in crate::http) struct RefundAnswer<'a> {
     /// Whether it gave something back.
     pub(in crate::http) outcome: Outcome,
     /// The version of the policy in force.
-    pub(in crate::http) policy: Arc<str>,
+    pub(in crate::http) policy: &'a str,
     /// Each limit that was charged and still is in the policy; none of an expired receipt.
-    pub(in crate::http) limits: Vec<RefundedLimit>,
+    pub(in crate::http) limits: Vec<RefundedLimit<'a>>,
 }
 
 /// Whether a receipt gave something back.
@@ -143,10 +153,38 @@ pub(in crate::http) enum Outcome {
 
 /// What one limit got back.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct RefundedLimit {
+pub(in crate::http) struct RefundedLimit<'a> {
     /// Units that it got back.
     pub(in crate::http) given_back: u64,
     /// How it stands after that.
     #[serde(flatten)]
-    pub(in crate::http) standing: LimitStanding,
+    pub(in crate::http) standing: LimitStanding<'a>,
+}
+
+impl<'a> LimitStanding<'a> {
+    pub(in crate::http) fn of(standing: &'a Standing) -> Self {
+        let limit = &standing.limit;
+        Self {
+            name: limit.name(),
+            resource: limit.resource(),
+            visible: standing.is_visible(),
+            admits: standing.fit == Fit::Now,
+            limit: limit.capacity(),
+            used: standing.used,
+            remaining: standing.remaining,
+            reset: standing.resets_at.as_secs_ceil(),
+        }
+    }
+}
+
+fn each<S: Serializer>(standings: &[Standing], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(standings.iter().map(LimitStanding::of))
+}
+
+fn names_of_refusals<S: Serializer>(
+    standings: &[Standing],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let refusals = standings.iter().filter(|standing| standing.is_refusal());
+    serializer.collect_seq(refusals.map(|standing| standing.limit.name()))
 }

@@ -1,0 +1,114 @@
+//! What can be asked, and where.
+
+use axum::http::Method;
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Check,
+    CheckBatch,
+    Peek,
+    Refund,
+    Release,
+    Standing,
+    Forget,
+    Authorize,
+    Descriptors,
+    Status,
+    Live,
+    Ready,
+    Document,
+}
+
+/// Who may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// Everybody: it tells nothing of anybody.
+    Everybody,
+    /// Who knows one of the door's tokens.
+    Caller,
+    /// Who knows one of an administrator's.
+    Administrator,
+    /// A proxy, in its client's name: it shows itself in a field of its own.
+    Proxy,
+}
+
+/// What a request brings with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Brings {
+    /// Nothing; a body is not read.
+    Nothing,
+    /// A body that says it is JSON.
+    Json,
+    /// A body of JSON, whatever it says.
+    Bytes,
+}
+
+/// Why a request leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Astray {
+    /// There is no such path.
+    Path,
+    /// The path is asked with these methods only.
+    Method(&'static [(Method, Route)]),
+}
+
+/// Each path with its methods. The one that is asked most stands first.
+pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
+    ("/v1/check", &[(Method::POST, Route::Check)]),
+    ("/v1/check/batch", &[(Method::POST, Route::CheckBatch)]),
+    ("/v1/authorize", &[(Method::GET, Route::Authorize), (Method::POST, Route::Authorize)]),
+    ("/json", &[(Method::POST, Route::Descriptors)]),
+    ("/v1/peek", &[(Method::POST, Route::Peek)]),
+    ("/v1/refund", &[(Method::POST, Route::Refund)]),
+    ("/v1/release", &[(Method::POST, Route::Release)]),
+    ("/v1/standing", &[(Method::GET, Route::Standing), (Method::DELETE, Route::Forget)]),
+    ("/v1/status", &[(Method::GET, Route::Status)]),
+    ("/healthz", &[(Method::GET, Route::Live)]),
+    ("/readyz", &[(Method::GET, Route::Ready)]),
+    ("/openapi.json", &[(Method::GET, Route::Document)]),
+];
+
+impl Route {
+    /// Where `method` on `path` leads. `HEAD` asks for what `GET` answers, without its body.
+    pub(super) fn find(method: &Method, path: &str) -> Result<Self, Astray> {
+        let known = ROUTES.iter().find(|(known, _)| *known == path);
+        let (_, methods) = known.ok_or(Astray::Path)?;
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let route = methods.iter().find(|(known, _)| known == method);
+        route.map(|(_, route)| *route).ok_or(Astray::Method(methods))
+    }
+
+    /// Who may ask.
+    pub(super) const fn entry(self) -> Entry {
+        match self {
+            Self::Live | Self::Ready | Self::Document => Entry::Everybody,
+            Self::Authorize => Entry::Proxy,
+            Self::Forget | Self::Status => Entry::Administrator,
+            Self::Check
+            | Self::CheckBatch
+            | Self::Peek
+            | Self::Refund
+            | Self::Release
+            | Self::Standing
+            | Self::Descriptors => Entry::Caller,
+        }
+    }
+
+    /// What a request brings with it.
+    pub(super) const fn brings(self) -> Brings {
+        match self {
+            Self::Check | Self::CheckBatch | Self::Peek | Self::Refund | Self::Release => {
+                Brings::Json
+            }
+            Self::Descriptors => Brings::Bytes,
+            Self::Standing
+            | Self::Forget
+            | Self::Authorize
+            | Self::Status
+            | Self::Live
+            | Self::Ready
+            | Self::Document => Brings::Nothing,
+        }
+    }
+}
