@@ -13,8 +13,10 @@ use hyper::body::Incoming;
 
 use crate::{deadline::Deadline, framing::Violation, hop};
 
+mod streamed;
 mod upload;
 
+pub(crate) use streamed::StreamedBody;
 pub(crate) use upload::{Upload, UploadFault};
 
 /// A request body on its way to the upstream: streamed, bounded in size, and bounded in how long it may stall.
@@ -35,7 +37,7 @@ pub struct ResponseBody(Source);
 
 #[derive(Debug)]
 enum Source {
-    Upstream { incoming: Incoming, idle: Deadline },
+    Upstream { incoming: StreamedBody, idle: Deadline },
     Made(Full<Bytes>),
 }
 
@@ -117,6 +119,12 @@ impl Body for RequestBody {
     }
 }
 
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        self.upload.end();
+    }
+}
+
 /// Finds what the connection's reader refused; HTTP passes it on as the cause of the body's end.
 fn violation_in(error: &hyper::Error) -> Option<Violation> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
@@ -135,7 +143,7 @@ fn violation_in(error: &hyper::Error) -> Option<Violation> {
 }
 
 impl ResponseBody {
-    pub(crate) fn upstream(incoming: Incoming, idle: Duration) -> Self {
+    pub(crate) fn upstream(incoming: StreamedBody, idle: Duration) -> Self {
         Self(Source::Upstream { incoming, idle: Deadline::new(idle) })
     }
 

@@ -71,17 +71,16 @@ pub(crate) async fn serve<S, B>(
     let mut connection =
         pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
 
-    let (mut draining, mut cut) = (session.clone(), session);
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = cut.reached(Phase::Cut) => return,
-        () = draining.reached(Phase::Draining) => {}
+        () = session.reached(Phase::Cut) => return,
+        () = session.reached(Phase::Draining) => {}
         () = conversation.idle_for(settings.timeouts.keep_alive_idle) => {}
     }
     connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = connection => {}
-        () = cut.reached(Phase::Cut) => {}
+        () = session.reached(Phase::Cut) => {}
         () = async {
             sleep(GOODBYE).await;
             conversation.idle_for(GOODBYE).await;

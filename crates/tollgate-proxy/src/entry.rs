@@ -1,5 +1,6 @@
 use std::{
     convert::Infallible,
+    future::poll_fn,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -11,7 +12,6 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tollgate::tower::Peer;
-use tower::ServiceExt;
 use tower_service::Service;
 
 use crate::{
@@ -80,7 +80,9 @@ where
         let upload = request.body().upload();
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.session);
-        let Ok(mut answer) = self.service.oneshot(request).await;
+        let mut service = self.service;
+        let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+        let Ok(mut answer) = service.call(request).await;
         close_after_fault(&mut answer, &upload, version);
         answer.map(|body| Either::Left(Counted { body, _exchange: exchange }))
     }

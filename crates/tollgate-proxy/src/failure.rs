@@ -1,7 +1,6 @@
 use std::{error::Error as StdError, io};
 
 use http::{Response, StatusCode};
-use hyper_util::client::legacy;
 use tollgate::tower::UpstreamFailed;
 
 use crate::{
@@ -27,17 +26,19 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Tells what a failed exchange with the upstream means.
-    pub(crate) fn of(error: &legacy::Error) -> Self {
-        if error.is_connect() {
-            return match is_timeout(error) {
-                true => Self::ConnectTimeout,
-                false => Self::Unreachable,
-            };
+    /// Tells what an attempt to connect that failed with `error` means.
+    pub(crate) fn to_connect(error: &(dyn StdError + 'static)) -> Self {
+        match is_timeout(error) {
+            true => Self::ConnectTimeout,
+            false => Self::Unreachable,
         }
-        match error.source().and_then(|source| source.downcast_ref::<hyper::Error>()) {
-            Some(error) if error.is_parse() => Self::Nonsense,
-            _ => Self::BrokenOff,
+    }
+
+    /// Tells what a failed exchange with the upstream means.
+    pub(crate) fn of(error: &hyper::Error) -> Self {
+        match error.is_parse() {
+            true => Self::Nonsense,
+            false => Self::BrokenOff,
         }
     }
 
@@ -73,8 +74,8 @@ impl Failure {
     }
 }
 
-fn is_timeout(error: &legacy::Error) -> bool {
-    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
             return true;

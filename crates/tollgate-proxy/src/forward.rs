@@ -7,22 +7,22 @@ use std::{
 };
 
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header,
-    uri::{PathAndQuery, Scheme},
+    Extensions, HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
+    header, uri::PathAndQuery,
 };
 use http_body::Body;
-use hyper::{body::Incoming, upgrade::OnUpgrade};
+use hyper::upgrade::OnUpgrade;
 use tokio::time::{Instant, sleep_until};
 use tollgate::tower::{Peer, upgraded};
 use tower_service::Service;
 
 use crate::{
     Settings,
-    body::{RequestBody, ResponseBody, Upload},
-    connect::{UpstreamClient, upstream_client},
+    body::{RequestBody, ResponseBody, StreamedBody, Upload},
     failure::Failure,
-    forwarded::{Trust, add_via, tell},
+    forwarded::{PeerName, Trust, add_via, tell},
     hop,
+    pool::Pool,
     session::Session,
     tunnel,
     upgrade::Upgrade,
@@ -35,13 +35,13 @@ use crate::{
 /// with 400, 408 or 413.
 #[derive(Debug, Clone)]
 pub struct Forward {
-    client: UpstreamClient,
+    pool: Arc<Pool>,
     settings: Arc<Settings>,
 }
 
 impl Forward {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self { client: upstream_client(&settings), settings }
+        Self { pool: Arc::new(Pool::new(&settings)), settings }
     }
 }
 
@@ -76,13 +76,16 @@ impl Forward {
         let asked = Asked { method: request.method().clone(), upgrade: self.upgrade(&mut request) };
         let upload = request.body().upload();
         let outgoing = self.outgoing(request, asked.upgrade.as_ref().map(|(upgrade, ..)| upgrade));
-        let response = self.send(outgoing, &upload).await?;
+        let response = match asked.upgrade {
+            None => self.within_time(self.pool.exchange(outgoing), &upload).await?,
+            Some(_) => self.within_time(self.pool.exchange_once(outgoing), &upload).await?,
+        };
         self.incoming(response, asked)
     }
 
     fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
         let upgrade = Upgrade::asked(request, &self.settings.upgrades)?;
-        let session = request.extensions_mut().remove::<Session>()?;
+        let session = request.extensions().get::<Session>()?.clone();
         Some((upgrade, hyper::upgrade::on(request), session))
     }
 
@@ -94,17 +97,14 @@ impl Forward {
     ) -> Request<RequestBody> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
-        let host = self.host(&headers, &parts.uri);
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
         let reads_trailers = hop::reads_trailers(&headers);
         hop::strip(&mut headers);
         // The proxy itself says when to continue.
         headers.remove(header::EXPECT);
-        headers.insert(header::HOST, host.clone());
+        let host = self.host(&mut headers, &parts.uri);
         join_cookies(&mut headers);
         state_length(&mut headers, body.size_hint().exact());
-        let trust = Trust::in_peer(peer, &self.settings.trusted_proxies);
-        tell(&mut headers, peer, &host, trust, self.settings.forwarded);
+        self.tell(&mut headers, &host, &parts.extensions);
         add_via(&mut headers, parts.version);
         if reads_trailers {
             hop::ask_for_trailers(&mut headers);
@@ -115,45 +115,50 @@ impl Forward {
 
         let mut outgoing = Request::new(body);
         *outgoing.method_mut() = parts.method;
-        *outgoing.uri_mut() = self.target(&parts.uri);
+        *outgoing.uri_mut() = path_of(parts.uri);
         *outgoing.version_mut() = Version::HTTP_11;
         *outgoing.headers_mut() = headers;
         outgoing
     }
 
-    /// The host that the client asked for.
-    fn host(&self, headers: &HeaderMap, target: &Uri) -> HeaderValue {
-        let named = headers.get(header::HOST).cloned();
-        let host = named.or_else(|| header_value(target.authority()?.as_str()));
-        host.or_else(|| header_value(self.settings.upstream.authority().as_str()))
-            .unwrap_or_else(|| HeaderValue::from_static(""))
+    /// The host that the client asked for, which `headers` then name.
+    fn host(&self, headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
+        if let Some(host) = headers.get(header::HOST) {
+            return host.clone();
+        }
+        let named = target.authority().and_then(|authority| header_value(authority.as_str()));
+        let host = named
+            .or_else(|| header_value(self.settings.upstream.authority().as_str()))
+            .unwrap_or_else(|| HeaderValue::from_static(""));
+        headers.insert(header::HOST, host.clone());
+        host
     }
 
-    fn target(&self, target: &Uri) -> Uri {
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(Scheme::HTTP);
-        parts.authority = Some(self.settings.upstream.authority().clone());
-        let path = target.path_and_query().cloned();
-        parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-        // All three parts are there, which is all that a URI needs.
-        Uri::from_parts(parts).unwrap_or_default()
+    /// Tells the upstream who asks.
+    fn tell(&self, headers: &mut HeaderMap, host: &HeaderValue, extensions: &Extensions) {
+        let Settings { trusted_proxies, forwarded, .. } = &*self.settings;
+        let peer = extensions.get::<Peer>().map(|peer| peer.0.ip());
+        let trust = Trust::in_peer(peer, trusted_proxies);
+        match extensions.get::<Session>() {
+            Some(session) => tell(headers, session.peer(), host, trust, *forwarded),
+            None => tell(headers, &PeerName::of(peer), host, trust, *forwarded),
+        }
     }
 
     /// Waits for the response's head. The wait is measured from the last piece of the request that went on.
-    async fn send(
+    async fn within_time(
         &self,
-        outgoing: Request<RequestBody>,
+        response: impl Future<Output = Result<Response<StreamedBody>, Failure>>,
         upload: &Upload,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<StreamedBody>, Failure> {
         let limit = self.settings.timeouts.response_head;
-        let mut response = pin!(self.client.request(outgoing));
+        let mut response = pin!(response);
         loop {
             let end = upload.last_progress() + limit;
             tokio::select! {
+                biased;
                 response = response.as_mut() => {
-                    return response.map_err(|error| {
-                        upload.fault().map_or_else(|| Failure::of(&error), Failure::Client)
-                    });
+                    return response.map_err(|failure| upload.fault().map_or(failure, Failure::Client));
                 }
                 () = sleep_until(end) => {
                     if upload.last_progress() + limit <= Instant::now() {
@@ -167,7 +172,7 @@ impl Forward {
     /// The response as the client gets it.
     fn incoming(
         &self,
-        mut response: Response<Incoming>,
+        mut response: Response<StreamedBody>,
         asked: Asked,
     ) -> Result<Response<ResponseBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -194,7 +199,7 @@ impl Forward {
     /// Splices the two connections, if the upstream agrees to what the client asked for.
     fn switch(
         &self,
-        mut response: Response<Incoming>,
+        mut response: Response<StreamedBody>,
         asked: Asked,
     ) -> Result<Response<ResponseBody>, Failure> {
         let (upgrade, client, session) = asked.upgrade.ok_or(Failure::Nonsense)?;
@@ -219,6 +224,17 @@ impl Forward {
         *answer.headers_mut() = headers;
         answer.extensions_mut().insert(upgraded);
         Ok(answer)
+    }
+}
+
+/// The target in the form that a server that is no proxy gets: a path and perhaps a query, or `*`.
+fn path_of(target: Uri) -> Uri {
+    if target.authority().is_none() {
+        return target;
+    }
+    match target.path_and_query() {
+        Some(path) if path.as_str() != "/" => Uri::from(path.clone()),
+        _ => Uri::from(PathAndQuery::from_static("/")),
     }
 }
 
@@ -252,7 +268,7 @@ fn section_bytes(headers: &HeaderMap) -> usize {
 }
 
 /// Whether a response states another length than its body has: a length beside a chunked coding, or two lengths.
-fn contradicts_itself(response: &Response<Incoming>, method: &Method) -> bool {
+fn contradicts_itself(response: &Response<StreamedBody>, method: &Method) -> bool {
     let headers = response.headers();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let Some(length) = lengths.next() else { return false };

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header, header::Entry};
 use tollgate::core::policy::Network;
 
 use crate::ForwardedFields;
@@ -31,11 +31,31 @@ impl Trust {
     }
 }
 
+/// A peer's address as the fields tell it, written once for all requests of its connection.
+#[derive(Debug)]
+pub(crate) struct PeerName {
+    address: HeaderValue,
+    node: String,
+}
+
+impl PeerName {
+    pub(crate) fn of(peer: Option<IpAddr>) -> Self {
+        let peer = peer.map(|peer| peer.to_canonical());
+        let address = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+        let node = match peer {
+            Some(IpAddr::V6(_)) => format!("\"[{address}]\""),
+            _ => address.clone(),
+        };
+        let address = HeaderValue::try_from(address);
+        Self { address: address.unwrap_or(HeaderValue::from_static("unknown")), node }
+    }
+}
+
 /// Writes the fields for a request that came from `peer` for `host`: appends to what a trusted peer sent, replaces
 /// what any other did.
 pub(crate) fn tell(
     headers: &mut HeaderMap,
-    peer: Option<IpAddr>,
+    peer: &PeerName,
     host: &HeaderValue,
     trust: Trust,
     fields: ForwardedFields,
@@ -43,25 +63,25 @@ pub(crate) fn tell(
     if trust == Trust::Untrusted {
         remove_claims(headers);
     }
-    let peer = peer.map(|peer| peer.to_canonical());
     if matches!(fields, ForwardedFields::XForwarded | ForwardedFields::Both) {
-        let address = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-        append_to_list(headers, &X_FORWARDED_FOR, &address);
+        append_to_list(headers, &X_FORWARDED_FOR, peer.address.clone());
         headers.entry(X_FORWARDED_PROTO).or_insert(PROTOCOL);
         headers.entry(X_FORWARDED_HOST).or_insert_with(|| host.clone());
     }
-    if matches!(fields, ForwardedFields::Forwarded | ForwardedFields::Both) {
-        append_to_list(headers, &header::FORWARDED, &forwarded_element(peer, host));
+    if matches!(fields, ForwardedFields::Forwarded | ForwardedFields::Both)
+        && let Ok(element) = HeaderValue::try_from(forwarded_element(&peer.node, host))
+    {
+        append_to_list(headers, &header::FORWARDED, element);
     }
 }
 
 /// Adds this proxy to `Via`, with the version that the message came in.
 pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
-    let via = match received {
+    let via = HeaderValue::from_static(match received {
         Version::HTTP_2 => "2 tollgate",
         Version::HTTP_10 => "1.0 tollgate",
         _ => "1.1 tollgate",
-    };
+    });
     append_to_list(headers, &header::VIA, via);
 }
 
@@ -76,36 +96,48 @@ fn remove_claims(headers: &mut HeaderMap) {
 }
 
 fn is_claim(name: &str) -> bool {
-    let name = name.replace('_', "-");
-    name.starts_with("x-forwarded-") || name == "forwarded" || name == "x-real-ip"
+    begins_like(name, "x-forwarded-")
+        || name == "forwarded"
+        || (name.len() == "x-real-ip".len() && begins_like(name, "x-real-ip"))
+}
+
+/// Whether `name` begins with `beginning`, either way of writing its dashes.
+fn begins_like(name: &str, beginning: &str) -> bool {
+    let dashed = |byte| if byte == b'_' { b'-' } else { byte };
+    name.len() >= beginning.len()
+        && name.bytes().zip(beginning.bytes()).all(|(is, like)| dashed(is) == like)
 }
 
 /// Joins all lines of a list field with `member` into one line. Lines that no list can hold are dropped.
-fn append_to_list(headers: &mut HeaderMap, name: &HeaderName, member: &str) {
-    let mut list = String::new();
-    for line in headers.get_all(name).iter().filter_map(|line| line.to_str().ok()) {
-        list.push_str(line);
-        list.push_str(", ");
-    }
-    list.push_str(member);
+fn append_to_list(headers: &mut HeaderMap, name: &HeaderName, member: HeaderValue) {
+    let mut lines = match headers.entry(name) {
+        Entry::Vacant(vacant) => {
+            vacant.insert(member);
+            return;
+        }
+        Entry::Occupied(lines) => lines,
+    };
+    let members = lines.iter().chain([&member]).filter_map(|line| line.to_str().ok());
+    let list = members.collect::<Vec<_>>().join(", ");
     if let Ok(list) = HeaderValue::try_from(list) {
-        headers.insert(name, list);
+        lines.insert(list);
     }
 }
 
-fn forwarded_element(peer: Option<IpAddr>, host: &HeaderValue) -> String {
-    let node = match peer {
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => format!("\"[{address}]\""),
-        None => "unknown".to_owned(),
-    };
-    match host.to_str() {
-        Ok(host) => {
-            let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
-            format!("for={node};host=\"{quoted}\";proto=http")
-        }
-        Err(_) => format!("for={node};proto=http"),
+fn forwarded_element(node: &str, host: &HeaderValue) -> String {
+    let Ok(host) = host.to_str() else { return format!("for={node};proto=http") };
+    let mut element = String::with_capacity(node.len() + host.len() + 32);
+    for part in ["for=", node, ";host=\""] {
+        element.push_str(part);
     }
+    for character in host.chars() {
+        if matches!(character, '"' | '\\') {
+            element.push('\\');
+        }
+        element.push(character);
+    }
+    element.push_str("\";proto=http");
+    element
 }
 
 #[cfg(test)]
@@ -127,7 +159,7 @@ mod tests {
         let networks: Vec<Network> =
             trusted.iter().map(|network| Network::parse(network).expect("a network")).collect();
         let peer: Option<IpAddr> = peer.parse().ok();
-        tell(&mut headers, peer, &HOST, Trust::in_peer(peer, &networks), fields);
+        tell(&mut headers, &PeerName::of(peer), &HOST, Trust::in_peer(peer, &networks), fields);
         headers
     }
 

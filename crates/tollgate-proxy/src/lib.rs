@@ -40,6 +40,8 @@ mod forwarded;
 mod framing;
 mod guard;
 mod hop;
+mod link;
+mod pool;
 mod problem;
 mod run;
 mod session;

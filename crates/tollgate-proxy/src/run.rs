@@ -78,7 +78,7 @@ where
             Peer(peer),
             service.clone(),
             Arc::clone(&settings),
-            Session::new(watch.clone(), place),
+            Session::new(watch.clone(), peer.ip(), place),
         ));
     }
     drop(listener);

@@ -1,13 +1,19 @@
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::forwarded::PeerName;
 
 /// A client connection's place in the proxy. Whatever goes on for the connection holds a clone: the place is free when
 /// the last is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct Session(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
     phase: watch::Receiver<Phase>,
-    _place: Arc<OwnedSemaphorePermit>,
+    peer: PeerName,
+    _place: OwnedSemaphorePermit,
 }
 
 /// How far the proxy's end is.
@@ -21,13 +27,22 @@ pub(crate) enum Phase {
 }
 
 impl Session {
-    pub(crate) fn new(phase: watch::Receiver<Phase>, place: OwnedSemaphorePermit) -> Self {
-        Self { phase, _place: Arc::new(place) }
+    pub(crate) fn new(
+        phase: watch::Receiver<Phase>,
+        peer: IpAddr,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        Self(Arc::new(Held { phase, peer: PeerName::of(Some(peer)), _place: place }))
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> &PeerName {
+        &self.0.peer
     }
 
     /// Waits until the proxy is at least as far as `phase`. A proxy that is gone counts as cut off.
-    pub(crate) async fn reached(&mut self, phase: Phase) {
+    pub(crate) async fn reached(&self, phase: Phase) {
         // An error means that the sender, which lives as long as the proxy, is gone.
-        let _ = self.phase.wait_for(|now| *now >= phase).await;
+        let _ = self.0.phase.clone().wait_for(|now| *now >= phase).await;
     }
 }

@@ -25,7 +25,7 @@ pub(crate) async fn splice(
     client: OnUpgrade,
     upstream: OnUpgrade,
     idle: Duration,
-    mut session: Session,
+    session: Session,
 ) {
     let traffic = async {
         let Ok(Ok((client, upstream))) =

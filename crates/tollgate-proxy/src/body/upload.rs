@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -33,6 +33,7 @@ struct Shared {
     /// Milliseconds from `began`.
     last_progress: AtomicU64,
     fault: OnceLock<UploadFault>,
+    ended: AtomicBool,
 }
 
 impl Upload {
@@ -41,6 +42,7 @@ impl Upload {
             began: Instant::now(),
             last_progress: AtomicU64::new(0),
             fault: OnceLock::new(),
+            ended: AtomicBool::new(false),
         }))
     }
 
@@ -53,6 +55,16 @@ impl Upload {
     /// When a piece of the body went on last, or when the request began.
     pub(crate) fn last_progress(&self) -> Instant {
         self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
+    }
+
+    /// Notes that nothing of the body will go on any more.
+    pub(crate) fn end(&self) {
+        self.0.ended.store(true, Ordering::Release);
+    }
+
+    /// Whether more of the body may go on.
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.0.ended.load(Ordering::Acquire)
     }
 
     /// Notes why the body failed; the first reason stays.

@@ -1,0 +1,84 @@
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::{link::Link, pool::Pool};
+
+/// The body of an upstream's response, and the link that it comes by: read on demand, and given back at its end.
+#[derive(Debug)]
+pub(crate) struct StreamedBody {
+    incoming: Incoming,
+    lent: Option<Lent>,
+}
+
+#[derive(Debug)]
+struct Lent {
+    link: Box<Link>,
+    pool: Arc<Pool>,
+}
+
+impl StreamedBody {
+    /// A body whose connection goes on by itself.
+    pub(crate) fn new(incoming: Incoming) -> Self {
+        Self { incoming, lent: None }
+    }
+
+    /// A body that comes by `link`, which is of `pool`.
+    pub(crate) fn over(incoming: Incoming, link: Box<Link>, pool: Arc<Pool>) -> Self {
+        Self { incoming, lent: Some(Lent { link, pool }) }
+    }
+
+    fn give_back(&mut self) {
+        if let Some(Lent { link, pool }) = self.lent.take() {
+            pool.give_back(link);
+        }
+    }
+}
+
+impl Body for StreamedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        if let (Poll::Pending, Some(lent)) = (&polled, &mut self.lent) {
+            lent.link.work(cx);
+            polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        }
+        let is_last = match &polled {
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
+            _ => false,
+        };
+        if is_last {
+            self.give_back();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+/// A link whose response was not read to its end is closed, which ends the upstream's work.
+impl Drop for StreamedBody {
+    fn drop(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.give_back();
+        }
+    }
+}
