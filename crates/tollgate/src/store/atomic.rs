@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tollgate_core::{Ask, Charge, Cost, Limit, Readings, Store, StoreError, Subject, Timestamp};
+use tollgate_core::{
+    Ask, Cell, Charge, Cost, Limit, Place, Readings, Store, StoreError, Subject, Timestamp,
+};
 
 use span::{span, takes};
 
@@ -32,6 +34,31 @@ pub trait Homes: Send + Sync {
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
+}
+
+/// [`Homes`] whose cells can be read out and taken in, as [`Cells`](tollgate_core::Cells) says.
+pub trait HomesOfCells: Homes {
+    /// The cells for `places`, whose subjects all live at `home`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if that home could not say.
+    fn cells_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
+
+    /// Joins `cells`, whose subjects all live at `home`, with what is kept there.
+    ///
+    /// # Errors
+    /// [`StoreError`] if that home could not say.
+    fn join_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Makes calls over several [`Homes`] all or nothing.

@@ -66,7 +66,16 @@ impl<S> Deadline<S> {
 
 impl<S: Store> Store for Deadline<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        match tokio::time::timeout(self.budget, self.store.apply(now, charges)).await {
+        self.in_time(self.store.apply(now, charges)).await
+    }
+}
+
+impl<S> Deadline<S> {
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.budget, answer).await {
             Ok(answer) => answer,
             Err(_) => {
                 self.missed.fetch_add(1, Ordering::Relaxed);

@@ -24,19 +24,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrivals;
 pub mod atomic;
+mod cells;
 pub mod deadline;
+pub mod dial;
 pub mod fallback;
 mod join;
 pub mod memory;
 mod recent;
 pub mod refused;
+pub mod rollout;
 pub mod sharded;
 mod slot;
 
 pub use atomic::{Atomic, Homes};
 pub use deadline::Deadline;
+pub use dial::{Dial, Percent};
 pub use fallback::{Fallback, Share, StandIn};
 pub use memory::Memory;
 pub use refused::Refused;
+pub use rollout::Rollout;
 pub use sharded::{Shard, Sharded};

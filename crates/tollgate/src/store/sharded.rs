@@ -144,7 +144,7 @@ impl<S: Store> Homes for Sharded<S> {
 }
 
 impl Routing {
-    fn part_of<'a>(&self, subject: &'a Subject) -> &'a [u8] {
+    pub(super) fn part_of<'a>(&self, subject: &'a Subject) -> &'a [u8] {
         let first = || subject.encodings().next();
         let pair = match self {
             Self::Whole => return subject.as_bytes(),

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
+
+use crate::setup::at_once;
 
 /// What befalls one call.
 #[derive(Clone, Debug)]
@@ -58,21 +60,45 @@ impl Faulty {
     }
 }
 
-impl Store for Faulty {
-    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+impl Faulty {
+    /// Meets the next trouble, and carries out unless that is the trouble.
+    async fn meet<T>(
+        &self,
+        carry_out: impl FnOnce() -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let next = self.next.lock().pop_front();
         let trouble = next.unwrap_or_else(|| self.usual.lock().clone());
         match trouble {
-            Trouble::None => self.memory.apply_now(now, charges),
+            Trouble::None => carry_out(),
             Trouble::Lost(error) => Err(error),
-            Trouble::Unheard(error) => self.memory.apply_now(now, charges).and(Err(error)),
+            Trouble::Unheard(error) => carry_out().and(Err(error)),
             Trouble::Held(gate) => {
                 if let Ok(permit) = gate.acquire().await {
                     permit.forget();
                 }
-                self.memory.apply_now(now, charges)
+                carry_out()
             }
         }
+    }
+}
+
+impl Store for Faulty {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.meet(|| self.memory.apply_now(now, charges)).await
+    }
+}
+
+impl Cells for Faulty {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        self.meet(|| at_once(self.memory.cells(now, places))).await
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+        self.meet(|| at_once(self.memory.join(now, cells))).await
     }
 }

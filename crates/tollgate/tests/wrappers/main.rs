@@ -10,6 +10,7 @@ mod faulty;
 mod history;
 mod looks;
 mod refused;
+mod rollout;
 mod setup;
 mod sharded;
 mod share;

@@ -1,0 +1,192 @@
+//! Some subjects are decided by a new store, the rest by the old one, and the share is turned while
+//! traffic runs.
+//!
+//! Source: how GitHub moved its limiter from memcached to Redis, by a growing percentage of
+//! clients ("How we scaled the GitHub API with a sharded, replicated rate limiter in Redis", 2021).
+
+use std::fmt;
+use std::hash::Hasher;
+use std::time::Duration;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+use tollgate_core::{Cells, Charge, KeyedHash, Limit, Readings, StoreError, Subject, Timestamp};
+
+use super::arrivals::Arrivals;
+pub use super::arrivals::{DEFAULT_ARRIVALS, DEFAULT_CARRY};
+use super::atomic::Homes;
+use super::dial::Dial;
+use super::sharded::Routing;
+use crate::hash_key::HashKey;
+
+/// What a subject has when it moves from one store to the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMove {
+    /// What it had used, and the window that was running.
+    #[default]
+    Carry,
+    /// Nothing used: a window more, once for each move.
+    StartAfresh,
+}
+
+/// Two stores as one: each subject lives at the new one if the dial includes its hash, else at the
+/// old one. Inside of [`Atomic`](super::Atomic) it is a store.
+///
+/// # What it keeps
+/// - Where a subject lives depends on its hash and the dial alone: all nodes that hold the same key
+///   and dial agree, and while the dial is turned in one direction no subject moves back.
+/// - A subject that moves goes on where it was ([`OnMove::Carry`]): before the first decision there,
+///   what the other store holds of it is [joined](tollgate_core::decide::join) in. That costs two
+///   calls more, once for each limit, subject and turn on each node, and again where the node has
+///   forgotten: [`with_arrivals`](Self::with_arrivals).
+/// - Turning the dial back is the same move, the other way.
+///
+/// # What it weakens
+/// - While nodes disagree on the dial, what those behind it admit may be counted at one store only:
+///   see [`over_admitted_at_most`].
+/// - A store that does not answer takes what it knows with it: until it does, who came from there
+///   has used nothing there. At most one more quota for each subject; the next decision asks again.
+/// - A refund is given back where the subject lives now; carried again by a node that has not seen
+///   it arrive, the units are used once more. It costs refusals, never admits.
+/// - A call whose subjects live on both sides spans: see [`Atomic`](super::Atomic).
+pub struct Rollout<A, B> {
+    old: A,
+    new: B,
+    dial: Dial,
+    hasher: SipHasher13,
+    routing: Routing,
+    on_move: OnMove,
+    arrivals: Arrivals,
+}
+
+/// The units that are admitted beyond `limit`, for one subject and one turn of the dial, when a
+/// client that is admitted `rate` units per second meets nodes that disagree for `disagreement`.
+#[must_use]
+pub fn over_admitted_at_most(limit: &Limit, rate: u64, disagreement: Duration) -> u64 {
+    let units = u128::from(rate) * disagreement.as_millis().div_ceil(1_000);
+    u64::try_from(units).unwrap_or(u64::MAX).min(limit.capacity())
+}
+
+const OLD: usize = 0;
+const NEW: usize = 1;
+
+impl<A, B> Rollout<A, B> {
+    /// `old`, of whose subjects `dial` sends some to `new`. Every node uses the same `key`.
+    #[must_use]
+    pub fn new(key: &HashKey, dial: Dial, old: A, new: B) -> Self {
+        Self {
+            old,
+            new,
+            dial,
+            // Set apart from what the same key says of shards: neither depends on the other.
+            hasher: SipHasher13::new_with_key(&key.hash(b"rollout")),
+            routing: Routing::default(),
+            on_move: OnMove::default(),
+            arrivals: Arrivals::new(DEFAULT_ARRIVALS),
+        }
+    }
+
+    /// Sets what of a subject says where it lives, the same on every node: limits whose subjects
+    /// share it move together.
+    #[must_use]
+    pub fn with_routing(mut self, routing: Routing) -> Self {
+        self.routing = routing;
+        self
+    }
+
+    /// Sets what a subject has when it moves.
+    #[must_use]
+    pub fn with_on_move(mut self, on_move: OnMove) -> Self {
+        self.on_move = on_move;
+        self
+    }
+
+    /// Sets how many limits and subjects are remembered to have arrived, rounded up to a power of
+    /// two, and how long bringing one along may take.
+    #[must_use]
+    pub fn with_arrivals(mut self, entries: usize, within: Duration) -> Self {
+        self.arrivals = Arrivals::new(entries).with_time(within);
+        self
+    }
+
+    /// The store that subjects leave.
+    #[must_use]
+    pub const fn old(&self) -> &A {
+        &self.old
+    }
+
+    /// The store that they go to.
+    #[must_use]
+    pub const fn new_store(&self) -> &B {
+        &self.new
+    }
+
+    /// The dial, to read and to turn.
+    #[must_use]
+    pub const fn dial(&self) -> &Dial {
+        &self.dial
+    }
+
+    /// Whether `subject` lives at the new store.
+    #[must_use]
+    pub fn is_moved(&self, subject: &Subject) -> bool {
+        let mut hasher = self.hasher;
+        hasher.write(self.routing.part_of(subject));
+        self.dial.get().includes(hasher.finish128().h1)
+    }
+
+    /// Cells that moved along with their subjects.
+    #[must_use]
+    pub fn carried(&self) -> u64 {
+        self.arrivals.carried()
+    }
+
+    /// Calls before which a store could not be asked what its subjects had used there.
+    #[must_use]
+    pub fn left_behind(&self) -> u64 {
+        self.arrivals.failed()
+    }
+
+    /// Numbers the stay of subjects at `home`: another turn of the dial is another stay.
+    fn epoch(&self, home: usize) -> u64 {
+        let (_, turns) = self.dial.read();
+        turns * 2 + home as u64
+    }
+}
+
+impl<A: Cells, B: Cells> Homes for Rollout<A, B> {
+    fn home(&self, subject: &Subject) -> usize {
+        if self.is_moved(subject) { NEW } else { OLD }
+    }
+
+    async fn apply_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let epoch = self.epoch(home);
+        match (home, self.on_move) {
+            (OLD, OnMove::Carry) => {
+                self.arrivals.bring(now, epoch, (&self.new, &self.old), charges).await;
+            }
+            (_, OnMove::Carry) => {
+                self.arrivals.bring(now, epoch, (&self.old, &self.new), charges).await;
+            }
+            (_, OnMove::StartAfresh) => {}
+        }
+        match home {
+            OLD => self.old.apply(now, charges).await,
+            _ => self.new.apply(now, charges).await,
+        }
+    }
+}
+
+impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Rollout<A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rollout")
+            .field("old", &self.old)
+            .field("new", &self.new)
+            .field("dial", &self.dial.get())
+            .finish_non_exhaustive()
+    }
+}
