@@ -5,34 +5,55 @@ use std::path::Path;
 use std::time::Duration;
 use std::{env, io};
 
-use tollgate_policy::{KeySource, Reads, RedisSettings, ShardSettings, StepForm, TlsFiles};
+use tollgate_policy::{
+    KeySource, Reads, RedisSettings, ShardSettings, StepForm, TlsFiles, Topology, Transport,
+};
 use tollgate_redis::{
-    Address, Choice, Credentials, Endpoint, LinkLimits, SecretSource, ShardSettings as Servers, Tls,
+    Access, Address, Choice, Credentials, Endpoint, LinkLimits, SecretSource, Sentinels,
+    ShardSettings as Servers, Tls,
 };
 
 use crate::error::{OpenError, SecretError};
 
-/// The servers of `shard`, each with the user and the certificates that `redis` names for all.
+/// The servers of `shard`, or the sentinels that name them, each with the user and the certificates
+/// that `redis` names for all.
 ///
 /// # Errors
 /// [`OpenError::Endpoint`] for the first text that names no server.
 pub(crate) fn servers(redis: &RedisSettings, shard: &ShardSettings) -> Result<Servers, OpenError> {
-    let endpoint = |url: &str, key: &str| {
-        let name = &shard.name;
-        endpoint(redis, url).map_err(|error| OpenError::Endpoint {
-            key: format!("store.redis.shards.{name}.{key}"),
-            error,
-        })
+    let topology = match &shard.topology {
+        Topology::Static { primary, replicas } => {
+            let login = Login::of_servers(redis);
+            let replicas = replicas.iter().map(|url| login.endpoint(url, shard, "replicas"));
+            tollgate_redis::Topology::Static {
+                primary: login.endpoint(primary, shard, "primary")?,
+                replicas: replicas.collect::<Result<_, _>>()?,
+            }
+        }
+        Topology::Sentinel { sentinels, service, transport } => {
+            let (login, own) = (Login::of_sentinels(redis), Login::of_servers(redis));
+            let sentinels = sentinels.iter().map(|url| login.endpoint(url, shard, "sentinels"));
+            tollgate_redis::Topology::Sentinel(Sentinels {
+                sentinels: sentinels.collect::<Result<_, _>>()?,
+                service: service.to_string(),
+                servers: Access {
+                    credentials: own.credentials(),
+                    tls: match transport {
+                        Transport::Tcp => None,
+                        Transport::Tls => Some(tls(own.tls)),
+                    },
+                    ..Access::default()
+                },
+            })
+        }
     };
-    let replicas = shard.replicas.iter().map(|url| endpoint(url, "replicas"));
     Ok(Servers {
-        replicas: replicas.collect::<Result<_, _>>()?,
         reads: match redis.reads {
             Reads::Replicas => tollgate_redis::Reads::Replicas,
             Reads::Primaries => tollgate_redis::Reads::Primary,
         },
         link: link_limits(redis.deadline),
-        ..Servers::new(endpoint(&shard.primary, "primary")?)
+        ..Servers::of(topology)
     })
 }
 
@@ -41,22 +62,19 @@ pub(crate) fn servers(redis: &RedisSettings, shard: &ShardSettings) -> Result<Se
 /// # Errors
 /// [`OpenError`] names the first that is not.
 pub(crate) fn check_sources(redis: &RedisSettings) -> Result<(), OpenError> {
-    let secret = |error| OpenError::Secret { key: "store.redis.password", error };
-    match &redis.password {
-        Some(KeySource::Environment { name }) => {
-            env::var(name)
-                .map_err(|error| secret(SecretError::Environment { name: name.clone(), error }))?;
-        }
-        Some(KeySource::File { path }) => {
-            open(path).map_err(|error| secret(SecretError::File { path: path.clone(), error }))?;
-        }
-        Some(KeySource::Random) | None => {}
-    }
-    let identity = redis.tls.identity.as_ref();
+    check_password("store.redis.password", redis.password.as_ref())?;
+    check_password("store.redis.sentinel.password", redis.sentinel.password.as_ref())?;
+    let [own, sentinels] = [&redis.tls, &redis.sentinel.tls];
+    let identities = [own.identity.as_ref(), sentinels.identity.as_ref()];
+    let certificates = identities.map(|identity| identity.map(|identity| &*identity.certificate));
+    let keys = identities.map(|identity| identity.map(|identity| &*identity.key));
     let files = [
-        ("store.redis.tls.authorities", redis.tls.authorities.as_deref()),
-        ("store.redis.tls.certificate", identity.map(|identity| &*identity.certificate)),
-        ("store.redis.tls.key", identity.map(|identity| &*identity.key)),
+        ("store.redis.tls.authorities", own.authorities.as_deref()),
+        ("store.redis.tls.certificate", certificates[0]),
+        ("store.redis.tls.key", keys[0]),
+        ("store.redis.sentinel.tls.authorities", sentinels.authorities.as_deref()),
+        ("store.redis.sentinel.tls.certificate", certificates[1]),
+        ("store.redis.sentinel.tls.key", keys[1]),
     ];
     for (key, path) in files {
         let Some(path) = path else { continue };
@@ -65,6 +83,21 @@ pub(crate) fn check_sources(redis: &RedisSettings) -> Result<(), OpenError> {
             path: path.to_owned(),
             error,
         })?;
+    }
+    Ok(())
+}
+
+fn check_password(key: &'static str, source: Option<&KeySource>) -> Result<(), OpenError> {
+    let secret = |error| OpenError::Secret { key, error };
+    match source {
+        Some(KeySource::Environment { name }) => {
+            env::var(name)
+                .map_err(|error| secret(SecretError::Environment { name: name.clone(), error }))?;
+        }
+        Some(KeySource::File { path }) => {
+            open(path).map_err(|error| secret(SecretError::File { path: path.clone(), error }))?;
+        }
+        Some(KeySource::Random) | None => {}
     }
     Ok(())
 }
@@ -78,26 +111,54 @@ pub(crate) const fn choice(step: StepForm) -> Choice {
     }
 }
 
-fn endpoint(redis: &RedisSettings, url: &str) -> Result<Endpoint, tollgate_redis::EndpointError> {
-    let endpoint: Endpoint = url.parse()?;
-    // What the URL says of one server goes before what is said of all.
-    let credentials = Credentials {
-        user: endpoint.credentials.user.clone().or_else(|| redis.user.as_deref().map(String::from)),
-        password: endpoint.credentials.password.clone().or_else(|| password(redis)),
-    };
-    let endpoint = endpoint.with_credentials(credentials);
-    match &endpoint.address {
-        Address::Tcp { tls: Some(_), .. } => endpoint.with_tls(tls(&redis.tls)),
-        Address::Tcp { tls: None, .. } | Address::Unix(_) => Ok(endpoint),
-    }
+/// As whom servers of one kind are reached, where their URLs do not say it.
+struct Login<'s> {
+    user: Option<&'s str>,
+    password: Option<&'s KeySource>,
+    tls: &'s TlsFiles,
 }
 
-fn password(redis: &RedisSettings) -> Option<SecretSource> {
-    match redis.password.as_ref()? {
-        KeySource::Environment { name } => Some(SecretSource::Env(name.clone())),
-        KeySource::File { path } => Some(SecretSource::File(path.clone())),
-        // No server knows a password that this process makes up.
-        KeySource::Random => None,
+impl<'s> Login<'s> {
+    fn of_servers(redis: &'s RedisSettings) -> Self {
+        Self { user: redis.user.as_deref(), password: redis.password.as_ref(), tls: &redis.tls }
+    }
+
+    fn of_sentinels(redis: &'s RedisSettings) -> Self {
+        let sentinel = &redis.sentinel;
+        let password = sentinel.password.as_ref();
+        Self { user: sentinel.user.as_deref(), password, tls: &sentinel.tls }
+    }
+
+    fn credentials(&self) -> Credentials {
+        let password = match self.password {
+            Some(KeySource::Environment { name }) => Some(SecretSource::Env(name.clone())),
+            Some(KeySource::File { path }) => Some(SecretSource::File(path.clone())),
+            // No server knows a password that this process makes up.
+            Some(KeySource::Random) | None => None,
+        };
+        Credentials { user: self.user.map(str::to_owned), password }
+    }
+
+    /// The server at `url`, which `key` of `shard` holds.
+    fn endpoint(&self, url: &str, shard: &ShardSettings, key: &str) -> Result<Endpoint, OpenError> {
+        self.try_endpoint(url).map_err(|error| OpenError::Endpoint {
+            key: format!("store.redis.shards.{}.{key}", shard.name),
+            error,
+        })
+    }
+
+    fn try_endpoint(&self, url: &str) -> Result<Endpoint, tollgate_redis::EndpointError> {
+        let endpoint: Endpoint = url.parse()?;
+        // What the URL says of one server goes before what is said of all.
+        let (own, shared) = (endpoint.credentials.clone(), self.credentials());
+        let endpoint = endpoint.with_credentials(Credentials {
+            user: own.user.or(shared.user),
+            password: own.password.or(shared.password),
+        });
+        match &endpoint.address {
+            Address::Tcp { tls: Some(_), .. } => endpoint.with_tls(tls(self.tls)),
+            Address::Tcp { tls: None, .. } | Address::Unix(_) => Ok(endpoint),
+        }
     }
 }
 
@@ -131,7 +192,7 @@ fn open(path: &Path) -> io::Result<File> {
 pub(crate) mod tests {
     use std::num::NonZeroU32;
 
-    use tollgate_policy::TlsIdentity;
+    use tollgate_policy::{SentinelAccess, TlsIdentity};
     use tollgate_redis::Secret;
 
     use super::*;
@@ -140,8 +201,10 @@ pub(crate) mod tests {
     pub(crate) fn redis(names: &[&str]) -> RedisSettings {
         let shard = |(place, name): (usize, &&str)| ShardSettings {
             name: (*name).into(),
-            primary: format!("redis://10.0.0.{place}").into(),
-            replicas: vec![format!("rediss://10.0.1.{place}:7000").into()],
+            topology: Topology::Static {
+                primary: format!("redis://10.0.0.{place}").into(),
+                replicas: vec![format!("rediss://10.0.1.{place}:7000").into()],
+            },
             weight: NonZeroU32::MIN,
         };
         RedisSettings {
@@ -156,7 +219,22 @@ pub(crate) mod tests {
             user: None,
             password: None,
             tls: TlsFiles::default(),
+            sentinel: SentinelAccess::default(),
             revealed: Vec::new(),
+        }
+    }
+
+    /// The first shard, with this replica instead of its own.
+    fn with_replica(redis: &RedisSettings, url: &str) -> ShardSettings {
+        let primary = "redis://10.0.0.0".into();
+        let topology = Topology::Static { primary, replicas: vec![url.into()] };
+        ShardSettings { topology, ..redis.shards[0].clone() }
+    }
+
+    fn named(servers: &Servers) -> (&Endpoint, &[Endpoint]) {
+        match &servers.topology {
+            tollgate_redis::Topology::Static { primary, replicas } => (primary, replicas),
+            tollgate_redis::Topology::Sentinel(_) => panic!("{servers:?}"),
         }
     }
 
@@ -165,14 +243,15 @@ pub(crate) mod tests {
         let mut redis = redis(&["a"]);
         redis.user = Some("tollgate".into());
         redis.password = Some(KeySource::Environment { name: "PASSWORD".into() });
-        redis.shards[0].replicas = vec!["redis://reader:secret@10.0.1.0".into()];
-        let servers = servers(&redis, &redis.shards[0]).unwrap();
+        let shard = with_replica(&redis, "redis://reader:secret@10.0.1.0");
+        let servers = servers(&redis, &shard).unwrap();
+        let (primary, replicas) = named(&servers);
         let shared = SecretSource::Env("PASSWORD".into());
         let all = Credentials { user: Some("tollgate".into()), password: Some(shared) };
-        assert_eq!(servers.primary.credentials, all);
+        assert_eq!(primary.credentials, all);
         let own = SecretSource::Given(Secret::new("secret"));
         let own = Credentials { user: Some("reader".into()), password: Some(own) };
-        assert_eq!(servers.replicas[0].credentials, own);
+        assert_eq!(replicas[0].credentials, own);
     }
 
     #[test]
@@ -182,21 +261,60 @@ pub(crate) mod tests {
         let identity = TlsIdentity { certificate: "node.pem".into(), key: "node.key".into() };
         redis.tls.identity = Some(identity);
         let servers = servers(&redis, &redis.shards[0]).unwrap();
+        let (primary, replicas) = named(&servers);
         let tls_of = |endpoint: &Endpoint| match &endpoint.address {
             Address::Tcp { tls, .. } => tls.clone(),
             Address::Unix(_) => None,
         };
-        assert_eq!(tls_of(&servers.primary), None);
-        let tls = tls_of(&servers.replicas[0]).unwrap();
+        assert_eq!(tls_of(primary), None);
+        let tls = tls_of(&replicas[0]).unwrap();
         assert_eq!(tls.authorities, Some("ca.pem".into()));
         assert_eq!(tls.client, Some(("node.pem".into(), "node.key".into())));
     }
 
     #[test]
+    fn sentinels_and_servers_are_reached_each_as_is_said_of_them() {
+        let mut redis = redis(&["a"]);
+        redis.user = Some("tollgate".into());
+        redis.tls.authorities = Some("servers.pem".into());
+        redis.sentinel = SentinelAccess {
+            user: Some("watcher".into()),
+            password: Some(KeySource::Environment { name: "WATCHER".into() }),
+            tls: TlsFiles { authorities: Some("sentinels.pem".into()), identity: None },
+        };
+        let topology = Topology::Sentinel {
+            sentinels: vec!["rediss://10.0.2.0:26379".into()],
+            service: "limits".into(),
+            transport: Transport::Tls,
+        };
+        let shard = ShardSettings { topology, ..redis.shards[0].clone() };
+        let topology = servers(&redis, &shard).unwrap().topology;
+        let tollgate_redis::Topology::Sentinel(sentinels) = topology else {
+            panic!("{topology:?}");
+        };
+        let tls = |path: &str| Tls { authorities: Some(path.into()), ..Tls::default() };
+        let first = &sentinels.sentinels[0];
+        let host = "10.0.2.0".into();
+        let address = Address::Tcp { host, port: 26379, tls: Some(tls("sentinels.pem")) };
+        assert_eq!(first.address, address);
+        let password = Some(SecretSource::Env("WATCHER".into()));
+        assert_eq!(first.credentials, Credentials { user: Some("watcher".into()), password });
+        let credentials = Credentials { user: Some("tollgate".into()), password: None };
+        let own = Access { credentials, tls: Some(tls("servers.pem")), ..Access::default() };
+        assert_eq!((&*sentinels.service, sentinels.servers), ("limits", own));
+
+        redis.sentinel.tls.authorities = Some("/no/such/ca.pem".into());
+        redis.sentinel.password = None;
+        redis.tls.authorities = None;
+        let told = check_sources(&redis).unwrap_err().to_string();
+        assert!(told.starts_with("store.redis.sentinel.tls.authorities: "), "{told}");
+    }
+
+    #[test]
     fn what_cannot_be_used_is_told_with_its_key() {
-        let mut broken = redis(&["a"]);
-        broken.shards[0].replicas = vec!["http://10.0.1.0".into()];
-        let told = servers(&broken, &broken.shards[0]).unwrap_err().to_string();
+        let broken = redis(&["a"]);
+        let told =
+            servers(&broken, &with_replica(&broken, "http://10.0.1.0")).unwrap_err().to_string();
         assert!(told.starts_with("store.redis.shards.a.replicas: http://10.0.1.0"), "{told}");
 
         let mut missing = redis(&["a"]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::store::Shard;
 use tollgate::{Clock, SystemClock};
-use tollgate_redis::{ClockOffset, Gate, LaneStatus, RedisShard, Runs};
+use tollgate_redis::{ClockOffset, Gate, LaneStatus, Loss, RedisShard, Runs};
 
 /// How one shard stands.
 #[derive(Clone, Debug)]
@@ -18,6 +18,11 @@ pub struct ShardStatus {
     pub lanes: Vec<LaneStatus>,
     /// How far its clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
+    /// How often, since the store was opened, counters of it were found lost, so that windows began
+    /// anew.
+    pub windows_lost: u64,
+    /// Why they were lost the last time.
+    pub last_loss: Option<Loss>,
 }
 
 /// What was decided without a shard, and what went wrong.
@@ -41,11 +46,14 @@ pub struct Counts {
 impl ShardStatus {
     /// How `shard` stands now.
     pub(crate) fn of(shard: &Shard<RedisShard>) -> Self {
+        let (windows_lost, last_loss) = shard.store.windows_lost();
         Self {
             name: shard.name.clone(),
             runs: shard.store.runs(),
             lanes: shard.store.status(),
             clock_offset: shard.store.clock_offset(SystemClock.now()),
+            windows_lost,
+            last_loss,
         }
     }
 

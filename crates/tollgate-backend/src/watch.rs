@@ -92,6 +92,7 @@ fn tell(shard: &str, change: &Change) {
         Change::Lost { .. }
         | Change::Unsteady { .. }
         | Change::ReplicaLost { .. }
+        | Change::WindowsLost { .. }
         | Change::ClockDiffers { .. } => tracing::warn!(shard, "{change}"),
     }
 }

@@ -51,7 +51,7 @@ pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{
     DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemoryBounds, Reads, RedisSettings,
-    RememberRefusals, ServeSettings, Settings, ShardSettings, StepForm, StoreSettings, TlsFiles,
-    TlsIdentity,
+    RememberRefusals, SentinelAccess, ServeSettings, Settings, ShardSettings, StepForm,
+    StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
 };
 pub use trace::{Outcome, Step, Trace, trace};

@@ -1,8 +1,8 @@
 //! Where the counters are kept, in words, for people.
 
 use crate::settings::{
-    DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, ShardSettings,
-    StepForm, StoreSettings, TlsFiles,
+    DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, SentinelAccess,
+    ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
 };
 
 /// Rows of a title and what is said under it. What is as usual and matters little is not said.
@@ -16,6 +16,9 @@ pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
     }
 }
 
+/// The most shards that are named.
+const MAX_NAMED: usize = 8;
+
 fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("redis", shards(&redis.shards)),
@@ -27,7 +30,10 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
     if redis.remember_refusals == RememberRefusals::AlwaysAsk {
         rows.push(("refusals", "not remembered: every one is asked for".to_owned()));
     }
-    if let Some(access) = access(redis) {
+    if let Some(sentinels) = sentinels(redis) {
+        rows.insert(1, ("sentinels", sentinels));
+    }
+    if let Some(access) = access(redis.user.as_deref(), redis.password.as_ref()) {
         rows.push(("access", access));
     }
     if let Some(certificates) = certificates(&redis.tls) {
@@ -41,8 +47,6 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
 
 /// `2 shards (a, b weight 2)`.
 fn shards(shards: &[ShardSettings]) -> String {
-    /// The most that are named.
-    const MAX_NAMED: usize = 8;
     let one = |shard: &ShardSettings| match shard.weight.get() {
         1 => shard.name.to_string(),
         weight => format!("{} weight {weight}", shard.name),
@@ -75,11 +79,43 @@ fn decision(redis: &RedisSettings) -> String {
 }
 
 fn reads(redis: &RedisSettings) -> String {
-    let replicas: usize = redis.shards.iter().map(|shard| shard.replicas.len()).sum();
+    let named = |shard: &ShardSettings| match &shard.topology {
+        Topology::Static { replicas, .. } => replicas.len(),
+        Topology::Sentinel { .. } => 0,
+    };
+    let replicas: usize = redis.shards.iter().map(named).sum();
+    let are_watched = redis.shards.iter().any(is_watched);
     match redis.reads {
+        Reads::Replicas if are_watched && replicas > 0 => {
+            format!("from {}, and those that sentinels name", count(replicas, "replica"))
+        }
+        Reads::Replicas if are_watched => "from the replicas that sentinels name".to_owned(),
         Reads::Replicas if replicas > 0 => format!("from {}", count(replicas, "replica")),
         _ => "from primaries".to_owned(),
     }
+}
+
+/// Whether sentinels name its servers.
+fn is_watched(shard: &ShardSettings) -> bool {
+    matches!(shard.topology, Topology::Sentinel { .. })
+}
+
+/// What the shards are called that sentinels watch over.
+fn sentinels(redis: &RedisSettings) -> Option<String> {
+    let services = redis.shards.iter().filter_map(|shard| match &shard.topology {
+        Topology::Sentinel { sentinels, service, .. } => {
+            Some(format!("{service} by {}", count(sentinels.len(), "sentinel")))
+        }
+        Topology::Static { .. } => None,
+    });
+    let services: Vec<String> = services.take(MAX_NAMED).collect();
+    if services.is_empty() {
+        return None;
+    }
+    let SentinelAccess { user, password, tls } = &redis.sentinel;
+    let said = [access(user.as_deref(), password.as_ref()), certificates(tls)];
+    let said = std::iter::once(services.join(", ")).chain(said.into_iter().flatten());
+    Some(said.collect::<Vec<_>>().join(", "))
 }
 
 fn outage(redis: &RedisSettings) -> String {
@@ -89,13 +125,13 @@ fn outage(redis: &RedisSettings) -> String {
     }
 }
 
-fn access(redis: &RedisSettings) -> Option<String> {
-    let password = redis.password.as_ref().map(|source| match source {
+fn access(user: Option<&str>, password: Option<&KeySource>) -> Option<String> {
+    let password = password.map(|source| match source {
         KeySource::Environment { name } => format!("the password in ${name}"),
         KeySource::File { path } => format!("the password in {}", path.display()),
         KeySource::Random => "no password".to_owned(),
     });
-    match (&redis.user, password) {
+    match (user, password) {
         (Some(user), Some(password)) => Some(format!("as {user}, with {password}")),
         (Some(user), None) => Some(format!("as {user}")),
         (None, Some(password)) => Some(format!("with {password}")),
@@ -175,6 +211,28 @@ store:
   access    as tollgate, with the password in $TOLLGATE_REDIS_PASSWORD
   tls       believes ca.pem, shows client.pem
   revealed  keys of core show subjects
+";
+        assert_eq!(said(store), expected);
+    }
+
+    #[test]
+    fn sentinels_are_said_in_words_without_their_passwords() {
+        let store = "
+store:
+  redis:
+    shards:
+      a: { sentinels: ['redis://canary:canary@h:26379', 'redis://i:26379'], service: north }
+      b: { sentinels: 'redis://i:26379', service: south }
+    sentinel: { user: watcher, password: { file: /run/watcher } }
+";
+        let expected = "  \
+  redis      2 shards (a, b)
+  sentinels  north by 2 sentinels, south by 1 sentinel, as watcher, with the password in /run/watcher
+  routing    by the first subject of each limit
+  decision   within 15ms, by this node's clock
+  reads      from the replicas that sentinels name
+  outage     without a shard this node admits the whole of each limit
+  revealed   keys of core show subjects
 ";
         assert_eq!(said(store), expected);
     }

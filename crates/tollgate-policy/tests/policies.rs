@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tollgate_core::policy::OnFailure;
 use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
 use tollgate_core::{Cost, Facts, Headers, KeyedHash, Policy, Refusals};
-use tollgate_policy::{KeySource, Loaded, StoreSettings, load, parse};
+use tollgate_policy::{KeySource, Loaded, ShardSettings, StoreSettings, Topology, load, parse};
 
 struct Fold;
 
@@ -90,14 +90,15 @@ fn github_in_redis() {
     let secret = KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() };
     assert_eq!(loaded.settings.key, secret);
     let StoreSettings::Redis(redis) = loaded.settings.store else { panic!("it is in memory") };
-    let servers: Vec<(&str, &str, String)> = redis
-        .shards
-        .iter()
-        .map(|shard| (&*shard.name, &*shard.primary, shard.replicas.join(" ")))
-        .collect();
+    let servers = |shard: &ShardSettings| match &shard.topology {
+        Topology::Static { primary, replicas } => format!("{primary} {}", replicas.join(" ")),
+        Topology::Sentinel { .. } => panic!("{shard:?}"),
+    };
+    let servers: Vec<(&str, String)> =
+        redis.shards.iter().map(|shard| (&*shard.name, servers(shard))).collect();
     let expected = [
-        ("a", "redis://127.0.0.1:7101", "redis://127.0.0.1:7201".to_owned()),
-        ("b", "redis://127.0.0.1:7102", "redis://127.0.0.1:7202".to_owned()),
+        ("a", "redis://127.0.0.1:7101 redis://127.0.0.1:7201".to_owned()),
+        ("b", "redis://127.0.0.1:7102 redis://127.0.0.1:7202".to_owned()),
     ];
     assert_eq!(servers, expected);
     assert_eq!(redis.route_by.as_deref(), Some("token"));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tollgate_policy::{
-    DecidingClock, KeySource, Loaded, Reads, RedisSettings, RememberRefusals, ShardSettings,
-    StepForm, StoreSettings, TlsFiles, TlsIdentity, parse,
+    DecidingClock, KeySource, Loaded, Reads, RedisSettings, RememberRefusals, SentinelAccess,
+    ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology, Transport, parse,
 };
 
 const POLICY: &str = "
@@ -33,8 +33,10 @@ fn redis(store: &str) -> RedisSettings {
 fn shard(name: &str, primary: &str, replicas: &[&str], weight: u32) -> ShardSettings {
     ShardSettings {
         name: name.into(),
-        primary: primary.into(),
-        replicas: replicas.iter().map(|url| (*url).into()).collect(),
+        topology: Topology::Static {
+            primary: primary.into(),
+            replicas: replicas.iter().map(|url| (*url).into()).collect(),
+        },
         weight: NonZeroU32::new(weight).unwrap(),
     }
 }
@@ -53,6 +55,7 @@ fn one_server_is_enough() {
         user: None,
         password: None,
         tls: TlsFiles::default(),
+        sentinel: SentinelAccess::default(),
         revealed: vec!["core".into()],
     };
     assert_eq!(redis("shards: { a: { primary: 'redis://h' } }"), expected);
@@ -100,9 +103,45 @@ fn every_word_has_its_setting() {
                 key: "client-key.pem".into(),
             }),
         },
+        sentinel: SentinelAccess::default(),
         revealed: vec!["core".into()],
     };
     assert_eq!(settings, expected);
+}
+
+#[test]
+fn sentinels_name_the_servers_of_a_shard() {
+    let settings = redis(
+        "
+  shards: {
+    a: { sentinels: ['redis://h:26379', 'rediss://watcher@i:26380'], service: limits-a },
+    b: { topology: sentinel, sentinels: 'redis://h:26379', service: limits-b, transport: tls, weight: 2 },
+    c: { topology: static, primary: 'redis://j' },
+  },
+  user: tollgate,
+  sentinel: { user: watcher, password: { env: WATCHER }, tls: { authorities: ca.pem } },
+",
+    );
+    let watched = |sentinels: &[&str], service: &str, transport| Topology::Sentinel {
+        sentinels: sentinels.iter().map(|url| (*url).into()).collect(),
+        service: service.into(),
+        transport,
+    };
+    let topologies: Vec<_> = settings.shards.iter().map(|shard| shard.topology.clone()).collect();
+    let a = ["redis://h:26379", "rediss://watcher@i:26380"];
+    let expected = [
+        watched(&a, "limits-a", Transport::Tcp),
+        watched(&a[..1], "limits-b", Transport::Tls),
+        shard("c", "redis://j", &[], 1).topology,
+    ];
+    assert_eq!(topologies, expected);
+    let access = SentinelAccess {
+        user: Some("watcher".into()),
+        password: Some(KeySource::Environment { name: "WATCHER".to_owned() }),
+        tls: TlsFiles { authorities: Some("ca.pem".into()), identity: None },
+    };
+    assert_eq!(settings.sentinel, access);
+    assert_eq!((settings.user.as_deref(), settings.password), (Some("tollgate"), None));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 20] = [
+const PLACES: [(&str, &str); 21] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -62,6 +62,7 @@ const PLACES: [(&str, &str); 20] = [
     ("Serve", "serve: { zzzzzzzz: 1 }"),
     ("Door", "serve: { http: { listen: a, zzzzzzzz: 1 } }"),
     ("DoorTls", "serve: { http: { listen: a, tls: { certificate: a, key: a, zzzzzzzz: 1 } } }"),
+    ("SentinelAccess", "store: { redis: { shards: {}, sentinel: { zzzzzzzz: 1 } } }"),
     ("Tls", "store: { redis: { shards: {}, tls: { zzzzzzzz: 1 } } }"),
 ];
 
@@ -212,12 +213,15 @@ fn title(name: &str) -> &'static str {
         "Answers" => "`answers`",
         "Refunds" => "`answers.refund`",
         "RefuseAnswer" => "`answers.refuse`",
-        "Secret" => "`secret`, `store.redis.password` and `serve.DOOR.tokens`",
+        "Secret" => {
+            "`secret`, `store.redis.password`, `store.redis.sentinel.password` and `serve.DOOR.tokens`"
+        }
         "Store" => "`store`",
         "Memory" => "`store.memory`",
         "Redis" => "`store.redis`",
         "Shard" => "`store.redis.shards.NAME`",
-        "Tls" => "`store.redis.tls`",
+        "Tls" => "`store.redis.tls` and `store.redis.sentinel.tls`",
+        "SentinelAccess" => "`store.redis.sentinel`",
         "Serve" => "`serve`",
         "Door" => "`serve.DOOR`",
         "DoorTls" => "`serve.DOOR.tls`",

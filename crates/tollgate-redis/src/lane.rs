@@ -26,6 +26,7 @@ use self::queue::{Entry, queue};
 use crate::circuit::Gate;
 use crate::codec::Codec;
 use crate::link::{Duty, Endpoint, Link, LinkError, LinkLimits};
+use crate::topology::Roster;
 
 /// The bounds of what a lane holds and sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +96,19 @@ impl<C: Codec> Lane<C> {
         limits: LaneLimits,
         link_limits: LinkLimits,
     ) -> Self {
-        let link = Arc::new(Link::start(candidates, duty, Arc::clone(&codec), link_limits));
+        Self::follow(Roster::of(candidates, &link_limits), duty, codec, limits, link_limits)
+    }
+
+    /// Opens a lane to the first of the servers of `roster` that does `duty`, and goes on to another
+    /// where the roster says so. Needs a tokio runtime.
+    pub(crate) fn follow(
+        roster: Arc<Roster>,
+        duty: Duty,
+        codec: Arc<C>,
+        limits: LaneLimits,
+        link_limits: LinkLimits,
+    ) -> Self {
+        let link = Arc::new(Link::start(roster, duty, Arc::clone(&codec), link_limits));
         let counters = Arc::<Counters>::default();
         let (entry, exit) = queue(limits);
         let carrier =

@@ -24,6 +24,7 @@ mod script;
 mod shard;
 mod step_codec;
 mod store;
+mod topology;
 
 pub use circuit::Gate;
 pub use error::StepError;
@@ -38,3 +39,4 @@ pub use redis_shard::{DecidingClock, RedisShard};
 pub use script::{Choice, Runs};
 pub use shard::{Reads, ShardSettings};
 pub use store::Redis;
+pub use topology::{Access, Loss, Sentinels, Topology};

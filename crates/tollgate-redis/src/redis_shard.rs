@@ -13,6 +13,7 @@ use crate::offset::ClockOffset;
 use crate::script::{Choice, Runs};
 use crate::shard::{Shard, ShardSettings};
 use crate::step_codec::StepCodec;
+use crate::topology::Loss;
 
 /// The shortest deadline that is shared by a replica and the primary, each of which has half of it.
 const SHARED_FROM: Duration = Duration::from_millis(10);
@@ -83,10 +84,19 @@ impl RedisShard {
     }
 
     /// How the lanes stand: the one to the primary is the first; those to the replicas that are
-    /// read from follow, in the order of the settings.
+    /// read from follow, in the order of the settings, or of their addresses where sentinels name
+    /// them.
     #[must_use]
     pub fn status(&self) -> Vec<LaneStatus> {
         self.shard.status()
+    }
+
+    /// How often it was noticed, since the store was opened, that counters were lost and windows
+    /// began anew, in part or all; and why the last time. What is lost while no primary is connected
+    /// is noticed when one is again.
+    #[must_use]
+    pub fn windows_lost(&self) -> (u64, Option<Loss>) {
+        self.shard.losses()
     }
 
     /// How far the shard's clock is ahead of the application's, which shows `now`. `None` before

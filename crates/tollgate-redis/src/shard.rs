@@ -1,15 +1,14 @@
 //! One deployment of Redis: a primary, and any number of replicas that follow it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::circuit::Gate;
 use crate::codec::Codec;
 use crate::lane::{Lane, LaneLimits, LaneStatus};
 use crate::link::{Duty, Endpoint, LinkError, LinkLimits, Progress};
+use crate::topology::{Census, Loss, Readers, Roster, SentinelWatch, Topology};
 
 /// Who answers calls that only read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,10 +23,8 @@ pub enum Reads {
 /// Where a shard's servers are, and the bounds of what is asked of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// The server that takes writes, as far as the configuration knows.
-    pub primary: Endpoint,
-    /// Those that follow it. One of them that was promoted is found, and takes the writes.
-    pub replicas: Vec<Endpoint>,
+    /// Which servers there are.
+    pub topology: Topology,
     /// Who answers calls that only read.
     pub reads: Reads,
     /// The bounds of each lane.
@@ -40,9 +37,20 @@ impl ShardSettings {
     /// A primary without replicas, under the default bounds.
     #[must_use]
     pub fn new(primary: Endpoint) -> Self {
+        Self::replicated(primary, Vec::new())
+    }
+
+    /// A primary and those that follow it, under the default bounds.
+    #[must_use]
+    pub fn replicated(primary: Endpoint, replicas: Vec<Endpoint>) -> Self {
+        Self::of(Topology::Static { primary, replicas })
+    }
+
+    /// These servers, under the default bounds.
+    #[must_use]
+    pub fn of(topology: Topology) -> Self {
         Self {
-            primary,
-            replicas: Vec::new(),
+            topology,
             reads: Reads::default(),
             lane: LaneLimits::default(),
             link: LinkLimits::default(),
@@ -53,40 +61,65 @@ impl ShardSettings {
 /// The lanes to a shard's servers.
 ///
 /// Which server is the primary, the servers say themselves: each is asked for its role when it is
-/// connected to and once per heartbeat. While two of them say that they are (after a failover that
-/// the old primary has not noticed), a node that is connected to one of them stays there.
+/// connected to, and each of several twice per heartbeat. Of two that say that they are, what is
+/// told in [`Roster`] decides which one is charged; where nothing tells, a node that is connected
+/// to one of them stays there.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
+    roster: Arc<Roster>,
     primary: Lane<C>,
-    replicas: Vec<Lane<C>>,
-    /// Whose turn it is to be read from.
-    turn: AtomicUsize,
+    replicas: Readers<C>,
+    /// Who asks the servers which of them is the primary, if there are several.
+    _census: Option<Census>,
+    _sentinels: Option<SentinelWatch>,
 }
 
 impl<C: Codec> Shard<C> {
     /// Opens the lanes, and begins to connect. Those to replicas that are read from speak as
     /// `for_replica` makes of `codec`. Needs a tokio runtime.
-    pub(crate) fn open(settings: &ShardSettings, codec: C, for_replica: impl Fn(&C) -> C) -> Self {
-        let readers = match settings.reads {
-            Reads::Replicas => &settings.replicas[..],
-            Reads::Primary => &[],
-        };
-        let mut candidates = vec![settings.primary.clone()];
-        candidates.extend(settings.replicas.iter().cloned());
+    pub(crate) fn open(
+        settings: &ShardSettings,
+        codec: C,
+        for_replica: impl Fn(&C) -> C + Send + 'static,
+    ) -> Self {
+        let (link, codec) = (settings.link, Arc::new(codec));
         let progress = Arc::<Progress>::default();
-        let duty = match readers {
-            [] => Duty::Primary,
-            _ => Duty::Followed(Arc::clone(&progress)),
-        };
         // There is another one to ask: who does not answer once is not waited for again.
-        let impatient = LinkLimits { misses: 1, ..settings.link };
-        let reader = |endpoint: &Endpoint| {
-            let (duty, codec) = (Duty::Replica(Arc::clone(&progress)), for_replica(&codec));
-            Lane::start(vec![endpoint.clone()], duty, Arc::new(codec), settings.lane, impatient)
+        let impatient = LinkLimits { misses: 1, ..link };
+        let (lane_limits, writer) = (settings.lane, Arc::clone(&codec));
+        let read = Arc::clone(&progress);
+        let reader = move |endpoint: &Endpoint| {
+            let (duty, codec) = (Duty::Replica(Arc::clone(&read)), for_replica(&writer));
+            Lane::start(vec![endpoint.clone()], duty, Arc::new(codec), lane_limits, impatient)
         };
-        let replicas = readers.iter().map(reader).collect();
-        let primary = Lane::start(candidates, duty, Arc::new(codec), settings.lane, settings.link);
-        Self { primary, replicas, turn: AtomicUsize::new(0) }
+        let (roster, replicas, sentinels) = match &settings.topology {
+            Topology::Static { primary, replicas } => {
+                let servers = std::iter::once(primary).chain(replicas).cloned().collect();
+                let readers = match settings.reads {
+                    Reads::Replicas => Readers::fixed(replicas.iter().map(reader)),
+                    Reads::Primary => Readers::fixed([]),
+                };
+                (Roster::of(servers, &link), readers, None)
+            }
+            Topology::Sentinel(sentinels) => {
+                let roster = Roster::announced_by(sentinels.sentinels.len(), &link);
+                let readers = match settings.reads {
+                    Reads::Replicas => Readers::follow(&roster, reader),
+                    Reads::Primary => Readers::fixed([]),
+                };
+                let watch = SentinelWatch::start(sentinels.clone(), Arc::clone(&roster), link);
+                (roster, readers, Some(watch))
+            }
+        };
+        let duty = match settings.reads {
+            Reads::Replicas => Duty::Followed(progress),
+            Reads::Primary => Duty::Primary,
+        };
+        let is_alone = matches!(&settings.topology,
+            Topology::Static { replicas, .. } if replicas.is_empty());
+        let census = (!is_alone).then(|| Census::start(Arc::clone(&roster), link));
+        let primary = Lane::follow(Arc::clone(&roster), duty, codec, lane_limits, link);
+        Self { roster, primary, replicas, _census: census, _sentinels: sentinels }
     }
 
     /// Waits until the primary is connected.
@@ -108,15 +141,18 @@ impl<C: Codec> Shard<C> {
 
     /// The next replica in turn that answers, if one is read from and does. One that does not keep
     /// up with the primary, that loads or that fails is passed over.
-    pub(crate) fn replica(&self) -> Option<&Lane<C>> {
-        let first = self.turn.fetch_add(1, Ordering::Relaxed);
-        (0..self.replicas.len())
-            .map(|step| &self.replicas[first.wrapping_add(step) % self.replicas.len()])
-            .find(|lane| lane.link().circuit().gate() == Gate::Closed)
+    pub(crate) fn replica(&self) -> Option<Arc<Lane<C>>> {
+        self.replicas.next()
     }
 
-    /// How the lanes stand: the primary's, then the replicas' in the order of the settings.
+    /// How the lanes stand: the primary's, then those of the replicas that are read from, in the
+    /// order of the settings, or of their addresses where sentinels name them.
     pub(crate) fn status(&self) -> Vec<LaneStatus> {
-        std::iter::once(&self.primary).chain(&self.replicas).map(Lane::status).collect()
+        std::iter::once(self.primary.status()).chain(self.replicas.status()).collect()
+    }
+
+    /// How often counters were lost, and why they were last.
+    pub(crate) fn losses(&self) -> (u64, Option<Loss>) {
+        self.roster.losses().told()
     }
 }

@@ -114,8 +114,7 @@ fn shard(primary: &Server, replica: &Server, choice: Choice) -> RedisShard {
             password: Some(SecretSource::Given(Secret::new("password"))),
         })
     };
-    let mut settings = ShardSettings::new(endpoint(primary));
-    settings.replicas = vec![endpoint(replica)];
+    let mut settings = ShardSettings::replicated(endpoint(primary), vec![endpoint(replica)]);
     settings.link = LinkLimits {
         connect: PATIENCE,
         proof: PATIENCE,

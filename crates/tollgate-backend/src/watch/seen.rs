@@ -13,6 +13,7 @@ pub(super) struct Seen {
     /// Each lane, the primary's first.
     lanes: Vec<Lane>,
     clock: Agreement,
+    windows_lost: u64,
     skew_max: Duration,
 }
 
@@ -29,6 +30,8 @@ pub(super) enum Change {
     ReplicaFound { address: String },
     /// A replica is not read from.
     ReplicaLost { reason: String },
+    /// Counters that it had are gone, so often since it was last looked at.
+    WindowsLost { times: u64, reason: String },
     /// Its clock and this machine's are further apart than the limits allow.
     ClockDiffers { by: Duration, allowed: Duration },
     /// They are not any more.
@@ -63,10 +66,11 @@ enum Agreement {
 impl Seen {
     /// A shard of which nothing was told.
     pub(super) const fn new(skew_max: Duration) -> Self {
-        Self { lanes: Vec::new(), clock: Agreement::Agrees, skew_max }
+        Self { lanes: Vec::new(), clock: Agreement::Agrees, windows_lost: 0, skew_max }
     }
 
-    /// What is new in `status`: one thing of each server at most, and one of the clock.
+    /// What is new in `status`: one thing of each server at most, one of what was lost, and one of
+    /// the clock.
     pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
         self.lanes.resize_with(status.lanes.len(), Lane::default);
         let mut changes = Vec::new();
@@ -75,8 +79,16 @@ impl Seen {
                 if place == 0 { seen.primary(lane, status.runs) } else { seen.replica(lane) };
             changes.extend(change);
         }
+        changes.extend(self.losses(status));
         changes.extend(self.clock(status));
         changes
+    }
+
+    fn losses(&mut self, status: &ShardStatus) -> Option<Change> {
+        let before = std::mem::replace(&mut self.windows_lost, status.windows_lost);
+        let times = status.windows_lost.saturating_sub(before);
+        let reason = status.last_loss.as_ref()?.to_string();
+        (times > 0).then_some(Change::WindowsLost { times, reason })
     }
 
     fn clock(&mut self, status: &ShardStatus) -> Option<Change> {
@@ -160,6 +172,14 @@ impl fmt::Display for Change {
             Self::ReplicaLost { reason } => {
                 write!(f, "a replica is not read from, so others are asked: {reason}")
             }
+            Self::WindowsLost { times: 1, reason } => {
+                write!(f, "counters are lost, and their windows begin anew: {reason}")
+            }
+            Self::WindowsLost { times, reason } => write!(
+                f,
+                "counters were lost {times} times, and their windows begin anew; the last time \
+                 {reason}"
+            ),
             Self::ClockDiffers { by, allowed } => write!(
                 f,
                 "its clock and this machine's are {by:?} apart, and {allowed:?} is the most that \
@@ -172,7 +192,7 @@ impl fmt::Display for Change {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_redis::{ClockOffset, LaneCounts};
+    use tollgate_redis::{ClockOffset, LaneCounts, Loss};
 
     use super::*;
 
@@ -190,8 +210,14 @@ mod tests {
     }
 
     fn status(lanes: &[LaneStatus]) -> ShardStatus {
-        let (name, runs) = ("a".into(), Runs::Function);
-        ShardStatus { name, runs, lanes: lanes.to_vec(), clock_offset: None }
+        ShardStatus {
+            name: "a".into(),
+            runs: Runs::Function,
+            lanes: lanes.to_vec(),
+            clock_offset: None,
+            windows_lost: 0,
+            last_loss: None,
+        }
     }
 
     fn connected(address: &str, before: Option<&str>) -> Change {
@@ -247,6 +273,22 @@ mod tests {
         assert_eq!(told(lane(None, Gate::Open, 1)), Some(connected("one", None)));
         let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
         assert_eq!(told(lane(None, Gate::Open, 2)), Some(lost));
+    }
+
+    #[test]
+    fn each_loss_is_told_of_once() {
+        let mut seen = Seen::new(SKEW_MAX);
+        let up = lane(Some("one"), Gate::Closed, 0);
+        seen.observe(&status(std::slice::from_ref(&up)));
+        let mut told = |windows_lost, loss: Loss| {
+            let up = status(std::slice::from_ref(&up));
+            only(seen.observe(&ShardStatus { windows_lost, last_loss: Some(loss), ..up }))
+        };
+        let reason = Loss::Flushed.to_string();
+        assert_eq!(told(1, Loss::Flushed), Some(Change::WindowsLost { times: 1, reason }));
+        assert_eq!(told(1, Loss::Flushed), None);
+        let reason = Loss::Restarted.to_string();
+        assert_eq!(told(3, Loss::Restarted), Some(Change::WindowsLost { times: 2, reason }));
     }
 
     #[test]

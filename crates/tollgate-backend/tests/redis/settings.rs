@@ -1,7 +1,7 @@
 //! What cannot be opened, and what is opened and not used.
 
 use tollgate_backend::{Backend, OpenError, Refunds, limiter};
-use tollgate_policy::{KeySource, StoreSettings};
+use tollgate_policy::{KeySource, StoreSettings, Topology};
 use tollgate_redis::Gate;
 
 use crate::fleet::{key, loaded, open, shards};
@@ -23,7 +23,8 @@ async fn what_is_wrong_is_told_with_its_key_in_the_file() {
     assert!(told.starts_with("secret: the file /no/such/secret"), "{told}");
 
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
-    redis.shards[0].primary = "redis://:hunter2@host:port".into();
+    let primary = "redis://:hunter2@host:port".into();
+    redis.shards[0].topology = Topology::Static { primary, replicas: Vec::new() };
     let error = Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers)
         .unwrap_err()
         .to_string();

@@ -6,7 +6,7 @@ use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
 
 use crate::read::words;
-use crate::settings::{DecidingClock, Reads, StepForm};
+use crate::settings::{DecidingClock, Reads, StepForm, Transport};
 
 /// How a limit counts, without its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,5 +208,32 @@ words! {
         "function" => StepForm::Function,
         /// As a script.
         "script" => StepForm::Script,
+    }
+}
+
+/// How it is known which servers a shard has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TopologyKind {
+    Static,
+    Sentinel,
+}
+
+words! {
+    /// How it is known which servers a shard has.
+    struct TopologyName(TopologyKind) as "a topology" {
+        /// This file names them: `primary` and `replicas`.
+        "static" => TopologyKind::Static,
+        /// Sentinels name them: `sentinels` and `service`.
+        "sentinel" => TopologyKind::Sentinel,
+    }
+}
+
+words! {
+    /// How servers are reached that others name.
+    struct TransportName(Transport) as "a transport" {
+        /// In clear.
+        "tcp" => Transport::Tcp,
+        /// Under TLS, with the certificates of `tls`. Theirs are for the hosts as they are announced.
+        "tls" => Transport::Tls,
     }
 }

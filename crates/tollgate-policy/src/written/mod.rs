@@ -13,7 +13,7 @@ mod serve;
 mod subject;
 
 pub(crate) use answers::Answers;
-pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder};
+pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
 pub(crate) use limit::Limit;

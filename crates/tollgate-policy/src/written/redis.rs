@@ -1,6 +1,6 @@
 //! Shards in Redis or Valkey, as written.
 
-use super::choices::{ClockName, ReadsName, StepName};
+use super::choices::{ClockName, ReadsName, StepName, TopologyName, TransportName};
 use super::deployment::Secret;
 use crate::read::{Duration, Flag, Names, OneOrMore, Text, Whole, keys};
 
@@ -29,18 +29,40 @@ keys! {
         password: Secret,
         /// Certificates, for servers at `rediss` URLs.
         tls: Tls,
+        /// As whom sentinels are reached, and with which certificates: nothing of the servers' is theirs.
+        sentinel: SentinelAccess,
     }
 }
 
 keys! {
-    /// A shard: a primary, and replicas that follow it.
-    struct Shard as "a shard", requires "primary" {
+    /// A shard: a primary, and replicas that follow it, either named here or by sentinels.
+    struct Shard as "a shard" {
+        /// How its servers are known. By default what the other keys say.
+        topology: TopologyName,
         /// The server that takes writes: `redis://HOST:PORT`, `rediss://HOST:PORT` with TLS, or `unix:///PATH`. A path of a number chooses a database, `?protocol=3` RESP3.
         primary: Text,
         /// The servers that follow it, at most 16.
         replicas: OneOrMore<Text>,
+        /// The sentinels that watch over it, at most 16, as URLs like a server's: instead of `primary` and `replicas`.
+        sentinels: OneOrMore<Text>,
+        /// What the sentinels call it, as in their `sentinel monitor`.
+        service: Text,
+        /// How the servers are reached that sentinels name. By default `tcp`.
+        transport: TransportName,
         /// How much of all clients it takes, beside the other shards' weights, 1 to 1,048,576. By default 1.
         weight: Whole,
+    }
+}
+
+keys! {
+    /// As whom sentinels are reached.
+    struct SentinelAccess as "access to sentinels" {
+        /// The user, where a sentinel's URL names none.
+        user: Text,
+        /// Where that user's password comes from; it is read anew for each connection.
+        password: Secret,
+        /// Certificates, for sentinels at `rediss` URLs.
+        tls: Tls,
     }
 }
 

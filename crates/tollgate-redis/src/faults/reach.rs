@@ -86,8 +86,10 @@ async fn a_shard_reads_from_the_replicas_that_follow() {
         .await
         .unwrap();
     other.kill();
-    let mut settings = ShardSettings::new(primary.url().parse().unwrap());
-    settings.replicas = vec![other.url().parse().unwrap(), follower.url().parse().unwrap()];
+    let mut settings = ShardSettings::replicated(
+        primary.url().parse().unwrap(),
+        vec![other.url().parse().unwrap(), follower.url().parse().unwrap()],
+    );
     settings.link = patient();
     let shard = Shard::open(&settings, Tally, |_| Tally);
     shard.ready(PATIENCE).await.unwrap();

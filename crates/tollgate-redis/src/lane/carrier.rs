@@ -97,7 +97,11 @@ impl<C: Codec> Carrier<C> {
         // A connection that was left, or has ended, is still shown until the supervisor has acted:
         // what is not sent over it is known not to have run.
         let ready = phases.wait_for(|phase| match phase {
-            Phase::Up(connection) => connection.generation > left && !connection.has_ended(),
+            Phase::Up(connection) => {
+                connection.generation > left
+                    && !connection.has_ended()
+                    && self.link.permits(connection)
+            }
             Phase::Seeking => false,
             Phase::Down => true,
         });

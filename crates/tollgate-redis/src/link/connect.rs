@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, RedisConnectionInfo, RedisResult, Value};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::endpoint::{Address, Endpoint, Protocol};
 use super::error::LinkError;
-use super::progress::{Lag, Progress, Replication};
+use super::progress::{Lag, Progress};
+use super::replication::Replication;
 use super::role::Role;
 use super::stream;
 use crate::codec::Codec;
 use crate::offset::Reading;
+use crate::topology::Roster;
 
 /// Calls that the connection holds before they are written. A lane has one under way at a time.
 const WRITE_QUEUE: usize = 16;
@@ -33,6 +35,19 @@ pub(crate) enum Duty {
     Followed(Arc<Progress>),
     /// Answer reads, from state that is current but for the delay of replication.
     Replica(Arc<Progress>),
+}
+
+/// What a server tells of itself when it is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// Its role.
+    pub(crate) role: Role,
+    /// Its clock, if it may be asked for it.
+    pub(crate) clock: Option<Reading>,
+    /// Its place in replication, if it may be asked for it.
+    pub(crate) replication: Option<Replication>,
+    /// When it had told.
+    pub(crate) at: Instant,
 }
 
 /// How long opening a connection may take.
@@ -73,40 +88,50 @@ impl Duty {
         }
     }
 
-    /// Hears what the server says of its replication, if it is asked.
-    fn hear(&self, told: Option<&Value>, at: Instant) -> Result<(), Lag> {
-        let told = told.and_then(Replication::from_reply);
-        match (self, told) {
-            (Self::Primary, _) | (Self::Followed(_), None) => Ok(()),
-            (Self::Followed(progress), Some(told)) => {
-                progress.observe(&told, at);
-                Ok(())
+    /// Hears what the server at `address` says of its replication.
+    fn hear(&self, address: &str, told: &Told, roster: &Roster) -> Result<(), LinkError> {
+        match (self, &told.replication) {
+            (Self::Primary, _) | (Self::Followed(_), None) => {}
+            (Self::Followed(progress), Some(replication)) => progress.observe(replication, told.at),
+            (Self::Replica(progress), Some(replication)) => {
+                return progress
+                    .check(replication, told.at)
+                    .map_err(|lag| LinkError::Lags { address: address.to_owned(), lag });
             }
-            (Self::Replica(progress), Some(told)) => progress.check(&told, at),
-            (Self::Replica(_), None) => Err(Lag::Untold),
+            (Self::Replica(_), None) => {
+                let (address, lag) = (address.to_owned(), Lag::Untold);
+                return Err(LinkError::Lags { address, lag });
+            }
         }
+        roster.heard(address, told.role, told.replication.as_ref(), told.at)
+    }
+
+    /// Whether a server that does it is charged.
+    pub(crate) fn charges(&self) -> bool {
+        !matches!(self, Self::Replica(_))
     }
 }
 
-/// Connects to `endpoint`, has the server prove itself, and makes it ready for `codec`. Returns
-/// what the server told of its clock, too.
+/// Connects to `endpoint`, has the server prove itself to be of use and to be charged by what
+/// `roster` knows, and makes it ready for `codec`. Returns what the server told of itself, too.
 pub(crate) async fn connect<C: Codec>(
     endpoint: &Endpoint,
     duty: &Duty,
+    roster: &Roster,
     codec: &C,
     limits: ConnectLimits,
     generation: u64,
-) -> Result<(Connection, Option<Reading>), LinkError> {
+) -> Result<(Connection, Told), LinkError> {
     let address = endpoint.to_string();
     let prepare = async {
-        let mut connection = open(endpoint, address.clone(), generation).await?;
+        let mut connection = open(endpoint, generation, Pushes::Unheard).await?;
         // Asked before anything is loaded: a server of the wrong role is left as it is.
-        let clock = connection.prove(duty, limits.proof).await?;
+        let told = connection.prove(duty, roster, limits.proof).await?;
         codec
             .load(&mut connection.redis)
             .await
             .map_err(|error| LinkError::answered(&address, "the loading of the step", &error))?;
-        Ok((connection, clock))
+        Ok((connection, told))
     };
     let slow = |_| LinkError::Slow { address: address.clone(), within: limits.connect };
     timeout(limits.connect, prepare).await.map_err(slow)?
@@ -124,30 +149,44 @@ impl Connection {
         self.redis.clone()
     }
 
-    /// Asks for role, time and a sign of life: one round trip, which has to end `within` a time, by
-    /// a server that does what `duty` says. `PING` is refused by a server that loads its data or
-    /// has lost its primary, the other two are not. Returns what it tells of its clock.
+    /// Asks the server about itself, as [`Self::ask`] does, and whether it does what `duty` says and
+    /// may be charged for it by what `roster` knows.
     pub(crate) async fn prove(
         &self,
         duty: &Duty,
+        roster: &Roster,
         within: Duration,
-    ) -> Result<Option<Reading>, LinkError> {
+    ) -> Result<Told, LinkError> {
+        let told = self.ask(within).await?;
+        if !duty.accepts(told.role) {
+            if duty.charges() {
+                // That it is none is news to those who take it for the primary.
+                let _ = roster.heard(&self.address, told.role, told.replication.as_ref(), told.at);
+            }
+            return Err(LinkError::Role {
+                address: self.address.clone(),
+                found: told.role.name(),
+                wanted: duty.name(),
+            });
+        }
+        duty.hear(&self.address, &told, roster)?;
+        Ok(told)
+    }
+
+    /// Asks for role, time, a sign of life and the place in replication: one round trip, which has
+    /// to end `within` a time. `PING` is refused by a server that loads its data or has lost its
+    /// primary, the others are not.
+    pub(crate) async fn ask(&self, within: Duration) -> Result<Told, LinkError> {
         let mut questions = redis::pipe();
-        questions.cmd("ROLE").cmd("TIME").cmd("PING");
-        let count = if matches!(duty, Duty::Primary) {
-            3
-        } else {
-            questions.cmd("INFO").arg("replication");
-            4
-        };
+        questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
         let sent = Instant::now();
         let mut handle = self.handle();
-        let replies = timeout(within, handle.send_packed_commands(&questions, 0, count))
+        let replies = timeout(within, handle.send_packed_commands(&questions, 0, 4))
             .await
             .map_err(|_| LinkError::Slow { address: self.address.clone(), within })?
             .map_err(|error| LinkError::answered(&self.address, PROOF, &error))?;
         let received = Instant::now();
-        let [role, time, sign, rest @ ..] = replies.as_slice() else {
+        let [role, time, sign, replication] = replies.as_slice() else {
             return Err(self.refused("an unknown number of replies"));
         };
         for reply in [role, sign] {
@@ -157,17 +196,13 @@ impl Connection {
                 return Err(self.refused(error.code()));
             }
         }
-        let role = Role::from_reply(role);
-        if !duty.accepts(role) {
-            return Err(LinkError::Role {
-                address: self.address.clone(),
-                found: role.name(),
-                wanted: duty.name(),
-            });
-        }
-        duty.hear(rest.first(), received)
-            .map_err(|lag| LinkError::Lags { address: self.address.clone(), lag })?;
-        Ok(micros(time).map(|micros| Reading::of_micros(sent, received, micros)))
+        let replication = Replication::from_reply(replication);
+        let role = match (Role::from_reply(role), &replication) {
+            (Role::Unknown, Some(replication)) => replication.role,
+            (role, _) => role,
+        };
+        let clock = micros(time).map(|micros| Reading::of_micros(sent, received, micros));
+        Ok(Told { role, clock, replication, at: received })
     }
 
     /// Waits until the server or the network has ended the connection.
@@ -196,20 +231,37 @@ impl Drop for Connection {
     }
 }
 
-async fn open(
+/// What becomes of messages that the server sends of its own accord.
+#[derive(Debug)]
+pub(crate) enum Pushes {
+    /// There are none.
+    Unheard,
+    /// Each of them wakes whoever waits.
+    Wake(Arc<Notify>),
+}
+
+/// Opens a connection to `endpoint`, without a limit of its own for the time.
+pub(crate) async fn open(
     endpoint: &Endpoint,
-    address: String,
     generation: u64,
+    pushes: Pushes,
 ) -> Result<Connection, LinkError> {
+    let address = endpoint.to_string();
     let (identity, tls) = prepare(endpoint).await?;
     let stream = stream::open(&endpoint.address, tls.as_ref())
         .await
         .map_err(|error| LinkError::open(&address, &error))?;
     // Every wait has the lane's deadline or the link's limits around it.
-    let config = AsyncConnectionConfig::new()
+    let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(WRITE_QUEUE);
+    if let Pushes::Wake(waiting) = pushes {
+        config = config.set_push_sender(move |_| {
+            waiting.notify_one();
+            Ok::<_, std::convert::Infallible>(())
+        });
+    }
     let (redis, driver) =
         MultiplexedConnection::new_with_config(&identity, stream, config).await.map_err(
             |error| LinkError::answered(&address, "the opening of the connection", &error),

@@ -55,6 +55,22 @@ pub enum LinkError {
         /// What is looked for.
         wanted: &'static str,
     },
+    /// The server may call itself primary, and is not the shard's any more.
+    Deposed {
+        /// The server.
+        address: String,
+        /// The server that took over from it; nothing if it is none of the shard's.
+        by: Option<String>,
+    },
+    /// The sentinel knows nothing of the service.
+    Unwatched {
+        /// The sentinel.
+        address: String,
+        /// What it was asked for.
+        service: String,
+    },
+    /// No server is known: no sentinel has told of one yet.
+    Unannounced,
     /// The server does not keep up with its primary.
     Lags {
         /// The server.
@@ -110,6 +126,22 @@ impl fmt::Display for LinkError {
             ),
             Self::Role { address, found, wanted } => {
                 write!(f, "{address} is {found}, and {wanted} is looked for")
+            }
+            Self::Deposed { address, by: Some(by) } => write!(
+                f,
+                "{address} is not charged, whatever it calls itself: {by} took over from it; have \
+                 it follow {by}"
+            ),
+            Self::Deposed { address, by: None } => {
+                write!(f, "{address} is not charged: it is none of the shard's servers any more")
+            }
+            Self::Unwatched { address, service } => write!(
+                f,
+                "the sentinel {address} watches nothing called {service:?}; compare the name with \
+                 its `sentinel monitor`"
+            ),
+            Self::Unannounced => {
+                f.write_str("no sentinel has told of a primary yet; do they answer?")
             }
             Self::Lags { address, lag } => write!(f, "{address} is not read from: {lag}"),
             Self::Closed { address } => write!(f, "{address} closed the connection"),

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::Value;
 use tokio::time::Instant;
+
+use super::replication::Replication;
 
 /// How old the writes may be that a replica which is read from does not have yet, as far as the
 /// primary has told of them.
@@ -17,39 +18,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// The least time between two reports of a primary that are kept: the history has an end.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
-
-/// What a server says of its replication, as `INFO replication` tells it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Replication {
-    /// The name of the history that its data is of: a replica's is its primary's.
-    history: Box<str>,
-    /// How much of that history it has, in bytes.
-    offset: u64,
-    /// How long ago a replica heard from its primary.
-    silence: Duration,
-}
-
-impl Replication {
-    /// Reads the reply to `INFO replication`; nothing if it is not one.
-    pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
-        let text = match reply {
-            Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
-            Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
-            _ => return None,
-        };
-        let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-        };
-        // A replica's own count of what it has applied; a primary has only the other one.
-        let offset = field("slave_repl_offset").or_else(|| field("master_repl_offset"))?;
-        let silence = field("master_last_io_seconds_ago").map_or(Some(0), |secs| secs.parse().ok());
-        Some(Self {
-            history: field("master_replid")?.into(),
-            offset: offset.parse().ok()?,
-            silence: silence.map_or(Duration::MAX, Duration::from_secs),
-        })
-    }
-}
 
 /// How far a shard's primary has written, by its reports of the last [`LAG_MAX`] and the one before.
 ///
@@ -144,30 +112,7 @@ mod tests {
     use super::*;
 
     fn told(history: &str, offset: u64) -> Replication {
-        Replication { history: history.into(), offset, silence: Duration::ZERO }
-    }
-
-    fn reply(text: &str) -> Value {
-        Value::BulkString(text.into())
-    }
-
-    #[test]
-    fn a_reply_tells_the_history_and_the_offset() {
-        let primary =
-            "# Replication\r\nrole:master\r\nmaster_replid:abc\r\nmaster_repl_offset:70\r\n";
-        assert_eq!(Replication::from_reply(&reply(primary)), Some(told("abc", 70)));
-        let replica = "role:slave\r\nmaster_last_io_seconds_ago:4\r\nslave_repl_offset:60\r\n\
-                       master_replid:abc\r\nmaster_repl_offset:50\r\n";
-        let silence = Duration::from_secs(4);
-        let expected = Replication { silence, ..told("abc", 60) };
-        assert_eq!(Replication::from_reply(&reply(replica)), Some(expected));
-        let adrift = replica.replace("ago:4", "ago:-1");
-        let found = Replication::from_reply(&reply(&adrift)).unwrap();
-        assert_eq!(found.silence, Duration::MAX);
-        for junk in ["", "master_replid:abc", "master_replid:abc\r\nmaster_repl_offset:x"] {
-            assert_eq!(Replication::from_reply(&reply(junk)), None, "{junk:?}");
-        }
-        assert_eq!(Replication::from_reply(&Value::Nil), None);
+        Replication::following(history, offset)
     }
 
     #[test]

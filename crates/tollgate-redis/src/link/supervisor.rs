@@ -9,12 +9,12 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-use super::connect::{ConnectLimits, Connection, Duty, connect};
-use super::endpoint::Endpoint;
+use super::connect::{ConnectLimits, Connection, Duty, Told, connect};
 use super::error::LinkError;
 use crate::circuit::{Circuit, DEFAULT_MISSES, Gate, probe_delay};
 use crate::codec::Codec;
-use crate::offset::{Reading, ShardClock};
+use crate::offset::ShardClock;
+use crate::topology::Roster;
 
 /// The bounds of a link's waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,30 @@ pub struct LinkLimits {
     pub proven_after: Duration,
 }
 
+impl LinkLimits {
+    /// For how long at the most a server that was replaced is still charged after another one has
+    /// become primary, where the servers may be asked for `INFO` and answer: a primary that was
+    /// frozen and comes back takes charges until then that will be thrown away.
+    ///
+    /// Every server of a shard is asked who it is in the time of half a heartbeat, over a connection
+    /// that may have to be opened, and no connection charges a server that is known to be replaced.
+    #[must_use]
+    pub fn gray_failure_max(&self) -> Duration {
+        self.census().saturating_add(self.connect.max(self.heartbeat_answer))
+    }
+
+    /// How long what a server or a sentinel said of a primary counts: it may be missed twice.
+    pub(crate) fn said_counts(&self) -> Duration {
+        let waits = self.connect.max(self.heartbeat_answer);
+        self.heartbeat.saturating_mul(2).saturating_add(waits)
+    }
+
+    /// The time between two questions to each server of a shard.
+    pub(crate) fn census(&self) -> Duration {
+        self.heartbeat / 2
+    }
+}
+
 impl Default for LinkLimits {
     fn default() -> Self {
         Self {
@@ -51,11 +75,12 @@ impl Default for LinkLimits {
     }
 }
 
-/// A link to whichever of some servers does its duty. Dropping it ends the connection.
+/// A link to whichever of a roster's servers does its duty. Dropping it ends the connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     phase: watch::Receiver<Phase>,
     faults: watch::Sender<Option<Report>>,
+    roster: Arc<Roster>,
     circuit: Arc<Circuit>,
     clock: Arc<ShardClock>,
     last_error: Arc<Mutex<Option<LinkError>>>,
@@ -91,10 +116,10 @@ struct Report {
 }
 
 impl Link {
-    /// Starts to look for the first of `candidates` that does `duty`, and to make it ready for
-    /// `codec`. Needs a tokio runtime.
+    /// Starts to look for the first of the servers of `roster` that does `duty`, and to make it
+    /// ready for `codec`. Needs a tokio runtime.
     pub(crate) fn start<C: Codec>(
-        candidates: Vec<Endpoint>,
+        roster: Arc<Roster>,
         duty: Duty,
         codec: Arc<C>,
         limits: LinkLimits,
@@ -105,7 +130,7 @@ impl Link {
         let clock = Arc::new(ShardClock::default());
         let last_error = Arc::default();
         let supervisor = Supervisor {
-            candidates,
+            roster: Arc::clone(&roster),
             duty,
             codec,
             limits,
@@ -117,7 +142,7 @@ impl Link {
             generation: 0,
         };
         let supervisor = tokio::spawn(supervisor.run()).abort_handle();
-        Self { phase: phases, faults, circuit, clock, last_error, supervisor }
+        Self { phase: phases, faults, roster, circuit, clock, last_error, supervisor }
     }
 
     /// The link's phases, to read and to wait on.
@@ -133,6 +158,11 @@ impl Link {
     /// The server's clock.
     pub(crate) fn clock(&self) -> &ShardClock {
         &self.clock
+    }
+
+    /// Whether `connection` leads to a server that may be charged, by what is known now.
+    pub(crate) fn permits(&self, connection: &Connection) -> bool {
+        self.roster.permits(connection.address())
     }
 
     /// Why the last attempt failed or the last connection was lost, if any was.
@@ -184,7 +214,7 @@ impl Drop for Link {
 }
 
 struct Supervisor<C> {
-    candidates: Vec<Endpoint>,
+    roster: Arc<Roster>,
     duty: Duty,
     codec: Arc<C>,
     limits: LinkLimits,
@@ -200,11 +230,13 @@ impl<C: Codec> Supervisor<C> {
     async fn run(mut self) {
         let random = RandomState::new();
         let mut failed: u32 = 0;
+        let mut view = self.roster.view();
         loop {
+            view.mark_unchanged();
             match self.seek().await {
-                Ok((connection, clock)) => {
+                Ok((connection, told)) => {
                     let since = Instant::now();
-                    let fault = self.serve(connection, clock).await;
+                    let fault = self.serve(connection, told).await;
                     if since.elapsed() < self.limits.proven_after {
                         self.stop();
                     } else {
@@ -224,13 +256,17 @@ impl<C: Codec> Supervisor<C> {
                     self.stop();
                 }
             }
-            sleep(probe_delay(failed, random.hash_one(self.generation))).await;
+            tokio::select! {
+                () = sleep(probe_delay(failed, random.hash_one(self.generation))) => {}
+                // Other servers, or another one of them to charge.
+                Ok(()) = view.changed() => {}
+            }
             failed = failed.saturating_add(1);
         }
     }
 
     /// Looks once for a server that does the duty, while callers wait for a short time at most.
-    async fn seek(&mut self) -> Result<(Connection, Option<Reading>), LinkError> {
+    async fn seek(&mut self) -> Result<(Connection, Told), LinkError> {
         self.generation += 1;
         let (phase, circuit) = (self.phase.clone(), Arc::clone(&self.circuit));
         let patience = self.limits.seek;
@@ -243,41 +279,43 @@ impl<C: Codec> Supervisor<C> {
         attempt.await
     }
 
-    /// The first candidate that proves to do the duty, or why the first of the list does not.
+    /// The first server that proves to do the duty, or why the first of the list does not.
     ///
     /// They are asked side by side: a frozen primary does not hide the replica that took over.
-    async fn first_fit(&self) -> Result<(Connection, Option<Reading>), LinkError> {
+    async fn first_fit(&self) -> Result<(Connection, Told), LinkError> {
         let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
+        let servers = Arc::clone(&self.roster.view().borrow().servers);
         let mut attempts = JoinSet::new();
-        for (place, endpoint) in self.candidates.iter().cloned().enumerate() {
+        for (place, endpoint) in servers.iter().cloned().enumerate() {
             let (duty, codec) = (self.duty.clone(), Arc::clone(&self.codec));
-            let generation = self.generation;
+            let (roster, generation) = (Arc::clone(&self.roster), self.generation);
             attempts.spawn(async move {
-                let found = connect(&endpoint, &duty, &*codec, limits, generation).await;
+                let found = connect(&endpoint, &duty, &roster, &*codec, limits, generation).await;
                 found.map_err(|error| (place, error))
             });
         }
         let mut first: Option<(usize, LinkError)> = None;
         while let Some(Ok(attempt)) = attempts.join_next().await {
             match attempt {
-                Ok(found) => return Ok(found),
+                // While it was made ready, another may have been found to have taken over.
+                Ok((connection, told)) if self.roster.permits(connection.address()) => {
+                    return Ok((connection, told));
+                }
                 Err(error) if first.as_ref().is_none_or(|known| error.0 < known.0) => {
                     first = Some(error);
                 }
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
-        Err(first.map_or_else(
-            || LinkError::Closed { address: "a link without candidates".into() },
-            |(_, error)| error,
-        ))
+        let unannounced = || self.roster.trouble().unwrap_or(LinkError::Unannounced);
+        Err(first.map_or_else(unannounced, |(_, error)| error))
     }
 
     /// Has the connection in service until something is wrong with it.
-    async fn serve(&mut self, connection: Connection, clock: Option<Reading>) -> Fault {
+    async fn serve(&mut self, connection: Connection, told: Told) -> Fault {
         let connection = Arc::new(connection);
         self.clock.restart();
-        if let Some(reading) = clock {
+        if let Some(reading) = told.clock {
             self.clock.observe(reading);
         }
         self.circuit.close(connection.generation);
@@ -286,12 +324,18 @@ impl<C: Codec> Supervisor<C> {
         let reported = self
             .reports
             .wait_for(|report| report.is_some_and(|report| report.generation == generation));
+        let heart = Heart {
+            connection: &connection,
+            duty: &self.duty,
+            roster: &self.roster,
+            limits: self.limits,
+            clock: &self.clock,
+        };
         let (fault, error) = tokio::select! {
             () = connection.ended() => (Fault::Ended, None),
             Ok(report) = reported => (report.map_or(Fault::Ended, |report| report.fault), None),
-            error = beat(&connection, &self.duty, self.limits, &self.clock) => {
-                (fault_of(&error), Some(error))
-            }
+            error = self.roster.forbids(connection.address()) => (Fault::Unfit, Some(error)),
+            error = heart.beat(told) => (fault_of(&error), Some(error)),
         };
         let address = connection.address().to_owned();
         *self.last_error.lock() = error.or(Some(match fault {
@@ -316,24 +360,35 @@ fn shut(phase: &watch::Sender<Phase>, circuit: &Circuit) {
     phase.send_replace(Phase::Down);
 }
 
-/// Asks again and again for role and time, and learns the time; returns what is wrong.
-async fn beat(
-    connection: &Connection,
-    duty: &Duty,
+/// What a connection in service is asked again and again.
+struct Heart<'a> {
+    connection: &'a Connection,
+    duty: &'a Duty,
+    roster: &'a Roster,
     limits: LinkLimits,
-    clock: &ShardClock,
-) -> LinkError {
-    let mut beats = interval_at(Instant::now() + limits.heartbeat, limits.heartbeat);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        beats.tick().await;
-        match connection.prove(duty, limits.heartbeat_answer).await {
-            Ok(told) => {
-                if let Some(reading) = told {
-                    clock.observe(reading);
-                }
+    clock: &'a ShardClock,
+}
+
+impl Heart<'_> {
+    /// Asks whether the server, which told `told` of itself, still does its duty and has its data,
+    /// and learns the time; returns what is wrong.
+    async fn beat(&self, mut told: Told) -> LinkError {
+        let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
+        let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if self.duty.charges() {
+                let losses = self.roster.losses();
+                losses.look(self.connection, told.replication.as_ref(), heartbeat_answer).await;
             }
-            Err(error) => return error,
+            beats.tick().await;
+            told = match self.connection.prove(self.duty, self.roster, heartbeat_answer).await {
+                Ok(told) => told,
+                Err(error) => return error,
+            };
+            if let Some(reading) = told.clock {
+                self.clock.observe(reading);
+            }
         }
     }
 }

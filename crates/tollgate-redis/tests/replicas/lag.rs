@@ -5,7 +5,7 @@ use tollgate_redis::{Choice, Gate};
 
 use crate::kit::{Passage, Proxy, QUICK, Server, Version, on_every_version};
 use crate::pair::{Client, Pair};
-use crate::{NOW, PATIENCE, WINDOW};
+use crate::{NOW, PATIENCE, WINDOW, until};
 
 on_every_version! {
     a_replica_that_falls_behind_is_not_read_from
@@ -79,15 +79,18 @@ async fn a_replica_that_follows_another_is_not_read_from() {
 }
 
 #[tokio::test]
-async fn a_replica_that_was_set_free_is_not_read_from() {
+async fn a_replica_that_was_promoted_takes_over_while_the_old_primary_still_answers() {
     let pair = Pair::start(Version::default()).await;
     let client = Client::connect(&pair.settings(), Choice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
     pair.replica.promote().await;
-    client.leaves_the_replica("does not follow").await;
+    until(|| client.store.status()[0].address == Some(pair.replica.url())).await;
     client.take(NOW, 1).await.unwrap();
     assert_eq!(client.used().await, 4);
+    pair.primary.tell(&["FLUSHALL"]).await;
+    assert_eq!(client.used().await, 4, "nothing is asked of the old one");
+    assert_eq!(client.store.windows_lost(), (0, None));
 }
 
 #[tokio::test]

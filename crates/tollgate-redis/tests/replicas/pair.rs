@@ -8,7 +8,8 @@ use tollgate_core::{
     Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Timestamp,
 };
 use tollgate_redis::{
-    Choice, Gate, Keys, LaneError, LinkError, LinkLimits, RedisShard, ShardSettings,
+    Choice, Credentials, Endpoint, Gate, Keys, LaneError, LinkError, LinkLimits, RedisShard,
+    ShardSettings,
 };
 
 use crate::kit::{QUICK, Server, Version};
@@ -40,8 +41,18 @@ impl Pair {
     /// Where they are, under bounds that keep a machine busy with other tests from looking like a
     /// fault.
     pub(crate) fn settings(&self) -> ShardSettings {
-        let mut settings = ShardSettings::new(self.primary.url().parse().unwrap());
-        settings.replicas = vec![self.replica.url().parse().unwrap()];
+        self.settings_with(&[], Credentials::default())
+    }
+
+    /// The same with more replicas, and as whom to reach all of them.
+    pub(crate) fn settings_with(&self, more: &[&Server], user: Credentials) -> ShardSettings {
+        let endpoint = |server: &Server| {
+            let endpoint: Endpoint = server.url().parse().unwrap();
+            endpoint.with_credentials(user.clone())
+        };
+        let replicas = std::iter::once(&self.replica).chain(more.iter().copied());
+        let replicas = replicas.map(endpoint).collect();
+        let mut settings = ShardSettings::replicated(endpoint(&self.primary), replicas);
         settings.link = LinkLimits {
             connect: PATIENCE,
             proof: PATIENCE,

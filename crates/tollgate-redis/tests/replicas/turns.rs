@@ -51,16 +51,14 @@ async fn the_shipped_users_may_read(version: Version) {
     let pair = Pair::start(version).await;
     let words = [vec!["ACL".to_owned(), "SETUSER".into()], version.shipped_user()].concat();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    let mut settings = pair.settings();
     for server in [&pair.primary, &pair.replica] {
         server.tell(&words).await;
     }
-    for endpoint in std::iter::once(&mut settings.primary).chain(&mut settings.replicas) {
-        endpoint.credentials = Credentials {
-            user: Some("tollgate".into()),
-            password: Some(SecretSource::Given(Secret::new("password"))),
-        };
-    }
+    let user = Credentials {
+        user: Some("tollgate".into()),
+        password: Some(SecretSource::Given(Secret::new("password"))),
+    };
+    let settings = pair.settings_with(&[], user);
     for (choice, verb) in ways(version) {
         let client = Client::connect(&settings, choice).await;
         pair.replica.forget_commands().await;
@@ -74,8 +72,7 @@ async fn replicas_take_turns() {
     let pair = Pair::start(Version::default()).await;
     let third = Server::start_with(&QUICK).await;
     third.follow(&pair.primary).await;
-    let mut settings = pair.settings();
-    settings.replicas.push(third.url().parse().unwrap());
+    let settings = pair.settings_with(&[&third], Credentials::default());
     let client = Client::connect(&settings, Choice::Best).await;
     pair.replica.forget_commands().await;
     third.forget_commands().await;

@@ -1,6 +1,6 @@
 //! Primaries that give way, and replicas that do not follow.
 
-use tollgate_redis::LinkLimits;
+use tollgate_redis::{LinkLimits, Topology};
 
 use super::*;
 use crate::kit::{QUICK, on_every_version};
@@ -20,7 +20,10 @@ async fn two(version: Version, way: Way, seek: Duration) -> (Server, Server, Arc
     let replica = Server::start_version(version, &QUICK).await;
     replica.follow(&primary).await;
     let mut settings = patient(primary.url().parse().unwrap());
-    settings.replicas = vec![replica.url().parse().unwrap()];
+    settings.topology = Topology::Static {
+        primary: primary.url().parse().unwrap(),
+        replicas: vec![replica.url().parse().unwrap()],
+    };
     settings.link = LinkLimits { seek, proven_after: Duration::ZERO, ..settings.link };
     let client = Client::new(&settings, way, QUOTA).await;
     (primary, replica, client)

@@ -5,6 +5,8 @@ mod redis;
 mod revealed;
 mod server;
 mod shards;
+mod tls;
+mod topology;
 
 use std::num::NonZeroU32;
 

@@ -1,16 +1,14 @@
 //! The store in Redis or Valkey.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::names::Known;
 use super::super::secret;
-use super::{at_most, revealed, shards};
-use crate::read::{Field, Given, Text, quoted};
+use super::{at_most, revealed, shards, tls};
+use crate::read::{Field, Given};
 use crate::report::Report;
-use crate::settings::{RedisSettings, RememberRefusals, TlsFiles, TlsIdentity};
-use crate::tree::Span;
-use crate::written::{PolicyFile, Redis, Subject, Tls};
+use crate::settings::{RedisSettings, RememberRefusals, SentinelAccess, ShardSettings, Topology};
+use crate::written::{PolicyFile, Redis, Subject};
 
 /// How long a decision may take where nothing is written.
 const DEADLINE: Duration = Duration::from_millis(15);
@@ -39,7 +37,9 @@ pub(super) fn settings(
         .password
         .given()
         .map(|password| secret::source(password, "password", "TOLLGATE_REDIS_PASSWORD", report));
-    let tls = tls(redis, shards.as_ref(), report);
+    let servers = shards.as_ref().map(|shards| &shards.places.servers);
+    let tls = tls::files(&redis.tls, "server", servers, report);
+    let sentinel = sentinel(redis, shards.as_ref(), report);
     Some(RedisSettings {
         shards: shards?.shards,
         route_by: none_or_right(route_by)?,
@@ -55,6 +55,7 @@ pub(super) fn settings(
         user: redis.user.value().map(|user| Box::from(&*user.0)),
         password: none_or_right(password)?,
         tls: tls?,
+        sentinel: sentinel?,
         revealed: revealed::names(file),
     })
 }
@@ -82,52 +83,34 @@ fn deadline(redis: &Redis, report: &mut Report<'_>) -> Option<Duration> {
     Some(deadline)
 }
 
-/// The certificates, if any server is spoken to under TLS. Shards that are wrong name none.
-fn tls(
+/// As whom sentinels are reached.
+fn sentinel(
     redis: &Redis,
     shards: Option<&shards::Shards>,
     report: &mut Report<'_>,
-) -> Option<TlsFiles> {
-    fn path(text: &Text) -> PathBuf {
-        PathBuf::from(&text.0)
-    }
-    let given = match &redis.tls {
-        Field::Absent => return Some(TlsFiles::default()),
+) -> Option<SentinelAccess> {
+    let given = match &redis.sentinel {
+        Field::Absent => return Some(SentinelAccess::default()),
         Field::Wrong => return None,
         Field::Given(given) => given,
     };
-    if let Some(shards) = shards {
-        used_by(shards, given.key, report);
+    let is_sentinel = |shard: &ShardSettings| matches!(shard.topology, Topology::Sentinel { .. });
+    if shards.is_some_and(|shards| !shards.shards.iter().any(is_sentinel)) {
+        let hint = "a shard names them: { sentinels: [\"redis://HOST:26379\"], service: NAME }";
+        report.mistake(given.key, "`sentinel` is given, but no shard has sentinels", hint);
+        return None;
     }
-    let Tls { authorities, certificate, key } = &given.value;
-    let identity = match (certificate, key) {
-        (Field::Given(certificate), Field::Given(key)) => {
-            Some(TlsIdentity { certificate: path(&certificate.value), key: path(&key.value) })
-        }
-        (Field::Given(alone), Field::Absent) => {
-            report.mistake(alone.key, "`certificate` needs its `key`", "the file of the key");
-            return None;
-        }
-        (Field::Absent, Field::Given(alone)) => {
-            let hint = "the file of the certificate that the key belongs to";
-            report.mistake(alone.key, "`key` needs its `certificate`", hint);
-            return None;
-        }
-        _ => None,
-    };
-    Some(TlsFiles { authorities: authorities.value().map(path), identity })
-}
-
-/// Tells of certificates, given at `at`, that no server is reached with, or not every one.
-fn used_by(shards: &shards::Shards, at: Span, report: &mut Report<'_>) {
-    if !shards.any_tls {
-        let hint = "a URL that asks for TLS begins with rediss://";
-        report.mistake(at, "`tls` is given, but no server is reached under TLS", hint);
-    } else if let Some(clear) = &shards.in_clear {
-        let message = "`tls` is given, but not every server is reached under TLS";
-        let (place, line) = (quoted(&clear.place), clear.line);
-        let hint =
-            format_args!("{place} on line {line} is not: its URL does not begin with rediss://");
-        report.warning(at, message, hint);
-    }
+    let written = &given.value;
+    let usual = "TOLLGATE_SENTINEL_PASSWORD";
+    let password = written
+        .password
+        .given()
+        .map(|password| secret::source(password, "password", usual, report));
+    let tls =
+        tls::files(&written.tls, "sentinel", shards.map(|shards| &shards.places.sentinels), report);
+    Some(SentinelAccess {
+        user: written.user.value().map(|user| Box::from(&*user.0)),
+        password: none_or_right(password)?,
+        tls: tls?,
+    })
 }

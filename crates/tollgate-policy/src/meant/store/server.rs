@@ -49,6 +49,25 @@ pub(super) fn server(given: &Given<Text>, report: &mut Report<'_>) -> Option<Ser
     }
 }
 
+/// The sentinel that a URL names; `None` if it names none, which is reported.
+pub(super) fn sentinel(given: &Given<Text>, report: &mut Report<'_>) -> Option<Server> {
+    let server = server(given, report)?;
+    // It is a URL, since it names a server.
+    let url = Url::parse(&given.value.0).ok()?;
+    let hint = match server.way {
+        Way::Socket => "sentinels are reached over the network: redis://HOST:26379",
+        Way::Tls | Way::Clear if url.port().is_none() => {
+            "its port should be there, such as redis://HOST:26379"
+        }
+        Way::Tls | Way::Clear if !url.path().trim_matches('/').is_empty() => {
+            "a sentinel has no databases"
+        }
+        Way::Tls | Way::Clear => return Some(server),
+    };
+    report.mistake(given.at, "this names no sentinel", hint);
+    None
+}
+
 const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
 
 /// Reads the URL; the error tells what would be right.

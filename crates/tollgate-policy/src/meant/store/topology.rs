@@ -1,0 +1,233 @@
+//! Which servers a shard has.
+
+use std::collections::HashMap;
+
+use super::server::{Server, Way, sentinel, server};
+use crate::read::{Field, Given, Named, OneOrMore, Text, is_name, quoted};
+use crate::report::Report;
+use crate::settings::{Topology, Transport};
+use crate::written::{Shard, TopologyKind};
+
+/// The most replicas of a shard: a node keeps a connection to each.
+const MAX_REPLICAS: usize = 16;
+
+/// The most sentinels of a shard: a node keeps a connection to each.
+const MAX_SENTINELS: usize = 16;
+
+/// The servers and sentinels that were named so far.
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) servers: Ways,
+    pub(super) sentinels: Ways,
+    /// The line of each server, and of each sentinel with what it watches.
+    lines: HashMap<String, usize>,
+}
+
+/// How some servers are reached.
+#[derive(Default)]
+pub(super) struct Ways {
+    /// Whether any is spoken to under TLS.
+    pub(super) any_tls: bool,
+    /// The first that is spoken to in clear over the network.
+    pub(super) in_clear: Option<Written>,
+}
+
+/// A server, and the line on which it is named.
+pub(super) struct Written {
+    pub(super) place: String,
+    pub(super) line: usize,
+}
+
+/// How the servers of a shard are known; `None` if something is wrong, which is reported.
+pub(super) fn topology(
+    named: &Named<Shard>,
+    places: &mut Places,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    let shard = named.value.as_ref()?;
+    match kind(shard)? {
+        TopologyKind::Static => {
+            foreign(shard.sentinels.given(), "sentinels", "sentinel", report);
+            foreign(shard.service.given(), "service", "sentinel", report);
+            foreign(shard.transport.given(), "transport", "sentinel", report);
+            fixed(named, shard, places, report)
+        }
+        TopologyKind::Sentinel => {
+            foreign(shard.primary.given(), "primary", "static", report);
+            foreign(shard.replicas.given(), "replicas", "static", report);
+            watched(named, shard, places, report)
+        }
+    }
+}
+
+/// What is said, or what the other keys say; `None` if what is said is wrong.
+fn kind(shard: &Shard) -> Option<TopologyKind> {
+    match &shard.topology {
+        Field::Wrong => None,
+        Field::Given(given) => Some(given.value.0),
+        Field::Absent if !shard.primary.is_absent() => Some(TopologyKind::Static),
+        Field::Absent if shard.sentinels.is_absent() && shard.service.is_absent() => {
+            Some(TopologyKind::Static)
+        }
+        Field::Absent => Some(TopologyKind::Sentinel),
+    }
+}
+
+/// Tells of a key that belongs to another topology.
+fn foreign<T>(given: Option<&Given<T>>, key: &str, topology: &str, report: &mut Report<'_>) {
+    if let Some(given) = given {
+        let message = format_args!("`{key}` belongs to `topology: {topology}`");
+        report.mistake(given.key, message, "its servers are named here, or by sentinels: not both");
+    }
+}
+
+/// Servers that are named in the file.
+fn fixed(
+    named: &Named<Shard>,
+    shard: &Shard,
+    places: &mut Places,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    if shard.primary.is_absent() {
+        let hint = "or `sentinels` with the `service` that they watch";
+        report.mistake(named.name.at, "a shard needs `primary`", hint);
+    }
+    let primary = shard.primary.given().and_then(|url| places.server(url, report));
+    let replicas = each(&shard.replicas, MAX_REPLICAS, "replicas of one primary", report)
+        .map(|urls| urls.iter().map(|url| places.server(url, report)).collect::<Vec<_>>());
+    Some(Topology::Static {
+        primary: primary?,
+        replicas: replicas?.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+/// Servers that sentinels name.
+fn watched(
+    named: &Named<Shard>,
+    shard: &Shard,
+    places: &mut Places,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    let service = service(named, shard, report);
+    let sentinels = match each(&shard.sentinels, MAX_SENTINELS, "sentinels of one shard", report) {
+        Some([]) => {
+            let hint = "such as sentinels: [\"redis://10.0.0.1:26379\"]";
+            report.mistake(named.name.at, "a shard of sentinels needs `sentinels`", hint);
+            None
+        }
+        urls => urls,
+    };
+    let service = service?;
+    let sentinels: Vec<_> =
+        sentinels?.iter().map(|url| places.sentinel(url, service, report)).collect();
+    let transport = match &shard.transport {
+        Field::Wrong => return None,
+        Field::Absent => Transport::default(),
+        Field::Given(given) => given.value.0,
+    };
+    match transport {
+        Transport::Tls => places.servers.any_tls = true,
+        Transport::Tcp if places.servers.in_clear.is_none() => {
+            let (place, line) = (service.0.clone(), named.name.at.line);
+            places.servers.in_clear = Some(Written { place, line });
+        }
+        Transport::Tcp => {}
+    }
+    Some(Topology::Sentinel {
+        sentinels: sentinels.into_iter().collect::<Option<_>>()?,
+        service: service.0.as_str().into(),
+        transport,
+    })
+}
+
+/// What the sentinels call the shard.
+fn service<'s>(
+    named: &Named<Shard>,
+    shard: &'s Shard,
+    report: &mut Report<'_>,
+) -> Option<&'s Text> {
+    let given = match &shard.service {
+        Field::Absent => {
+            let hint = "what the sentinels call it, as in their `sentinel monitor`";
+            report.mistake(named.name.at, "a shard of sentinels needs `service`", hint);
+            return None;
+        }
+        Field::Wrong => return None,
+        Field::Given(given) => given,
+    };
+    if !is_name(&given.value.0) {
+        let message = format_args!("{} is no name of a service", quoted(&given.value.0));
+        report.mistake(given.at, message, "sentinels take letters, digits, `.`, `-` and `_`");
+        return None;
+    }
+    Some(&given.value)
+}
+
+/// The URLs of a list, at most so many; `None` if something is wrong, which is reported.
+fn each<'u>(
+    field: &'u Field<OneOrMore<Text>>,
+    most: usize,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<&'u [Given<Text>]> {
+    let given = match field {
+        Field::Absent => return Some(&[]),
+        Field::Wrong => return None,
+        Field::Given(given) => given,
+    };
+    let urls = &given.value.0;
+    if urls.len() > most {
+        let message = format_args!("{} {what}", urls.len());
+        report.mistake(given.key, message, format_args!("expected at most {most}"));
+        return None;
+    }
+    Some(urls)
+}
+
+impl Places {
+    /// Checks that `url` names a server, and one that no other does; gives it back.
+    fn server(&mut self, url: &Given<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+        let server = server(url, report)?;
+        self.servers.add(&server, url);
+        if let Some(line) = self.lines.get(&server.place) {
+            let message = format_args!("the server {} is there twice", quoted(&server.place));
+            let hint = format_args!("first on line {line}; a server has one part in one shard");
+            report.mistake(url.at, message, hint);
+            return None;
+        }
+        self.lines.insert(server.place, url.at.line);
+        Some(url.value.0.as_str().into())
+    }
+
+    /// Checks that `url` names a sentinel, and one that is not yet asked for `service`; gives it
+    /// back.
+    fn sentinel(
+        &mut self,
+        url: &Given<Text>,
+        service: &Text,
+        report: &mut Report<'_>,
+    ) -> Option<Box<str>> {
+        let sentinel = sentinel(url, report)?;
+        self.sentinels.add(&sentinel, url);
+        // No server's place has a space in it.
+        let asked = format!("{} {}", sentinel.place, service.0);
+        if let Some(line) = self.lines.get(&asked) {
+            let (place, service) = (quoted(&sentinel.place), quoted(&service.0));
+            let message = format_args!("the sentinel {place} is asked for {service} twice");
+            let hint = format_args!("first on line {line}; a service is one shard");
+            report.mistake(url.at, message, hint);
+            return None;
+        }
+        self.lines.insert(asked, url.at.line);
+        Some(url.value.0.as_str().into())
+    }
+}
+
+impl Ways {
+    fn add(&mut self, server: &Server, url: &Given<Text>) {
+        self.any_tls |= server.way == Way::Tls;
+        if server.way == Way::Clear && self.in_clear.is_none() {
+            self.in_clear = Some(Written { place: server.place.clone(), line: url.at.line });
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Whether a shard still has what was counted in it.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::link::{Connection, Replication};
+
+/// The key that is lost only with the others. No limit's key has this form.
+const GENERATION: &str = "tg1:{generation}";
+
+/// How long the key lives that no node renews, and how often a node renews it that looks at it.
+const GENERATION_LIVES: Duration = Duration::from_secs(30 * 24 * 3600);
+const RENEW_AFTER: Duration = Duration::from_secs(600);
+
+/// Why counters of a shard are gone: their windows began anew, in part or all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// All keys were deleted, as `FLUSHALL` does.
+    Flushed,
+    /// The primary began without the data that there was: it was restarted, or is another server.
+    Restarted,
+    /// The primary began with older data, as a restart from a snapshot does.
+    Older,
+    /// The server that took over lacks the end of what the old primary had written.
+    FailedOver {
+        /// How much of it, in bytes of the stream to replicas, at the least.
+        bytes: u64,
+    },
+}
+
+/// Watches over the primary's data.
+///
+/// A random value is kept in the shard, and renewed. It is gone or another one if the others are
+/// gone as well; and how far the data goes, the primary tells by the name of its history and its
+/// place in it. Each node sees for itself what happens from its own start on.
+#[derive(Debug, Default)]
+pub(crate) struct Losses(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    generation: Option<Box<[u8]>>,
+    history: Option<(Box<str>, u64)>,
+    renewed: Option<Instant>,
+    count: u64,
+    last: Option<Loss>,
+}
+
+/// What was found at the generation's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    Unreadable,
+    Nothing,
+    Value(Box<[u8]>),
+}
+
+impl Losses {
+    /// Looks whether the primary at the end of `connection`, which told `told` of itself, still has
+    /// what it had. Waits for it `within` that time; what it does not answer tells nothing.
+    pub(crate) async fn look(
+        &self,
+        connection: &Connection,
+        told: Option<&Replication>,
+        within: Duration,
+    ) {
+        let found = timeout(within, self.generation(connection)).await;
+        let known = &mut *self.0.lock();
+        if let Some(loss) = known.observe(told, &found.unwrap_or(Found::Unreadable)) {
+            known.count += 1;
+            known.last = Some(loss);
+        }
+    }
+
+    /// How often something was lost, and what was lost last.
+    pub(crate) fn told(&self) -> (u64, Option<Loss>) {
+        let known = self.0.lock();
+        (known.count, known.last.clone())
+    }
+
+    /// Reads the generation, renews it in time, and makes one where there is none.
+    async fn generation(&self, connection: &Connection) -> Found {
+        let found = read(connection).await;
+        let lives = GENERATION_LIVES.as_millis();
+        match &found {
+            Found::Nothing => {
+                let mut begin = redis::cmd("SET");
+                begin.arg(GENERATION).arg(random()).arg("NX").arg("PX").arg(lives.to_string());
+                // If it is refused, the shard has no generation; the histories tell all the same.
+                let _ = connection.call(&begin).await;
+                let begun = read(connection).await;
+                self.0.lock().replaces(begun)
+            }
+            Found::Value(_) if self.0.lock().is_to_renew() => {
+                let mut renew = redis::cmd("PEXPIRE");
+                renew.arg(GENERATION).arg(lives.to_string());
+                let _ = connection.call(&renew).await;
+                found
+            }
+            Found::Value(_) | Found::Unreadable => found,
+        }
+    }
+}
+
+/// By `MGET`, which the step needs as well: no other right is asked for.
+async fn read(connection: &Connection) -> Found {
+    let mut get = redis::cmd("MGET");
+    get.arg(GENERATION);
+    match connection.call(&get).await {
+        Ok(Value::Array(mut values)) => match values.pop() {
+            Some(Value::BulkString(value)) => Found::Value(value.into()),
+            _ => Found::Nothing,
+        },
+        _ => Found::Unreadable,
+    }
+}
+
+fn random() -> String {
+    let draw = |place: u8| RandomState::new().hash_one(place);
+    format!("{:016x}{:016x}", draw(0), draw(1))
+}
+
+impl Known {
+    fn is_to_renew(&mut self) -> bool {
+        let now = Instant::now();
+        let then = *self.renewed.get_or_insert(now);
+        let is_due = now.saturating_duration_since(then) >= RENEW_AFTER;
+        if is_due {
+            self.renewed = Some(now);
+        }
+        is_due
+    }
+
+    /// What there is now where nothing was: a generation that was lost is not the known one, even
+    /// where the new one cannot be read.
+    fn replaces(&self, found: Found) -> Found {
+        match found {
+            Found::Unreadable if self.generation.is_some() => Found::Nothing,
+            found => found,
+        }
+    }
+
+    /// What was lost since the last look.
+    fn observe(&mut self, told: Option<&Replication>, found: &Found) -> Option<Loss> {
+        let is_kept = match (&self.generation, found) {
+            (None, _) | (_, Found::Unreadable) => None,
+            (Some(known), found) => Some(matches!(found, Found::Value(value) if value == known)),
+        };
+        let course = self.course(told);
+        match found {
+            Found::Unreadable => {}
+            Found::Nothing => self.generation = None,
+            Found::Value(value) => self.generation = Some(value.clone()),
+        }
+        if let Some(told) = told {
+            self.history = Some((told.history.clone(), told.offset));
+        }
+        match (is_kept, course) {
+            (Some(false), Course::Same | Course::Unknown) => Some(Loss::Flushed),
+            (Some(false), _) => Some(Loss::Restarted),
+            (_, Course::Short(bytes)) => Some(Loss::FailedOver { bytes }),
+            (Some(true), Course::Back) => Some(Loss::Older),
+            (None, Course::Back) => Some(Loss::Restarted),
+            (_, Course::Same | Course::Unknown | Course::Other) => None,
+        }
+    }
+
+    /// How the primary's history goes on from the one that is known.
+    fn course(&self, told: Option<&Replication>) -> Course {
+        let (Some((history, offset)), Some(told)) = (&self.history, told) else {
+            return Course::Unknown;
+        };
+        if told.history == *history {
+            return if told.offset < *offset { Course::Back } else { Course::Same };
+        }
+        match &told.origin {
+            Some(origin) if origin.history == *history => match offset.checked_sub(origin.until) {
+                None | Some(0) => Course::Other,
+                Some(bytes) => Course::Short(bytes),
+            },
+            // A primary that has no replicas for an hour begins another history in the same place.
+            _ if told.offset > 0 && told.offset >= *offset => Course::Other,
+            _ => Course::Back,
+        }
+    }
+}
+
+/// How one history goes on from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// It is the same one.
+    Same,
+    /// Nobody knows.
+    Unknown,
+    /// It goes on from the other, as far as it is known.
+    Other,
+    /// It goes on from the other, but for so many bytes at its end.
+    Short(u64),
+    /// It begins before the end of the other.
+    Back,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flushed => f.write_str("its keys were deleted, as FLUSHALL does"),
+            Self::Restarted => f.write_str("its primary began without the data that there was"),
+            Self::Older => f.write_str("its primary began with older data"),
+            Self::FailedOver { bytes } => write!(
+                f,
+                "the new primary lacks the last {bytes} bytes or more that the old one had written"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Found {
+        Found::Value(text.as_bytes().into())
+    }
+
+    /// A primary in the middle of history x, of generation g.
+    fn known() -> Known {
+        let mut known = Known::default();
+        let told = Replication::leading("x", 100, None);
+        assert_eq!(known.observe(Some(&told), &value("g")), None, "the first look");
+        known
+    }
+
+    #[test]
+    fn a_loss_is_told_from_a_change() {
+        let leading = Replication::leading;
+        for (what, told, found, loss) in [
+            ("nothing", leading("x", 120, None), value("g"), None),
+            ("a flush", leading("x", 120, None), Found::Nothing, Some(Loss::Flushed)),
+            ("a flush and a new key", leading("x", 9_120, None), value("h"), Some(Loss::Flushed)),
+            ("an empty restart", leading("y", 0, None), Found::Nothing, Some(Loss::Restarted)),
+            ("a restart seen late", leading("y", 400, None), value("h"), Some(Loss::Restarted)),
+            ("an old snapshot", leading("y", 0, None), value("g"), Some(Loss::Older)),
+            ("a snapshot", leading("y", 80, Some(("x", 80))), value("g"), failed_over(20)),
+            ("a failover", leading("y", 130, Some(("x", 110))), value("g"), None),
+            ("a short one", leading("y", 130, Some(("x", 93))), value("g"), failed_over(7)),
+            ("an empty one", leading("y", 9, Some(("x", 9))), value("h"), Some(Loss::Restarted)),
+            ("an hour without replicas", leading("y", 100, None), value("g"), None),
+            ("no right to read", leading("x", 120, None), Found::Unreadable, None),
+        ] {
+            assert_eq!(known().observe(Some(&told), &found), loss, "{what}");
+        }
+        assert_eq!(known().observe(None, &Found::Nothing), Some(Loss::Flushed));
+        assert_eq!(known().observe(None, &value("g")), None);
+    }
+
+    fn failed_over(bytes: u64) -> Option<Loss> {
+        Some(Loss::FailedOver { bytes })
+    }
+
+    #[test]
+    fn each_loss_counts_once() {
+        let mut known = known();
+        let told = Replication::leading("x", 120, None);
+        assert_eq!(known.observe(Some(&told), &Found::Nothing), Some(Loss::Flushed));
+        assert_eq!(known.observe(Some(&told), &Found::Nothing), None);
+        assert_eq!(known.observe(Some(&told), &value("h")), None);
+        assert_eq!(known.observe(Some(&told), &value("i")), Some(Loss::Flushed));
+    }
+}

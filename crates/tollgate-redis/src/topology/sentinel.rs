@@ -1,0 +1,210 @@
+//! What one sentinel says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{FromRedisValue, Value};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::claims::Certainty;
+use crate::link::{Connection, Endpoint, LinkError, LinkLimits, Protocol, Pushes, open};
+
+/// The most servers, and the most sentinels, that one sentinel is listened to about.
+const MAX_NAMED: usize = 16;
+
+/// What is news: a failover in each of its steps, and who comes and goes.
+const CHANNELS: [&str; 7] = [
+    "+switch-master",
+    "+promoted-slave",
+    "+failover-end",
+    "+slave",
+    "+sentinel",
+    "+odown",
+    "-odown",
+];
+
+/// How an error names what is asked.
+const QUESTION: &str = "SENTINEL";
+
+/// Where a server or a sentinel is, as a sentinel says it: by address or by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// What a sentinel says of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) primary: Place,
+    /// The configuration's epoch, which grows with every failover.
+    pub(super) epoch: u64,
+    pub(super) certainty: Certainty,
+    pub(super) replicas: Vec<Place>,
+    pub(super) sentinels: Vec<Place>,
+}
+
+/// A connection to a sentinel that tells when there is news.
+pub(super) struct Sentinel {
+    connection: Connection,
+    news: Arc<Notify>,
+}
+
+impl Sentinel {
+    /// Connects to the sentinel at `endpoint`, and subscribes to its news.
+    pub(super) async fn connect(
+        endpoint: &Endpoint,
+        limits: LinkLimits,
+    ) -> Result<Self, LinkError> {
+        // News and answers come over one connection, which the older protocol has no form for.
+        let endpoint = Endpoint { protocol: Protocol::Resp3, ..endpoint.clone() };
+        let news = Arc::<Notify>::default();
+        let opened = async {
+            let connection = open(&endpoint, 0, Pushes::Wake(Arc::clone(&news))).await?;
+            let subscribed = connection.handle().subscribe(&CHANNELS).await;
+            subscribed
+                .map_err(|error| LinkError::answered(&endpoint.to_string(), "SUBSCRIBE", &error))?;
+            Ok::<_, LinkError>(connection)
+        };
+        let slow = |_| LinkError::Slow { address: endpoint.to_string(), within: limits.connect };
+        let connection = timeout(limits.connect, opened).await.map_err(slow)??;
+        Ok(Self { connection, news })
+    }
+
+    /// Asks what it knows of `service`, and waits `within` a time for it.
+    pub(super) async fn ask(&self, service: &str, within: Duration) -> Result<Report, LinkError> {
+        let address = self.connection.address();
+        let mut questions = redis::pipe();
+        for question in ["GET-MASTER-ADDR-BY-NAME", "MASTER", "REPLICAS", "SENTINELS"] {
+            questions.cmd("SENTINEL").arg(question).arg(service);
+        }
+        let mut handle = self.connection.handle();
+        let replies = timeout(within, handle.send_packed_commands(&questions, 0, 4))
+            .await
+            .map_err(|_| LinkError::Slow { address: address.to_owned(), within })?
+            .map_err(|error| LinkError::answered(address, QUESTION, &error))?;
+        let refused = |code: &str| LinkError::Refused {
+            address: address.to_owned(),
+            asked: QUESTION,
+            code: code.to_owned(),
+        };
+        let refusal = replies.iter().find_map(|reply| match reply {
+            Value::ServerError(error) => Some(error.code()),
+            _ => None,
+        });
+        match (replies.first(), refusal) {
+            (Some(Value::Nil), _) => Err(LinkError::Unwatched {
+                address: address.to_owned(),
+                service: service.to_owned(),
+            }),
+            (_, Some(code)) => Err(refused(code)),
+            _ => Report::from_replies(&replies).ok_or_else(|| refused("an unknown reply")),
+        }
+    }
+
+    /// Waits until there is news, or the connection has ended.
+    pub(super) async fn news(&self) -> Result<(), LinkError> {
+        tokio::select! {
+            () = self.news.notified() => Ok(()),
+            () = self.connection.ended() => {
+                Err(LinkError::Closed { address: self.connection.address().to_owned() })
+            }
+        }
+    }
+}
+
+impl Place {
+    fn new(host: &str, port: &str) -> Option<Self> {
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        // Whatever is no name of a host is nobody's address.
+        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
+        let is_named = (1..=255).contains(&host.len()) && host.bytes().all(is_host);
+        is_named.then(|| Self { host: host.to_owned(), port })
+    }
+}
+
+impl Report {
+    /// Reads the replies to the questions; nothing if they are none.
+    fn from_replies(replies: &[Value]) -> Option<Self> {
+        let [primary, service, replicas, sentinels] = replies else { return None };
+        let [host, port] = <[String; 2]>::from_redis_value_ref(primary).ok()?;
+        let service = fields(service)?;
+        let flags = service.get("flags")?;
+        let is_in_doubt = |flag: &str| matches!(flag, "s_down" | "o_down" | "failover_in_progress");
+        Some(Self {
+            primary: Place::new(&host, &port)?,
+            epoch: service.get("config-epoch")?.parse().ok()?,
+            certainty: match flags.split(',').any(is_in_doubt) {
+                true => Certainty::Doubtful,
+                false => Certainty::Sure,
+            },
+            replicas: places(replicas),
+            sentinels: places(sentinels),
+        })
+    }
+}
+
+/// Where those are that a list names; what cannot be read is passed over.
+fn places(list: &Value) -> Vec<Place> {
+    let Value::Array(entries) = list else { return Vec::new() };
+    let place = |entry| {
+        let fields = fields(entry)?;
+        Place::new(fields.get("ip")?, fields.get("port")?)
+    };
+    entries.iter().filter_map(place).take(MAX_NAMED).collect()
+}
+
+/// Names and values, which the two protocols have different forms for.
+fn fields(reply: &Value) -> Option<HashMap<String, String>> {
+    HashMap::from_redis_value_ref(reply).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    fn map(fields: &[(&str, &str)]) -> Value {
+        Value::Map(fields.iter().map(|(name, value)| (text(name), text(value))).collect())
+    }
+
+    fn replies(flags: &str, host: &str, port: &str) -> [Value; 4] {
+        [
+            Value::Array(vec![text(host), text(port)]),
+            map(&[("name", "limits"), ("flags", flags), ("config-epoch", "7")]),
+            Value::Array(vec![map(&[("ip", "10.0.0.2"), ("port", "6380")]), map(&[])]),
+            Value::Array(vec![map(&[("ip", "::1"), ("port", "26379"), ("runid", "x")])]),
+        ]
+    }
+
+    fn place(host: &str, port: u16) -> Place {
+        Place { host: host.to_owned(), port }
+    }
+
+    #[test]
+    fn replies_tell_of_a_service() {
+        let report = Report::from_replies(&replies("master", "db.example", "6379")).unwrap();
+        assert_eq!(report.primary, place("db.example", 6379));
+        assert_eq!((report.epoch, report.certainty), (7, Certainty::Sure));
+        assert_eq!(report.replicas, [place("10.0.0.2", 6380)]);
+        assert_eq!(report.sentinels, [place("::1", 26379)]);
+        for flags in ["s_down,master", "master,o_down", "master,failover_in_progress"] {
+            let report = Report::from_replies(&replies(flags, "h", "1")).unwrap();
+            assert_eq!(report.certainty, Certainty::Doubtful, "{flags}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_nobodys() {
+        for (host, port) in [("", "1"), ("h", "0"), ("h", "70000"), ("h/1", "1"), ("a@h", "1")] {
+            assert_eq!(Report::from_replies(&replies("master", host, port)), None, "{host}:{port}");
+        }
+        assert_eq!(Report::from_replies(&[]), None);
+        assert_eq!(Report::from_replies(&[Value::Nil, Value::Nil, Value::Nil, Value::Nil]), None);
+    }
+}
