@@ -18,6 +18,11 @@ use crate::hash_key::HashKey;
 const VERSION: u8 = 1;
 const SEAL: usize = 16;
 
+/// Bytes before the entries: version, id and expiry.
+const HEAD: usize = 1 + 16 + 8;
+/// Bytes of an entry without its subject: limit, kind, cost, mark and length.
+const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
+
 /// A receipt that came back.
 pub(crate) struct Opened {
     /// Without what the policy has no limit for any more.
@@ -30,7 +35,9 @@ impl Receipt {
     /// The text of what was charged at `now`. Who holds it can give the charge back.
     pub(crate) fn seal(&self, key: &HashKey, now: Timestamp) -> String {
         let expires_at = self.entries.iter().map(|entry| entry.refundable_until(now)).max();
-        let mut bytes = vec![VERSION];
+        let lengths = self.entries.iter().map(|entry| ENTRY + entry.subject.as_bytes().len());
+        let mut bytes = Vec::with_capacity(HEAD + lengths.sum::<usize>() + SEAL);
+        bytes.push(VERSION);
         bytes.extend(self.id.0.to_be_bytes());
         bytes.extend(expires_at.unwrap_or(now).as_millis().to_be_bytes());
         for entry in &self.entries {

@@ -3,6 +3,7 @@
 mod fault;
 mod located;
 mod object;
+mod text;
 mod tree;
 
 use axum::body::Bytes;
@@ -12,6 +13,7 @@ use serde::de::Deserialize;
 pub(super) use fault::{Fault, FaultKind};
 use located::Located;
 pub(super) use object::Object;
+use text::Text;
 use tree::Tree;
 
 /// Reads `bytes` as a `T`, which is an object, and may borrow from them. Unknown and repeated names,
@@ -40,7 +42,7 @@ pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
     /// Bytes of a verdict on one limit or two, with its receipt: it is written in one piece.
     const USUAL: usize = 1024;
     let mut written = Vec::with_capacity(USUAL);
-    serde_json::to_writer(&mut written, document)?;
+    document.serialize(Text(&mut written))?;
     Ok(written.into())
 }
 
