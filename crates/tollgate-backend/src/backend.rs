@@ -67,6 +67,13 @@ impl Backend {
         }
     }
 
+    /// Goes on for `policy`, opened with `settings`: before the policy is in force.
+    pub(crate) fn follow(&self, settings: &Settings, policy: &Policy, refunds: Refunds) {
+        if let (Self::Redis(fleet), StoreSettings::Redis(redis)) = (self, &settings.store) {
+            fleet.follow(redis, policy, refunds);
+        }
+    }
+
     /// The clock by which this store's limits are decided: `clock`, set by the shards' own where
     /// the settings say so.
     #[must_use]

@@ -21,6 +21,7 @@
 mod backend;
 mod error;
 mod limiter;
+mod policy_file;
 mod recall;
 mod redis_fleet;
 mod secret;
@@ -32,6 +33,9 @@ mod watch;
 pub use backend::{Backend, memory_bounds};
 pub use error::{OpenError, SecretError};
 pub use limiter::limiter;
+pub use policy_file::{
+    Doors, LOOK_PERIOD, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
+};
 pub use recall::Refunds;
 pub use redis_fleet::RedisFleet;
 pub use secret::{SHORTEST_SECRET, hash_key};

@@ -92,6 +92,12 @@ impl RedisFleet {
         self.status()
     }
 
+    /// Goes on for `policy`: what it can give back is not refused from memory for long.
+    pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
+        self.store.set_recall(recall(redis, policy, refunds));
+        self.watch.follow(policy);
+    }
+
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         match self.clock {
             DecidingClock::Application => Arc::new(clock),

@@ -3,6 +3,7 @@
 mod seen;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -27,6 +28,8 @@ pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Watch {
     started: watch::Receiver<bool>,
+    /// The most that clocks may be apart, in milliseconds.
+    skew_max: Arc<AtomicU64>,
     task: AbortHandle,
 }
 
@@ -34,7 +37,8 @@ impl Watch {
     /// Begins to watch `shards`, whose clocks may be as far off as the limits of `policy` say.
     pub(crate) fn start(shards: Arc<Shards>, policy: &Policy) -> Self {
         let (has_started, started) = watch::channel(false);
-        let skew_max = skew_max(policy);
+        let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
+        let allowed = Arc::clone(&skew_max);
         let task = tokio::spawn(async move {
             let mut seen = Vec::new();
             let began = Instant::now();
@@ -42,7 +46,7 @@ impl Watch {
                 // All connect at the same time, so waiting for one is waiting for each.
                 let left = START_WAIT.saturating_sub(began.elapsed());
                 let _ = shard.store.ready(left).await;
-                let mut begun = Seen::new(skew_max);
+                let mut begun = Seen::new(millis(&allowed));
                 look(shard, &mut begun);
                 seen.push(begun);
             }
@@ -52,11 +56,17 @@ impl Watch {
             loop {
                 looks.tick().await;
                 for (shard, seen) in shards.homes().shards().iter().zip(&mut seen) {
+                    seen.allow(millis(&allowed));
                     look(shard, seen);
                 }
             }
         });
-        Self { started, task: task.abort_handle() }
+        Self { started, skew_max, task: task.abort_handle() }
+    }
+
+    /// Goes on with clocks that may be as far off as the limits of `policy` say.
+    pub(crate) fn follow(&self, policy: &Policy) {
+        self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
 
     /// Waits until each shard is connected or has had its time.
@@ -72,10 +82,14 @@ impl Drop for Watch {
     }
 }
 
-/// The least that any limit allows two clocks to differ.
-fn skew_max(policy: &Policy) -> Duration {
+fn millis(number: &AtomicU64) -> Duration {
+    Duration::from_millis(number.load(Ordering::Relaxed))
+}
+
+/// The least that any limit allows two clocks to differ, in milliseconds.
+fn skew_max(policy: &Policy) -> u64 {
     let allowed = policy.limits().iter().map(|limit| limit.limit.skew_max()).min();
-    Duration::from_millis(allowed.unwrap_or(DEFAULT_SKEW_MAX).get())
+    allowed.unwrap_or(DEFAULT_SKEW_MAX).get()
 }
 
 fn look(shard: &Shard<RedisShard>, seen: &mut Seen) {

@@ -4,6 +4,7 @@ mod cmd;
 mod demo;
 mod limiter;
 mod log;
+mod policy_file;
 mod serve;
 mod service_manager;
 mod signals;

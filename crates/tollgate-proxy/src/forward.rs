@@ -138,7 +138,7 @@ impl Forward {
     fn tell(&self, headers: &mut HeaderMap, host: &HeaderValue, extensions: &Extensions) {
         let Settings { trusted_proxies, forwarded, .. } = &*self.settings;
         let peer = extensions.get::<Peer>().map(|peer| peer.0.ip());
-        let trust = Trust::in_peer(peer, trusted_proxies);
+        let trust = Trust::in_peer(peer, &trusted_proxies.load());
         match extensions.get::<Session>() {
             Some(session) => tell(headers, session.peer(), host, trust, *forwarded),
             None => tell(headers, &PeerName::of(peer), host, trust, *forwarded),

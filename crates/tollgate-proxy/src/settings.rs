@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use tollgate::core::policy::Network;
-
-use crate::{Error, Upstream};
+use crate::{Error, TrustedProxies, Upstream};
 
 /// All that a proxy is told. [`Settings::new`] fills in defaults that suit an open network.
 #[derive(Debug, Clone)]
@@ -11,7 +9,7 @@ pub struct Settings {
     pub upstream: Upstream,
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and appended to. What any other peer sends in them
     /// is replaced, so that a client cannot forge its address. None by default.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: TrustedProxies,
     /// Which fields tell the upstream about the client.
     pub forwarded: ForwardedFields,
     /// The protocols that a client may upgrade to. A request for another is forwarded as a plain request. `h2c` does
@@ -92,7 +90,7 @@ impl Settings {
     pub fn new(upstream: Upstream) -> Self {
         Self {
             upstream,
-            trusted_proxies: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             forwarded: ForwardedFields::default(),
             upgrades: vec!["websocket".to_owned()],
             timeouts: Timeouts::default(),

@@ -69,6 +69,11 @@ impl Seen {
         Self { lanes: Vec::new(), clock: Agreement::Agrees, windows_lost: 0, skew_max }
     }
 
+    /// Sets how far clocks may be apart from now on.
+    pub(super) const fn allow(&mut self, skew_max: Duration) {
+        self.skew_max = skew_max;
+    }
+
     /// What is new in `status`: one thing of each server at most, one of what was lost, and one of
     /// the clock.
     pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {

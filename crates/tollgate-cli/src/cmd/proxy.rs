@@ -2,18 +2,19 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
 use tollgate::core::policy::Rules;
 use tollgate::tower;
-use tollgate_backend::Refunds;
+use tollgate_backend::{PolicyFile, Refunds};
 use tollgate_policy::Loaded;
 use tollgate_proxy::{Settings, Upstream};
 
 use super::Failure;
-use crate::{limiter, log, signals};
+use crate::{limiter, log, policy_file, signals};
 
 /// Stand in front of a service and limit what passes
 #[derive(Debug, Args)]
@@ -47,20 +48,29 @@ pub(crate) struct Flags {
     max_connections: u32,
 }
 
+/// Nobody holds a receipt.
+const REFUNDS: Refunds = Refunds::ByAnswers;
+
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let loaded = limiter::load(&flags.policy)?;
     let settings = settings(flags, &loaded);
     let policy = summary(flags, &loaded);
+    let file_settings = loaded.settings.clone();
+    let trusted = settings.trusted_proxies.clone();
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let listener = TcpListener::bind(flags.listen)
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
-        let limiter = limiter::open(loaded, Refunds::ByAnswers).await?;
+        let limiter = Arc::new(limiter::open(loaded, REFUNDS).await?);
+        let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
+            .with_on_reload(move |policy| trusted.set(policy.forwarding().trusted.clone()));
+        let watch = policy_file::watch(Arc::new(file))?;
         eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
         let layer = tower::Layer::new(limiter);
         tollgate_proxy::run(listener, settings, layer, terminated).await?;
+        drop(watch);
         eprintln!("every request in flight has ended");
         Ok(())
     })
@@ -68,7 +78,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 
 fn settings(flags: &Flags, loaded: &Loaded) -> Settings {
     let mut settings = Settings::new(flags.upstream.clone());
-    settings.trusted_proxies.clone_from(&loaded.policy.forwarding().trusted);
+    settings.trusted_proxies = loaded.policy.forwarding().trusted.clone().into();
     settings.timeouts.connect = Duration::from_secs(flags.connect_timeout);
     settings.timeouts.response_head = Duration::from_secs(flags.response_timeout);
     settings.timeouts.drain = Duration::from_secs(flags.drain_timeout);

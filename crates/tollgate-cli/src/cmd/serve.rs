@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tollgate_backend::Refunds;
+use tollgate_backend::{PolicyFile, Refunds};
 use tollgate_policy::Loaded;
 use tollgate_server::{Listen, Port};
 
 use super::Failure;
 use crate::serve::doors::{Asked, Doors};
 use crate::serve::{open, reload};
-use crate::{limiter, log, service_manager, signals};
+use crate::{limiter, log, policy_file, service_manager, signals};
 
 /// Answer other programs whether a request may pass: HTTP, Envoy's gRPC, the Redis protocol
 #[derive(Debug, Args)]
@@ -43,24 +43,30 @@ pub(crate) struct Flags {
     drain_timeout: u64,
 }
 
+/// Every door gives receipts out.
+const REFUNDS: Refunds = Refunds::ByReceipts;
+
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let loaded = limiter::load(&flags.policy)?;
     let doors = Doors::new(&loaded.settings.serve, asked(flags))?;
     let exposure = if flags.insecure { open::Exposure::Allowed } else { open::Exposure::Refused };
     doors.check(exposure)?;
     let policy = summary(flags, &loaded);
+    let settings = loaded.settings.clone();
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
         let opened = open::listeners(&doors, port)?;
-        let limiter = Arc::new(limiter::open(loaded, Refunds::ByReceipts).await?);
+        let limiter = Arc::new(limiter::open(loaded, REFUNDS).await?);
+        let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), settings, REFUNDS);
+        let file = Arc::new(file.with_doors(tollgate_backend::Doors::Open));
+        let watch = (reload::watch(doors)?, policy_file::watch(Arc::clone(&file))?);
         for door in &opened {
             eprintln!("{} at {}", door.name, door.address);
         }
         eprintln!("{policy}");
-        let watch = reload::watch(doors)?;
-        let served = open::serve(opened, &limiter);
+        let served = open::serve(opened, &limiter, &file);
         service_manager::ready();
         let ended = async {
             terminated.await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::Limiter;
-use tollgate_backend::Backend;
+use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{
     Access, ConnectionLimits, GrpcDoor, HttpDoor, HttpOptions, Listener, Port, RespDoor,
     RespSettings, Served,
@@ -47,11 +47,15 @@ fn listener(door: &Door, port: Port) -> Result<Opened, Failure> {
 }
 
 /// Puts behind each door what answers there.
-pub(crate) fn serve(opened: Vec<Opened>, limiter: &Arc<Limiter<Backend>>) -> Vec<Served> {
-    opened.into_iter().map(|door| behind(door, limiter)).collect()
+pub(crate) fn serve(
+    opened: Vec<Opened>,
+    limiter: &Arc<Limiter<Backend>>,
+    file: &Arc<PolicyFile>,
+) -> Vec<Served> {
+    opened.into_iter().map(|door| behind(door, limiter, file)).collect()
 }
 
-fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>) -> Served {
+fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, file: &Arc<PolicyFile>) -> Served {
     let limits = ConnectionLimits::default();
     let Opened { name, kind, access, listener, .. } = door;
     let limiter = Arc::clone(limiter);
@@ -60,7 +64,7 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>) -> Served {
             let is_admin = kind == Kind::Admin;
             let options = HttpOptions {
                 admin: is_admin.then(|| access.clone()),
-                status: is_admin.then(|| status::of(Arc::clone(&limiter))),
+                status: is_admin.then(|| status::of(Arc::clone(&limiter), Arc::clone(file))),
                 access,
                 ..HttpOptions::default()
             };

@@ -1,14 +1,15 @@
 //! How the store stands, as the administration's door tells it.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tollgate::Limiter;
-use tollgate_backend::{Backend, Counts, ShardStatus};
+use tollgate_backend::{Backend, Counts, PolicyFile, ReloadStatus, ShardStatus};
 use tollgate_server::http::Status;
 
-/// The status of what `limiter` asks.
-pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Status {
+/// The status of what `limiter` asks, and of the `file` that its policy is from.
+pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Status {
     Status::new(move || {
         let (store, counts) = match limiter.store() {
             Backend::Memory(_) => ("memory", Value::Null),
@@ -16,8 +17,33 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Status {
         };
         let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
         let policy = limiter.policy();
-        json!({ "policy": &**policy.version(), "store": store, "shards": shards, "counts": counts })
+        json!({
+            "policy": &**policy.version(),
+            "reloads": reloads(&file.status()),
+            "store": store,
+            "shards": shards,
+            "counts": counts,
+        })
     })
+}
+
+/// How the policy came in force, as far as that was after the start.
+pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
+    let refusal = reloads.refusal.as_ref();
+    json!({
+        "done": reloads.done,
+        "refused": reloads.refused,
+        "replaced_at": reloads.replaced_at.map(seconds),
+        "refusal": refusal.map(|refusal| json!({
+            "at": seconds(refusal.at),
+            "reason": refusal.reason,
+        })),
+    })
+}
+
+/// Since the epoch.
+fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn counted(counts: &Counts) -> Value {

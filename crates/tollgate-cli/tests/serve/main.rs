@@ -4,6 +4,7 @@ mod access;
 mod client;
 mod drain;
 mod grpc;
+mod policy_reload;
 mod reload;
 mod restart;
 mod secrets;

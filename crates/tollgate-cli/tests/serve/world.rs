@@ -27,8 +27,13 @@ pub(crate) struct Folder(TempDir);
 impl Folder {
     /// With [`POLICY`] and `serve` under its key.
     pub(crate) fn new(serve: &str) -> Self {
+        Self::with(&format!("{POLICY}{serve}"))
+    }
+
+    /// With `policy`.
+    pub(crate) fn with(policy: &str) -> Self {
         let folder = Self(TempDir::new().unwrap());
-        folder.write("policy.yaml", &format!("{POLICY}{serve}"));
+        folder.write("policy.yaml", policy);
         folder
     }
 

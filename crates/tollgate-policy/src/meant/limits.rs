@@ -6,7 +6,7 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::policy::LimitFor;
-use tollgate_core::{Algorithm, Cost, Limit, LimitError, Millis, Refusals, Visibility};
+use tollgate_core::{Algorithm, Cost, Limit, LimitError, Millis, OnChange, Refusals, Visibility};
 
 use super::names::Known;
 use crate::read::{Field, Given, Named, is_name, quoted};
@@ -186,6 +186,8 @@ fn told(
     if let Some(skew_max) = written.skew_max.value() {
         limit = limit.with_skew_max(skew_max.0);
     }
+    let on_change = or_default(&written.on_change, |on_change| on_change.0, OnChange::Keep)?;
+    limit = limit.with_on_change(on_change);
     if written.visible.value().is_some_and(|visible| !visible.0) {
         limit = limit.with_visibility(Visibility::Hidden);
     }

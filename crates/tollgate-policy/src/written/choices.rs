@@ -1,9 +1,9 @@
 //! The words among which a policy file chooses.
 
-use tollgate_core::Unit;
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
+use tollgate_core::{OnChange, Unit};
 
 use crate::read::words;
 use crate::settings::{DecidingClock, Reads, StepForm, Transport};
@@ -71,6 +71,16 @@ words! {
         "content-bytes" => Unit::ContentBytes,
         /// Requests in flight.
         "concurrent-requests" => Unit::ConcurrentRequests,
+    }
+}
+
+words! {
+    /// What becomes of a limit's counters when the limit is changed.
+    struct OnChangeName(OnChange) as "what becomes of counters" {
+        /// What was used stays used, and the window that runs ends when it was to end. Counters of another algorithm, of a token bucket or a two-bucket estimate with another window, of a sliding window with another precision and of a concurrency limit with another lease start afresh.
+        "keep" => OnChange::Keep,
+        /// Everybody starts afresh.
+        "restart" => OnChange::Restart,
     }
 }
 

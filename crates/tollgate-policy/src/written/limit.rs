@@ -1,6 +1,6 @@
 //! A limit, as written.
 
-use super::choices::{AlgorithmName, AnchorName, UnitName};
+use super::choices::{AlgorithmName, AnchorName, OnChangeName, UnitName};
 use crate::read::{Duration, Flag, OneOrMore, Text, Whole, keys};
 
 keys! {
@@ -36,5 +36,7 @@ keys! {
         count_refused: Flag,
         /// How far stored state may lie in the future, as clocks disagree, before it counts as none. By default `5s`.
         skew_max: Duration,
+        /// What becomes of the counters when the limit is changed while they run. By default `keep`.
+        on_change: OnChangeName,
     }
 }

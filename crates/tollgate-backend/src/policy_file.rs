@@ -1,0 +1,243 @@
+//! The policy file while it is in force: read anew, all of it or nothing.
+
+mod fixed;
+mod status;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+use tollgate::{Limiter, Revision};
+use tollgate_policy::{Finding, LoadError, Loaded, MAX_FILE_BYTES, Settings};
+
+use crate::backend::Backend;
+use crate::recall::Refunds;
+
+pub use status::{Refusal, ReloadStatus};
+
+/// How often the file is looked at. It is read anew once it was the same at two looks: so an editor
+/// that writes it piece by piece is not taken at half its word.
+pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
+
+/// The file behind a limiter's policy.
+///
+/// A reload puts a policy in the place of the one in force that was read whole and without a
+/// mistake, and changes nothing of what needs a restart; else the one in force stays, and it is
+/// known why. All reloads of one file are made here, one after the other.
+pub struct PolicyFile {
+    path: PathBuf,
+    limiter: Arc<Limiter<Backend>>,
+    refunds: Refunds,
+    doors: Doors,
+    /// With which the store was opened.
+    settings: Settings,
+    /// Held by the one reload that is under way.
+    turn: Mutex<()>,
+    reloads: Mutex<ReloadStatus>,
+    on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
+}
+
+/// Whether the doors that the file names are this process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doors {
+    /// They are open: the file cannot move them.
+    Open,
+    /// They are not: whatever the file says of them changes nothing here.
+    Ignored,
+}
+
+/// What a reload did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reloaded {
+    /// Nothing: the file says what is in force.
+    Unchanged,
+    /// It put another policy in force.
+    Replaced {
+        /// The policy's version.
+        version: Arc<str>,
+        /// What works, but hardly as it was meant.
+        warnings: Vec<Finding>,
+    },
+}
+
+/// Why the policy in force stays so.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReloadError {
+    /// The file cannot be used.
+    Load(LoadError),
+    /// It changes what takes a restart.
+    NeedsRestart {
+        /// The keys of the file that say so, such as `store.redis.shards`.
+        keys: Vec<String>,
+    },
+}
+
+impl PolicyFile {
+    /// The file at `path`, of which `limiter` has its policy and `settings` were in it.
+    #[must_use]
+    pub fn new(
+        path: &Path,
+        limiter: Arc<Limiter<Backend>>,
+        settings: Settings,
+        refunds: Refunds,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            limiter,
+            refunds,
+            doors: Doors::Ignored,
+            settings,
+            turn: Mutex::default(),
+            reloads: Mutex::default(),
+            on_reload: Box::new(|_| {}),
+        }
+    }
+
+    /// Sets whether the doors that the file names are open.
+    #[must_use]
+    pub fn with_doors(mut self, doors: Doors) -> Self {
+        self.doors = doors;
+        self
+    }
+
+    /// Tells `on_reload` of each policy that is put in force, for who keeps a part of it.
+    #[must_use]
+    pub fn with_on_reload(mut self, on_reload: impl Fn(&Revision) + Send + Sync + 'static) -> Self {
+        self.on_reload = Box::new(on_reload);
+        self
+    }
+
+    /// How the reloads went.
+    #[must_use]
+    pub fn status(&self) -> ReloadStatus {
+        self.reloads.lock().clone()
+    }
+
+    /// Reads the file anew. It reads from a disk, and may block for as long as that takes.
+    ///
+    /// # Errors
+    /// [`ReloadError`]: the policy in force stays so, whole.
+    pub fn reload(&self) -> Result<Reloaded, ReloadError> {
+        let _turn = self.turn.lock();
+        self.take(tollgate_policy::load(&self.path))
+    }
+
+    fn take(&self, loaded: Result<Loaded, LoadError>) -> Result<Reloaded, ReloadError> {
+        let reloaded = loaded.map_err(ReloadError::Load).and_then(|loaded| self.replace(loaded));
+        let policy = self.limiter.policy();
+        let mut reloads = self.reloads.lock();
+        match &reloaded {
+            Ok(Reloaded::Unchanged) => reloads.in_force_again(),
+            Ok(Reloaded::Replaced { warnings, .. }) => {
+                reloads.replaced(SystemTime::now());
+                let (limits, rules) = (policy.limits().len(), policy.rules().len());
+                tracing::info!(version = %policy.version(), limits, rules, "the policy was read anew");
+                warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            }
+            Err(error) => {
+                reloads.refused(SystemTime::now(), error.to_string());
+                tracing::warn!(version = %policy.version(), "the policy in force stays so: {error}");
+            }
+        }
+        reloaded
+    }
+
+    /// Reads the file anew whenever its text has changed, until it is dropped. What cannot be used
+    /// is told once. A file that is renamed over the old one and a link that leads elsewhere are
+    /// changes like any other.
+    pub async fn watch(self: Arc<Self>) {
+        let mut looks = interval(LOOK_PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut taken, mut before) = (None, None);
+        loop {
+            looks.tick().await;
+            let path = self.path.clone();
+            // A file that cannot be read may be on its way: what is in force does not hang on it.
+            let Ok(Ok(text)) = spawn_blocking(move || read(&path)).await else { continue };
+            if before.as_ref() != Some(&text) {
+                before = Some(text);
+            } else if taken.as_ref() != Some(&text) {
+                taken = Some(text.clone());
+                let file = Arc::clone(&self);
+                // A panic there leaves everything as it was.
+                let _ = spawn_blocking(move || file.take_text(text)).await;
+            }
+        }
+    }
+
+    /// Takes what was read, and not what is in the file by now.
+    fn take_text(&self, text: Vec<u8>) {
+        let _turn = self.turn.lock();
+        let name = self.path.display().to_string();
+        // Whoever looks into it hears of a refusal; it is told in the log as well.
+        let _ = self.take(match String::from_utf8(text) {
+            Ok(text) => tollgate_policy::parse(&name, &text).map_err(LoadError::Mistakes),
+            Err(error) => Err(LoadError::NotUtf8 {
+                path: self.path.clone(),
+                valid_up_to: error.utf8_error().valid_up_to(),
+            }),
+        });
+    }
+
+    fn replace(&self, loaded: Loaded) -> Result<Reloaded, ReloadError> {
+        let Loaded { policy, settings, version, warnings } = loaded;
+        if *version == **self.limiter.policy().version() {
+            return Ok(Reloaded::Unchanged);
+        }
+        let keys = fixed::changed(&self.settings, &settings, self.doors);
+        if !keys.is_empty() {
+            return Err(ReloadError::NeedsRestart { keys });
+        }
+        let revision = Revision::new(policy, version);
+        let version = Arc::clone(revision.version());
+        self.limiter.store().follow(&self.settings, &revision, self.refunds);
+        (self.on_reload)(&revision);
+        self.limiter.replace_policy(revision);
+        Ok(Reloaded::Replaced { version, warnings })
+    }
+}
+
+/// The bytes of a file, up to one more than a policy may have.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl fmt::Debug for PolicyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::NeedsRestart { keys } => {
+                let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+                write!(
+                    f,
+                    "{keys} cannot change while this process runs: restart it, or put back what \
+                     was there"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReloadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => Some(error),
+            Self::NeedsRestart { .. } => None,
+        }
+    }
+}

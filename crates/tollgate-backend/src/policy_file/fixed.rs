@@ -1,0 +1,110 @@
+//! What a policy file cannot change while the process runs.
+
+use tollgate_policy::{RedisSettings, ServeSettings, Settings, StoreSettings};
+
+use super::Doors;
+
+/// The keys that say something else in `new` than in `old`, of those that take a restart.
+pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<String> {
+    let mut keys = Vec::new();
+    if old.key != new.key {
+        keys.push("secret".to_owned());
+    }
+    if old.store != new.store {
+        let store = store(&old.store, &new.store);
+        // What is not looked at one by one is the store's all the same.
+        keys.extend(if store.is_empty() { vec!["store".to_owned()] } else { store });
+    }
+    if doors == Doors::Open && old.serve != new.serve {
+        keys.extend(serve(&old.serve, &new.serve));
+    }
+    keys
+}
+
+fn store(old: &StoreSettings, new: &StoreSettings) -> Vec<String> {
+    match (old, new) {
+        (StoreSettings::Memory(_), StoreSettings::Memory(_)) => vec!["store.memory".to_owned()],
+        (StoreSettings::Redis(old), StoreSettings::Redis(new)) => redis(old, new),
+        _ => Vec::new(),
+    }
+}
+
+fn redis(old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
+    let keys = [
+        ("shards", old.shards != new.shards),
+        ("route_by", old.route_by != new.route_by),
+        ("deadline", old.deadline != new.deadline),
+        ("nodes", old.nodes != new.nodes),
+        ("clock", old.clock != new.clock),
+        ("reads", old.reads != new.reads),
+        ("remember_refusals", old.remember_refusals != new.remember_refusals),
+        ("step", old.step != new.step),
+        ("user", old.user != new.user),
+        ("password", old.password != new.password),
+        ("tls", old.tls != new.tls),
+    ];
+    let changed = keys.into_iter().filter(|(_, is_changed)| *is_changed);
+    let mut keys: Vec<_> = changed.map(|(key, _)| format!("store.redis.{key}")).collect();
+    // Where a subject's counters lie depends on it.
+    let is_revealed_once =
+        |limit: &&Box<str>| old.revealed.contains(*limit) != new.revealed.contains(*limit);
+    let revealed = old.revealed.iter().chain(&new.revealed).filter(is_revealed_once);
+    keys.extend(revealed.map(|limit| format!("limits.{limit}.reveal")));
+    keys
+}
+
+fn serve(old: &ServeSettings, new: &ServeSettings) -> Vec<String> {
+    let doors = [
+        ("http", old.http != new.http),
+        ("grpc", old.grpc != new.grpc),
+        ("resp", old.resp != new.resp),
+        ("admin", old.admin != new.admin),
+    ];
+    let changed = doors.into_iter().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(door, _)| format!("serve.{door}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = "
+limits: { all: { quota: 1, window: 1h } }
+rules: [ { limits: all } ]
+";
+
+    fn between(old: &str, new: &str, doors: Doors) -> Vec<String> {
+        let settings = |rest: &str| {
+            let text = format!("{POLICY}{rest}");
+            tollgate_policy::parse("test.yaml", &text).unwrap().settings
+        };
+        changed(&settings(old), &settings(new), doors)
+    }
+
+    #[test]
+    fn each_key_is_named_and_no_other() {
+        let redis = |rest: &str| {
+            format!(
+                "secret: {{ env: A }}\nstore: {{ redis: {{ shards: [ \"redis://a:1\" ] {rest} }} }}"
+            )
+        };
+        let plain = redis("");
+        for (old, new, keys) in [
+            ("", "", &[][..]),
+            ("", "store: { memory: { max_entries: 5 } }", &["store.memory"]),
+            (
+                &plain,
+                &redis(", deadline: 20ms, nodes: 3"),
+                &["store.redis.deadline", "store.redis.nodes"],
+            ),
+            (&plain, &plain.replace("a:1", "a:2"), &["store.redis.shards"]),
+            (&plain, &plain.replace("env: A", "env: B"), &["secret"]),
+            (&plain, "secret: { env: A }", &["store"]),
+            ("", "serve: { http: { listen: \"127.0.0.1:1\" } }", &["serve.http"]),
+        ] {
+            assert_eq!(between(old, new, Doors::Open), keys, "{old} {new}");
+        }
+        let door = "serve: { http: { listen: \"127.0.0.1:1\" } }";
+        assert_eq!(between("", door, Doors::Ignored), [""; 0]);
+    }
+}

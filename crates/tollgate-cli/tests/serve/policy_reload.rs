@@ -1,0 +1,157 @@
+//! The policy file is replaced while the process serves.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::client::{Client, ask};
+use crate::world::{Folder, Node, PATIENCE};
+
+/// One limit of `quota` for everybody.
+fn policy(quota: u64) -> String {
+    format!(
+        "limits: {{ all: {{ quota: {quota}, window: 1h }} }}\n\
+         rules: [ {{ limits: all }} ]\nanswers: {{ headers: github }}\n"
+    )
+}
+
+fn check(node: &Node) -> Value {
+    let answer = ask(node.door("http"), "POST", "/v1/check", None);
+    serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
+}
+
+/// What is told of the one limit: capacity, used, remaining.
+fn stands(verdict: &Value) -> [u64; 3] {
+    let standing = &verdict["standings"][0];
+    ["limit", "used", "remaining"].map(|key| standing[key].as_u64().unwrap())
+}
+
+fn reloads(node: &Node) -> Value {
+    let answer = ask(node.door("admin"), "GET", "/v1/status", None);
+    serde_json::from_str::<Value>(&answer.body).unwrap()["reloads"].take()
+}
+
+#[test]
+fn a_quota_below_what_is_used_leaves_nothing_and_the_window_runs_on() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    let before = check(&node);
+    (0..5).for_each(|_| drop(check(&node)));
+    folder.write("policy.yaml", &policy(3));
+    node.signal("-HUP");
+    node.tells("the policy was read anew");
+    let after = check(&node);
+    assert_eq!((stands(&before), stands(&after)), ([10, 1, 9], [3, 6, 0]));
+    assert_eq!(after["admitted"], false);
+    assert_eq!(after["standings"][0]["reset"], before["standings"][0]["reset"]);
+    assert_ne!(after["policy"], before["policy"]);
+    assert_eq!(reloads(&node)["done"], 1);
+}
+
+#[test]
+fn a_broken_file_changes_nothing_and_is_told_with_its_place() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    let before = check(&node)["policy"].clone();
+    folder.write("policy.yaml", &policy(10).replace("1h", "1 hour"));
+    node.signal("-HUP");
+    node.tells("the policy in force stays so");
+    let told = reloads(&node);
+    assert_eq!((&told["done"], &told["refused"]), (&0.into(), &1.into()));
+    let reason = told["refusal"]["reason"].as_str().unwrap();
+    assert!(reason.contains("policy.yaml:1:"), "{reason}");
+    assert_eq!(check(&node)["policy"], before);
+    // What takes a restart is not half done: the quota stays as well.
+    folder
+        .write("policy.yaml", &format!("{}store: {{ memory: {{ max_entries: 9 }} }}\n", policy(5)));
+    node.signal("-HUP");
+    node.tells("`store.memory` cannot change while this process runs");
+    let after = check(&node);
+    assert_eq!((&after["policy"], stands(&after)), (&before, [10, 3, 7]));
+    // The file is what is in force again: nothing is wrong any more, and nothing was done.
+    folder.write("policy.yaml", &policy(10));
+    node.signal("-HUP");
+    let deadline = Instant::now() + PATIENCE;
+    while !reloads(&node)["refusal"].is_null() {
+        assert!(Instant::now() < deadline, "{}", reloads(&node));
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(reloads(&node)["done"], 0);
+}
+
+#[test]
+fn a_file_that_is_replaced_by_a_rename_is_seen() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    folder.write("next.yaml", &policy(20));
+    fs::rename(folder.path("next.yaml"), folder.policy()).unwrap();
+    node.tells("the policy was read anew");
+    assert_eq!(stands(&check(&node)), [20, 1, 19]);
+}
+
+#[test]
+fn a_link_that_is_led_elsewhere_is_seen() {
+    // As Kubernetes mounts a ConfigMap: the file is a link through a link to a folder.
+    let folder = Folder::with("");
+    for (name, quota) in [("first", 10), ("second", 20)] {
+        fs::create_dir(folder.path(name)).unwrap();
+        folder.write(&format!("{name}/policy.yaml"), &policy(quota));
+    }
+    fs::remove_file(folder.policy()).unwrap();
+    symlink("first", folder.path("..data")).unwrap();
+    symlink("..data/policy.yaml", folder.policy()).unwrap();
+    let node = Node::open(&folder.policy());
+    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+    symlink("second", folder.path("..data_tmp")).unwrap();
+    fs::rename(folder.path("..data_tmp"), folder.path("..data")).unwrap();
+    node.tells("the policy was read anew");
+    assert_eq!(stands(&check(&node)), [20, 2, 18]);
+}
+
+#[test]
+fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
+    const QUOTAS: [u64; 4] = [1_000_000, 2_000_000, 3_000_000, 4_000_000];
+    const ROUNDS: usize = 200;
+    let folder = Folder::with(&policy(QUOTAS[0]));
+    let node = Node::open(&folder.policy());
+    let versions = QUOTAS.map(|quota| {
+        let loaded = tollgate_policy::parse("policy.yaml", &policy(quota)).unwrap();
+        (loaded.version, quota)
+    });
+    let is_over = AtomicBool::new(false);
+    let admitted: u64 = thread::scope(|scope| {
+        let clients = [(); 3].map(|()| {
+            scope.spawn(|| {
+                let (mut client, mut admitted) = (Client::connect(node.door("http")).unwrap(), 0);
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = client.check().unwrap();
+                    assert_eq!(answer.status, 200, "{}", answer.body);
+                    let verdict: Value = serde_json::from_str(&answer.body).unwrap();
+                    let [quota, used, remaining] = stands(&verdict);
+                    let version = verdict["policy"].as_str().unwrap();
+                    let of = versions.iter().find(|(known, _)| known == version).unwrap().1;
+                    assert_eq!((quota, remaining), (of, of - used), "{verdict}");
+                    assert_eq!(verdict["headers"]["x-ratelimit-limit"], of.to_string());
+                    admitted += 1;
+                }
+                admitted
+            })
+        });
+        for round in 0..ROUNDS {
+            folder.write("next.yaml", &policy(QUOTAS[round % QUOTAS.len()]));
+            fs::rename(folder.path("next.yaml"), folder.policy()).unwrap();
+            node.signal("-HUP");
+            thread::sleep(Duration::from_millis(5));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    assert_eq!(stands(&check(&node))[1], admitted + 1, "each was counted once, in one window");
+    let told = reloads(&node);
+    assert!(told["done"].as_u64().unwrap() > 1, "{told}");
+    assert_eq!(told["refused"], 0);
+}
