@@ -10,6 +10,7 @@ mod lease;
 mod limits;
 mod malformed;
 mod relay;
+mod reuse;
 mod setup;
 mod upgrade;
 mod upstream;
