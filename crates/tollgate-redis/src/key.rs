@@ -6,6 +6,8 @@ use std::fmt;
 use tollgate_core::key::Stored;
 use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
+use crate::cluster::Slot;
+
 /// The form of names and of what is stored under them. Another form is another prefix.
 const PREFIX: &str = "tg1";
 
@@ -18,15 +20,31 @@ const LONGEST_CLEAR: usize = 512;
 /// The subject is the keyed hash of its encoding, or in clear for limits that reveal it, where
 /// nothing but letters, digits and `. _ - : / @` stays as it is. The braces are the hash tag of a
 /// cluster: all limits of one subject share a slot, and no client can choose which.
+///
+/// With a [`Tag`] they are `tg1:<limit>:<subject>{<tag>}`, where the tag is the keyed hash of a part
+/// of the subject, and the subject is left out if that is all of it.
 pub struct Keys {
     hash: Box<dyn KeyedHash + Send + Sync>,
     revealed: HashSet<Box<str>>,
+    tag: Option<Tag>,
+}
+
+/// What of a subject is the hash tag of its keys: what shares it shares a slot of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Tag {
+    /// Its first pair: limits on `token` and on `token, route` are together.
+    #[default]
+    First,
+    /// The pair of the dimension with this name, or the first of subjects that have none.
+    Dimension(Box<str>),
+    /// All of it: limits on parts of a subject are spread.
+    Whole,
 }
 
 impl Keys {
     /// Names in which every subject is hashed with `hash`. Nodes that share a server share its key.
     pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
-        Self { hash: Box::new(hash), revealed: HashSet::new() }
+        Self { hash: Box::new(hash), revealed: HashSet::new(), tag: None }
     }
 
     /// Writes the subjects of the limit called `limit` in clear.
@@ -34,6 +52,39 @@ impl Keys {
     pub fn with_revealed(mut self, limit: &str) -> Self {
         self.revealed.insert(limit.into());
         self
+    }
+
+    /// Tags every key with the keyed hash of what `tag` says of its subject.
+    #[must_use]
+    pub fn with_tag(mut self, tag: Tag) -> Self {
+        self.tag = Some(tag);
+        self
+    }
+
+    /// The slot of a cluster that the keys of `subject` are in, if they have a [`Tag`]; else that
+    /// of those which do not reveal it.
+    pub(crate) fn slot(&self, subject: &Subject) -> Slot {
+        let mut tag = String::with_capacity(22);
+        push_base64(&mut tag, self.hash.hash(self.tagged_part(subject)));
+        Slot::of(tag.as_bytes())
+    }
+
+    /// The subject in clear if its limit reveals it, else hashed.
+    fn push_subject(&self, name: &mut String, reveal: Reveal, subject: &Subject) {
+        let begin = name.len();
+        if reveal == Reveal::Clear {
+            // What is hashed never begins with it.
+            name.push('=');
+            push_clear(name, subject);
+        }
+        if name.len() == begin || name.len() > begin + LONGEST_CLEAR {
+            name.truncate(begin);
+            push_base64(name, self.hash.hash(subject.as_bytes()));
+        }
+    }
+
+    fn tagged_part<'a>(&self, subject: &'a Subject) -> &'a [u8] {
+        self.tag.as_ref().map_or_else(|| subject.as_bytes(), |tag| tag.part_of(subject))
     }
 
     /// The name of the key of `limit` for `subject`. Different pairs have different names.
@@ -48,19 +99,48 @@ impl Keys {
             name.push('~');
             generation.get().to_be_bytes().iter().for_each(|byte| push_hex(&mut name, *byte));
         }
-        name.push_str(":{");
-        let hashed_from = name.len();
-        if self.revealed.contains(limit_name) {
-            // What is hashed never begins with it.
-            name.push('=');
-            push_clear(&mut name, subject);
-        }
-        if name.len() == hashed_from || name.len() > hashed_from + LONGEST_CLEAR {
-            name.truncate(hashed_from);
-            push_base64(&mut name, self.hash.hash(subject.as_bytes()));
+        name.push(':');
+        let reveal =
+            if self.revealed.contains(limit_name) { Reveal::Clear } else { Reveal::Nothing };
+        match &self.tag {
+            None => {
+                name.push('{');
+                self.push_subject(&mut name, reveal, subject);
+            }
+            Some(tag) => {
+                let part = tag.part_of(subject);
+                if reveal == Reveal::Clear || part != subject.as_bytes() {
+                    self.push_subject(&mut name, reveal, subject);
+                }
+                name.push('{');
+                push_base64(&mut name, self.hash.hash(part));
+            }
         }
         name.push('}');
         name.into_bytes().into()
+    }
+}
+
+/// How a subject is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reveal {
+    /// As it is.
+    Clear,
+    /// Hashed.
+    Nothing,
+}
+
+impl Tag {
+    fn part_of<'a>(&self, subject: &'a Subject) -> &'a [u8] {
+        let first = || subject.encodings().next();
+        let pair = match self {
+            Self::Whole => return subject.as_bytes(),
+            Self::First => first(),
+            Self::Dimension(name) => {
+                subject.encodings().find(|(named, _)| *named == &**name).or_else(first)
+            }
+        };
+        pair.map_or(&[], |(_, encoding)| encoding)
     }
 }
 
@@ -168,6 +248,34 @@ mod tests {
         assert_eq!(name.len(), "tg1:open:{}".len() + 22);
     }
 
+    #[test]
+    fn a_tag_keeps_together_what_a_subject_shares_with_others() {
+        let hash = PlainHash;
+        let user = ("user", Value::Clear(b"42".as_slice()));
+        let route = ("route", Value::Clear(b"/a:b".as_slice()));
+        let [alone, both] = [Subject::new([user], &hash), Subject::new([user, route], &hash)];
+        let keys = |tag| Keys::new(hash).with_revealed("open").with_tag(tag);
+        let tags = [Tag::First, Tag::Dimension("user".into()), Tag::Dimension("none".into())];
+        for tag in tags {
+            let keys = keys(tag);
+            let name = keys.name(&limit("core"), &alone);
+            assert_eq!(name, Keys::new(hash).name(&limit("core"), &alone), "all of it is the tag");
+            for limit in ["core", "open"].map(limit) {
+                for subject in [&alone, &both] {
+                    assert_eq!(Slot::of(&keys.name(&limit, subject)), keys.slot(subject));
+                    assert_eq!(keys.slot(subject), Slot::of(&name));
+                    let refund = refund_name(&keys.name(&limit, subject), ChargeId(7));
+                    assert_eq!(Slot::of(&refund), keys.slot(subject));
+                }
+            }
+        }
+        let by_route = keys(Tag::Dimension("route".into()));
+        assert_ne!(by_route.slot(&both), by_route.slot(&alone));
+        assert_ne!(keys(Tag::Whole).slot(&both), keys(Tag::Whole).slot(&alone));
+        let clear = by_route.name(&limit("open"), &both);
+        assert!(text(&clear).starts_with("tg1:open:=user=42,route=/a:b{"), "{}", text(&clear));
+    }
+
     proptest! {
         #[test]
         fn two_subjects_never_share_a_name(
@@ -175,18 +283,22 @@ mod tests {
             other in prop::collection::vec((0_u8..3, prop::collection::vec(any::<u8>(), 0..6)), 0..3),
         ) {
             let hash = PlainHash;
-            let keys = Keys::new(hash).with_revealed("open");
+            let keys = [None, Some(Tag::First), Some(Tag::Dimension("m".into())), Some(Tag::Whole)]
+                .map(|tag| Keys { tag, ..Keys::new(hash).with_revealed("open") });
             let subject = |pairs: &[(u8, Vec<u8>)]| {
                 let values = pairs.iter().map(|(kind, bytes)| match kind {
                     0 => ("n", Value::Absent),
-                    1 => ("n", Value::Clear(&bytes[..])),
+                    1 => ("m", Value::Clear(&bytes[..])),
                     _ => ("n", Value::Secret(&bytes[..])),
                 });
                 Subject::new(values, &hash)
             };
             let (one, other) = (subject(&one), subject(&other));
-            for limit in [limit("open"), limit("core")] {
-                let (first, second) = (keys.name(&limit, &one), keys.name(&limit, &other));
+            for (limit, keys) in [limit("open"), limit("core")]
+                .iter()
+                .flat_map(|limit| keys.iter().map(move |keys| (limit, keys)))
+            {
+                let (first, second) = (keys.name(limit, &one), keys.name(limit, &other));
                 prop_assert_eq!(one == other, first == second);
                 let braces = first.iter().filter(|byte| b"{}".contains(byte)).count();
                 prop_assert_eq!(braces, 2);

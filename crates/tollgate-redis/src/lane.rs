@@ -1,11 +1,13 @@
 //! Many decisions, few calls: what waits for a server travels together.
 
 mod batch;
+mod call;
 mod carrier;
 mod counters;
 mod driver;
 mod error;
 mod queue;
+mod route;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::counters::LaneCounts;
 pub use self::error::LaneError;
+pub(crate) use self::route::Route;
 
 use self::batch::{Batch, Waiter};
 use self::carrier::Carrier;
@@ -25,7 +28,7 @@ use self::driver::Driver;
 use self::queue::{Entry, queue};
 use crate::circuit::Gate;
 use crate::codec::Codec;
-use crate::link::{Duty, Endpoint, Link, LinkError, LinkLimits};
+use crate::link::{Duty, Endpoint, Fault, Link, LinkError, LinkLimits, Phase};
 use crate::topology::Roster;
 
 /// The bounds of what a lane holds and sends.
@@ -129,13 +132,26 @@ impl<C: Codec> Lane<C> {
         job: C::Job,
         deadline: Instant,
     ) -> Result<C::Answer, LaneError> {
+        self.submit_by(Route::Any, job, deadline).await
+    }
+
+    /// As [`Self::submit`], of a job that goes to a node of a cluster by `route`.
+    ///
+    /// # Errors
+    /// Also [`LaneError::Redirected`], at once.
+    pub(crate) async fn submit_by(
+        &self,
+        route: Route,
+        job: C::Job,
+        deadline: Instant,
+    ) -> Result<C::Answer, LaneError> {
         let circuit = self.link.circuit();
         if circuit.gate() == Gate::Open {
             return Err(LaneError::Unavailable);
         }
         let generation = circuit.generation();
         let (answer, mut answered) = oneshot::channel();
-        let waiter = Waiter::new(answer, deadline);
+        let waiter = Waiter::new(answer, deadline, route);
         let answer = if let Some(_turn) = self.idle_turn() {
             self.carrier.carry(Batch::of(job, waiter)).await;
             answered.try_recv().ok()
@@ -172,6 +188,17 @@ impl<C: Codec> Lane<C> {
         self.counters.timed_out();
         self.link.missed(generation);
         LaneError::TimedOut
+    }
+
+    /// Leaves the server at `address` for another candidate, if the lane leads there: it has told
+    /// that it is not the primary any more.
+    pub(crate) fn leave(&self, address: &str) {
+        if let Phase::Up(connection) = &*self.link.phases().borrow()
+            && connection.address() == address
+        {
+            self.carrier.leave(connection);
+            self.link.report(connection.generation, Fault::Unfit);
+        }
     }
 
     /// The link below.

@@ -8,6 +8,7 @@
 //! each is answered by its deadline whatever the server does, and lost servers are found again.
 
 mod circuit;
+mod cluster;
 mod codec;
 mod command;
 mod error;
@@ -27,8 +28,12 @@ mod store;
 mod topology;
 
 pub use circuit::Gate;
+pub use cluster::{
+    ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus, LayoutError, MAX_NODES,
+    NodeAddress, Redirect, Redirects, RedisCluster,
+};
 pub use error::StepError;
-pub use key::Keys;
+pub use key::{Keys, Tag};
 pub use lane::{DEFAULT_DEADLINE, LaneCounts, LaneError, LaneLimits, LaneStatus};
 pub use link::{
     Address, Credentials, Endpoint, EndpointError, LAG_MAX, Lag, LinkError, LinkLimits, Protocol,

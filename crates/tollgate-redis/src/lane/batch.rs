@@ -1,11 +1,13 @@
 //! Jobs that travel together, and who waits for them.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::LaneError;
+use super::route::Route;
 
 /// A job with less time left than this is not sent: the shard's clock, which is known to two
 /// milliseconds at best, would refuse it as late.
@@ -19,6 +21,7 @@ const MAX_SENDS: u8 = 8;
 pub(super) struct Waiter<A> {
     answer: oneshot::Sender<Result<A, LaneError>>,
     deadline: Instant,
+    route: Route,
     sends: u8,
 }
 
@@ -30,8 +33,12 @@ pub(super) struct Batch<J, A> {
 }
 
 impl<A> Waiter<A> {
-    pub(super) fn new(answer: oneshot::Sender<Result<A, LaneError>>, deadline: Instant) -> Self {
-        Self { answer, deadline, sends: 0 }
+    pub(super) fn new(
+        answer: oneshot::Sender<Result<A, LaneError>>,
+        deadline: Instant,
+        route: Route,
+    ) -> Self {
+        Self { answer, deadline, route, sends: 0 }
     }
 
     /// Whether somebody still waits, for long enough that sending is of use.
@@ -117,6 +124,40 @@ impl<J, A> Batch<J, A> {
         }
     }
 
+    /// The parts whose jobs may share a command, each in the order of the whole. There is one of
+    /// jobs for a server that keeps every key.
+    pub(super) fn into_parts(self) -> Vec<Self> {
+        let Some(first) = self.waiters.first().map(|waiter| waiter.route) else {
+            return Vec::new();
+        };
+        if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.route.joins(first)) {
+            return vec![self];
+        }
+        let (mut parts, mut part_of_slot) = (Vec::<Self>::new(), HashMap::new());
+        for (job, waiter) in self.jobs.into_iter().zip(self.waiters) {
+            let place = match waiter.route {
+                Route::Slot(slot) => *part_of_slot.entry(slot).or_insert(parts.len()),
+                Route::Any | Route::Alone | Route::Asking => parts.len(),
+            };
+            match parts.get_mut(place) {
+                Some(part) => part.push(job, waiter),
+                None => parts.push(Self::of(job, waiter)),
+            }
+        }
+        parts
+    }
+
+    /// How the jobs go, which are those of one part.
+    pub(super) fn route(&self) -> Route {
+        self.waiters.first().map_or(Route::Any, |waiter| waiter.route)
+    }
+
+    /// Adds the jobs of `other` after those of this one.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.jobs.append(&mut other.jobs);
+        self.waiters.append(&mut other.waiters);
+    }
+
     /// Tells every waiter the same.
     pub(super) fn tell_all(self, error: &LaneError) {
         for waiter in self.waiters {
@@ -138,5 +179,30 @@ impl<J, A> Batch<J, A> {
             }
         }
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The jobs of each part of a batch of jobs with these routes, numbered from 0.
+    fn parts(routes: &[Route]) -> Vec<Vec<usize>> {
+        let mut batch = Batch::<usize, ()>::new();
+        for (job, route) in routes.iter().enumerate() {
+            batch.push(job, Waiter::new(oneshot::channel().0, Instant::now(), *route));
+        }
+        batch.into_parts().into_iter().map(|part| part.jobs).collect()
+    }
+
+    #[tokio::test]
+    async fn jobs_of_one_server_stay_together_and_those_of_a_cluster_by_their_slots() {
+        use Route::{Alone, Any, Asking, Slot};
+        assert_eq!(parts(&[]), [[0; 0]; 0]);
+        assert_eq!(parts(&[Any, Any, Any]), [[0, 1, 2]]);
+        assert_eq!(parts(&[Slot(7), Slot(7)]), [[0, 1]]);
+        let mixed = [Slot(7), Slot(8), Slot(7), Alone, Asking, Alone, Slot(8)];
+        assert_eq!(parts(&mixed), [vec![0, 2], vec![1, 6], vec![3], vec![4], vec![5]]);
+        assert_eq!(parts(&[Asking, Asking]), [[0], [1]]);
     }
 }

@@ -2,18 +2,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::LaneError;
+use super::call::Call;
 use super::counters::Counters;
 use super::queue::Jobs;
+use crate::cluster::Redirect;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::link::{Connection, Fault, Link, Phase};
 use crate::offset::Reading;
+
+/// How long the answer to a call is waited for, within the deadline, on a connection that the link
+/// has left.
+const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// The way from a batch to its answers, for whoever has the turn to send.
 pub(super) struct Carrier<C: Codec> {
@@ -26,9 +33,9 @@ pub(super) struct Carrier<C: Codec> {
 
 /// How a call ended.
 enum Outcome {
-    /// The server answered.
-    Reply(Value),
-    /// The server or the connection failed.
+    /// The server answered each command, some perhaps with an error.
+    Replies(Vec<RedisResult<Value>>),
+    /// The connection failed.
     Failed(RedisError),
     /// Nobody waits for the answer any more.
     GivenUp,
@@ -75,16 +82,33 @@ impl<C: Codec> Carrier<C> {
             return batch;
         };
         self.counters.call(batch.len());
-        let command = self.codec.encode(batch.jobs(), self.link.clock().deadline(first));
-        match self.call(&mut phases, &connection, &command, last).await {
-            Outcome::Reply(reply) => self.answer(batch, reply),
-            Outcome::Failed(error) => self.fail(&connection, batch, &error, last).await,
-            Outcome::GivenUp => Jobs::<C>::new(),
+        let deadline = self.link.clock().deadline(first);
+        let parts = batch.into_parts();
+        let command = |part: &Jobs<C>| (part.route(), self.codec.encode(part.jobs(), deadline));
+        let call = Call::of(parts.iter().map(command));
+        let mut again = Jobs::<C>::new();
+        match self.call(&mut phases, &connection, &call, last).await {
+            Outcome::Replies(replies) => {
+                for (part, reply) in parts.into_iter().zip(replies) {
+                    again.append(match reply {
+                        Ok(reply) => self.answer(part, reply),
+                        Err(error) => self.fail(&connection, part, &error, last).await,
+                    });
+                }
+            }
+            Outcome::Failed(error) => {
+                for part in parts {
+                    again.append(self.fail(&connection, part, &error, last).await);
+                }
+            }
+            Outcome::GivenUp => {}
             Outcome::Left => {
-                batch.tell_all(&LaneError::Lost);
-                Jobs::<C>::new()
+                for part in parts {
+                    part.tell_all(&LaneError::Lost);
+                }
             }
         }
+        again
     }
 
     /// The connection to use; waits for one, until `last` at most, if there is hope.
@@ -114,30 +138,45 @@ impl<C: Codec> Carrier<C> {
         }
     }
 
-    /// Sends `command` and waits for the reply, until `last` at most.
+    /// Sends `call` and waits for the replies, until `last` at most.
     async fn call(
         &self,
         phases: &mut watch::Receiver<Phase>,
         connection: &Connection,
-        command: &Cmd,
+        call: &Call,
         last: Instant,
     ) -> Outcome {
         let generation = connection.generation;
-        let left = phases.wait_for(
-            |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
-        );
+        let left = async {
+            // An error means that the link is gone, and has left it, too.
+            let _ = phases
+                .wait_for(
+                    |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
+                )
+                .await;
+        };
         let sent = Instant::now();
-        let outcome = tokio::select! {
+        let told = call.send(connection);
+        tokio::pin!(told);
+        let told = tokio::select! {
             // An answer that is there counts, however late it is looked at.
             biased;
-            reply = connection.call(command) => match reply {
-                Ok(reply) => Outcome::Reply(reply),
-                Err(error) => Outcome::Failed(error),
+            told = &mut told => Some(told),
+            // A server that gave way still says what it did not carry out.
+            () = left => match timeout_at(last.min(Instant::now() + LAST_WORDS), told).await {
+                Ok(told) => Some(told),
+                Err(_) => return Outcome::Left,
             },
-            _ = left => Outcome::Left,
-            () = sleep_until(last) => Outcome::GivenUp,
+            () = sleep_until(last) => None,
         };
-        if let Outcome::Reply(reply) = &outcome {
+        let outcome = match told {
+            Some(Ok(replies)) => Outcome::Replies(replies),
+            Some(Err(error)) => Outcome::Failed(error),
+            None => Outcome::GivenUp,
+        };
+        if let Outcome::Replies(replies) = &outcome
+            && let Some(reply) = replies.iter().find_map(|reply| reply.as_ref().ok())
+        {
             self.link.circuit().answered();
             if let Some(time) = self.codec.clock(reply) {
                 self.link.clock().observe(Reading::of_millis(sent, Instant::now(), time));
@@ -178,6 +217,14 @@ impl<C: Codec> Carrier<C> {
             }
             Remedy::Nothing => {}
         }
+        if batch.route().is_of_a_cluster()
+            && let Some(redirect) = Redirect::of(error, connection.address())
+        {
+            // It is fit, but for this slot: whoever sent the job here knows where else it may go.
+            self.link.circuit().answered();
+            batch.tell_all(&LaneError::Redirected(redirect));
+            return Jobs::<C>::new();
+        }
         match proof(error) {
             Proof::Unfit => {
                 self.leave(connection);
@@ -200,7 +247,7 @@ impl<C: Codec> Carrier<C> {
     }
 
     /// Sends nothing over `connection` any more.
-    fn leave(&self, connection: &Connection) {
+    pub(super) fn leave(&self, connection: &Connection) {
         self.left.fetch_max(connection.generation, Ordering::Relaxed);
     }
 }

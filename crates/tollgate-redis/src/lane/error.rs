@@ -4,6 +4,7 @@ use std::fmt;
 
 use tollgate_core::StoreError;
 
+use crate::cluster::Redirect;
 use crate::error::StepError;
 
 /// Why a lane has no answer to a job.
@@ -21,6 +22,8 @@ pub enum LaneError {
     Lost,
     /// The step did not decide.
     Step(StepError),
+    /// The node of a cluster does not serve the job's slot. The job was not carried out.
+    Redirected(Redirect),
     /// The server refused the call, with this code. Whether a job was carried out is unknown.
     Refused(String),
 }
@@ -35,6 +38,7 @@ impl fmt::Display for LaneError {
             Self::TimedOut => f.write_str("Redis did not answer by the deadline"),
             Self::Lost => f.write_str("the connection to Redis broke before it answered"),
             Self::Step(error) => error.fmt(f),
+            Self::Redirected(redirect) => redirect.fmt(f),
             Self::Refused(code) => write!(
                 f,
                 "Redis answered the step with {code}; check the user's permissions and the server's log"
@@ -55,7 +59,9 @@ impl std::error::Error for LaneError {
 impl From<LaneError> for StoreError {
     fn from(error: LaneError) -> Self {
         match error {
-            LaneError::Overloaded | LaneError::Unavailable => Self::Unavailable,
+            LaneError::Overloaded | LaneError::Unavailable | LaneError::Redirected(_) => {
+                Self::Unavailable
+            }
             LaneError::TimedOut | LaneError::Lost => Self::TimedOut,
             LaneError::Step(error) => error.into(),
             LaneError::Refused(_) => Self::Corrupt,

@@ -9,6 +9,7 @@
 )]
 
 mod certificates;
+mod cluster;
 mod keyspace;
 mod power;
 mod proxy;
@@ -16,6 +17,7 @@ mod replication;
 mod version;
 
 pub use certificates::Certificates;
+pub use cluster::{Cluster, PRIMARIES, Replicas};
 pub use proxy::{Passage, Proxy};
 pub use replication::{QUICK, wait_for_replica};
 pub use version::Version;

@@ -1,0 +1,85 @@
+//! A primary of a cluster with what follows it.
+
+use std::sync::Arc;
+
+use super::layout::GroupLayout;
+use super::node_codec::NodeCodec;
+use super::{ClusterSettings, NodeAddress};
+use crate::lane::{Lane, LaneStatus};
+use crate::script::{Choice, Runs};
+use crate::shard::{Shard, ShardSettings};
+use crate::topology::Topology;
+
+/// Nodes that keep the same slots, of which one takes writes, and the lanes to them.
+///
+/// Which one it is they say themselves, as those of any shard do: a promotion is found before the
+/// rest of the cluster has heard of it.
+#[derive(Debug)]
+pub(super) struct Group {
+    nodes: Vec<NodeAddress>,
+    shard: Shard<NodeCodec>,
+}
+
+impl Group {
+    /// Opens the lanes to the nodes of `layout`.
+    pub(super) fn open(layout: &GroupLayout, settings: &ClusterSettings, choice: Choice) -> Self {
+        let endpoint = |node: &NodeAddress| node.endpoint(settings.seeds.first());
+        let topology = Topology::Static {
+            primary: endpoint(&layout.primary),
+            replicas: layout.replicas.iter().map(endpoint).collect(),
+        };
+        let servers = ShardSettings {
+            topology,
+            reads: settings.reads,
+            lane: settings.lane,
+            link: settings.link,
+        };
+        let codec = NodeCodec::new(choice);
+        let nodes = std::iter::once(&layout.primary).chain(&layout.replicas).cloned().collect();
+        Self { nodes, shard: Shard::open(&servers, codec, NodeCodec::for_replica) }
+    }
+
+    /// Whether `node` is one of them.
+    pub(super) fn has(&self, node: &NodeAddress) -> bool {
+        self.nodes.contains(node)
+    }
+
+    /// Whether it serves as the group of `layout` as it is. It may know of more nodes, such as a
+    /// primary that has died, as long as `others` does not have them in another group.
+    pub(super) fn serves(&self, layout: &GroupLayout, others: &[GroupLayout]) -> bool {
+        let is_elsewhere = |node: &NodeAddress| {
+            let others = others.iter().filter(|other| other.primary != layout.primary);
+            others.into_iter().any(|other| other.nodes().any(|there| there == node))
+        };
+        layout.nodes().all(|node| self.has(node)) && !self.nodes.iter().any(is_elsewhere)
+    }
+
+    /// The nodes, the primary of the layout first.
+    pub(super) fn nodes(&self) -> &[NodeAddress] {
+        &self.nodes
+    }
+
+    /// The lane to the primary.
+    pub(super) fn primary(&self) -> &Lane<NodeCodec> {
+        self.shard.primary()
+    }
+
+    /// The lane to a replica that answers, if one is read from and does.
+    pub(super) fn replica(&self) -> Option<Arc<Lane<NodeCodec>>> {
+        self.shard.replica()
+    }
+
+    pub(super) fn shard(&self) -> &Shard<NodeCodec> {
+        &self.shard
+    }
+
+    /// How the step runs in the primary.
+    pub(super) fn runs(&self) -> Runs {
+        self.primary().codec().runs()
+    }
+
+    /// How the lanes stand, the primary's first.
+    pub(super) fn status(&self) -> Vec<LaneStatus> {
+        self.shard.status()
+    }
+}

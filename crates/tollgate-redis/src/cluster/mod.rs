@@ -1,0 +1,25 @@
+//! Redis Cluster: nodes that share the slots of all keys among them.
+
+mod address;
+mod discovery;
+mod error;
+mod group;
+mod guests;
+mod layout;
+mod node_codec;
+mod redirect;
+mod redis_cluster;
+mod settings;
+mod slot;
+mod slot_map;
+mod status;
+mod survey;
+
+pub use address::NodeAddress;
+pub use error::ClusterError;
+pub use layout::{LayoutError, MAX_NODES};
+pub use redirect::Redirect;
+pub use redis_cluster::RedisCluster;
+pub use settings::{ClusterSettings, DEFAULT_REFRESH};
+pub(crate) use slot::Slot;
+pub use status::{ClusterStatus, GroupStatus, Redirects};

@@ -1,0 +1,72 @@
+//! The step on a node of a cluster.
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisError, RedisResult, Value};
+use tollgate_core::{Readings, Timestamp};
+
+use crate::codec::{Codec, Remedy};
+use crate::error::StepError;
+use crate::job::Job;
+use crate::script::{Choice, Runs, ask};
+use crate::step_codec::StepCodec;
+
+/// The codec of one node's step: that of a server by itself, but for a replica, which reads for
+/// nobody who does not ask it to.
+#[derive(Debug)]
+pub(super) struct NodeCodec {
+    step: StepCodec,
+    duty: Duty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Duty {
+    Decide,
+    Read,
+}
+
+impl NodeCodec {
+    pub(super) fn new(choice: Choice) -> Self {
+        Self { step: StepCodec::new(choice), duty: Duty::Decide }
+    }
+
+    /// A codec for a replica of this one's node.
+    pub(super) fn for_replica(&self) -> Self {
+        Self { step: self.step.for_replica(), duty: Duty::Read }
+    }
+
+    pub(super) fn runs(&self) -> Runs {
+        self.step.runs()
+    }
+}
+
+impl Codec for NodeCodec {
+    type Job = Job;
+    type Answer = Readings;
+
+    fn encode(&self, jobs: &[Job], deadline: Option<Timestamp>) -> Cmd {
+        self.step.encode(jobs, deadline)
+    }
+
+    fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Readings, StepError>> {
+        self.step.decode(jobs, reply)
+    }
+
+    fn clock(&self, reply: &Value) -> Option<Timestamp> {
+        self.step.clock(reply)
+    }
+
+    fn job_bytes(&self, job: &Job) -> usize {
+        self.step.job_bytes(job)
+    }
+
+    async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        if self.duty == Duty::Read {
+            ask(connection, &redis::cmd("READONLY")).await?;
+        }
+        self.step.load(connection).await
+    }
+
+    fn remedy(&self, error: &RedisError) -> Remedy {
+        self.step.remedy(error)
+    }
+}

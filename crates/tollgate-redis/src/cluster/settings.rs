@@ -1,0 +1,44 @@
+//! Where a cluster is found, and the bounds of what is asked of it.
+
+use std::time::Duration;
+
+use crate::key::Tag;
+use crate::lane::LaneLimits;
+use crate::link::{Endpoint, LinkLimits};
+use crate::shard::Reads;
+
+/// How often the nodes are asked who keeps which slots, where nothing tells that it changed.
+pub const DEFAULT_REFRESH: Duration = Duration::from_secs(5);
+
+/// Where a cluster is found, and the bounds of what is asked of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// Some of its nodes; the others are learnt from them. All are reached as the first one: as
+    /// the same user, and with the same certificates.
+    pub seeds: Vec<Endpoint>,
+    /// Who answers calls that only read.
+    pub reads: Reads,
+    /// What of a subject says in which slot its keys are: the same on every node of a fleet.
+    pub tag: Tag,
+    /// The bounds of each lane.
+    pub lane: LaneLimits,
+    /// The bounds of each link's waits.
+    pub link: LinkLimits,
+    /// The longest time between two looks at who keeps which slots.
+    pub refresh: Duration,
+}
+
+impl ClusterSettings {
+    /// The cluster of `seeds`, under the default bounds.
+    #[must_use]
+    pub fn new(seeds: impl IntoIterator<Item = Endpoint>) -> Self {
+        Self {
+            seeds: seeds.into_iter().collect(),
+            reads: Reads::default(),
+            tag: Tag::default(),
+            lane: LaneLimits::default(),
+            link: LinkLimits::default(),
+            refresh: DEFAULT_REFRESH,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Which group keeps which slot, as far as this process knows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use super::NodeAddress;
+use super::group::Group;
+use super::layout::{GroupLayout, Layout};
+use super::slot::{SLOTS, Slot};
+
+/// Nobody's place in the list of groups: there are fewer than [`MAX_NODES`](super::MAX_NODES).
+const NOBODY: u16 = u16::MAX;
+
+/// The groups of a cluster, and which of them keeps which slot.
+#[derive(Debug)]
+pub(super) struct SlotMap {
+    groups: Vec<Arc<Group>>,
+    /// For each slot the place of its group.
+    owners: Box<[AtomicU16]>,
+}
+
+impl SlotMap {
+    /// The map of `layout`, whose groups `group` finds or opens.
+    pub(super) fn new(layout: &Layout, mut group: impl FnMut(&GroupLayout) -> Arc<Group>) -> Self {
+        let owners: Box<[AtomicU16]> = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
+        for (place, owner) in (0..).zip(&layout.groups) {
+            for slot in owner.slots.iter().cloned().flatten() {
+                owners[usize::from(slot)].store(place, Ordering::Relaxed);
+            }
+        }
+        Self { groups: layout.groups.iter().map(&mut group).collect(), owners }
+    }
+
+    /// Who keeps `slot`.
+    pub(super) fn owner(&self, slot: Slot) -> Option<&Arc<Group>> {
+        self.groups.get(usize::from(self.owners[slot.index()].load(Ordering::Relaxed)))
+    }
+
+    /// Notes that `slot` is kept at `node` now; `None` if that is in no group.
+    pub(super) fn moved(&self, slot: Slot, node: &NodeAddress) -> Option<&Arc<Group>> {
+        let place = self.groups.iter().position(|group| group.has(node))?;
+        self.owners[slot.index()].store(u16::try_from(place).ok()?, Ordering::Relaxed);
+        self.groups.get(place)
+    }
+
+    /// The group of `node`.
+    pub(super) fn group_of(&self, node: &NodeAddress) -> Option<&Arc<Group>> {
+        self.groups.iter().find(|group| group.has(node))
+    }
+
+    /// The groups, in the order of their first slots when the map was made.
+    pub(super) fn groups(&self) -> &[Arc<Group>] {
+        &self.groups
+    }
+
+    /// How many slots each group keeps, in the order of the groups, and how many nobody does.
+    pub(super) fn spread(&self) -> (Vec<u16>, u16) {
+        let (mut kept, mut lost) = (vec![0; self.groups.len()], 0);
+        for owner in &self.owners {
+            match kept.get_mut(usize::from(owner.load(Ordering::Relaxed))) {
+                Some(slots) => *slots += 1,
+                None => lost += 1,
+            }
+        }
+        (kept, lost)
+    }
+}

@@ -1,0 +1,60 @@
+//! What goes to the server in one write, and comes back in one wait.
+
+use redis::{Cmd, Pipeline, RedisResult, Value};
+
+use super::route::Route;
+use crate::link::Connection;
+
+/// One command, or several that are written together.
+pub(super) enum Call {
+    One(Cmd),
+    Several {
+        commands: Pipeline,
+        /// How many replies there are.
+        replies: usize,
+        /// Which of them are answers to jobs.
+        answers: Vec<usize>,
+    },
+}
+
+impl Call {
+    /// The call of these commands, each with the route of its jobs.
+    pub(super) fn of(commands: impl ExactSizeIterator<Item = (Route, Cmd)>) -> Self {
+        let mut commands = commands.peekable();
+        if commands.len() == 1
+            && let Some((_, command)) = commands.next_if(|(route, _)| *route != Route::Asking)
+        {
+            return Self::One(command);
+        }
+        let (mut several, mut replies, mut answers) = (redis::pipe(), 0, Vec::new());
+        for (route, command) in commands {
+            if route == Route::Asking {
+                // It counts for the one command that follows it.
+                several.cmd("ASKING");
+                replies += 1;
+            }
+            several.add_command(command);
+            answers.push(replies);
+            replies += 1;
+        }
+        Self::Several { commands: several, replies, answers }
+    }
+
+    /// Sends the call over `connection` and waits, without a limit of its own, for what the server
+    /// says to each command. An error of the whole means that the connection failed.
+    pub(super) async fn send(
+        &self,
+        connection: &Connection,
+    ) -> RedisResult<Vec<RedisResult<Value>>> {
+        match self {
+            Self::One(command) => Ok(vec![connection.call(command).await]),
+            Self::Several { commands, replies, answers } => {
+                let mut handle = connection.handle();
+                let told = handle.send_packed_commands(commands, 0, *replies).await?;
+                let told = told.into_iter().enumerate();
+                let answers = told.filter(|(place, _)| answers.binary_search(place).is_ok());
+                Ok(answers.map(|(_, reply)| reply.extract_error()).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A Redis Cluster of a test's own.
+
+#![allow(dead_code, reason = "each test file uses what it is about")]
+
+use std::time::Duration;
+
+use redis::Value;
+use redis::aio::MultiplexedConnection;
+
+use super::{PATIENCE, Server, Version};
+
+/// Between two looks at what the nodes have agreed on.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The slots of a cluster.
+const SLOTS: u16 = 16_384;
+
+/// How many primaries there are.
+pub const PRIMARIES: usize = 3;
+
+/// Nodes hold another one for dead after so long.
+const NODE_TIMEOUT: &str = "1000";
+
+/// What a node of a cluster is started with. One without a replica that is up to date takes over
+/// all the same: tests do not wait for what they do not ask for.
+const NODE: [&str; 10] = [
+    "--cluster-enabled",
+    "yes",
+    "--cluster-config-file",
+    "nodes.conf",
+    "--cluster-node-timeout",
+    NODE_TIMEOUT,
+    "--cluster-replica-validity-factor",
+    "0",
+    "--repl-diskless-sync-delay",
+    "0",
+];
+
+/// Three primaries that share the slots evenly, and what follows them.
+pub struct Cluster {
+    /// The primaries, in the order of their slots; then as many replicas in the same order, if any.
+    pub nodes: Vec<Server>,
+}
+
+/// Whether each primary of a cluster has a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replicas {
+    None,
+    OneEach,
+}
+
+impl Cluster {
+    /// A cluster whose nodes agree that it serves, with its replicas in step.
+    pub async fn start(version: Version, replicas: Replicas) -> Self {
+        let count = match replicas {
+            Replicas::None => PRIMARIES,
+            Replicas::OneEach => 2 * PRIMARIES,
+        };
+        let mut nodes = Vec::new();
+        for number in 0..count {
+            let node = Server::start_version(version, &NODE).await;
+            node.tell(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]).await;
+            nodes.push(node);
+        }
+        let cluster = Self { nodes };
+        for place in 0..PRIMARIES {
+            let slots: Vec<_> = cluster.share(place).map(|slot| slot.to_string()).collect();
+            let words = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str));
+            cluster.nodes[place].tell(&words.collect::<Vec<_>>()).await;
+        }
+        for node in &cluster.nodes[1..] {
+            node.meet(&cluster.nodes[0]).await;
+        }
+        cluster.agree("cluster_known_nodes", &count.to_string()).await;
+        for place in PRIMARIES..count {
+            let id = cluster.nodes[place - PRIMARIES].id().await;
+            cluster.nodes[place].tell(&["CLUSTER", "REPLICATE", &id]).await;
+        }
+        cluster.agree("cluster_state", "ok").await;
+        for place in 0..count {
+            cluster.shows_all(place, count).await;
+        }
+        for node in &cluster.nodes[PRIMARIES..] {
+            node.is_in_step().await;
+        }
+        cluster
+    }
+
+    /// The slots that the primary at `place` has at first.
+    pub fn share(&self, place: usize) -> std::ops::Range<u16> {
+        let edge = |place: usize| (usize::from(SLOTS) * place / PRIMARIES) as u16;
+        edge(place)..edge(place + 1)
+    }
+
+    /// The place of the primary that has `slot` at first.
+    pub fn place_of(&self, slot: u16) -> usize {
+        (0..PRIMARIES).find(|place| self.share(*place).contains(&slot)).expect("a slot")
+    }
+
+    /// Where the nodes are reached.
+    pub fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(Server::url).collect()
+    }
+
+    /// Waits until every node says this of its cluster.
+    pub async fn agree(&self, field: &str, value: &str) {
+        for node in &self.nodes {
+            node.says(field, value).await;
+        }
+    }
+
+    /// Begins to move `slot` from the primary at one place to the one at another.
+    pub async fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
+        let (source, target) = (&self.nodes[from], &self.nodes[to]);
+        let slot = slot.to_string();
+        let words = ["CLUSTER", "SETSLOT", &slot];
+        let (source_id, target_id) = (source.id().await, target.id().await);
+        target.tell(&[&words[..], &["IMPORTING", &source_id]].concat()).await;
+        source.tell(&[&words[..], &["MIGRATING", &target_id]].concat()).await;
+    }
+
+    /// Moves one key of `slot` along; false if there is none left.
+    pub async fn move_key(&self, slot: u16, from: usize, to: usize) -> bool {
+        let mut source = self.nodes[from].connect().await;
+        let keys: Vec<String> = redis::cmd("CLUSTER")
+            .arg("GETKEYSINSLOT")
+            .arg(slot)
+            .arg(1)
+            .query_async(&mut source)
+            .await
+            .expect("keys");
+        let Some(key) = keys.first() else { return false };
+        redis::cmd("MIGRATE")
+            .arg("127.0.0.1")
+            .arg(self.nodes[to].port())
+            .arg(key)
+            .arg(0)
+            .arg(PATIENCE.as_millis() as u64)
+            .exec_async(&mut source)
+            .await
+            .expect("a key that moves");
+        true
+    }
+
+    /// Ends the move: the new owner first, so that no node of the two points to the other in vain.
+    pub async fn end_move(&self, slot: u16, from: usize, to: usize) {
+        let id = self.nodes[to].id().await;
+        for place in [to, from] {
+            let words = ["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &id];
+            self.nodes[place].tell(&words).await;
+        }
+    }
+
+    /// Waits until the node at `place` tells of as many nodes as there are.
+    async fn shows_all(&self, place: usize, count: usize) {
+        let mut connection = self.nodes[place].connect().await;
+        let shown = async {
+            loop {
+                let slots: Value = redis::cmd("CLUSTER")
+                    .arg("SLOTS")
+                    .query_async(&mut connection)
+                    .await
+                    .expect("slots");
+                let text = format!("{slots:?}");
+                if self.nodes[..count]
+                    .iter()
+                    .all(|node| text.contains(&format!("int({})", node.port())))
+                {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, shown).await.expect("the nodes know each other");
+    }
+}
+
+impl Server {
+    /// Its name in the cluster.
+    pub async fn id(&self) -> String {
+        let mut connection = self.connect().await;
+        redis::cmd("CLUSTER").arg("MYID").query_async(&mut connection).await.expect("an id")
+    }
+
+    /// Joins the cluster of `other`.
+    pub async fn meet(&self, other: &Self) {
+        self.tell(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]).await;
+    }
+
+    /// Waits until it says this of its cluster.
+    pub async fn says(&self, field: &str, value: &str) {
+        let mut connection = self.connect().await;
+        let wanted = format!("{field}:{value}");
+        let said = async {
+            while !cluster_info(&mut connection).await.lines().any(|line| line == wanted) {
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("never {wanted}"));
+    }
+
+    /// Waits until it is a replica in step with its primary.
+    pub async fn is_in_step(&self) {
+        self.has_role("connected").await;
+    }
+
+    /// Waits until it says that it is a primary.
+    pub async fn is_primary(&self) {
+        self.has_role("master").await;
+    }
+
+    async fn has_role(&self, word: &str) {
+        let mut connection = self.connect().await;
+        let shown = async {
+            loop {
+                let role: Value =
+                    redis::cmd("ROLE").query_async(&mut connection).await.expect("a role");
+                if format!("{role:?}").contains(word) {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, shown).await.unwrap_or_else(|_| panic!("never {word}"));
+    }
+}
+
+async fn cluster_info(connection: &mut MultiplexedConnection) -> String {
+    redis::cmd("CLUSTER").arg("INFO").query_async(connection).await.expect("its state")
+}
