@@ -29,8 +29,8 @@ mod topology;
 
 pub use circuit::Gate;
 pub use cluster::{
-    ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus, LayoutError, MAX_NODES,
-    NodeAddress, Redirect, Redirects, RedisCluster,
+    ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus, LayoutError,
+    MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
 };
 pub use error::StepError;
 pub use key::{Keys, Tag};
