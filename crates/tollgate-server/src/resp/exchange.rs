@@ -192,9 +192,8 @@ where
         }
         let decision = (self.decide)(self.limiter.now(), policy, planned, on_failure);
         self.in_flight.begin(decision, charged, reply);
-        if let Some((decision, reply)) = self.in_flight.at_once().await {
-            reply.write(decision, self.limiter, &mut self.replies);
-        }
+        let (limiter, replies) = (self.limiter, &mut self.replies);
+        self.in_flight.at_once(|decision, reply| reply.write(decision, limiter, replies)).await;
     }
 
     /// Replies to everything that is under way.

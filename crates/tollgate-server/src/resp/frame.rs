@@ -107,6 +107,16 @@ fn length(
     wrong: ProtocolError,
 ) -> Result<Option<(i64, usize)>, ProtocolError> {
     let rest = &input[from..];
+    // Nearly all lengths have one digit or two.
+    match *rest {
+        [one @ b'1'..=b'9', b'\r', b'\n', ..] => {
+            return Ok(Some((i64::from(one - b'0'), from + 3)));
+        }
+        [ten @ b'1'..=b'9', one @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            return Ok(Some((i64::from(ten - b'0') * 10 + i64::from(one - b'0'), from + 4)));
+        }
+        _ => {}
+    }
     let line = &rest[..rest.len().min(MAX_LENGTH_LINE)];
     let Some(end) = line.iter().position(|byte| *byte == b'\r') else {
         return if line.len() == MAX_LENGTH_LINE { Err(wrong) } else { Ok(None) };

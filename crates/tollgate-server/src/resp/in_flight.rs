@@ -79,20 +79,30 @@ impl<F: Future, R> InFlight<F, R> {
         self.taken += 1;
     }
 
-    /// Lets what was begun last reach its store, and answers it if it is answered at once and
-    /// nothing is before it.
-    pub(super) async fn at_once(&mut self) -> Option<(F::Output, R)> {
-        let slot = self.slots[..self.taken].last_mut()?;
-        poll_fn(|cx| {
-            slot.poll(cx);
-            Poll::Ready(())
-        })
-        .await;
-        if self.taken > 1 || slot.answer.is_none() {
-            return None;
+    /// Lets what was begun last reach its store, and hands its answer to `answered` if it is
+    /// answered at once and nothing is before it.
+    pub(super) async fn at_once(&mut self, answered: impl FnOnce(F::Output, R)) {
+        let Some(slot) = self.slots[..self.taken].last_mut() else { return };
+        let is_alone = self.taken == 1;
+        let is_answered = poll_fn(|cx| {
+            if !is_alone {
+                slot.poll(cx);
+                return Poll::Ready(None);
+            }
+            // The answer is not kept first: it is large, and this is the way of most.
+            let waiting = slot.waiting.as_mut().as_pin_mut();
+            match waiting.map(|waiting| waiting.poll(cx)) {
+                Some(Poll::Ready(answer)) => Poll::Ready(Some(answer)),
+                _ => Poll::Ready(None),
+            }
+        });
+        if let Some(answer) = is_answered.await {
+            slot.waiting.set(None);
+            self.taken = 0;
+            if let Some(reply) = slot.reply.take() {
+                answered(answer, reply);
+            }
         }
-        self.taken = 0;
-        slot.answer.take().zip(slot.reply.take())
     }
 
     /// Waits for all that was begun, and hands each answer to `each` in the order of their commands.
@@ -145,16 +155,18 @@ mod tests {
         let (now, receiver) = slow();
         now.send(1).unwrap();
         in_flight.begin(receiver, Charged::new(), "first");
-        assert_eq!(in_flight.at_once().await, Some((Ok(1), "first")));
+        let mut told = None;
+        in_flight.at_once(|answer, reply| told = Some((answer, reply))).await;
+        assert_eq!(told, Some((Ok(1), "first")));
         assert!(in_flight.is_empty());
 
         let (later, receiver) = slow();
         in_flight.begin(receiver, Charged::new(), "second");
-        assert_eq!(in_flight.at_once().await, None);
+        in_flight.at_once(|_, _| panic!("nobody answers yet")).await;
         let (now, receiver) = slow();
         now.send(3).unwrap();
         in_flight.begin(receiver, Charged::new(), "third");
-        assert_eq!(in_flight.at_once().await, None);
+        in_flight.at_once(|_, _| panic!("nobody answers yet")).await;
         later.send(2).unwrap();
         let mut answers: Vec<(Answer, &str)> = Vec::new();
         in_flight.finish(|answer, reply| answers.push((answer, reply))).await;
@@ -171,7 +183,7 @@ mod tests {
             assert!(in_flight.has_room(&charged));
             let (sender, receiver) = slow();
             in_flight.begin(receiver, charged.clone(), ());
-            assert_eq!(in_flight.at_once().await, None);
+            in_flight.at_once(|_, _| panic!("nobody answers yet")).await;
             assert!(!in_flight.has_room(&charged));
             senders.push(sender);
         }

@@ -168,9 +168,22 @@ fn whole(word: &[u8]) -> Option<i64> {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };
-    if digits.is_empty() {
-        return None;
+    match digits.len() {
+        0 => None,
+        1..=ALWAYS_FITS => {
+            let is_number = digits.iter().all(u8::is_ascii_digit);
+            let number = digits.iter().fold(0, |number, byte| number * 10 + i64::from(byte & 0x0f));
+            is_number.then_some(if is_negative { -number } else { number })
+        }
+        _ => whole_and_long(is_negative, digits),
     }
+}
+
+/// So many digits never pass the largest number.
+const ALWAYS_FITS: usize = 18;
+
+#[cold]
+fn whole_and_long(is_negative: bool, digits: &[u8]) -> Option<i64> {
     digits
         .iter()
         .try_fold(0_i64, |number, byte| {
