@@ -36,6 +36,8 @@ pub struct ConnectionLimits {
     pub at_once: u32,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
+    /// How long a client may take to say its first byte.
+    pub first_byte: Duration,
     /// How long a request's head, or a command, may take from its first byte to its last.
     pub request: Duration,
     /// How long a connection may be silent between requests.
@@ -47,6 +49,7 @@ impl Default for ConnectionLimits {
         Self {
             at_once: 10_000,
             handshake: Duration::from_secs(5),
+            first_byte: Duration::from_secs(20),
             request: Duration::from_secs(5),
             idle: Duration::from_secs(300),
         }

@@ -1,6 +1,8 @@
 //! HTTP on a connection: what every door that speaks it has in common.
 
+mod at_once;
 mod pulse;
+mod turn;
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
@@ -16,14 +18,16 @@ use std::time::Duration;
 use axum::http::{Request, Response, Version};
 use hyper::body::{Body, Incoming};
 use hyper::service::Service as HyperService;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::shutdown::{Phase, Shutdown};
+use at_once::AtOnce;
 use pulse::{Beating, Heard, Pulse, Silence};
+use turn::{Gathered, Turn};
 
 /// The largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 32 * 1024;
@@ -58,6 +62,8 @@ pub struct Peer(pub Option<SocketAddr>);
 pub struct Holding {
     /// Which versions of HTTP are spoken.
     pub versions: HttpVersions,
+    /// How long a client may take to say its first byte.
+    pub first_byte: Duration,
     /// How long a request's head may take from its first byte to its last.
     pub head: Duration,
     /// How long a connection may be without a request.
@@ -87,6 +93,7 @@ impl Holding {
     pub const fn new(versions: HttpVersions, limits: ConnectionLimits) -> Self {
         Self {
             versions,
+            first_byte: limits.first_byte,
             head: limits.request,
             idle: limits.idle,
             sign_of_life: Duration::from_secs(20),
@@ -115,7 +122,8 @@ where
     async fn serve(self, connection: Connection) {
         let Connection { stream, peer, shutdown, _place: place } = connection;
         let pulse = Arc::new(Pulse::new());
-        let stream = TokioIo::new(Heard::new(stream, Arc::clone(&pulse)));
+        let turn = Arc::new(Turn::new(self.holding.versions, Arc::clone(&pulse)));
+        let stream = Gathered::new(Heard::new(stream, Arc::clone(&pulse)), Arc::clone(&turn));
         let service = Asked {
             service: self.service,
             peer: Peer(peer),
@@ -123,30 +131,30 @@ where
             shutdown: shutdown.clone(),
         };
         let builder = self.holding.builder();
-        let mut served = pin!(builder.serve_connection(stream, service));
+        let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // What a client does wrong on its connection is its own affair: it is closed.
         let end = tokio::select! {
             biased;
-            _ = served.as_mut() => return,
+            _ = turn.of(served.as_mut()) => return,
             end = self.holding.end(&pulse, shutdown) => end,
         };
         match end {
-            End::HalfSaid => {}
+            End::Unasked => {}
             End::Drained => {
                 let may_ask = pulse.is_silent() && self.holding.versions == HttpVersions::Any;
                 if may_ask {
-                    let ended = timeout(LAST_REQUEST, served.as_mut()).await.is_ok();
+                    let ended = timeout(LAST_REQUEST, turn.of(served.as_mut())).await.is_ok();
                     if ended || pulse.is_silent() {
                         return;
                     }
                 }
                 served.as_mut().graceful_shutdown();
                 // As long as the process has: the future is dropped at its end.
-                let _ = served.await;
+                let _ = turn.of(served).await;
             }
             End::Old => {
                 served.as_mut().graceful_shutdown();
-                let _ = timeout(self.holding.farewell, served).await;
+                let _ = timeout(self.holding.farewell, turn.of(served)).await;
             }
         }
         drop(place);
@@ -159,13 +167,13 @@ enum End {
     Drained,
     /// It has been there, or idle, for long enough.
     Old,
-    /// Its client began to say something, and did not go on.
-    HalfSaid,
+    /// Its client said nothing, or began to and did not go on.
+    Unasked,
 }
 
 impl Holding {
-    fn builder(&self) -> auto::Builder<TokioExecutor> {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+    fn builder(&self) -> auto::Builder<AtOnce> {
+        let mut builder = auto::Builder::new(AtOnce);
         // The pulse watches over heads of both versions.
         builder
             .http1()
@@ -201,6 +209,7 @@ impl Holding {
             loop {
                 let silence = pulse.silence();
                 let due = match silence {
+                    Silence::Speechless(since) => since + self.first_byte.min(self.idle),
                     Silence::HalfSaid(since) => since + self.head,
                     Silence::Idle(since) => since + self.idle,
                     Silence::Busy => Instant::now() + self.idle,
@@ -214,7 +223,9 @@ impl Holding {
                 }
                 match silence {
                     _ if due > Instant::now() => alarm.as_mut().reset(due),
-                    Silence::HalfSaid(_) => return Poll::Ready(End::HalfSaid),
+                    Silence::Speechless(_) | Silence::HalfSaid(_) => {
+                        return Poll::Ready(End::Unasked);
+                    }
                     Silence::Idle(_) => return Poll::Ready(End::Old),
                     Silence::Busy => {}
                 }

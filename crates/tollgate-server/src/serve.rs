@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::listen::{Accepted, BACKLOG, Listener};
 use crate::shutdown::{Phase, Shutdown};
+
+/// How often it is told, at most, that a door is full.
+const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// A door and where it listens.
 pub struct Served {
@@ -36,7 +39,7 @@ impl Served {
             places: Arc::new(Semaphore::new(limits.at_once as usize)),
             limits,
             listen: Box::new(move |shutdown, places| {
-                Box::pin(listen(listener, limits, door, shutdown, places))
+                Box::pin(listen(name, listener, limits, door, shutdown, places))
             }),
         }
     }
@@ -102,6 +105,7 @@ async fn end(
 
 /// Gives each client of `listener` that finds a place to `door`.
 async fn listen<D: Door>(
+    name: &'static str,
     listener: Listener,
     limits: ConnectionLimits,
     door: D,
@@ -109,8 +113,12 @@ async fn listen<D: Door>(
     places: Arc<Semaphore>,
 ) {
     let mut ended = shutdown.clone();
-    let next = async || {
+    let mut told = None;
+    let mut next = async || {
         // A place first: a client that has none waits in the backlog, and costs nothing here.
+        if places.available_permits() == 0 {
+            tell_full(name, limits.at_once, &mut told);
+        }
         let place = Arc::clone(&places).acquire_owned().await;
         place.ok().zip(Some(listener.accept().await))
     };
@@ -130,6 +138,19 @@ async fn listen<D: Door>(
         let Ok(Some(next)) = timeout(Duration::ZERO, next()).await else { return };
         begin(next);
     }
+}
+
+/// Says that a door is full, once in [`FULL_TOLD_EVERY`]: `told` is when it last did.
+fn tell_full(door: &'static str, at_once: u32, told: &mut Option<Instant>) {
+    if told.is_some_and(|told| told.elapsed() < FULL_TOLD_EVERY) {
+        return;
+    }
+    *told = Some(Instant::now());
+    tracing::warn!(
+        door,
+        "all {at_once} connections are taken: who comes now waits until one of them ends; look for \
+         clients that open many and leave them idle"
+    );
 }
 
 async fn serve_one<D: Door>(

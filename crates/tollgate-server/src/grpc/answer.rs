@@ -1,12 +1,11 @@
 //! What Envoy is told.
 
-use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_TYPE, HeaderValue as Field};
 use prost_types::Duration;
 use tollgate::core::policy::Answers;
 use tollgate::core::policy::descriptors::{NodeMode, Outcome, PlannedDescriptor, TimeUnit};
 use tollgate::core::{Limit, Millis, Standing, Timestamp};
-use tollgate::{headers, problem};
+use tollgate::headers::{self, FieldValue, Fields};
+use tollgate::problem;
 
 use super::judged::{Judged, Overall};
 use super::metadata::metadata;
@@ -105,16 +104,30 @@ fn said(judged: &Judged<'_>, answers: &Answers) -> (Vec<HeaderValue>, Vec<u8>) {
     if is_refused == verdict.is_admitted() {
         return (Vec::new(), Vec::new());
     }
-    let mut fields = HeaderMap::new();
+    let mut fields = FieldList(Vec::new());
     headers::write(&answers.headers, verdict, &mut fields);
     let mut body = Vec::new();
     if is_refused {
         body = problem::quota_exceeded(verdict, answers.refuse_status).into_bytes();
-        fields.insert(CONTENT_TYPE, Field::from_static(problem::CONTENT_TYPE));
+        fields.set("content-type", FieldValue::Text(problem::CONTENT_TYPE.to_owned()));
     }
-    let field = |(name, value): (&axum::http::HeaderName, &Field)| {
-        let value = value.to_str().ok()?.to_owned();
-        Some(HeaderValue { key: name.as_str().to_owned(), value, raw_value: Vec::new() })
-    };
-    (fields.iter().filter_map(field).collect(), body)
+    (fields.0, body)
+}
+
+/// Header fields as the protocol lists them.
+struct FieldList(Vec<HeaderValue>);
+
+impl Fields for FieldList {
+    fn set(&mut self, name: &'static str, value: FieldValue) {
+        self.0.retain(|field| field.key != name);
+        self.add(name, value);
+    }
+
+    fn add(&mut self, name: &'static str, value: FieldValue) {
+        let value = match value {
+            FieldValue::Number(number) => number.to_string(),
+            FieldValue::Text(text) => text,
+        };
+        self.0.push(HeaderValue { key: name.to_owned(), value, raw_value: Vec::new() });
+    }
 }

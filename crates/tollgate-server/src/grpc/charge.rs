@@ -138,7 +138,11 @@ struct Charger<'l, S> {
 impl<S: Store> Charger<'_, S> {
     /// Every part by itself.
     async fn all(&self, parts: Vec<Part>) -> Vec<Tried> {
-        join_all(parts.into_iter().map(|part| self.one(part))).await
+        // Nearly always there is one, which has nobody to wait for.
+        match <[Part; 1]>::try_from(parts) {
+            Ok([only]) => vec![self.one(only).await],
+            Err(parts) => join_all(parts.into_iter().map(|part| self.one(part))).await,
+        }
     }
 
     /// All parts of a request that is refused leave no trace, but for those in shadow mode.

@@ -45,11 +45,17 @@ impl<'p> Judged<'p> {
         let now = limiter.now();
         let descriptors = asked.descriptors();
         let plan = policy.plan_descriptors(asked.domain, &descriptors, limiter.key());
-        let given_back = join_all(given_back(&plan).map(|(index, limited, cost)| async move {
-            (index, give_back(limiter, now, limited, cost).await.ok())
-        }));
-        let (tried, given_back) =
-            join(charge(limiter, policy, now, &plan, asked), given_back).await;
+        let to_give_back: Vec<_> = given_back(&plan).collect();
+        let (tried, given_back) = match to_give_back.is_empty() {
+            true => (charge(limiter, policy, now, &plan, asked).await, Vec::new()),
+            false => {
+                let given_back =
+                    to_give_back.into_iter().map(|(index, limited, cost)| async move {
+                        (index, give_back(limiter, now, limited, cost).await.ok())
+                    });
+                join(charge(limiter, policy, now, &plan, asked), join_all(given_back)).await
+            }
+        };
         let overall = overall(&tried)?;
         let mut stands = stands(plan.descriptors.len(), &tried);
         for (index, standing) in given_back {

@@ -16,6 +16,7 @@ pub mod proto;
 mod request;
 mod routes;
 mod service;
+mod unary;
 
 pub use door::{DEFAULT_CONNECTION_AGE, GrpcDoor};
 pub use json::json_route;

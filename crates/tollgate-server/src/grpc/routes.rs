@@ -22,15 +22,19 @@ use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
 
 use super::health::Health;
-use super::proto::{FILES, RateLimitServiceServer, SERVICE_NAME as RATE_LIMIT};
+use super::proto::{FILES, RateLimitResponse, SERVICE_NAME as RATE_LIMIT};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
+use super::unary::{self, Answer};
 use crate::access::Access;
 use crate::shutdown::Shutdown;
 use ending::Ending;
 
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
+const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const GRPC_STATUS: &str = "grpc-status";
+const GRPC_ENCODING: &str = "grpc-encoding";
+const IDENTITY: &str = "identity";
 
 /// The services behind the door, on one connection.
 pub(super) struct Routes<S> {
@@ -40,7 +44,7 @@ pub(super) struct Routes<S> {
 
 /// The services behind the door.
 pub(super) struct Shared<S> {
-    rate_limits: RateLimitServiceServer<RateLimits<S>>,
+    rate_limits: RateLimits<S>,
     reflection: Option<[Reflection; 2]>,
     access: Access,
     /// How long a call's message may take, and its answer with it.
@@ -48,13 +52,68 @@ pub(super) struct Shared<S> {
 }
 
 type Reflection = BoxCloneSyncService<Request<Ending>, Response<Body>, Infallible>;
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 impl<S: Store + 'static> Shared<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, access: Access, deadline: Duration) -> Self {
-        let rate_limits = RateLimitServiceServer::new(RateLimits(limiter))
-            .max_decoding_message_size(MAX_MESSAGE_BYTES);
-        Self { rate_limits, reflection: reflection().ok(), access, deadline }
+        Self { rate_limits: RateLimits(limiter), reflection: reflection().ok(), access, deadline }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Answer> {
+        // Most calls are of one method.
+        if request.uri().path() != SHOULD_RATE_LIMIT {
+            return self.answer_other(request, shutdown).await.map(Answer::Other);
+        }
+        match self.should_rate_limit(request).await {
+            Ok(answer) => unary::answered(&answer),
+            Err(status) => status.into_http().map(Answer::Other),
+        }
+    }
+
+    async fn should_rate_limit(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<RateLimitResponse, Status> {
+        self.admit(request.headers())?;
+        if let Some(encoding) = request.headers().get(GRPC_ENCODING)
+            && encoding != IDENTITY
+        {
+            let wrong = format!("messages are not read in {encoding:?}, only in {IDENTITY:?}");
+            return Err(Status::unimplemented(wrong));
+        }
+        let asked = unary::message(request.into_body()).await?;
+        self.rate_limits.answer(&asked).await
+    }
+
+    async fn answer_other(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Body> {
+        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
+        if service == HEALTH {
+            // Whoever balances load need not be who may ask.
+            let mut health =
+                HealthServer::new(Health(shutdown)).max_decoding_message_size(MAX_MESSAGE_BYTES);
+            return known(health.call(request).await);
+        }
+        if let Err(status) = self.admit(request.headers()) {
+            return status.into_http();
+        }
+        let version = match service {
+            REFLECTION => 0,
+            REFLECTION_ALPHA => 1,
+            RATE_LIMIT => return unknown_method(request.uri().path()).into_http(),
+            other => return unknown(other).into_http(),
+        };
+        let Some(reflection) = &self.reflection else { return unknown(service).into_http() };
+        // A caller that stays for ever must not keep the process from ending.
+        let request = request.map(|body| Ending::new(body, shutdown));
+        known(reflection[version].clone().oneshot(request).await)
+    }
+
+    fn admit(&self, headers: &HeaderMap) -> Result<(), Status> {
+        match self.access.admits(token(headers)) {
+            true => Ok(()),
+            false => Err(Status::unauthenticated(
+                "this door asks for a token: send it as `authorization: Bearer TOKEN`",
+            )),
+        }
     }
 }
 
@@ -74,31 +133,6 @@ impl<S: Store + 'static> Routes<S> {
     pub(super) const fn new(shared: Arc<Shared<S>>, shutdown: Shutdown) -> Self {
         Self { shared, shutdown }
     }
-
-    fn route(&self, request: Request<Incoming>) -> Answering {
-        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        if service == HEALTH {
-            // Whoever balances load need not be who may ask.
-            let mut health = HealthServer::new(Health(self.shutdown.clone()))
-                .max_decoding_message_size(MAX_MESSAGE_BYTES);
-            return answering(health.call(request));
-        }
-        if !self.shared.access.admits(token(request.headers())) {
-            return refused(Status::unauthenticated(
-                "this door asks for a token: send it as `authorization: Bearer TOKEN`",
-            ));
-        }
-        let version = match service {
-            RATE_LIMIT => return answering(self.shared.rate_limits.clone().call(request)),
-            REFLECTION => 0,
-            REFLECTION_ALPHA => 1,
-            other => return refused(unknown(other)),
-        };
-        let Some(reflection) = &self.shared.reflection else { return refused(unknown(service)) };
-        // A caller that stays for ever must not keep the process from ending.
-        let request = request.map(|body| Ending::new(body, self.shutdown.clone()));
-        answering(reflection[version].clone().oneshot(request))
-    }
 }
 
 impl<S> Clone for Routes<S> {
@@ -108,21 +142,23 @@ impl<S> Clone for Routes<S> {
 }
 
 impl<S: Store + 'static> Service<Request<Incoming>> for Routes<S> {
-    type Response = Response<Body>;
+    type Response = Response<Answer>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Answer>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        let (answering, deadline) = (self.route(request), self.shared.deadline);
+        let Self { shared, shutdown } = self.clone();
         Box::pin(async move {
-            let mut answer = timeout(deadline, answering).await.unwrap_or_else(|_| {
+            let deadline = shared.deadline;
+            let answer = timeout(deadline, shared.answer(request, shutdown)).await;
+            let mut answer = answer.unwrap_or_else(|_| {
                 let within = deadline.as_secs();
-                Status::deadline_exceeded(format!("the call took longer than {within} s"))
-                    .into_http()
+                let late = format!("the call took longer than {within} s");
+                Status::deadline_exceeded(late).into_http().map(Answer::Other)
             });
             // The protocol's own code for a message that is too large, which tonic knows otherwise.
             if let Some(code) = answer.headers_mut().get_mut(GRPC_STATUS)
@@ -135,17 +171,13 @@ impl<S: Store + 'static> Service<Request<Incoming>> for Routes<S> {
     }
 }
 
-fn answering(
-    answer: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
-) -> Answering {
-    Box::pin(async move {
-        let Ok(answer) = answer.await;
-        answer
-    })
+fn known(answer: Result<Response<Body>, Infallible>) -> Response<Body> {
+    let Ok(answer) = answer;
+    answer
 }
 
-fn refused(status: Status) -> Answering {
-    Box::pin(std::future::ready(status.into_http()))
+fn unknown_method(path: &str) -> Status {
+    Status::unimplemented(format!("there is no method {path:?}; ask for {SHOULD_RATE_LIMIT:?}"))
 }
 
 fn unknown(service: &str) -> Status {

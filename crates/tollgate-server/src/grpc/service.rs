@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tollgate::Limiter;
 use tollgate::core::Store;
-use tonic::{Request, Response, Status};
+use tonic::Status;
 
 use super::answer::answer;
 use super::judged::Judged;
-use super::proto::{RateLimitRequest, RateLimitResponse, RateLimitService};
+use super::proto::{RateLimitRequest, RateLimitResponse};
 use super::request::Asked;
 
 /// The largest message that is read, in bytes.
@@ -32,15 +32,5 @@ impl<S: Store> RateLimits<S> {
         let judged = Judged::ask(&self.0, &policy, &asked).await;
         let judged = judged.map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(answer(request, &judged, policy.answers()))
-    }
-}
-
-#[tonic::async_trait]
-impl<S: Store + 'static> RateLimitService for RateLimits<S> {
-    async fn should_rate_limit(
-        &self,
-        request: Request<RateLimitRequest>,
-    ) -> Result<Response<RateLimitResponse>, Status> {
-        self.answer(request.get_ref()).await.map(Response::new)
     }
 }

@@ -37,6 +37,8 @@ struct State {
 pub(super) enum Silence {
     /// Something is.
     Busy,
+    /// Nothing, since then: its client has not said a byte.
+    Speechless(Instant),
     /// Nothing, since then.
     Idle(Instant),
     /// A request, or an introduction, has begun then, and its head has not ended.
@@ -45,12 +47,17 @@ pub(super) enum Silence {
 
 impl Pulse {
     pub(super) fn new() -> Self {
-        let silence = Silence::Idle(Instant::now());
+        let silence = Silence::Speechless(Instant::now());
         Self(Mutex::new(State { first: [0; HTTP_2.len()], heard: 0, in_flight: 0, silence }))
     }
 
     pub(super) fn silence(&self) -> Silence {
         self.state().silence
+    }
+
+    /// Whether the client has said that it speaks HTTP/2.
+    pub(super) fn speaks_http_2(&self) -> bool {
+        self.state().first == *HTTP_2
     }
 
     /// Whether nothing is being answered to a client that speaks HTTP/1.1, or has not spoken yet.
@@ -77,8 +84,12 @@ impl Pulse {
         // An introduced HTTP/2 client says much that is no request.
         let is_introduced = state.first == *HTTP_2 && state.heard >= INTRODUCTION;
         state.silence = match state.silence {
-            Silence::Idle(_) if !is_introduced => Silence::HalfSaid(Instant::now()),
-            Silence::HalfSaid(since) if is_introduced => Silence::Idle(since),
+            Silence::Speechless(_) | Silence::Idle(_) if !is_introduced => {
+                Silence::HalfSaid(Instant::now())
+            }
+            Silence::Speechless(since) | Silence::HalfSaid(since) if is_introduced => {
+                Silence::Idle(since)
+            }
             silence => silence,
         };
     }

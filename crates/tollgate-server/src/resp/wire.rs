@@ -51,7 +51,7 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(stream: Stream, mut shutdown: Shutdown, limits: ConnectionLimits) -> Self {
-        let ends_at = Instant::now() + limits.idle;
+        let ends_at = Instant::now() + limits.first_byte.min(limits.idle);
         let draining = Box::pin(async move { shutdown.reached(Phase::Draining).await });
         let alarm = Box::pin(sleep_until(ends_at));
         Self { stream, limits, draining, last_reads: None, has_spoken: false, alarm, ends_at }
@@ -102,6 +102,7 @@ impl Wire {
 
     fn set_alarm(&mut self, begun: Begun) {
         let patience = match begun {
+            Begun::Nothing if !self.has_spoken => self.limits.first_byte.min(self.limits.idle),
             Begun::Nothing => self.limits.idle,
             Begun::Now => self.limits.request,
             Begun::Before => return,

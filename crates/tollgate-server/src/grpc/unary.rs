@@ -1,0 +1,138 @@
+//! Calls of one message that are answered by one.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use prost::Message;
+use tonic::Status;
+
+use super::service::MAX_MESSAGE_BYTES;
+
+/// What stands before a message: whether it is compressed, and its length.
+const HEAD: usize = 1 + size_of::<u32>();
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const OK: HeaderValue = HeaderValue::from_static("0");
+
+/// The message of a call. Whatever follows it is read, so that the caller may end its half first,
+/// and not looked at.
+///
+/// # Errors
+/// `RESOURCE_EXHAUSTED` for what is longer than [`MAX_MESSAGE_BYTES`], and `INTERNAL` for what is
+/// no message of this kind, as the protocol wants it.
+pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<M, Status> {
+    let mut bytes = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Status::cancelled(error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > 2 * (HEAD + MAX_MESSAGE_BYTES) {
+            return Err(too_long(bytes.len() + data.len()));
+        }
+        // Nearly always all of it comes at once.
+        bytes = if bytes.is_empty() { data } else { joined(bytes, &data) };
+        framed(&bytes)?;
+    }
+    match framed(&bytes)? {
+        Some(message) => M::decode(message).map_err(|error| Status::internal(error.to_string())),
+        None => Err(Status::internal(format!(
+            "the call ended after {} bytes, and its message did not",
+            bytes.len()
+        ))),
+    }
+}
+
+/// `bytes` and those that came next, in place if there is room.
+fn joined(bytes: Bytes, next: &[u8]) -> Bytes {
+    let mut joined = bytes.try_into_mut().unwrap_or_else(|shared| (&*shared).into());
+    joined.extend_from_slice(next);
+    joined.freeze()
+}
+
+/// The message at the start of `bytes`, if all of it is there.
+fn framed(bytes: &[u8]) -> Result<Option<&[u8]>, Status> {
+    let Some((&[compression, length @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
+        return Ok(None);
+    };
+    if compression != 0 {
+        let wrong = format!(
+            "the message's frame begins with {compression}: compression is not spoken here"
+        );
+        return Err(Status::internal(wrong));
+    }
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_MESSAGE_BYTES {
+        return Err(too_long(length));
+    }
+    Ok(rest.get(..length))
+}
+
+fn too_long(length: usize) -> Status {
+    let wrong = format!("a message of {length} bytes: at most {MAX_MESSAGE_BYTES} are read");
+    Status::resource_exhausted(wrong)
+}
+
+/// The answer to a call that went well.
+pub(super) fn answered(message: &impl Message) -> Response<Answer> {
+    let length = message.encoded_len();
+    let mut bytes = Vec::with_capacity(HEAD + length);
+    bytes.push(0);
+    // What this door answers is far from 4 GiB: it holds as much as it was asked for.
+    bytes.extend_from_slice(&(length as u32).to_be_bytes());
+    message.encode_raw(&mut bytes);
+    let mut answer = Response::new(Answer::Message(bytes.into()));
+    answer.headers_mut().insert(CONTENT_TYPE, GRPC);
+    answer
+}
+
+/// What a call is answered.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// A message, which is followed by the status that all is well.
+    Message(Bytes),
+    /// That status is all that is left.
+    Status,
+    /// Nothing more.
+    End,
+    /// What another service says.
+    Other(tonic::body::Body),
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = match &mut *self {
+            Self::Other(body) => return Pin::new(body).poll_frame(cx),
+            Self::Message(message) => Frame::data(std::mem::take(message)),
+            Self::Status => Frame::trailers(HeaderMap::from_iter([(GRPC_STATUS, OK)])),
+            Self::End => return Poll::Ready(None),
+        };
+        *self = if frame.is_data() { Self::Status } else { Self::End };
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Other(body) => body.is_end_stream(),
+            Self::Message(_) | Self::Status => false,
+            Self::End => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Other(body) => body.size_hint(),
+            Self::Message(message) => SizeHint::with_exact(message.len() as u64),
+            Self::Status | Self::End => SizeHint::with_exact(0),
+        }
+    }
+}

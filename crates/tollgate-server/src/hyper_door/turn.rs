@@ -1,0 +1,186 @@
+//! One write for all answers of an HTTP/2 connection's turn.
+//!
+//! Requests that came in one read are answered one after the other, and after each the connection
+//! would write. What it writes waits instead until it has nothing more to answer.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::HttpVersions;
+use super::pulse::Pulse;
+
+/// Writes go out.
+const OPEN: u8 = 0;
+/// They would wait, but there is none yet.
+const HOLDING: u8 = 1;
+/// They wait.
+const HELD: u8 = 2;
+
+/// Whether what a connection writes waits for the end of its turn.
+#[derive(Debug)]
+pub(super) struct Turn {
+    versions: HttpVersions,
+    pulse: Arc<Pulse>,
+    // One task has both ends of it: nothing else is ordered by it.
+    writes: AtomicU8,
+}
+
+impl Turn {
+    /// Those of a connection that speaks one of `versions`: `pulse` hears which.
+    pub(super) const fn new(versions: HttpVersions, pulse: Arc<Pulse>) -> Self {
+        Self { versions, pulse, writes: AtomicU8::new(OPEN) }
+    }
+
+    /// Lets `connection` have its turns, and what it writes in each go out at the end of it.
+    pub(super) async fn of<F: Future>(&self, mut connection: Pin<&mut F>) -> F::Output {
+        poll_fn(|cx| {
+            if self.is_http_2() {
+                self.writes.store(HOLDING, Ordering::Relaxed);
+            }
+            let polled = connection.as_mut().poll(cx);
+            let is_held = self.writes.swap(OPEN, Ordering::Relaxed) == HELD;
+            // Whoever was held left no waker: this is when it hears that it may go on.
+            if is_held && polled.is_pending() { connection.as_mut().poll(cx) } else { polled }
+        })
+        .await
+    }
+
+    fn is_http_2(&self) -> bool {
+        self.versions == HttpVersions::Http2 || self.pulse.speaks_http_2()
+    }
+
+    /// Whether a write has to wait.
+    fn holds(&self) -> bool {
+        let is_open = self.writes.load(Ordering::Relaxed) == OPEN;
+        if !is_open {
+            self.writes.store(HELD, Ordering::Relaxed);
+        }
+        !is_open
+    }
+}
+
+pin_project! {
+    /// A stream that is written to at the end of a turn.
+    pub(super) struct Gathered<T> {
+        #[pin]
+        stream: T,
+        turn: Arc<Turn>,
+    }
+}
+
+impl<T> Gathered<T> {
+    pub(super) const fn new(stream: T, turn: Arc<Turn>) -> Self {
+        Self { stream, turn }
+    }
+}
+
+impl<T: AsyncRead> AsyncRead for Gathered<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.project().stream.poll_read(cx, buffer)
+    }
+}
+
+impl<T: AsyncWrite> AsyncWrite for Gathered<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        if this.turn.holds() { Poll::Pending } else { this.stream.poll_write(cx, bytes) }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        if this.turn.holds() { Poll::Pending } else { this.stream.poll_write_vectored(cx, slices) }
+    }
+
+    /// Not over HTTP/2: there, whoever writes vectors lets no frame follow a message of more than
+    /// 256 bytes before that is written. Otherwise it copies up to 1 KiB, and goes on.
+    fn is_write_vectored(&self) -> bool {
+        !self.turn.is_http_2() && self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream that remembers what each write brought.
+    #[derive(Default)]
+    struct Writes(Vec<Vec<u8>>);
+
+    impl AsyncWrite for Writes {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.0.push(bytes.to_vec());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Makes each of `answers` and tries to write after it, as a connection does; the writes.
+    async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
+        let turn = Arc::new(Turn::new(versions, Arc::new(Pulse::new())));
+        let mut stream = Gathered::new(Writes::default(), Arc::clone(&turn));
+        let (mut made, mut unwritten) = (0, Vec::new());
+        let connection = poll_fn(|cx| {
+            loop {
+                if !unwritten.is_empty()
+                    && Pin::new(&mut stream).poll_write(cx, &unwritten).is_ready()
+                {
+                    unwritten.clear();
+                }
+                let Some(answer) = answers.get(made) else { break };
+                unwritten.extend_from_slice(answer.as_bytes());
+                made += 1;
+            }
+            if unwritten.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        });
+        turn.of(std::pin::pin!(connection)).await;
+        stream.stream.0
+    }
+
+    #[tokio::test]
+    async fn what_a_turn_answers_over_http_2_is_written_at_its_end() {
+        assert_eq!(answered(HttpVersions::Http2, &["a", "b", "c"]).await, [b"abc"]);
+    }
+
+    #[tokio::test]
+    async fn what_speaks_something_else_is_not_held() {
+        assert_eq!(answered(HttpVersions::Any, &["a", "b"]).await, [b"a", b"b"]);
+    }
+}
