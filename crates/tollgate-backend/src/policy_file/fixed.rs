@@ -42,6 +42,7 @@ fn redis(old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
         ("user", old.user != new.user),
         ("password", old.password != new.password),
         ("tls", old.tls != new.tls),
+        ("sentinel", old.sentinel != new.sentinel),
     ];
     let changed = keys.into_iter().filter(|(_, is_changed)| *is_changed);
     let mut keys: Vec<_> = changed.map(|(key, _)| format!("store.redis.{key}")).collect();
