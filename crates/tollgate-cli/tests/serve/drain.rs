@@ -4,6 +4,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use crate::client::{Client, request};
+use crate::grpc::GrpcClient;
 use crate::world::{Folder, Node};
 
 /// Clients of each door at once.
@@ -20,9 +21,11 @@ fn sigterm_answers_every_request_under_load() {
             thread::spawn(move || work(&address, &started))
         })
     };
-    let clients: Vec<_> =
-        begin("http", ask_until_told).chain(begin("resp", say_until_eof)).collect();
-    for _ in 0..2 * CLIENTS {
+    let clients: Vec<_> = begin("http", ask_until_told)
+        .chain(begin("grpc", call_until_told))
+        .chain(begin("resp", say_until_eof))
+        .collect();
+    for _ in &clients {
         starts.recv().unwrap();
     }
     node.signal("-TERM");
@@ -45,6 +48,21 @@ fn ask_until_told(address: &str, started: &Sender<()>) -> u64 {
             return asked;
         }
         if asked == 1 {
+            started.send(()).unwrap();
+        }
+    }
+    unreachable!("a node ends before a u64 does")
+}
+
+/// Calls again and again on one connection, until it takes no more calls: each that was sent is
+/// answered.
+fn call_until_told(address: &str, started: &Sender<()>) -> u64 {
+    let mut client = GrpcClient::connect(address).unwrap();
+    for called in 0.. {
+        if !client.ask().unwrap() {
+            return called;
+        }
+        if called == 0 {
             started.send(()).unwrap();
         }
     }

@@ -3,6 +3,7 @@
 mod access;
 mod client;
 mod drain;
+mod flood;
 mod grpc;
 mod policy_reload;
 mod reload;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crate::client::Client;
+use crate::grpc::GrpcClient;
 use crate::world::{Folder, Node, command};
 
 /// Clients of each kind at once.
@@ -20,18 +21,33 @@ const RESTARTS: usize = 3;
 /// Requests that every client has to see answered before the next restart.
 const BETWEEN: u64 = 20;
 
+/// How the clients of each door ask.
+const HTTP: [Work; 2] = [keep, ask_once];
+const GRPC: [Work; 2] = [keep_calling, call_once];
+const RESP: [Work; 1] = [throttle_once];
+
 /// The service manager keeps the sockets: whoever comes waits for the next process.
 #[test]
-fn sockets_of_the_service_manager_lose_nobody() {
+fn sockets_of_the_service_manager_lose_nobody_over_http_and_resp() {
+    sockets_lose_nobody([("http", &HTTP), ("resp", &RESP)]);
+}
+
+#[test]
+fn sockets_of_the_service_manager_lose_nobody_over_grpc() {
+    sockets_lose_nobody([("http", &HTTP), ("grpc", &GRPC)]);
+}
+
+fn sockets_lose_nobody(doors: [(&str, &[Work]); 2]) {
     let folder = Folder::new("");
-    let (http, resp) = (socket(), socket());
     let policy = folder.policy();
-    let mut node = Node::start(given(&policy, &http, &resp));
-    let load = Load::start(&address(&http), &address(&resp));
+    let sockets = doors.map(|(door, _)| (door, TcpListener::bind("127.0.0.1:0").unwrap()));
+    let mut node = Node::start(given(&policy, &sockets));
+    let addresses = sockets.each_ref().map(|(_, socket)| socket.local_addr().unwrap().to_string());
+    let load = Load::start(addresses.iter().zip(doors.map(|(_, works)| works)));
     for _ in 0..RESTARTS {
         load.goes_on();
         node.signal("-TERM");
-        let next = Node::start(given(&policy, &http, &resp));
+        let next = Node::start(given(&policy, &sockets));
         let (code, told) = std::mem::replace(&mut node, next).ended();
         assert_eq!(code, Some(0), "{told}");
     }
@@ -39,46 +55,49 @@ fn sockets_of_the_service_manager_lose_nobody() {
     assert_eq!(load.end(), 0, "lost");
 }
 
+/// A process that is given both sockets, as the service manager gives them: from descriptor 3 on.
+fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
+    let [first, second] = sockets
+        .each_ref()
+        .map(|(_, socket)| Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
+    let names = sockets.each_ref().map(|(door, _)| *door);
+    let flags = names.map(|name| [format!("--{name}"), format!("systemd:{name}")]);
+    let script = "exec 3<&0 4>&1 </dev/null >/dev/null; LISTEN_PID=$$ exec \"$0\" \"$@\"";
+    let flags: Vec<&str> = flags.as_flattened().iter().map(String::as_str).collect();
+    let node = command(policy, &flags);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(node.get_program()).args(node.get_args()).arg("--insecure");
+    shell.env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", names.join(":"));
+    shell.stdin(first).stdout(second);
+    shell
+}
+
 /// The next process listens before the last one ends. Who connects in the very moment in which the
 /// last one closes its socket may be reset, before a byte was sent: at most one for each client.
 #[test]
 fn a_shared_port_loses_no_request_that_was_accepted() {
     let folder = Folder::new("");
-    let (policy, reuse) = (folder.policy(), "--reuse-port");
+    let policy = folder.policy();
     let any = "127.0.0.1:0";
-    let mut node = Node::start(command(&policy, &["--http", any, "--resp", any, reuse]));
-    let (http, resp) = (node.door("http").to_owned(), node.door("resp").to_owned());
-    let load = Load::start(&http, &resp);
+    let start = |[http, grpc, resp]: [&str; 3]| {
+        let flags = ["--http", http, "--grpc", grpc, "--resp", resp, "--reuse-port"];
+        Node::start(command(&policy, &flags))
+    };
+    let mut node = start([any; 3]);
+    let doors = ["http", "grpc", "resp"].map(|door| node.door(door).to_owned());
+    let works = [&HTTP[..], &GRPC, &RESP];
+    let load = Load::start(doors.iter().zip(works));
     for _ in 0..RESTARTS {
         load.goes_on();
-        let next = Node::start(command(&policy, &["--http", &http, "--resp", &resp, reuse]));
+        let next = start(doors.each_ref().map(String::as_str));
         node.signal("-TERM");
         let (code, told) = std::mem::replace(&mut node, next).ended();
         assert_eq!(code, Some(0), "{told}");
     }
     load.goes_on();
+    let most = load.clients.len() * RESTARTS;
     let lost = load.end();
-    assert!(lost <= (2 * CLIENTS * RESTARTS) as u64, "{lost} connections reset");
-}
-
-fn socket() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").unwrap()
-}
-
-fn address(socket: &TcpListener) -> String {
-    socket.local_addr().unwrap().to_string()
-}
-
-/// A process that is given both sockets, as the service manager gives them: from descriptor 3 on.
-fn given(policy: &Path, http: &TcpListener, resp: &TcpListener) -> Command {
-    let fd = |socket: &TcpListener| Stdio::from(OwnedFd::from(socket.try_clone().unwrap()));
-    let script = "exec 3<&0 4>&1 </dev/null >/dev/null; LISTEN_PID=$$ exec \"$0\" \"$@\"";
-    let node = command(policy, &["--http", "systemd:http", "--resp", "systemd:resp"]);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).arg(node.get_program()).args(node.get_args()).arg("--insecure");
-    shell.env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", "http:resp");
-    shell.stdin(fd(http)).stdout(fd(resp));
-    shell
+    assert!(lost <= most as u64, "{lost} connections reset");
 }
 
 /// Clients that ask until they are stopped, each in its way.
@@ -88,11 +107,13 @@ struct Load {
 }
 
 impl Load {
-    fn start(http: &str, resp: &str) -> Self {
+    /// Some clients of each kind at each address.
+    fn start<'a>(doors: impl Iterator<Item = (&'a String, &'a [Work])>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let works = [(http, keep as Work), (http, ask_once), (resp, throttle_once)];
-        let client = |(address, work): (&str, Work)| {
-            let (answered, address) = (Arc::new(AtomicU64::new(0)), address.to_owned());
+        let works =
+            doors.flat_map(|(address, works)| works.iter().map(move |work| (address, *work)));
+        let client = |(address, work): (&String, Work)| {
+            let (answered, address) = (Arc::new(AtomicU64::new(0)), address.clone());
             let (count, is_over) = (Arc::clone(&answered), Arc::clone(&is_over));
             let client = thread::spawn(move || {
                 let mut lost = 0;
@@ -103,7 +124,7 @@ impl Load {
             });
             (client, answered)
         };
-        let clients = works.iter().flat_map(|work| [*work; CLIENTS]).map(client).collect();
+        let clients = works.flat_map(|work| [work; CLIENTS]).map(client).collect();
         Self { clients, is_over }
     }
 
@@ -152,6 +173,28 @@ fn ask_once(address: &str, answered: &AtomicU64) -> u64 {
     let answer = Client::connect(address).and_then(|mut client| client.check());
     let Ok(answer) = answer else { return 1 };
     assert_eq!(answer.status, 200);
+    answered.fetch_add(1, Ordering::Relaxed);
+    0
+}
+
+/// As [`keep`], over gRPC, where the connection takes no more calls after its last.
+fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
+    let Ok(mut client) = GrpcClient::connect(address) else { return 1 };
+    for called in 0..100 {
+        match client.ask() {
+            Ok(true) => answered.fetch_add(1, Ordering::Relaxed),
+            // Where none was answered nobody took the connection.
+            Ok(false) => return u64::from(called == 0),
+            Err(_) if called == 0 => return 1,
+            Err(error) => panic!("call {called} of a connection: {error}"),
+        };
+    }
+    0
+}
+
+fn call_once(address: &str, answered: &AtomicU64) -> u64 {
+    let called = GrpcClient::connect(address).map(|mut client| client.ask());
+    let Ok(Ok(true)) = called else { return 1 };
     answered.fetch_add(1, Ordering::Relaxed);
     0
 }
