@@ -23,6 +23,7 @@ mod error;
 mod limiter;
 mod policy_file;
 mod recall;
+mod redis_cluster;
 mod redis_fleet;
 mod secret;
 mod servers;
@@ -37,6 +38,7 @@ pub use policy_file::{
     Doors, LOOK_PERIOD, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };
 pub use recall::Refunds;
+pub use redis_cluster::{ClusterStore, Slots};
 pub use redis_fleet::RedisFleet;
 pub use secret::{SHORTEST_SECRET, hash_key};
 pub use status::{Counts, ShardStatus};
