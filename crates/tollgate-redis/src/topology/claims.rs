@@ -18,8 +18,8 @@ use crate::link::{Replication, Role};
 /// - else the one whose history goes on from where the other's was left;
 /// - else nobody knows, and both are as good as before.
 ///
-/// One sentinel alone, or sentinels that do not reach the primary themselves, do not outweigh the
-/// histories: a sentinel that lies, or has not heard, keeps nobody at the wrong server.
+/// No word outweighs a promotion that is seen: sentinels that lie, or have not heard of it yet, keep
+/// nobody at the wrong server. A promotion by mistake ends when they have the server follow again.
 ///
 /// The one that is wrong stays deposed until it follows another, until it is announced, or until the
 /// server that took over from it follows it.
@@ -175,10 +175,11 @@ impl Claims {
         let claim = self.servers.get(&word.primary);
         // Somebody took over from the server that it names.
         let is_late = claim.is_some_and(|claim| self.heir(claim, now).is_some());
-        if is_late && (!is_common || word.certainty == Certainty::Doubtful) {
+        if is_late {
             return false;
         }
-        is_common || claim.is_some_and(|claim| self.is_borne_out(&word.primary, claim, now))
+        let is_sure = is_common && word.certainty == Certainty::Sure;
+        is_sure || claim.is_some_and(|claim| self.is_borne_out(&word.primary, claim, now))
     }
 
     /// Whether the server of `claim` says of itself that it is the primary, of data that others of

@@ -129,14 +129,14 @@ fn a_lie_moves_nobody() {
 }
 
 #[test]
-fn sentinels_that_reach_their_primary_outweigh_a_promotion_by_mistake() {
+fn sentinels_that_have_not_heard_do_not_outweigh_a_promotion() {
     let mut scene = Scene::with_sentinels(3);
     for sentinel in ["1", "2", "3"] {
         scene.says(sentinel, "a", 5, Certainty::Sure);
     }
     scene.leads("a", "x", None);
     scene.leads("b", "y", Some("x"));
-    assert_eq!(scene.deposed(), [("b", "a")]);
+    assert_eq!(scene.deposed(), [("a", "b")]);
 }
 
 #[test]
