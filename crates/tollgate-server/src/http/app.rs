@@ -8,6 +8,7 @@ use tollgate::Limiter;
 use tollgate::core::Store;
 
 use super::idempotency::Remembered;
+use super::reload::Reload;
 use super::status::Status;
 use crate::access::Access;
 use crate::grpc::json_route;
@@ -21,6 +22,8 @@ pub struct HttpOptions {
     pub admin: Option<Access>,
     /// What administrators are told at `GET /v1/status`; nothing by default.
     pub status: Option<Status>,
+    /// How administrators have the policy read anew; not at all by default.
+    pub reload: Option<Reload>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
 }

@@ -69,6 +69,7 @@ kinds! {
     UntrustedProxy FORBIDDEN "untrusted-proxy" "This proxy may not ask for others",
     NotFound NOT_FOUND "not-found" "There is nothing here",
     MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is of no use here",
+    PolicyRefused CONFLICT "policy-refused" "The policy in force stays so",
     SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
     UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body must be JSON",

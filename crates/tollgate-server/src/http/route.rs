@@ -15,6 +15,7 @@ pub(super) enum Route {
     Authorize,
     Descriptors,
     Status,
+    Reload,
     Live,
     Ready,
     Document,
@@ -64,6 +65,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/release", &[(Method::POST, Route::Release)]),
     ("/v1/standing", &[(Method::GET, Route::Standing), (Method::DELETE, Route::Forget)]),
     ("/v1/status", &[(Method::GET, Route::Status)]),
+    ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::Document)]),
@@ -84,7 +86,7 @@ impl Route {
         match self {
             Self::Live | Self::Ready | Self::Document => Entry::Everybody,
             Self::Authorize => Entry::Proxy,
-            Self::Forget | Self::Status => Entry::Administrator,
+            Self::Forget | Self::Status | Self::Reload => Entry::Administrator,
             Self::Check
             | Self::CheckBatch
             | Self::Peek
@@ -106,6 +108,7 @@ impl Route {
             | Self::Forget
             | Self::Authorize
             | Self::Status
+            | Self::Reload
             | Self::Live
             | Self::Ready
             | Self::Document => Brings::Nothing,

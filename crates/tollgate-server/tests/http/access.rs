@@ -35,7 +35,8 @@ const GUARDED: [(&str, &str); 7] = [
     ("POST", "/json"),
 ];
 
-const FOR_ADMINISTRATORS: [(&str, &str); 2] = [("DELETE", "/v1/standing"), ("GET", "/v1/status")];
+const FOR_ADMINISTRATORS: [(&str, &str); 3] =
+    [("DELETE", "/v1/standing"), ("GET", "/v1/status"), ("POST", "/v1/policy/reload")];
 
 #[tokio::test]
 async fn verdicts_need_a_token() {

@@ -216,6 +216,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
         refusal: None,
         problems: &[Kind::NotFound],
     },
+    Operation {
+        path: "/v1/policy/reload",
+        method: "post",
+        id: "reloadPolicy",
+        summary: "Read the policy file anew",
+        description: "All of it or nothing: where the file cannot be used the policy in force \
+            stays so. Asks for an administrator's token.",
+        body: None,
+        parameters: Vec::new,
+        answer: Holds::Json(any_object),
+        told: "The version that is in force, and whether that is another one than before.",
+        refusal: None,
+        problems: &[Kind::NotFound, Kind::PolicyRefused],
+    },
 ];
 
 const STANDING: Operation = Operation {

@@ -1,0 +1,43 @@
+//! `POST /v1/policy/reload`: the policy file is read anew, for those who run it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use super::app::App;
+use super::json;
+use super::problem::{Kind, Problem};
+use super::respond::Answer;
+
+/// Reads the policy anew, and tells what came of it, or why the one in force stays so.
+#[derive(Clone)]
+pub struct Reload(Arc<dyn Fn() -> Result<Value, String> + Send + Sync>);
+
+impl Reload {
+    /// As `reload` does whenever it is asked. It may read from a disk.
+    pub fn new(reload: impl Fn() -> Result<Value, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reload))
+    }
+}
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
+}
+
+impl<S> App<S> {
+    /// Reads the policy anew, if this door can.
+    pub(super) async fn reload(&self) -> Answer {
+        let Some(Reload(reload)) = self.options.reload.clone() else {
+            return Err(Problem::new(Kind::NotFound, "this door reads no policy anew"));
+        };
+        match spawn_blocking(move || reload()).await {
+            Ok(Ok(told)) => Ok(json::write(&told)?),
+            Ok(Err(reason)) => Err(Problem::new(Kind::PolicyRefused, reason)),
+            Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
+        }
+    }
+}
