@@ -147,11 +147,13 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
         Op::Renew { .. } => (6, 0),
         Op::Look { cost } => (7, cost),
         Op::Forget => (11, 0),
+        Op::Cell => (12, 0),
+        Op::Join { .. } => (13, 0),
     };
     out.push(code);
     push_target(out, indexes, ask, cost);
     match &ask.op {
-        Op::Take { .. } | Op::Look { .. } | Op::Forget => {}
+        Op::Take { .. } | Op::Look { .. } | Op::Forget | Op::Cell => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
             out.extend_from_slice(&id.0.to_be_bytes());
         }
@@ -160,6 +162,10 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
             push_number(out, *mark);
             push_index(out, indexes.key(guard));
             push_number(out, until.as_millis());
+        }
+        Op::Join { cell } => {
+            push_index(out, cell.len());
+            out.extend_from_slice(cell);
         }
     }
 }

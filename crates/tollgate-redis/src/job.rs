@@ -1,5 +1,7 @@
 //! A job: one call of a store, in the numbers that the step takes.
 
+mod cells;
+
 use tollgate_core::{
     Algorithm, Ask, Charge, ChargeId, Limit, MAX_EXACT, Mark, Millis, Repeats, Timestamp,
     algo::Anchor, decide::refundable_until, limit::Refusals,
@@ -34,7 +36,7 @@ pub(crate) struct Rule {
     pub(crate) skew_max: u64,
 }
 
-/// What to do.
+/// What to do: of a cell, tell it, or join these bytes of one with it.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Take { cost: u64 },
@@ -45,6 +47,8 @@ pub(crate) enum Op {
     RefundLease { id: ChargeId },
     Renew { id: ChargeId },
     Forget,
+    Cell,
+    Join { cell: Box<[u8]> },
 }
 
 impl Job {
@@ -62,9 +66,9 @@ impl Job {
     pub(crate) fn only_reads(&self) -> bool {
         self.asks.iter().all(|ask| match ask.op {
             Op::Take { cost } | Op::TakeLease { cost, .. } => cost == 0,
-            Op::Look { .. } => true,
+            Op::Look { .. } | Op::Cell => true,
             Op::Refund { .. } | Op::RefundGuarded { .. } => false,
-            Op::RefundLease { .. } | Op::Renew { .. } | Op::Forget => false,
+            Op::RefundLease { .. } | Op::Renew { .. } | Op::Forget | Op::Join { .. } => false,
         })
     }
 }

@@ -7,6 +7,7 @@
 //! [`RedisShard`] is the store for service: calls that wait for the same server travel together,
 //! each is answered by its deadline whatever the server does, and lost servers are found again.
 
+mod answer;
 mod circuit;
 mod cluster;
 mod codec;

@@ -1,5 +1,7 @@
 //! The store: limits in one shard, reached by a lane that never makes a caller wait for long.
 
+mod cells;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -118,20 +120,24 @@ impl RedisShard {
     ) -> Result<Readings, LaneError> {
         let begun = Instant::now();
         let lane = self.shard.primary();
-        let now = match self.clock {
-            DecidingClock::Application => now,
-            DecidingClock::Shard => lane.link().clock().time(begun).unwrap_or(now),
-        };
-        let job = Job::new(&self.keys, now, charges);
+        let job = Job::new(&self.keys, self.moment(now, begun), charges);
         if within >= SHARED_FROM
             && job.only_reads()
             && let Some(replica) = self.shard.replica()
-            && let Ok(readings) = replica.submit(job.clone(), begun + within / 2).await
+            && let Ok(answer) = replica.submit(job.clone(), begun + within / 2).await
         {
-            return Ok(readings);
+            return answer.into_readings().map_err(LaneError::Step);
         }
         // A replica without an answer has charged nothing, and left half of the time.
-        lane.submit(job, begun + within).await
+        lane.submit(job, begun + within).await?.into_readings().map_err(LaneError::Step)
+    }
+
+    /// The moment of a decision that is made when the application's clock shows `now`.
+    fn moment(&self, now: Timestamp, begun: Instant) -> Timestamp {
+        match self.clock {
+            DecidingClock::Application => now,
+            DecidingClock::Shard => self.shard.primary().link().clock().time(begun).unwrap_or(now),
+        }
     }
 }
 

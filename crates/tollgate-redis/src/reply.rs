@@ -1,12 +1,15 @@
 //! A reply's bytes: what the step answers, checked number by number.
 
+mod cell;
 mod window;
 
 use tollgate_core::{Fit, Found, MAX_EXACT, Mark, Reading, Readings, Timestamp};
 
+use self::cell::take_cell;
 use self::window::{Outcome, Window};
+use crate::answer::Answer;
 use crate::error::StepError;
-use crate::job::Job;
+use crate::job::{Job, Op};
 
 const DECIDED: u8 = 0;
 const LATE: u8 = 1;
@@ -22,11 +25,11 @@ pub(crate) fn clock(reply: &[u8]) -> Option<Timestamp> {
 }
 
 /// One answer for each of `jobs`. A reply that is not a step's is no answer to any of them.
-pub(crate) fn decode(jobs: &[Job], reply: &[u8]) -> Vec<Result<Readings, StepError>> {
+pub(crate) fn decode(jobs: &[Job], reply: &[u8]) -> Vec<Result<Answer, StepError>> {
     answers(jobs, reply).unwrap_or_else(|| vec![Err(StepError::Corrupt); jobs.len()])
 }
 
-fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Readings, StepError>>> {
+fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>> {
     let mut rest = reply;
     let status = take_byte(&mut rest)?;
     take_number(&mut rest)?;
@@ -41,29 +44,44 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Readings, StepError>
     for job in jobs {
         // Was left out of the command.
         if job.asks.is_empty() {
-            answers.push(Ok(Readings::new()));
+            answers.push(Ok(Answer::Readings(Readings::new())));
             continue;
         }
         if run.jobs == 0 && rest.first() == Some(&REPEATED) {
             run = Run::take(&mut rest)?;
         }
-        answers.push(if run.jobs > 0 { Ok(run.next(job)?) } else { answer(job, &mut rest)? });
+        answers.push(if run.jobs > 0 {
+            Ok(Answer::Readings(run.next(job)?))
+        } else {
+            answer(job, &mut rest)?
+        });
     }
     (rest.is_empty() && run.jobs == 0).then_some(answers)
 }
 
 /// The answer to a job that has its own.
-fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Readings, StepError>> {
-    let readings: Option<Readings> = match *rest.first()? {
-        first if Window::begins_with(first) => take_window_readings(job, rest, Outcome::Admitted),
-        _ => match take_byte(rest)? {
-            DECIDED => job.asks.iter().map(|_| take_reading(rest)).collect(),
-            REFUSED => take_window_readings(job, rest, Outcome::Refused),
-            FULL => return Some(Err(StepError::Full)),
-            _ => None,
-        },
-    };
-    readings.map(Ok)
+fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
+    if Window::begins_with(*rest.first()?) {
+        return take_window_readings(job, rest, Outcome::Admitted).map(Answer::Readings).map(Ok);
+    }
+    match take_byte(rest)? {
+        DECIDED => take_decided(job, rest).map(Ok),
+        REFUSED => take_window_readings(job, rest, Outcome::Refused).map(Answer::Readings).map(Ok),
+        FULL => Some(Err(StepError::Full)),
+        _ => None,
+    }
+}
+
+/// What the step tells of each ask of a job, all of which are of one kind.
+fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
+    let mut asks = job.asks.iter();
+    match job.asks.first()?.op {
+        Op::Cell => asks.map(|ask| take_cell(ask, rest)).collect::<Option<_>>().map(Answer::Cells),
+        Op::Join { .. } => {
+            asks.all(|ask| matches!(ask.op, Op::Join { .. })).then_some(Answer::Joined)
+        }
+        _ => asks.map(|_| take_reading(rest)).collect::<Option<_>>().map(Answer::Readings),
+    }
 }
 
 fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option<Readings> {
@@ -166,9 +184,9 @@ mod tests {
         let bytes = reply(DECIDED, &[&[FULL][..], &reading].concat());
         let answers = decode(&jobs, &bytes);
         assert_eq!(answers[0].as_ref().unwrap_err(), &StepError::Full);
-        assert!(answers[1].as_ref().unwrap().is_empty());
-        let number = 0x0007_0707_0707_0707;
-        assert_eq!(answers[2].as_ref().map(|readings| readings[0].used), Ok(number));
+        let readings = |place: usize| answers[place].clone().unwrap().into_readings().unwrap();
+        assert!(readings(1).is_empty());
+        assert_eq!(readings(2)[0].used, 0x0007_0707_0707_0707);
         assert_eq!(clock(&bytes), Some(Timestamp::from_millis(9)));
     }
 
@@ -184,7 +202,8 @@ mod tests {
         let jobs = [job(1), job(1), job(1), job(0), job(1), job(1)];
         let used: Vec<_> = decode(&jobs, &bytes)
             .into_iter()
-            .map(|answer| answer.unwrap().first().map(|reading| (reading.used, reading.fit)))
+            .map(|answer| answer.unwrap().into_readings().unwrap())
+            .map(|readings| readings.first().map(|reading| (reading.used, reading.fit)))
             .collect();
         let at = Fit::At(Timestamp::from_millis(1_700_000_000_123));
         let (first, refused) = (Some((1, Fit::Now)), Some((1, at)));

@@ -90,6 +90,7 @@ const SOURCE: &str = concat!(
     include_str!("step/cells.lua"),
     include_str!("step/values.lua"),
     include_str!("step/decide.lua"),
+    include_str!("step/carry.lua"),
     include_str!("step/limits.lua"),
     include_str!("step/jobs.lua"),
     include_str!("step/windows.lua"),

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
-use tollgate_core::{Readings, Timestamp};
+use tollgate_core::Timestamp;
 
+use crate::answer::Answer;
 use crate::codec::{Codec, Remedy};
 use crate::command::{ASK_BYTES, Command, JOB_BYTES, Room};
 use crate::error::StepError;
@@ -65,7 +66,7 @@ impl StepCodec {
 
 impl Codec for StepCodec {
     type Job = Job;
-    type Answer = Readings;
+    type Answer = Answer;
 
     fn encode(&self, jobs: &[Job], deadline: Option<Timestamp>) -> Cmd {
         let access = self.access(jobs);
@@ -76,7 +77,7 @@ impl Codec for StepCodec {
         STEP.call(self.runs(), access, &Command::new(jobs, room, deadline))
     }
 
-    fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Readings, StepError>> {
+    fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Answer, StepError>> {
         match reply {
             Value::BulkString(bytes) => reply::decode(jobs, &bytes),
             _ => vec![Err(StepError::Corrupt); jobs.len()],
@@ -92,11 +93,12 @@ impl Codec for StepCodec {
 
     fn job_bytes(&self, job: &Job) -> usize {
         let asks = job.asks.iter().map(|ask| {
-            let guard = match &ask.op {
+            let more = match &ask.op {
                 Op::RefundGuarded { guard, .. } => guard.len(),
+                Op::Join { cell } => cell.len(),
                 _ => 0,
             };
-            ASK_BYTES + ask.key.len() + guard
+            ASK_BYTES + ask.key.len() + more
         });
         JOB_BYTES + asks.sum::<usize>()
     }

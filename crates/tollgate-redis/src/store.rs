@@ -1,9 +1,12 @@
 //! The store: limits in one Redis or Valkey server.
 
+mod cells;
+
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult, Value};
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
+use crate::answer::Answer;
 use crate::codec::{Codec, Remedy};
 use crate::job::Job;
 use crate::key::Keys;
@@ -55,10 +58,15 @@ impl Redis {
     ) -> Vec<Result<Readings, StoreError>> {
         let job = |(now, charges): &(Timestamp, &[Charge<'_>])| Job::new(&self.keys, *now, charges);
         let jobs: Vec<_> = calls.iter().map(job).collect();
-        self.run(&jobs).await
+        let readings = |answer: Result<Answer, _>| Ok(answer?.into_readings()?);
+        self.run(&jobs).await.into_iter().map(readings).collect()
     }
 
-    async fn run(&self, jobs: &[Job]) -> Vec<Result<Readings, StoreError>> {
+    async fn run_alone(&self, job: Job) -> Result<Answer, StoreError> {
+        self.run(&[job]).await.pop().unwrap_or(Err(StoreError::Corrupt))
+    }
+
+    async fn run(&self, jobs: &[Job]) -> Vec<Result<Answer, StoreError>> {
         match self.send(jobs).await {
             Ok(reply) => {
                 let answers = self.codec.decode(jobs, reply);
@@ -87,8 +95,7 @@ impl Redis {
 
 impl Store for Redis {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        let jobs = [Job::new(&self.keys, now, charges)];
-        self.run(&jobs).await.pop().unwrap_or(Err(StoreError::Corrupt))
+        Ok(self.run_alone(Job::new(&self.keys, now, charges)).await?.into_readings()?)
     }
 }
 

@@ -4,6 +4,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
 use tollgate_core::{Readings, Timestamp};
 
+use crate::answer::Answer;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::job::Job;
@@ -48,7 +49,8 @@ impl Codec for NodeCodec {
     }
 
     fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Readings, StepError>> {
-        self.step.decode(jobs, reply)
+        let answers = self.step.decode(jobs, reply).into_iter();
+        answers.map(|answer| answer.and_then(Answer::into_readings)).collect()
     }
 
     fn clock(&self, reply: &Value) -> Option<Timestamp> {

@@ -57,6 +57,21 @@ local function concurrency_algorithm()
     list[index + 1], list[index + 2], list[index + 3] = id, units, ends
   end
 
+  -- The list of those leases that were not joined, first to end first; of equal ends as they stood.
+  local function by_end(leases)
+    table.sort(leases, function(one, other)
+      return one.ends < other.ends or one.ends == other.ends and one.place < other.place
+    end)
+    local list = {}
+    for _, lease in ipairs(leases) do
+      if not lease.is_joined then
+        local size = #list
+        list[size + 1], list[size + 2], list[size + 3] = lease.id, lease.units, lease.ends
+      end
+    end
+    return list
+  end
+
   function concurrency.read(limit, cell, needed, now)
     local list, asked_at = cell and cell.list or {}, now
     now = moment(limit, list, now)
@@ -114,6 +129,25 @@ local function concurrency_algorithm()
     prune(limit, cell.list, now, id)
     insert_lease(cell.list, id, units, after(now, limit.window))
     return true
+  end
+
+  -- Every lease of either, until the later of its ends.
+  function concurrency.join(_, one, other)
+    local leases, by_id = {}, {}
+    for _, list in ipairs({ one.list, other.list }) do
+      for index = 1, #list, 3 do
+        local id, units, ends = list[index], list[index + 1], list[index + 2]
+        local known = by_id[id]
+        if known then
+          units = units > known.units and units or known.units
+          ends = ends > known.ends and ends or known.ends
+          known.is_joined = true
+        end
+        by_id[id] = { id = id, units = units, ends = ends, place = #leases + 1 }
+        leases[#leases + 1] = by_id[id]
+      end
+    end
+    return { kind = CONCURRENCY, list = by_end(leases) }
   end
 
   function concurrency.over_at(_, cell)

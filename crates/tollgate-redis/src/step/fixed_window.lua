@@ -54,6 +54,21 @@ local function fixed_window_algorithm()
     return cost
   end
 
+  -- Where two overlap, the window that opened first is the one that its client was told of.
+  function fixed_window.join(limit, one, other)
+    local first, last = one, other
+    if other.resets_at < one.resets_at then
+      first, last = other, one
+    end
+    if last.resets_at - limit.window >= first.resets_at then
+      return last
+    end
+    if last.used > first.used then
+      first.used = last.used
+    end
+    return first
+  end
+
   function fixed_window.over_at(_, cell)
     return cell.resets_at
   end

@@ -1,7 +1,7 @@
 -- The jobs of a command, decided one after the other, each all or nothing.
 
 local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW, LOOK = 1, 2, 3, 4, 5, 6, 7
-local FORGET = 11
+local FORGET, CELL, JOIN = 11, 12, 13
 -- A job of takes from different keys, each by a fixed window.
 local TAKE_ALL = 8
 -- Many jobs of one take each: from keys that follow each other, or from one.
@@ -24,11 +24,16 @@ local function parse_ask(bytes, position, op, limit, key, cost, key_count)
     check(ask.guard >= 1 and ask.guard <= key_count, "guard")
     check(ask.guarded_until <= MAX, "end of the guard")
     open_cell(ask.guard)
+  elseif op == JOIN then
+    local cell
+    cell, position = unpack_bytes("<I4c0", bytes, position)
+    ask.cell = unpack_tagged(cell)
+    check(ask.cell and ask.cell.kind == limit.kind, "cell")
   else
-    check(op == TAKE or op == LOOK or op == FORGET, "no such ask")
+    check(op == TAKE or op == LOOK or op == FORGET or op == CELL, "no such ask")
   end
   open_cell(key)
-  local has_lease = limit.kind == CONCURRENCY and op ~= LOOK and op ~= FORGET
+  local has_lease = limit.kind == CONCURRENCY and op ~= LOOK and op < FORGET
   check((ask.id ~= nil) == (has_lease or op == RENEW), "lease")
   return ask, position
 end
@@ -46,12 +51,13 @@ local function is_admitted_by_all(asks, now)
   return true
 end
 
--- Whether a take of the job would make a key.
+-- Whether a take or a cell of the job would make a key.
 local function needs_key(asks, is_admitted)
   for index = 1, #asks do
     local ask = asks[index]
     local is_counted = is_admitted or ask.limit.counts_refused
-    if ask.op <= TAKE_LEASE and ask.cost > 0 and is_counted and not cells[ask.key] then
+    local is_kept = ask.op <= TAKE_LEASE and ask.cost > 0 and is_counted or ask.op == JOIN
+    if is_kept and not cells[ask.key] then
       return true
     end
   end
@@ -76,6 +82,11 @@ local function decide_job(asks, now)
       readings[index + 1] = renew(limit, ask, now)
     elseif op == FORGET then
       readings[index + 1] = forget(limit, ask.key, now)
+    elseif op == CELL then
+      readings[index + 1] = tell_cell(limit, ask.key, now)
+    elseif op == JOIN then
+      join_cell(limit, ask.key, ask.cell, now)
+      readings[index + 1] = ""
     else
       readings[index + 1] = refund(limit, ask, now)
     end

@@ -32,7 +32,7 @@ local function parse_limit(bytes)
     kind = kind, counts_refused = refusals == 1,
     quota = quota, window = window, extra = extra, skew_max = skew_max,
     read = algorithm.read, take = algorithm.take, refund = algorithm.refund,
-    renew = algorithm.renew, over_at = algorithm.over_at,
+    renew = algorithm.renew, join = algorithm.join, over_at = algorithm.over_at,
   }
   if kind == SLIDING_WINDOW then
     check(extra >= 1, "precision")

@@ -74,3 +74,26 @@ local function newest_used(list, first)
   end
   return nil
 end
+
+-- Two series as one: of what stands at one place in both, the larger. As a limit's `join`.
+local function join_series(_, one, other)
+  local list, others = one.list, other.list
+  local index, last, at, others_last = one.first, #list, other.first, #others
+  local joined, size = {}, 0
+  while index < last or at < others_last do
+    local place, others_place = list[index], others[at]
+    local units = 0
+    if place and not (others_place and others_place < place) then
+      units, index = list[index + 1], index + 2
+    end
+    if others_place and not (place and place < others_place) then
+      units = units > others[at + 1] and units or others[at + 1]
+      place, at = others_place, at + 2
+    end
+    if units > 0 or index > last and at > others_last then
+      joined[size + 1], joined[size + 2] = place, units
+      size = size + 2
+    end
+  end
+  return { kind = one.kind, list = joined, first = 1 }
+end

@@ -55,6 +55,8 @@ local function sliding_log_algorithm()
     return give_back_to_series(cell, first, mark, cost)
   end
 
+  sliding_log.join = join_series
+
   function sliding_log.over_at(limit, cell)
     return after(cell.list[#cell.list - 1], limit.window)
   end

@@ -53,6 +53,8 @@ local function sliding_window_algorithm()
     return give_back_to_series(cell, first, mark, cost)
   end
 
+  sliding_window.join = join_series
+
   function sliding_window.over_at(limit, cell)
     return leaves_at(limit, cell.list[#cell.list - 1])
   end

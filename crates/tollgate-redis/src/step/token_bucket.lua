@@ -70,6 +70,13 @@ local function token_bucket_algorithm()
     return div_ceil(given, limit.window)
   end
 
+  -- The emptier one, as of when the later one was computed.
+  function token_bucket.join(limit, one, other)
+    local at = one.at > other.at and one.at or other.at
+    local level, others = level_now(limit, one, at), level_now(limit, other, at)
+    return { kind = TOKEN_BUCKET, level = level < others and level or others, at = at }
+  end
+
   function token_bucket.over_at(limit, cell)
     local missing = limit.full - cell.level
     return after(cell.at, missing > 0 and div_ceil(missing, limit.quota) or 0)

@@ -90,6 +90,27 @@ local function two_bucket_algorithm()
     return cost
   end
 
+  local function used_in(cell, bucket)
+    if bucket == cell.bucket then
+      return cell.current
+    end
+    return bucket + 1 == cell.bucket and cell.previous or 0
+  end
+
+  local function most_used_in(one, other, bucket)
+    local its, others = used_in(one, bucket), used_in(other, bucket)
+    return its > others and its or others
+  end
+
+  function two_bucket.join(_, one, other)
+    local bucket = one.bucket > other.bucket and one.bucket or other.bucket
+    return {
+      kind = TWO_BUCKET, bucket = bucket,
+      previous = bucket > 0 and most_used_in(one, other, bucket - 1) or 0,
+      current = most_used_in(one, other, bucket),
+    }
+  end
+
   function two_bucket.over_at(limit, cell)
     local last = cell.current > 0 and cell.bucket + 2 or cell.bucket + 1
     return after(last * limit.window, 0)

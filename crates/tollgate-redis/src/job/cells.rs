@@ -1,0 +1,122 @@
+//! Jobs that read cells out, or join some with what is kept.
+
+use tollgate_core::{Cell, Cost, Found, Place, StoreError, Timestamp, assess};
+
+use super::{Job, JobAsk, Op, Rule};
+use crate::key::Keys;
+
+/// The most places of one job: each has a cell in the reply.
+const MAX_PLACES: usize = 64;
+
+/// From so many bytes of cells on, a job takes no other: what travels with it would wait for it.
+const CELL_BYTES: usize = 64 * 1024;
+
+impl Job {
+    /// Jobs that read the cells of `places`, in their order.
+    pub(crate) fn of_places(keys: &Keys, now: Timestamp, places: &[Place<'_>]) -> Vec<Self> {
+        let ask = |place: &Place<'_>| JobAsk::at(keys, place, Op::Cell);
+        let job = |places: &[Place<'_>]| Self { now, asks: places.iter().map(ask).collect() };
+        places.chunks(MAX_PLACES).map(job).collect()
+    }
+
+    /// Jobs that join `cells`, but for those that count as none.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if no store of this version keeps such a cell. A step would refuse
+    /// it, and with it all that others ask in the same command.
+    pub(crate) fn joining(
+        keys: &Keys,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> Result<Vec<Self>, StoreError> {
+        let mut jobs = Vec::new();
+        let (mut asks, mut bytes) = (Vec::new(), 0);
+        for (place, cell) in cells {
+            if assess(Some(cell), place.limit, Cost::PEEK, now).found != Found::State {
+                continue;
+            }
+            let cell = exact_bytes(cell).ok_or(StoreError::Corrupt)?;
+            bytes += cell.len();
+            asks.push(JobAsk::at(keys, place, Op::Join { cell }));
+            if asks.len() == MAX_PLACES || bytes >= CELL_BYTES {
+                jobs.push(Self { now, asks: std::mem::take(&mut asks).into() });
+                bytes = 0;
+            }
+        }
+        if !asks.is_empty() {
+            jobs.push(Self { now, asks: asks.into() });
+        }
+        Ok(jobs)
+    }
+}
+
+impl JobAsk {
+    fn at(keys: &Keys, place: &Place<'_>, op: Op) -> Self {
+        let key = keys.name(place.limit, place.subject);
+        Self { rule: Rule::new(place.limit), key, op }
+    }
+}
+
+/// The bytes of a cell that is read from them as it is.
+fn exact_bytes(cell: &Cell) -> Option<Box<[u8]>> {
+    let bytes = cell.to_bytes();
+    (Cell::from_bytes(&bytes).as_ref() == Some(cell)).then(|| bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_conformance::PlainHash;
+    use tollgate_core::algo::{SlidingLog, fixed_window, sliding_log};
+    use tollgate_core::{Algorithm, Limit, Millis, Subject, Value};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(20_000);
+
+    fn keys() -> Keys {
+        Keys::new(PlainHash)
+    }
+
+    fn subject() -> Subject {
+        Subject::new([("user", Value::Clear(b"42"))], &PlainHash)
+    }
+
+    fn log() -> Limit {
+        let log = SlidingLog::new(10_000, Millis::from_secs(60)).unwrap();
+        Limit::new("log", Algorithm::SlidingLog(log)).unwrap()
+    }
+
+    fn entries(moments: std::ops::Range<u64>) -> Cell {
+        let entry = |at| sliding_log::Entry { at: Timestamp::from_millis(at), used: 1 };
+        Cell::SlidingLog(sliding_log::State { entries: moments.map(entry).collect() })
+    }
+
+    fn sizes(jobs: &[Job]) -> Vec<usize> {
+        jobs.iter().map(|job| job.asks.len()).collect()
+    }
+
+    #[test]
+    fn a_job_holds_so_many_places_and_bytes_and_no_more() {
+        let (limit, subject) = (log(), subject());
+        let place = Place { limit: &limit, subject: &subject };
+        assert_eq!(sizes(&Job::of_places(&keys(), NOW, &[place; 130])), [64, 64, 2]);
+        assert_eq!(sizes(&Job::of_places(&keys(), NOW, &[])), [0; 0]);
+        let joining = |cell: Cell, count| {
+            sizes(&Job::joining(&keys(), NOW, &vec![(place, cell); count]).unwrap())
+        };
+        assert_eq!(joining(entries(0..1), 65), [64, 1]);
+        // Some 28 kB each.
+        assert_eq!(joining(entries(0..2_000), 7), [3, 3, 1]);
+    }
+
+    #[test]
+    fn what_counts_as_none_is_left_out_and_what_no_store_keeps_is_an_error() {
+        let (limit, subject) = (log(), subject());
+        let place = Place { limit: &limit, subject: &subject };
+        let joining = |cell| Job::joining(&keys(), NOW, &[(place, cell)]).map(|jobs| sizes(&jobs));
+        assert_eq!(joining(entries(0..0)), Ok(Vec::new()));
+        let of_another_kind = fixed_window::State { used: 1, resets_at: NOW };
+        assert_eq!(joining(Cell::FixedWindow(of_another_kind)), Ok(Vec::new()));
+        assert_eq!(joining(entries(0..10_001)).unwrap_err(), StoreError::Corrupt);
+    }
+}

@@ -1,0 +1,42 @@
+//! Cells that are read out of a shard, and taken in by it.
+
+use tokio::time::Instant;
+use tollgate_core::{Cell, Cells, Place, StoreError, Timestamp};
+
+use super::RedisShard;
+use crate::answer::Answer;
+use crate::job::Job;
+use crate::lane::LaneError;
+
+/// Through the lane to the primary, whoever reads are answered by: what moves is what is in force.
+///
+/// Each 64 places are a job of their own, and so are fewer that have more than 64 KiB of cells to
+/// join; one job after the other, each with the store's whole deadline. The first failure ends it.
+impl Cells for RedisShard {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        let now = self.moment(now, Instant::now());
+        let mut cells = Vec::with_capacity(places.len());
+        for job in Job::of_places(&self.keys, now, places) {
+            cells.extend(self.carry(job).await?.into_cells()?);
+        }
+        Ok(cells)
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+        let now = self.moment(now, Instant::now());
+        for job in Job::joining(&self.keys, now, cells)? {
+            self.carry(job).await?;
+        }
+        Ok(())
+    }
+}
+
+impl RedisShard {
+    async fn carry(&self, job: Job) -> Result<Answer, LaneError> {
+        self.shard.primary().submit(job, Instant::now() + self.deadline).await
+    }
+}

@@ -1,0 +1,56 @@
+//! A cell as the step tells it: its bytes, behind their number.
+
+use tollgate_core::Cell;
+
+use crate::job::{JobAsk, Op};
+
+/// The letters with which cells begin, in the order of their rules' kinds, which count from one.
+const LETTERS: &[u8] = b"fweltc";
+
+/// The cell at the front of `rest` that answers `ask`. None if no step could have answered so.
+pub(super) fn take_cell(ask: &JobAsk, rest: &mut &[u8]) -> Option<Option<Cell>> {
+    let Op::Cell = ask.op else { return None };
+    let (size, after) = rest.split_first_chunk()?;
+    let size = usize::try_from(u32::from_le_bytes(*size)).ok()?;
+    let (bytes, after) = after.split_at_checked(size)?;
+    *rest = after;
+    let Some(letter) = bytes.first() else { return Some(None) };
+    let is_of_kind = LETTERS.get(usize::from(ask.rule.kind).checked_sub(1)?) == Some(letter);
+    is_of_kind.then(|| Cell::from_bytes(bytes))?.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Timestamp;
+    use tollgate_core::algo::fixed_window;
+
+    use super::*;
+    use crate::job::Rule;
+
+    fn ask(kind: u8, op: Op) -> JobAsk {
+        let rule = Rule { kind, counts_refused: 0, quota: 1, window: 1, extra: 0, skew_max: 0 };
+        JobAsk { rule, key: Box::default(), op }
+    }
+
+    fn taken(ask: &JobAsk, mut reply: &[u8]) -> (Option<Option<Cell>>, usize) {
+        (take_cell(ask, &mut reply), reply.len())
+    }
+
+    #[test]
+    fn a_cell_is_taken_whole_and_what_is_no_cell_of_the_limit_is_none() {
+        let state = fixed_window::State { used: 3, resets_at: Timestamp::from_millis(9) };
+        let cell = Cell::FixedWindow(state);
+        let reply = [&[15, 0, 0, 0][..], &cell.to_bytes(), b"rest"].concat();
+        let cells = ask(1, Op::Cell);
+        assert_eq!(taken(&cells, &reply), (Some(Some(cell)), 4));
+        assert_eq!(taken(&cells, &[0, 0, 0, 0, 7]), (Some(None), 1));
+        for length in 0..19 {
+            assert_eq!(taken(&cells, &reply[..length]).0, None, "cut at {length}");
+        }
+        for other in [ask(0, Op::Cell), ask(2, Op::Cell), ask(7, Op::Cell), ask(1, Op::Forget)] {
+            assert_eq!(taken(&other, &reply).0, None, "{other:?}");
+        }
+        let altered = [&[15, 0, 0, 0, b'f'][..], &[0xff; 14]].concat();
+        assert_eq!(taken(&cells, &altered).0, None, "numbers that no store keeps");
+    }
+}

@@ -1,0 +1,17 @@
+//! Cells that are read out of a server, and joined with what it keeps.
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod cells;
+mod hostile;
+mod joins;
+mod stores;
+
+use kit::Server;
+use tollgate_conformance::PlainHash;
+use tollgate_redis::{Choice, Keys, Redis};
+
+async fn store(server: &Server, choice: Choice) -> Redis {
+    Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.expect("a step")
+}
