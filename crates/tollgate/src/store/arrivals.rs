@@ -62,6 +62,11 @@ impl Arrivals {
         self.failed.load(Ordering::Relaxed)
     }
 
+    /// Has the next decision on `charges` bring their cells along once more.
+    pub(super) fn forget(&self, charges: &[Charge<'_>]) {
+        charges.iter().for_each(|charge| self.recent.forget_if(self.recent.key(charge), |_| true));
+    }
+
     /// Joins into `to` what `from` holds of those of `charges` that have not arrived in `epoch`.
     pub(super) async fn bring(
         &self,

@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tollgate_core::{
-    Ask, Cell, Charge, Cost, Limit, Place, Readings, Store, StoreError, Subject, Timestamp,
-};
+use tollgate_core::{Cell, Charge, Cost, Place, Readings, Store, StoreError, Subject, Timestamp};
 
+use super::owned::Owned;
 use span::{span, takes};
 
 /// The most calls over several homes at one time; one more is [`StoreError::Unavailable`].
@@ -168,22 +167,5 @@ impl<H: Homes + 'static> Store for Atomic<H> {
 impl<H: fmt::Debug> fmt::Debug for Atomic<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Atomic").field("homes", &self.homes).finish_non_exhaustive()
-    }
-}
-
-/// A charge that outlives its caller.
-struct Owned {
-    limit: Limit,
-    subject: Subject,
-    ask: Ask,
-}
-
-impl Owned {
-    fn new(charge: &Charge<'_>) -> Self {
-        Self { limit: charge.limit.clone(), subject: charge.subject.clone(), ask: charge.ask }
-    }
-
-    const fn as_charge(&self) -> Charge<'_> {
-        Charge { limit: &self.limit, subject: &self.subject, ask: self.ask }
     }
 }

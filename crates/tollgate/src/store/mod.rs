@@ -26,23 +26,28 @@
 
 mod arrivals;
 pub mod atomic;
+pub mod carry;
 mod cells;
 pub mod deadline;
 pub mod dial;
 pub mod fallback;
 mod join;
 pub mod memory;
+mod owned;
 mod recent;
 pub mod refused;
 pub mod rollout;
+pub mod shadow;
 pub mod sharded;
 mod slot;
 
 pub use atomic::{Atomic, Homes};
+pub use carry::Carry;
 pub use deadline::Deadline;
 pub use dial::{Dial, Percent};
 pub use fallback::{Fallback, Share, StandIn};
 pub use memory::Memory;
 pub use refused::Refused;
 pub use rollout::Rollout;
+pub use shadow::Shadow;
 pub use sharded::{Shard, Sharded};

@@ -48,6 +48,16 @@ pub struct Shard<S> {
     pub store: S,
 }
 
+/// Which map of shards it is. Shown as sixteen hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MapVersion(u64);
+
+impl fmt::Display for MapVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 /// What of a subject says where it lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
@@ -94,6 +104,17 @@ impl<S> Sharded<S> {
     pub fn with_routing(mut self, routing: Routing) -> Self {
         self.routing = routing;
         self
+    }
+
+    /// A number for this map: equal for maps under which every subject lives on a shard of the same
+    /// name.
+    #[must_use]
+    pub fn version(&self) -> MapVersion {
+        let mut shards: Vec<_> =
+            self.shards.iter().map(|shard| (&*shard.name, shard.weight)).collect();
+        shards.sort_unstable();
+        let text = format!("map {shards:?} by {:?}", self.routing);
+        MapVersion(halves(self.key.hash(text.as_bytes()))[0])
     }
 
     /// The shards, in the order in which they were given.

@@ -2,6 +2,7 @@
 
 mod atomic;
 mod cancel;
+mod carry;
 mod chaos;
 mod conformance;
 mod deadline;
@@ -12,5 +13,6 @@ mod looks;
 mod refused;
 mod rollout;
 mod setup;
+mod shadow;
 mod sharded;
 mod share;

@@ -1,0 +1,82 @@
+//! Which maps the nodes of a fleet use, asked of the shards themselves.
+
+use tollgate_core::algo::Concurrency;
+use tollgate_core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Limit, LimitError, Millis, Store, StoreError, Subject,
+    Timestamp, Value,
+};
+
+use crate::hash_key::HashKey;
+use crate::store::sharded::MapVersion;
+
+/// A node that has not been heard of for so long uses no map any more.
+pub const LEASE: Millis = Millis::from_secs(10);
+
+/// The most nodes that are told apart.
+const MAX_NODES: u64 = 10_000;
+
+/// Has every node say which map it uses, and counts those that say so.
+///
+/// A node's word is a lease on the map's version, kept in the shards as any lease is: it is renewed
+/// by being asked again, and ends by itself when the node does.
+#[derive(Debug)]
+pub struct Census {
+    limit: Limit,
+    key: HashKey,
+    node: ChargeId,
+}
+
+/// Who was heard of at a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attendance {
+    /// Nodes that use this node's map, itself among them.
+    pub alike: u64,
+    /// Nodes that use the map that was asked about.
+    pub asked: u64,
+    /// Nodes that use any map.
+    pub all: u64,
+}
+
+impl Census {
+    /// The word of `node`, an id of its own.
+    ///
+    /// # Errors
+    /// None that can happen: the limit that the leases are on is well formed.
+    pub fn new(key: HashKey, node: ChargeId) -> Result<Self, LimitError> {
+        let leases = Algorithm::Concurrency(Concurrency::new(MAX_NODES, LEASE)?);
+        Ok(Self { limit: Limit::new("tollgate.map", leases)?, key, node })
+    }
+
+    /// Says at `shard` that this node uses the map `own`, and counts who uses it, who uses `other`,
+    /// and who uses any. To be repeated well within [`LEASE`].
+    ///
+    /// # Errors
+    /// The shard's: then nothing is known of who uses what.
+    pub async fn attend(
+        &self,
+        shard: &impl Store,
+        now: Timestamp,
+        own: MapVersion,
+        other: MapVersion,
+    ) -> Result<Attendance, StoreError> {
+        let (own, other, all) =
+            (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
+        let take = Ask::Take { cost: Cost::ONE, id: self.node };
+        let look = Ask::Look { cost: Cost::PEEK };
+        let charge = |subject, ask| Charge { limit: &self.limit, subject, ask };
+        let mut used = [0; 3];
+        // Each by itself: their subjects need not live together, and one full must not stop all.
+        for (used, charge) in
+            used.iter_mut().zip([charge(&own, take), charge(&all, take), charge(&other, look)])
+        {
+            let readings = shard.apply(now, &[charge]).await?;
+            *used = readings.first().map_or(0, |reading| reading.used);
+        }
+        let [alike, all, asked] = used;
+        Ok(Attendance { alike, asked, all })
+    }
+
+    fn subject(&self, map: &str) -> Subject {
+        Subject::new([("map", Value::Clear(map.as_bytes()))], &self.key)
+    }
+}

@@ -1,0 +1,176 @@
+//! How two stores differ, counted by kind, with examples.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_core::{Ask, Charge, Fit, Reading, Readings, Timestamp};
+
+/// The latest differences that are kept as examples.
+pub const MAX_EXAMPLES: usize = 32;
+
+/// What was compared, and how it differed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Differences {
+    /// Charges that both stores answered.
+    pub compared: u64,
+    /// Of those: one store admitted what the other did not.
+    pub verdict: u64,
+    /// Of those, the verdict alike: another number of units left.
+    pub remaining: u64,
+    /// Of those, units alike: another moment at which all are back.
+    pub reset: u64,
+    /// Calls that the shadow did not answer.
+    pub unanswered: u64,
+    /// Calls that were not asked, because too many waited.
+    pub skipped: u64,
+    /// Refunds of charges that the shadow did not admit, or no longer remembers.
+    pub uncomparable: u64,
+    /// The latest differences, the oldest first.
+    pub examples: Vec<Difference>,
+}
+
+/// What differs, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DifferenceKind {
+    /// Admitted or not.
+    Verdict,
+    /// The units left.
+    Remaining,
+    /// When all are back.
+    Reset,
+}
+
+impl fmt::Display for DifferenceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Verdict => "verdict",
+            Self::Remaining => "remaining",
+            Self::Reset => "reset",
+        })
+    }
+}
+
+/// One charge that two stores answered differently. Whose it was is not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What differs.
+    pub kind: DifferenceKind,
+    /// The limit's name.
+    pub limit: Box<str>,
+    /// The moment that both were asked with.
+    pub at: Timestamp,
+    /// The answer that counted.
+    pub store: Told,
+    /// The shadow's.
+    pub shadow: Told,
+}
+
+/// An answer, as far as it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Whether and when the charge fits.
+    pub fit: Fit,
+    /// The units in use.
+    pub used: u64,
+    /// When none of them will be.
+    pub whole_at: Timestamp,
+}
+
+impl From<&Reading> for Told {
+    fn from(reading: &Reading) -> Self {
+        Self { fit: reading.fit, used: reading.used, whole_at: reading.whole_at }
+    }
+}
+
+impl Told {
+    fn kind_of_difference(self, other: Self) -> Option<DifferenceKind> {
+        let is_admitted = |told: Self| told.fit == Fit::Now;
+        if is_admitted(self) != is_admitted(other) {
+            Some(DifferenceKind::Verdict)
+        } else if self.used != other.used {
+            Some(DifferenceKind::Remaining)
+        } else if self.used > 0 && self.whole_at != other.whole_at {
+            Some(DifferenceKind::Reset)
+        } else {
+            None
+        }
+    }
+}
+
+/// The counts, as they grow.
+#[derive(Debug, Default)]
+pub(super) struct Comparison {
+    compared: AtomicU64,
+    verdict: AtomicU64,
+    remaining: AtomicU64,
+    reset: AtomicU64,
+    unanswered: AtomicU64,
+    uncomparable: AtomicU64,
+    examples: Mutex<VecDeque<Difference>>,
+}
+
+impl Comparison {
+    pub(super) fn compare(
+        &self,
+        at: Timestamp,
+        charges: &[Charge<'_>],
+        store: &Readings,
+        shadow: &Readings,
+    ) {
+        for ((charge, one), other) in charges.iter().zip(store.iter()).zip(shadow.iter()) {
+            self.compared.fetch_add(1, Ordering::Relaxed);
+            let (one, other) = (Told::from(one), Told::from(other));
+            // What a refund or a forgetting fits is nobody's verdict.
+            let has_verdict = matches!(charge.ask, Ask::Take { .. } | Ask::Look { .. });
+            let fit = if has_verdict { one.fit } else { other.fit };
+            if let Some(kind) = (Told { fit, ..one }).kind_of_difference(other) {
+                self.count(kind);
+                let limit = charge.limit.name().into();
+                self.keep(Difference { kind, limit, at, store: one, shadow: other });
+            }
+        }
+    }
+
+    pub(super) fn unanswered(&self) {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn uncomparable(&self) {
+        self.uncomparable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn so_far(&self) -> Differences {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Differences {
+            compared: of(&self.compared),
+            verdict: of(&self.verdict),
+            remaining: of(&self.remaining),
+            reset: of(&self.reset),
+            unanswered: of(&self.unanswered),
+            skipped: 0,
+            uncomparable: of(&self.uncomparable),
+            examples: self.examples.lock().iter().cloned().collect(),
+        }
+    }
+
+    fn count(&self, kind: DifferenceKind) {
+        let count = match kind {
+            DifferenceKind::Verdict => &self.verdict,
+            DifferenceKind::Remaining => &self.remaining,
+            DifferenceKind::Reset => &self.reset,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn keep(&self, difference: Difference) {
+        let mut examples = self.examples.lock();
+        if examples.len() == MAX_EXAMPLES {
+            examples.pop_front();
+        }
+        examples.push_back(difference);
+    }
+}

@@ -1,0 +1,80 @@
+//! A queue to the shadow: one call after the other.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tollgate_core::{Ask, Charge, ChargeId, Fit, Mark, Readings, Store, Timestamp};
+
+use super::difference::Comparison;
+use crate::store::owned::Owned;
+
+/// Charges of each lane whose refund the shadow could still be asked for.
+const MAX_CHARGES: usize = 4_096;
+
+/// A call, and what the store answered.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) now: Timestamp,
+    pub(super) charges: Vec<Owned>,
+    pub(super) readings: Readings,
+}
+
+/// Asks `shadow` what is heard, and compares, until nobody can be heard any more.
+pub(super) async fn run<S: Store>(
+    mut heard: mpsc::Receiver<Heard>,
+    shadow: Arc<S>,
+    comparison: Arc<Comparison>,
+) {
+    let mut marks = Marks::default();
+    while let Some(call) = heard.recv().await {
+        let charges: Vec<_> =
+            call.charges.iter().filter_map(|charge| marks.own(charge.as_charge())).collect();
+        if charges.len() < call.charges.len() {
+            comparison.uncomparable();
+            continue;
+        }
+        match shadow.apply(call.now, &charges).await {
+            Ok(readings) => {
+                marks.learn(&charges, &readings);
+                comparison.compare(call.now, &charges, &call.readings, &readings);
+            }
+            Err(_) => comparison.unanswered(),
+        }
+    }
+}
+
+/// Where the shadow put its own charges.
+#[derive(Default)]
+struct Marks {
+    known: HashMap<(ChargeId, u128), Mark>,
+    order: VecDeque<(ChargeId, u128)>,
+}
+
+impl Marks {
+    fn learn(&mut self, charges: &[Charge<'_>], readings: &Readings) {
+        for (charge, reading) in charges.iter().zip(readings.iter()) {
+            if let Ask::Take { cost, id } = charge.ask
+                && cost.get() > 0
+                && reading.fit == Fit::Now
+            {
+                let key = (id, charge.limit.state_digest());
+                if self.known.insert(key, reading.mark).is_none() {
+                    self.order.push_back(key);
+                }
+            }
+        }
+        while self.order.len() > MAX_CHARGES {
+            if let Some(oldest) = self.order.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+
+    /// `charge` with the shadow's own mark; `None` if that is not known.
+    fn own<'a>(&self, charge: Charge<'a>) -> Option<Charge<'a>> {
+        let Ask::Refund { cost, id, repeats, .. } = charge.ask else { return Some(charge) };
+        let mark = *self.known.get(&(id, charge.limit.state_digest()))?;
+        Some(Charge { ask: Ask::Refund { cost, mark, id, repeats }, ..charge })
+    }
+}

@@ -1,0 +1,219 @@
+//! Moves between maps of shards: neither a window more nor a unit less.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tokio::runtime::Builder;
+use tollgate::core::{ChargeId, Fit, Millis, Store, StoreError, Subject};
+use tollgate::store::atomic::Homes;
+use tollgate::store::carry::{Attendance, Census, LEASE, Phase, Shards};
+use tollgate::store::{Atomic, Carry, Memory, Shard, Sharded};
+
+use crate::faulty::{Faulty, Trouble};
+use crate::setup::{
+    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, user,
+};
+
+/// Stores by the names of their shards.
+fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
+    let shard = |(name, weight, store): &(&str, u32, &Arc<S>)| Shard {
+        name: (*name).into(),
+        weight: *weight,
+        store: Arc::clone(store),
+    };
+    Sharded::new(key(), shards.iter().map(shard)).unwrap()
+}
+
+/// A fleet to which the third shard is added.
+struct Fleet([Arc<Memory>; 3]);
+
+impl Fleet {
+    fn new() -> Self {
+        Self([(); 3].map(|()| Arc::default()))
+    }
+
+    fn before(&self) -> Sharded<Arc<Memory>> {
+        map(&[("north", 1, &self.0[0]), ("south", 1, &self.0[1])])
+    }
+
+    fn after(&self) -> Sharded<Arc<Memory>> {
+        map(&[("north", 1, &self.0[0]), ("south", 1, &self.0[1]), ("west", 1, &self.0[2])])
+    }
+
+    fn node(&self) -> Carry<Memory> {
+        Carry::new(self.before(), self.after())
+    }
+}
+
+proptest! {
+    /// One node through all phases, over stores that answer: one store.
+    #[test]
+    fn whoever_moves_goes_on_where_it_was(
+        trace in calls(7, 3), lead_at in 0..100_usize,
+    ) {
+        let (fleet, runtime) =
+            (Fleet::new(), Builder::new_current_thread().enable_time().build().unwrap());
+        let (old, node) = (Atomic::new(fleet.before()), fleet.node());
+        let (limits, one) = (of_every_kind(4), Memory::default());
+        let mut step = 0;
+        replay(&trace, &limits, |now, charges| {
+            step += 1;
+            if step > lead_at {
+                node.enter(Phase::Leading);
+            }
+            let subject = charges[0].subject;
+            let own: Vec<_> =
+                charges.iter().filter(|charge| charge.subject == subject).copied().collect();
+            // Some nodes know the old map only, until one leads.
+            let knows_old = step % 3 == 0 && step <= lead_at;
+            let answer = runtime.block_on(async {
+                if knows_old { old.apply(now, &own).await } else { node.apply(now, &own).await }
+            });
+            let answer = answer.unwrap();
+            prop_assert_eq!(told(&answer), told(&one.apply_now(now, &own).unwrap()));
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn shards_that_move_are_a_store_in_every_phase() {
+    for phase in [Phase::Following, Phase::Leading, Phase::Over] {
+        let node = Fleet::new().node();
+        node.enter(phase);
+        tollgate_conformance::check(&node, &format!("carry-{phase:?}")).await;
+    }
+}
+
+/// Three nodes that change phases one after the other, each limit asked through all of them.
+#[tokio::test]
+async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
+    let fleet = Fleet::new();
+    let old = Atomic::new(fleet.before());
+    let nodes = [fleet.node(), fleet.node(), fleet.node()];
+    let limit = fixed("core", 60);
+    let users: Vec<Subject> = (0..60).map(user).collect();
+    let moving = users.iter().filter(|user| nodes[0].moves(user)).count();
+    assert!((8..=35).contains(&moving), "a third moves, not {moving} of 60");
+    let mut admitted = vec![0_u64; users.len()];
+    let mut resets = vec![None; users.len()];
+    for step in 0..80_usize {
+        // Nodes lead one after the other, from the fortieth step on.
+        let leading = step.saturating_sub(40) / 5;
+        nodes.iter().take(leading).for_each(|node| node.enter(Phase::Leading));
+        for (number, subject) in users.iter().enumerate() {
+            let node = (step + number) % 4;
+            let take = take(1, step as u128);
+            let reading = match nodes.get(node) {
+                Some(node) => ask(node, NOW, &limit, subject, take).await,
+                None if leading == 0 => ask(&old, NOW, &limit, subject, take).await,
+                None => ask(&nodes[0], NOW, &limit, subject, take).await,
+            };
+            let reading = reading.unwrap();
+            admitted[number] += u64::from(reading.fit == Fit::Now);
+            let reset = *resets[number].get_or_insert(reading.whole_at);
+            assert_eq!(reading.whole_at, reset, "the reset stays");
+        }
+    }
+    assert!(admitted.iter().all(|units| *units == 60), "{admitted:?}");
+    assert!(nodes.iter().all(|node| node.carried() > 0 && node.lagging() == 0));
+}
+
+/// A subject that is on its way from an old owner to the added shard.
+fn mover<S: Store>(node: &Carry<S>) -> Subject {
+    (0..).map(user).find(|user| node.moves(user)).unwrap()
+}
+
+#[tokio::test]
+async fn a_receipt_is_redeemed_at_both_owners_and_by_the_new_one_alone() {
+    let node = Fleet::new().node();
+    let (limit, subject) = (fixed("core", 5), mover(&node));
+    let first = ask(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+    let second = ask(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    let back = ask(&node, NOW, &limit, &subject, refund(3, 1, first.mark)).await.unwrap();
+    assert_eq!((back.given_back, back.used), (3, 2));
+    let used = async |shards: &Shards<Memory>| {
+        ask(shards, NOW, &limit, &subject, take(0, 0)).await.unwrap().used
+    };
+    assert_eq!((used(node.before()).await, used(node.after()).await), (2, 2));
+    node.enter(Phase::Leading);
+    let back = ask(&node, NOW, &limit, &subject, refund(2, 2, second.mark)).await.unwrap();
+    assert_eq!((back.given_back, back.used), (2, 0));
+}
+
+#[tokio::test]
+async fn what_a_new_owner_did_not_answer_is_made_good() {
+    let (old, new) = (Arc::new(Faulty::new()), Arc::new(Faulty::new()));
+    let before = map(&[("north", 1, &old)]);
+    let node = Carry::new(before, map(&[("north", 1, &old), ("west", 1, &new)]));
+    let (limit, subject) = (fixed("core", 5), mover(&node));
+    ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    new.next([Trouble::Lost(StoreError::Unavailable)]);
+    let alone = ask(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    assert_eq!(
+        (alone.fit, alone.used, node.lagging()),
+        (Fit::Now, 3, 1),
+        "the caller hears nothing"
+    );
+    let next = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    let led = ask(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
+    assert_eq!((next.used, led.used), (4, 4));
+}
+
+/// A node that leads uses the last units up; one that follows hears of it.
+#[tokio::test]
+async fn what_the_new_owner_refuses_is_given_back_at_the_old_one() {
+    let fleet = Fleet::new();
+    let (behind, ahead) = (fleet.node(), fleet.node());
+    ahead.enter(Phase::Leading);
+    let (limit, subject) = (fixed("core", 5), mover(&behind));
+    let other = fixed("beside", 9);
+    ask(&ahead, NOW, &limit, &subject, take(4, 1)).await.unwrap();
+    let both = [charge(&limit, &subject, take(2, 2)), charge(&other, &subject, take(1, 2))];
+    let refused = behind.apply(NOW, &both).await.unwrap();
+    assert_ne!(refused[0].fit, Fit::Now);
+    assert_eq!(refused[0].used, 4, "as the new owner says");
+    for (limit, used) in [(&limit, 4), (&other, 0)] {
+        let reading = ask(&ahead, NOW, limit, &subject, take(0, 0)).await.unwrap();
+        assert_eq!(reading.used, used);
+    }
+    assert_eq!(ask(&behind, NOW, &limit, &subject, take(1, 3)).await.unwrap().fit, Fit::Now);
+    assert_ne!(ask(&ahead, NOW, &limit, &subject, take(1, 4)).await.unwrap().fit, Fit::Now);
+}
+
+#[test]
+fn maps_are_alike_by_names_and_weights() {
+    let fleet = Fleet::new();
+    let [north, south, _] = &fleet.0;
+    let version = |shards: &[(&str, u32, &Arc<Memory>)]| map(shards).version();
+    let one = version(&[("north", 1, north), ("south", 2, south)]);
+    assert_eq!(version(&[("south", 2, north), ("north", 1, south)]), one);
+    assert_ne!(version(&[("north", 2, north), ("south", 1, south)]), one);
+    assert_ne!(version(&[("north", 1, north)]), one);
+    assert_eq!(one.to_string().len(), 16);
+}
+
+#[tokio::test]
+async fn the_census_counts_nodes_and_forgets_those_that_are_gone() {
+    let fleet = Fleet::new();
+    let (old, new) = (fleet.before().version(), fleet.after().version());
+    let shard = &*fleet.0[0];
+    let node = |id| Census::new(key(), ChargeId(id)).unwrap();
+    node(1).attend(shard, NOW, old, new).await.unwrap();
+    node(2).attend(shard, NOW, old, new).await.unwrap();
+    let now = NOW.after(Millis::from_secs(5));
+    let told = node(3).attend(shard, now, new, old).await.unwrap();
+    assert_eq!(told, Attendance { alike: 1, asked: 2, all: 3 });
+    // The second changes its map; the first is gone, and its word ends.
+    node(2).attend(shard, now, new, old).await.unwrap();
+    let later = NOW.after(LEASE);
+    let told = node(3).attend(shard, later, new, old).await.unwrap();
+    assert_eq!(told, Attendance { alike: 2, asked: 0, all: 2 });
+}
+
+#[test]
+fn homes_are_asked_for_by_the_map_that_comes() {
+    let node = Fleet::new().node();
+    let subject = mover(&node);
+    assert_eq!(node.after().homes().home(&subject), 2, "only the added shard gains subjects");
+}

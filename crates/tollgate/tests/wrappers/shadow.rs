@@ -1,0 +1,145 @@
+//! A store that is compared with another one: what differs is told, and nobody waits for it.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tollgate::core::{Fit, Millis, Store, StoreError, Timestamp};
+use tollgate::store::shadow::{DifferenceKind, Differences, MAX_EXAMPLES, MAX_WAITING};
+use tollgate::store::{Dial, Memory, Percent, Shadow};
+use tollgate_conformance::trace::{Trace, run_trace};
+
+use crate::faulty::{Faulty, Trouble};
+use crate::setup::{NOW, WINDOW, ask, fixed, key, refund, take, until, user};
+
+fn beside<A, B: Store + 'static>(store: A, shadow: B) -> Shadow<A, B> {
+    Shadow::start(&key(), Dial::new(Percent::ALL), store, shadow)
+}
+
+/// Waits until so many charges were compared.
+async fn compared<A, B>(store: &Shadow<A, B>, charges: u64) -> Differences {
+    until(|| store.differences().compared >= charges).await;
+    store.differences()
+}
+
+#[tokio::test]
+async fn stores_that_are_alike_differ_in_nothing() {
+    let store = beside(Memory::default(), Memory::default());
+    for seed in 0..40 {
+        run_trace(&store, &Trace::random(seed), "shadow").await.unwrap();
+    }
+    let mut compared = None;
+    while compared != Some(store.differences().compared) {
+        compared = Some(store.differences().compared);
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(compared > Some(1_000), "{compared:?}");
+    let told = store.differences();
+    assert_eq!((told.verdict, told.remaining, told.reset), (0, 0, 0), "{:?}", told.examples);
+    assert_eq!((told.unanswered, told.skipped), (0, 0));
+}
+
+#[tokio::test]
+async fn every_kind_of_difference_is_counted_by_its_gravest() {
+    let (store, shadow) = (Memory::default(), Arc::new(Memory::default()));
+    let limit = fixed("core", 2);
+    let users = [user(1), user(2), user(3)];
+    // The shadow knows: one unit of the first, both of the second, one a moment ago of the third.
+    ask(&shadow, NOW, &limit, &users[0], take(1, 1)).await.unwrap();
+    ask(&shadow, NOW, &limit, &users[1], take(2, 2)).await.unwrap();
+    let store = beside(store, Arc::clone(&shadow));
+    for (subject, id) in users.iter().zip(10..) {
+        ask(&store, NOW, &limit, subject, take(1, id)).await.unwrap();
+    }
+    let told = compared(&store, 3).await;
+    assert_eq!((told.verdict, told.remaining, told.reset), (1, 1, 0), "{told:?}");
+    let verdict =
+        told.examples.iter().find(|example| example.kind == DifferenceKind::Verdict).unwrap();
+    assert_eq!((&*verdict.limit, verdict.store.fit), ("core", Fit::Now));
+    assert_eq!((verdict.store.used, verdict.shadow.used, verdict.at), (1, 2, NOW));
+}
+
+#[tokio::test]
+async fn a_reset_of_another_moment_is_a_difference() {
+    let (limit, subject) = (fixed("core", 5), user(1));
+    let shadow = Arc::new(Memory::default());
+    // Its window is open, with nothing used in it.
+    let taken = ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    ask(&shadow, NOW, &limit, &subject, refund(1, 1, taken.mark)).await.unwrap();
+    let store = beside(Memory::default(), Arc::clone(&shadow));
+    let later = NOW.after(Millis::new(7));
+    ask(&store, later, &limit, &subject, take(0, 2)).await.unwrap();
+    ask(&store, later, &limit, &subject, take(1, 3)).await.unwrap();
+    let told = compared(&store, 2).await;
+    assert_eq!((told.verdict, told.remaining, told.reset), (0, 0, 1));
+    let [example] = &told.examples[..] else { panic!("{told:?}") };
+    assert_eq!(example.store.whole_at, later.after(WINDOW));
+    assert_eq!(example.shadow.whole_at, NOW.after(WINDOW));
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_given_back_by_the_shadow_of_its_own() {
+    let (limit, subject) = (fixed("core", 5), user(1));
+    let shadow = Arc::new(Memory::default());
+    // The shadow's window ends elsewhere: the store's mark would name nothing there.
+    let earlier = Timestamp::from_millis(NOW.as_millis() - 9);
+    ask(&shadow, earlier, &limit, &subject, take(1, 1)).await.unwrap();
+    let store = beside(Memory::default(), Arc::clone(&shadow));
+    let taken = ask(&store, NOW, &limit, &subject, take(3, 2)).await.unwrap();
+    ask(&store, NOW, &limit, &subject, refund(3, 2, taken.mark)).await.unwrap();
+    compared(&store, 2).await;
+    assert_eq!(ask(&shadow, NOW, &limit, &subject, take(0, 0)).await.unwrap().used, 1);
+    let unknown = refund(1, 77, taken.mark);
+    ask(&store, NOW, &limit, &subject, unknown).await.unwrap();
+    until(|| store.differences().uncomparable == 1).await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_shadow_that_hangs_and_what_waits_is_bounded() {
+    let gate = Arc::new(Semaphore::new(0));
+    let shadow = Faulty::new();
+    shadow.usually(Trouble::Held(Arc::clone(&gate)));
+    let store = beside(Memory::default(), shadow);
+    let (limit, subject) = (fixed("core", 1_000_000), user(1));
+    let calls = 2 * MAX_WAITING as u64;
+    for id in 0..calls {
+        ask(&store, NOW, &limit, &subject, take(1, id.into())).await.unwrap();
+    }
+    let skipped = store.differences().skipped;
+    assert!(skipped >= MAX_WAITING as u64 - 1, "{skipped}");
+    gate.add_permits(calls as usize);
+    let told = compared(&store, calls - skipped).await;
+    assert_eq!(told.compared + told.skipped, calls);
+}
+
+#[tokio::test]
+async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
+    let shadow = Faulty::new();
+    shadow.usually(Trouble::Lost(StoreError::Unavailable));
+    let store = beside(Memory::default(), shadow);
+    let (limit, subject) = (fixed("core", 1_000), user(1));
+    ask(&store, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    until(|| store.differences().unanswered == 1).await;
+    store.dial().set(Percent::NONE);
+    ask(&store, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+    store.dial().set(Percent::ALL);
+    ask(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    until(|| store.differences().unanswered == 2).await;
+    assert_eq!(store.shadow().calls(), 2);
+}
+
+#[tokio::test]
+async fn examples_are_the_latest_and_do_not_pile_up() {
+    let (limit, subject) = (fixed("core", 1_000), user(1));
+    let shadow = Arc::new(Memory::default());
+    ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    let store = beside(Memory::default(), Arc::clone(&shadow));
+    let calls = MAX_EXAMPLES as u64 + 10;
+    for id in 0..calls {
+        ask(&store, NOW, &limit, &subject, take(1, id.into())).await.unwrap();
+    }
+    let told = compared(&store, calls).await;
+    assert_eq!((told.remaining, told.examples.len()), (calls, MAX_EXAMPLES));
+    assert_eq!(told.examples.last().map(|example| example.store.used), Some(calls));
+}
