@@ -1,6 +1,7 @@
 //! The store that a policy file names, over real servers.
 
 mod access;
+mod carried;
 mod conformance;
 mod fleet;
 mod history;
