@@ -9,14 +9,15 @@ mod serve;
 mod service_manager;
 mod signals;
 mod simulate;
+mod version;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Limits what clients may ask of an API: exactly, and with answers that never contradict themselves.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "tollgate", version = version::VERSION, max_term_width = 100, arg_required_else_help = true)]
 struct Flags {
     #[command(subcommand)]
     command: Command,
@@ -30,6 +31,9 @@ enum Command {
     Check(cmd::check::Flags),
     Import(cmd::import::Flags),
     Simulate(cmd::simulate::Flags),
+    Health(cmd::health::Flags),
+    Man(cmd::man::Flags),
+    Completions(cmd::completions::Flags),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,9 @@ fn main() -> ExitCode {
         Command::Check(flags) => cmd::check::run(&flags),
         Command::Import(flags) => cmd::import::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
+        Command::Health(flags) => cmd::health::run(&flags),
+        Command::Man(flags) => cmd::man::run(&flags, Flags::command()),
+        Command::Completions(flags) => cmd::completions::run(&flags, Flags::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

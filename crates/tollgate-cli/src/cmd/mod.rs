@@ -1,8 +1,11 @@
 //! The commands, one a file: each has its flags and a `run`.
 
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod health;
 pub(crate) mod import;
+pub(crate) mod man;
 pub(crate) mod proxy;
 pub(crate) mod serve;
 pub(crate) mod simulate;

@@ -1,0 +1,50 @@
+//! Tells the binary what it is built from: the commit, where one is known, and the target.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+/// Names the commit where there is no repository: in packages, containers, archives.
+const VARIABLE: &str = "TOLLGATE_COMMIT";
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed={VARIABLE}");
+    let target = env::var("TARGET").unwrap_or_else(|_| "unknown target".to_owned());
+    let built_from = match commit() {
+        Some(commit) => format!("{commit}, {target}"),
+        None => target,
+    };
+    println!("cargo:rustc-env=TOLLGATE_BUILT_FROM={built_from}");
+}
+
+/// The variable's word goes first. A repository is asked in release builds alone: others would be built anew after
+/// every commit, and are rarely built from one.
+fn commit() -> Option<String> {
+    let given = env::var(VARIABLE).ok().filter(|commit| is_a_word(commit));
+    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    given.or_else(|| if is_release { checked_out(Path::new(".")) } else { None })
+}
+
+/// It stands in one line of the program's output.
+fn is_a_word(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The commit of the checkout that this file belongs to, marked where the checkout holds changes beyond it. A
+/// repository that merely lies around the source, as where it was unpacked into another project, has no word.
+fn checked_out(folder: &Path) -> Option<String> {
+    git(folder, &["ls-files", "--error-unmatch", "build.rs"])?;
+    let log = git(folder, &["rev-parse", "--git-path", "logs/HEAD"])?;
+    for path in [&log, "..", "../../Cargo.lock"] {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    git(folder, &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+}
+
+/// What git says; none where it is not there, or refuses.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").current_dir(folder).args(arguments).output().ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| said.trim().to_owned())
+}

@@ -1,0 +1,25 @@
+//! `tollgate completions`: what a shell has to know to complete the flags.
+
+use std::io::{self, Write};
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use super::Failure;
+
+/// Print the completions of a shell
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
+}
+
+pub(crate) fn run(flags: &Flags, mut program: Command) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(flags.shell, &mut program, "tollgate", &mut script);
+    io::stdout()
+        .write_all(&script)
+        .map_err(|error| format!("cannot print the completions: {error}"))?;
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! `tollgate health`: asks a process whether it takes requests, as containers and balancers want to know.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tollgate_server::Listen;
+
+use super::Failure;
+
+/// Ask a running process whether it takes requests; the exit code is the answer
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// Its door for administration or for HTTP, without TLS
+    #[arg(value_name = "ADDR")]
+    door: Listen,
+}
+
+/// For connecting over TCP, and for the whole of the answer.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// More than any process says of its health.
+const MAX_ANSWER: usize = 4 << 10;
+
+const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let door = &flags.door;
+    let answer = ask(door).map_err(|error| format!("{door} cannot be asked: {error}"))?;
+    match status(&answer) {
+        Some("200") => Ok(()),
+        Some(status) => Err(format!("{door} takes no requests: it answered {status}").into()),
+        None => Err(format!("{door} did not answer in HTTP: is it such a door?").into()),
+    }
+}
+
+fn ask(door: &Listen) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + DEADLINE;
+    match door {
+        Listen::Tcp(address) => {
+            let stream = TcpStream::connect_timeout(address, DEADLINE)?;
+            stream.set_write_timeout(Some(DEADLINE))?;
+            converse(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
+        }
+        Listen::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_write_timeout(Some(DEADLINE))?;
+            converse(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
+        }
+        Listen::Inherited(_) => Err(io::Error::other(
+            "only the service manager knows that socket; give the address that it listens at",
+        )),
+    }
+}
+
+fn converse<S: Read + Write>(
+    mut stream: S,
+    wait: impl Fn(&S) -> io::Result<()>,
+) -> io::Result<Vec<u8>> {
+    stream.write_all(REQUEST)?;
+    let mut answer = Vec::new();
+    let mut part = [0; 512];
+    loop {
+        wait(&stream)?;
+        let length = stream.read(&mut part)?;
+        answer.extend_from_slice(&part[..length]);
+        if length == 0 || answer.len() > MAX_ANSWER {
+            return Ok(answer);
+        }
+    }
+}
+
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// The status of an answer's first line.
+fn status(answer: &[u8]) -> Option<&str> {
+    let line = answer.split(|&byte| byte == b'\r').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split(' ');
+    words.next().filter(|version| version.starts_with("HTTP/1."))?;
+    words.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_in_http_has_a_status() {
+        assert_eq!(status(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n"), Some("200"));
+        assert_eq!(status(b"HTTP/1.1 503 Service Unavailable\r\n\r\n"), Some("503"));
+        assert_eq!(status(b"-ERR unknown command 'GET'\r\n"), None);
+        assert_eq!(status(b"\xff\xfe"), None);
+        assert_eq!(status(b""), None);
+    }
+}
