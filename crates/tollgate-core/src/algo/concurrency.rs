@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step, fits_when_left};
+use super::{At, Step, fits_when_left, keep_last};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span};
 use crate::reading::{Found, Reading};
@@ -170,6 +170,7 @@ impl Step for Concurrency {
             let expires_at = lease.expires_at.max(known.expires_at);
             self.insert(&mut one, Lease { used: lease.used.max(known.used), expires_at, ..lease });
         }
+        keep_last(&mut one.leases, MAX_QUOTA);
         one
     }
 

@@ -83,6 +83,12 @@ pub(crate) fn join_series<T: Copy, P: Ord>(
     joined
 }
 
+/// Leaves the last `most` of a list: as many of one unit each fill any quota that is kept as a list.
+pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
+    let superfluous = list.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+    list.drain(..superfluous);
+}
+
 /// Whether `needed` fits beside `used`, or when so much of it has left that it does.
 ///
 /// `leaving` are the units that leave and the moments at which they do, the first to leave first.

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step, fits_when_left, join_series};
+use super::{At, Step, fits_when_left, join_series, keep_last};
 use crate::charge::{ChargeId, Mark};
 use crate::limit::{Cost, LimitError, check_range, check_span};
 use crate::reading::{Found, Reading};
@@ -150,6 +150,7 @@ impl Step for SlidingLog {
         let mut entries = join_series(&one.entries, &other.entries, |entry| entry.at, larger);
         let newest = entries.last().map(|entry| entry.at);
         entries.retain(|entry| entry.used > 0 || Some(entry.at) == newest);
+        keep_last(&mut entries, MAX_QUOTA);
         State { entries }
     }
 

@@ -152,7 +152,7 @@ impl Claims {
                 .leaders()
                 .filter_map(|(address, claim)| {
                     let heir = self.heir(claim, now)?;
-                    Some((address.clone(), heir.clone()))
+                    Some((address.clone(), heir.into()))
                 })
                 .collect(),
         };
@@ -199,13 +199,13 @@ impl Claims {
     }
 
     /// The primary whose history goes on from that of `claim`.
-    fn heir(&self, claim: &Claim, now: Instant) -> Option<&Box<str>> {
+    fn heir(&self, claim: &Claim, now: Instant) -> Option<&str> {
         let left = &claim.replication.as_ref()?.history;
         let goes_on = |heir: &Claim| {
             let told = heir.replication.as_ref();
             self.is_fresh(heir.at, now) && told.is_some_and(|told| told.descends_from(left))
         };
-        self.leaders().find(|(_, heir)| goes_on(heir)).map(|(address, _)| address)
+        self.leaders().find(|(_, heir)| goes_on(heir)).map(|(address, _)| &**address)
     }
 
     /// Those that called themselves primary last.

@@ -115,8 +115,11 @@ struct Audience {
     tell: mpsc::Sender<Told>,
     listeners: JoinSet<()>,
     /// The sentinels that are listened to, and the last that each of them said, if it did.
-    heard: BTreeMap<Arc<str>, (Standing, Option<(Report, Instant)>)>,
+    heard: BTreeMap<Arc<str>, Heard>,
 }
+
+/// How a sentinel came to be listened to, and the last that it said.
+type Heard = (Standing, Option<(Report, Instant)>);
 
 impl Audience {
     async fn listen(mut self, mut reports: mpsc::Receiver<Told>) {
@@ -124,7 +127,7 @@ impl Audience {
             self.begin(sentinel, Standing::Configured);
         }
         while let Some((sentinel, report)) = reports.recv().await {
-            self.hear(&sentinel, report);
+            self.hear(&sentinel, &report);
         }
     }
 
@@ -145,7 +148,7 @@ impl Audience {
         }
     }
 
-    fn hear(&mut self, sentinel: &Arc<str>, report: Report) {
+    fn hear(&mut self, sentinel: &Arc<str>, report: &Report) {
         let at = Instant::now();
         let Some((standing, last)) = self.heard.get_mut(sentinel) else { return };
         let standing = *standing;
@@ -158,7 +161,7 @@ impl Audience {
         }
         self.roster.has_servers(self.servers(at));
         let primary = self.settings.servers.to(&report.primary).to_string().into();
-        let Report { epoch, certainty, .. } = report;
+        let Report { epoch, certainty, .. } = *report;
         self.roster.announced(sentinel, Word { primary, epoch, certainty, standing, at });
     }
 
