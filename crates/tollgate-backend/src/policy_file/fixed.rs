@@ -47,9 +47,9 @@ fn redis(old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     let changed = keys.into_iter().filter(|(_, is_changed)| *is_changed);
     let mut keys: Vec<_> = changed.map(|(key, _)| format!("store.redis.{key}")).collect();
     // Where a subject's counters lie depends on it.
-    let is_revealed_once =
-        |limit: &&Box<str>| old.revealed.contains(*limit) != new.revealed.contains(*limit);
-    let revealed = old.revealed.iter().chain(&new.revealed).filter(is_revealed_once);
+    let (was, will_be) = (old.revealed.iter(), new.revealed.iter());
+    let revealed = was.filter(|limit| !new.revealed.contains(limit));
+    let revealed = revealed.chain(will_be.filter(|limit| !old.revealed.contains(limit)));
     keys.extend(revealed.map(|limit| format!("limits.{limit}.reveal")));
     keys
 }

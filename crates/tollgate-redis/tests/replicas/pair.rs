@@ -41,11 +41,11 @@ impl Pair {
     /// Where they are, under bounds that keep a machine busy with other tests from looking like a
     /// fault.
     pub(crate) fn settings(&self) -> ShardSettings {
-        self.settings_with(&[], Credentials::default())
+        self.settings_with(&[], &Credentials::default())
     }
 
     /// The same with more replicas, and as whom to reach all of them.
-    pub(crate) fn settings_with(&self, more: &[&Server], user: Credentials) -> ShardSettings {
+    pub(crate) fn settings_with(&self, more: &[&Server], user: &Credentials) -> ShardSettings {
         let endpoint = |server: &Server| {
             let endpoint: Endpoint = server.url().parse().unwrap();
             endpoint.with_credentials(user.clone())

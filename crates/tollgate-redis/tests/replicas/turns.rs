@@ -58,7 +58,7 @@ async fn the_shipped_users_may_read(version: Version) {
         user: Some("tollgate".into()),
         password: Some(SecretSource::Given(Secret::new("password"))),
     };
-    let settings = pair.settings_with(&[], user);
+    let settings = pair.settings_with(&[], &user);
     for (choice, verb) in ways(version) {
         let client = Client::connect(&settings, choice).await;
         pair.replica.forget_commands().await;
@@ -72,7 +72,7 @@ async fn replicas_take_turns() {
     let pair = Pair::start(Version::default()).await;
     let third = Server::start_with(&QUICK).await;
     third.follow(&pair.primary).await;
-    let settings = pair.settings_with(&[&third], Credentials::default());
+    let settings = pair.settings_with(&[&third], &Credentials::default());
     let client = Client::connect(&settings, Choice::Best).await;
     pair.replica.forget_commands().await;
     third.forget_commands().await;

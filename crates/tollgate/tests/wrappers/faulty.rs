@@ -9,8 +9,6 @@ use tokio::sync::Semaphore;
 use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 
-use crate::setup::at_once;
-
 /// What befalls one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Trouble {
@@ -61,23 +59,23 @@ impl Faulty {
 }
 
 impl Faulty {
-    /// Meets the next trouble, and carries out unless that is the trouble.
+    /// Meets the next trouble; answers what `carry_out` does unless that is the trouble.
     async fn meet<T>(
         &self,
-        carry_out: impl FnOnce() -> Result<T, StoreError> + Send,
+        carry_out: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let next = self.next.lock().pop_front();
         let trouble = next.unwrap_or_else(|| self.usual.lock().clone());
         match trouble {
-            Trouble::None => carry_out(),
+            Trouble::None => carry_out.await,
             Trouble::Lost(error) => Err(error),
-            Trouble::Unheard(error) => carry_out().and(Err(error)),
+            Trouble::Unheard(error) => carry_out.await.and(Err(error)),
             Trouble::Held(gate) => {
                 if let Ok(permit) = gate.acquire().await {
                     permit.forget();
                 }
-                carry_out()
+                carry_out.await
             }
         }
     }
@@ -85,7 +83,8 @@ impl Faulty {
 
 impl Store for Faulty {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        self.meet(|| self.memory.apply_now(now, charges)).await
+        // Not before the trouble is met: what the memory store is asked, it does at once.
+        self.meet(async { self.memory.apply_now(now, charges) }).await
     }
 }
 
@@ -95,10 +94,10 @@ impl Cells for Faulty {
         now: Timestamp,
         places: &[Place<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        self.meet(|| at_once(self.memory.cells(now, places))).await
+        self.meet(async { self.memory.cells(now, places).await }).await
     }
 
     async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
-        self.meet(|| at_once(self.memory.join(now, cells))).await
+        self.meet(async { self.memory.join(now, cells).await }).await
     }
 }
