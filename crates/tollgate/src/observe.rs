@@ -1,6 +1,7 @@
 //! Who wants to hear of every decision: metrics, logs, a terminal.
 
 mod completions;
+mod decisions;
 mod degraded;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tollgate_core::{Policy, StoreError};
 use crate::limiter::{Completion, Decision};
 
 pub use completions::{CompletionCounts, Completions};
+pub use decisions::{ByDecider, Decider, Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 pub use degraded::{Degraded, DegradedCount, TOLD_APART};
 
 /// Hears of every decision, once, before the caller does.

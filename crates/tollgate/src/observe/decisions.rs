@@ -1,0 +1,238 @@
+//! Every decision, counted by limit, verdict and who decided.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tollgate_core::reading::Source;
+use tollgate_core::{Limit, Policy, Verdict};
+
+use super::Observer;
+use crate::limiter::Decision;
+
+/// The most limits that are told apart. What others decide is counted together, under [`OTHER`].
+pub const MAX_COUNTED_LIMITS: usize = 1_000;
+
+/// The name under which limits are counted that are not told apart. A limit of this name is one of
+/// them.
+pub const OTHER: &str = "other";
+
+/// Counts decisions by limit, verdict and who decided.
+///
+/// Its table has a row for each limit of the policy, up to [`MAX_COUNTED_LIMITS`]. Where the policy
+/// is replaced, limits go on with their rows, and those that are gone keep theirs: no counter goes
+/// back. A decision costs one addition for itself and one or two for each of its limits; nothing is
+/// allocated, and nobody waits.
+#[derive(Debug)]
+pub struct Decisions {
+    table: ArcSwap<Table>,
+    whole: Counts,
+}
+
+/// Who decided, without the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decider {
+    /// The store.
+    Store,
+    /// This node, which remembers that the store refused.
+    Remembered,
+    /// What stands in for the store.
+    Fallback,
+    /// The policy's word for when nothing has an answer.
+    Failure,
+}
+
+/// Decisions of one kind, by who decided, in the order of [`Decider::ALL`].
+pub type ByDecider = [u64; Decider::ALL.len()];
+
+/// What was counted for one limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitCounts {
+    /// The limit's name, or [`OTHER`].
+    pub limit: Box<str>,
+    /// Decisions that asked this limit and admitted the request.
+    pub admitted: ByDecider,
+    /// Decisions that asked this limit and refused the request, whichever limit refused it.
+    pub refused: ByDecider,
+    /// Those that this limit refused.
+    pub refusals: ByDecider,
+    /// What the rules in shadow mode that ask this limit would have admitted.
+    pub shadow_admitted: u64,
+    /// What the rules in shadow mode that ask this limit would have refused.
+    pub shadow_refused: u64,
+}
+
+impl Decider {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Store, Self::Remembered, Self::Fallback, Self::Failure];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::Remembered => "remembered",
+            Self::Fallback => "fallback",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+impl From<Source> for Decider {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Store => Self::Store,
+            Source::Remembered => Self::Remembered,
+            Source::Fallback(_) => Self::Fallback,
+            Source::Failure(_) => Self::Failure,
+        }
+    }
+}
+
+impl Decisions {
+    /// Nothing counted yet, of the limits of `policy`.
+    #[must_use]
+    pub fn new(policy: &Policy) -> Self {
+        let table = Table::default().extended(policy);
+        Self { table: ArcSwap::from_pointee(table), whole: Counts::default() }
+    }
+
+    /// All decisions by who decided: those that admitted, and those that refused.
+    #[must_use]
+    pub fn totals(&self) -> (ByDecider, ByDecider) {
+        (read(&self.whole.admitted), read(&self.whole.refused))
+    }
+
+    /// What was counted for each limit, [`OTHER`] last.
+    #[must_use]
+    pub fn limits(&self) -> Vec<LimitCounts> {
+        let table = self.table.load();
+        table.rows.iter().chain([&table.other]).map(|row| row.counts()).collect()
+    }
+}
+
+impl Observer for Decisions {
+    fn decided(&self, decision: &Decision) {
+        let decider = Decider::from(decision.source);
+        self.whole.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
+        let table = self.table.load();
+        for standing in &decision.verdict.standings {
+            let row = table.row(&standing.limit);
+            row.decided.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
+            if standing.is_refusal() {
+                row.refusals[decider as usize].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let Some(shadow) = &decision.shadow {
+            table.count_shadow(shadow);
+        }
+    }
+
+    fn replaced(&self, policy: &Policy) {
+        self.table.store(Arc::new(self.table.load().extended(policy)));
+    }
+}
+
+/// The rows of all limits that ever were, and those of the policy in force by where they lie.
+#[derive(Debug, Default)]
+struct Table {
+    /// Sorted by address. Each holds its limit, so that no other lies there meanwhile.
+    in_force: Vec<(Arc<Limit>, Arc<Row>)>,
+    rows: Vec<Arc<Row>>,
+    by_name: HashMap<Box<str>, Arc<Row>>,
+    other: Arc<Row>,
+}
+
+impl Table {
+    /// This table with the limits of `policy` in force.
+    fn extended(&self, policy: &Policy) -> Self {
+        let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
+        let mut in_force = Vec::with_capacity(policy.limits().len());
+        for limit in policy.limits().iter().map(|limited| &limited.limit) {
+            let name = limit.name();
+            if name != OTHER && !by_name.contains_key(name) && rows.len() < MAX_COUNTED_LIMITS {
+                let row = Arc::new(Row { name: name.into(), ..Row::default() });
+                by_name.insert(name.into(), Arc::clone(&row));
+                rows.push(row);
+            }
+            let row = by_name.get(name).unwrap_or(&self.other);
+            in_force.push((Arc::clone(limit), Arc::clone(row)));
+        }
+        in_force.sort_unstable_by_key(|(limit, _)| Arc::as_ptr(limit).addr());
+        Self { in_force, rows, by_name, other: Arc::clone(&self.other) }
+    }
+
+    /// The row of `limit`. One that is not of the policy in force is looked up by its name: a
+    /// request brought it along, or it was asked while the policy was replaced.
+    fn row(&self, limit: &Arc<Limit>) -> &Row {
+        let address = Arc::as_ptr(limit).addr();
+        match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
+            Ok(place) => &self.in_force[place].1,
+            Err(_) => self.by_name.get(limit.name()).unwrap_or(&self.other),
+        }
+    }
+
+    fn count_shadow(&self, shadow: &Verdict) {
+        for standing in &shadow.standings {
+            let row = self.row(&standing.limit);
+            let count =
+                if standing.is_refusal() { &row.shadow_refused } else { &row.shadow_admitted };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Counters by who decided.
+type Counters = [AtomicU64; Decider::ALL.len()];
+
+#[derive(Debug, Default)]
+struct Counts {
+    admitted: Counters,
+    refused: Counters,
+}
+
+impl Counts {
+    fn of(&self, decision: &Decision) -> &Counters {
+        if decision.is_admitted() { &self.admitted } else { &self.refused }
+    }
+}
+
+/// What is counted for one limit.
+#[derive(Debug)]
+struct Row {
+    name: Box<str>,
+    decided: Counts,
+    refusals: Counters,
+    shadow_admitted: AtomicU64,
+    shadow_refused: AtomicU64,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            name: OTHER.into(),
+            decided: Counts::default(),
+            refusals: Counters::default(),
+            shadow_admitted: AtomicU64::default(),
+            shadow_refused: AtomicU64::default(),
+        }
+    }
+}
+
+impl Row {
+    fn counts(&self) -> LimitCounts {
+        LimitCounts {
+            limit: self.name.clone(),
+            admitted: read(&self.decided.admitted),
+            refused: read(&self.decided.refused),
+            refusals: read(&self.refusals),
+            shadow_admitted: self.shadow_admitted.load(Ordering::Relaxed),
+            shadow_refused: self.shadow_refused.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn read(counters: &Counters) -> ByDecider {
+    std::array::from_fn(|decider| counters[decider].load(Ordering::Relaxed))
+}
