@@ -34,5 +34,9 @@ pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
             let many = if redis.shards.len() == 1 { "shard" } else { "shards" };
             write!(f, "counters in {} {many} of Redis", redis.shards.len())
         }
+        StoreSettings::Memcached(memcached) => {
+            let many = if memcached.servers.len() == 1 { "server" } else { "servers" };
+            write!(f, "counters in {} {many} of memcached", memcached.servers.len())
+        }
     })
 }

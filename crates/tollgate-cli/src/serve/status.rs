@@ -14,6 +14,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
         let (store, counts) = match limiter.store() {
             Backend::Memory(_) => ("memory", Value::Null),
             Backend::Redis(fleet) => ("redis", counted(&fleet.counts())),
+            Backend::Memcached(fleet) => ("memcached", json!({ "stood_in": fleet.stood_in() })),
         };
         let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
         let policy = limiter.policy();

@@ -1,0 +1,21 @@
+//! What is installed: the binary's own papers, the image, the compose file, the chart, the units, the package. What
+//! they say is done, with the real programs, as far as that needs no cluster and no daemon.
+
+mod chart;
+mod completions;
+mod compose;
+mod container;
+mod debian;
+mod envoy;
+mod files;
+mod health;
+mod helm;
+#[path = "../../../tollgate-redis/tests/kit/mod.rs"]
+mod kit;
+mod manual;
+mod node;
+mod units;
+mod version;
+#[path = "../commands/world.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod world;

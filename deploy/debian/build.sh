@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Builds the Debian package of this machine's architecture; its path is the last line on stdout.
+# Needs cargo-deb: cargo install cargo-deb --locked
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+# Files of the same commit are the same, whenever they are packed.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+
+cargo build --release --locked --package tollgate-cli >&2
+program=target/release/tollgate
+rm -rf target/package
+mkdir -p target/package/completions
+"$program" man target/package/man
+"$program" completions bash >target/package/completions/tollgate.bash
+"$program" completions zsh >target/package/completions/_tollgate
+"$program" completions fish >target/package/completions/tollgate.fish
+cargo deb --no-build --locked --package tollgate-cli
