@@ -1,5 +1,6 @@
 //! The commands, one a file: each has its flags and a `run`.
 
+pub(crate) mod chaos;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;

@@ -1,0 +1,49 @@
+//! What clients were given above a limit whose window no run outlasts.
+
+use std::collections::BTreeMap;
+
+use tollgate::core::{Ask, Source, Subject};
+use tollgate_conformance::history::{History, Outcome};
+
+use super::policy::{HOUR, HOUR_QUOTA};
+
+/// What clients were given above the limit of an hour, by the store or by nodes alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Excess {
+    /// Of the client that got most.
+    pub(crate) worst: u64,
+    /// Of all clients together.
+    pub(crate) total: u64,
+    /// The clients that got everything that they may have.
+    pub(crate) exhausted: u64,
+}
+
+impl Excess {
+    /// What `history` shows.
+    pub(crate) fn of(history: &History) -> Self {
+        let units = Self::by_client(history, HOUR);
+        let above = |admitted: &u64| admitted.saturating_sub(HOUR_QUOTA);
+        Self {
+            worst: units.values().map(above).max().unwrap_or_default(),
+            total: units.values().map(above).sum(),
+            exhausted: units.values().filter(|admitted| **admitted >= HOUR_QUOTA).count() as u64,
+        }
+    }
+
+    /// What each client was given of `limit`.
+    pub(crate) fn by_client<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
+        let mut units = BTreeMap::new();
+        for call in &history.calls {
+            let Outcome::Answered(readings) = &call.outcome else { continue };
+            if !readings.all_fit() || matches!(readings.source(), Source::Remembered) {
+                continue;
+            }
+            for asked in call.charges.iter().filter(|asked| asked.limit.name() == limit) {
+                if let Ask::Take { cost, .. } = asked.ask {
+                    *units.entry(&asked.subject).or_default() += cost.get();
+                }
+            }
+        }
+        units
+    }
+}

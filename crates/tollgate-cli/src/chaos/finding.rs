@@ -1,0 +1,75 @@
+//! What a scenario found.
+
+use std::fmt;
+
+use tollgate_conformance::history::Report;
+
+use super::figure::{Bound, Figure};
+
+/// What a scenario found.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    /// What was done, in a sentence.
+    pub(crate) did: &'static str,
+    /// What was seen, each beside its bound.
+    pub(crate) figures: Vec<Figure>,
+    /// What the history checker says.
+    pub(crate) judged: Report,
+}
+
+/// Whether what was promised held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The fault bit, and every figure is within its bound.
+    Held,
+    /// The fault did not bite: nothing was shown.
+    NoBite,
+    /// A figure is beyond its bound, or the history is not sound.
+    Broken,
+}
+
+impl Finding {
+    /// Whether what was promised held.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let broken = |figure: &Figure| figure.bound != Bound::Bites && !figure.holds();
+        if !self.judged.is_sound() || self.figures.iter().any(broken) {
+            Verdict::Broken
+        } else if self.figures.iter().all(Figure::holds) {
+            Verdict::Held
+        } else {
+            Verdict::NoBite
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Held => "held",
+            Self::NoBite => "the fault did not bite",
+            Self::Broken => "BROKEN",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(figures: &[Figure]) -> Finding {
+        Finding { did: "nothing", figures: figures.to_vec(), judged: Report::default() }
+    }
+
+    #[test]
+    fn what_breaks_a_promise_weighs_more_than_a_fault_that_did_not_bite() {
+        let within = Figure::at_most("errors", 0, 0);
+        let beyond = Figure::at_most("errors", 1, 0);
+        let (bit, idle) = (Figure::bites("cuts", 3), Figure::bites("cuts", 0));
+        assert_eq!(finding(&[within.clone(), bit]).verdict(), Verdict::Held);
+        assert_eq!(finding(&[within.clone(), idle.clone()]).verdict(), Verdict::NoBite);
+        assert_eq!(finding(&[beyond, idle]).verdict(), Verdict::Broken);
+        let mut unsound = finding(&[within]);
+        unsound.judged.violated = 1;
+        assert_eq!(unsound.verdict(), Verdict::Broken);
+    }
+}

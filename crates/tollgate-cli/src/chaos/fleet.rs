@@ -1,0 +1,115 @@
+//! The nodes of a scenario: real limiters, one recorder of all that their stores tell.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::core::Timestamp;
+use tollgate::store::deadline::TIMER_GRAIN;
+use tollgate::store::{Memory, Share};
+use tollgate::{Clock, HashKey, Limiter, SystemClock};
+use tollgate_backend::{Backend, Refunds, ShardStatus, memory_bounds};
+use tollgate_conformance::history::{Recorded, Recorder};
+use tollgate_policy::{Loaded, StoreSettings};
+
+use super::error::ChaosError;
+use super::policy::{self, NODES};
+
+/// A limiter as a service has it, with its store's answers recorded.
+pub(crate) type Node = Limiter<Arc<Recorded<Backend>>>;
+
+/// Nodes that share their limits.
+pub(crate) struct Fleet {
+    nodes: Vec<Node>,
+    recorder: Arc<Recorder>,
+    alone: u64,
+    deadline: Duration,
+}
+
+impl Fleet {
+    /// Nodes under the policy over `store`, by the machine's clock, connected.
+    pub(crate) async fn open(store: &str) -> Result<Self, ChaosError> {
+        Self::by_clocks(store, |_| SystemClock).await
+    }
+
+    /// As [`open`](Self::open), each by a clock of its own.
+    pub(crate) async fn by_clocks<C: Clock + 'static>(
+        store: &str,
+        clock: impl Fn(usize) -> C,
+    ) -> Result<Self, ChaosError> {
+        let recorder = Arc::<Recorder>::default();
+        let key = HashKey::random();
+        let mut nodes = Vec::new();
+        for number in 0..NODES {
+            let loaded = policy::policy(store)?;
+            let refunds = Refunds::ByAnswers;
+            let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)
+                .map_err(ChaosError::Open)?;
+            backend.started().await;
+            let clock = backend.clock(clock(number));
+            let store = Arc::new(Recorded::with_recorder(backend, Arc::clone(&recorder)));
+            nodes.push(Limiter::new(loaded.policy, store).with_key(key.clone()).with_clock(clock));
+        }
+        let loaded = policy::policy(store)?;
+        let (alone, deadline) = (admitted_alone_at_most(&loaded), deadline(&loaded));
+        Ok(Self { nodes, recorder, alone, deadline })
+    }
+
+    /// The node that serves this caller.
+    pub(crate) fn node(&self, caller: usize) -> &Node {
+        &self.nodes[caller % self.nodes.len()]
+    }
+
+    /// What all nodes' stores told.
+    pub(crate) const fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
+    }
+
+    /// The units of a limit that the nodes together admit in one window without the store.
+    pub(crate) const fn admitted_alone_at_most(&self) -> u64 {
+        self.alone
+    }
+
+    /// The longest that a decision takes, besides what the machine needs to run its task again.
+    pub(crate) const fn answers_within(&self) -> Duration {
+        self.deadline.saturating_add(TIMER_GRAIN)
+    }
+
+    /// How each node sees its shards.
+    pub(crate) fn status(&self) -> impl Iterator<Item = Vec<ShardStatus>> {
+        self.nodes.iter().map(|node| node.store().store().status())
+    }
+
+    /// Whether each node charges `url` as the first shard's primary.
+    pub(crate) fn charges(&self, url: &str) -> bool {
+        self.status().all(|shards| shards.first().and_then(ShardStatus::primary) == Some(url))
+    }
+
+    /// How often each node found counters lost, all shards together; of the node that saw fewest.
+    pub(crate) fn windows_lost(&self) -> u64 {
+        let of_node =
+            |shards: Vec<ShardStatus>| shards.iter().map(|shard| shard.windows_lost).sum();
+        self.status().map(of_node).min().unwrap_or_default()
+    }
+
+    /// The time by the first node's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.nodes[0].now()
+    }
+}
+
+/// The bound of [`Share`], of the most generous limit.
+fn admitted_alone_at_most(loaded: &Loaded) -> u64 {
+    let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
+    let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);
+    let share = Share::new(memory, nodes);
+    let limits = loaded.policy.limits().iter();
+    limits.map(|limit| share.admits_at_most(&limit.limit)).max().unwrap_or_default()
+}
+
+fn deadline(loaded: &Loaded) -> Duration {
+    match &loaded.settings.store {
+        StoreSettings::Redis(redis) => redis.deadline,
+        _ => Duration::ZERO,
+    }
+}

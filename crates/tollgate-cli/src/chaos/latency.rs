@@ -1,0 +1,59 @@
+//! How long things took.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The width of a bucket, and how many there are: what took longer is in the last one.
+const WIDTH: Duration = Duration::from_micros(250);
+const BUCKETS: usize = 2_000;
+
+/// Times, counted in buckets of a quarter of a millisecond, up to half a second.
+#[derive(Debug)]
+pub(crate) struct Latency(Vec<AtomicU64>);
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self((0..BUCKETS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Latency {
+    /// Counts one.
+    pub(crate) fn took(&self, time: Duration) {
+        let bucket = time.as_micros() / WIDTH.as_micros();
+        let bucket = usize::try_from(bucket).unwrap_or(BUCKETS).min(BUCKETS - 1);
+        self.0[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The time within which all but one in a thousand came, in whole milliseconds, rounded up.
+    pub(crate) fn p999_millis(&self) -> u64 {
+        let counts: Vec<u64> = self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let all: u64 = counts.iter().sum();
+        let wanted = all - all / 1_000;
+        let mut sum = 0;
+        let within = counts.iter().take_while(|count| {
+            sum += **count;
+            sum < wanted
+        });
+        let upper = (within.count() as u32 + 1) * WIDTH;
+        if all == 0 { 0 } else { upper.as_micros().div_ceil(1_000) as u64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_a_thousand_may_be_late() {
+        let latency = Latency::default();
+        assert_eq!(latency.p999_millis(), 0);
+        for _ in 0..999 {
+            latency.took(Duration::from_micros(800));
+        }
+        latency.took(Duration::from_secs(9));
+        assert_eq!(latency.p999_millis(), 1);
+        latency.took(Duration::from_secs(9));
+        assert_eq!(latency.p999_millis(), 500);
+    }
+}

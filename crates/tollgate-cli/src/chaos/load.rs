@@ -1,0 +1,156 @@
+//! Callers that ask all the time, and what they were told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tollgate::core::{Facts, Headers};
+
+use tollgate::{Decision, Source};
+
+use super::fleet::Fleet;
+use super::latency::Latency;
+use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
+
+/// Callers that ask at the same time, spread over the nodes.
+pub(crate) const CALLERS: usize = 8;
+/// Between two questions of one caller.
+const PACE: Duration = Duration::from_millis(2);
+/// The clients that ask in turn, until others take their places.
+const CLIENTS: u64 = 16;
+/// Questions of a client for each limit before another takes its place: more than it may have.
+const QUESTIONS: u64 = HOUR_QUOTA * 3 / 2;
+/// One question in so many is of a client that had its turn: what it used up it has to find so.
+const RETURNS: u64 = 5;
+
+/// What callers were told.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Decisions.
+    pub(crate) decisions: AtomicU64,
+    /// Of those, by this node alone.
+    pub(crate) alone: AtomicU64,
+    /// Of those, by nothing: an error to the caller, were it not for the policy's word.
+    pub(crate) unanswered: AtomicU64,
+    /// How long decisions took.
+    pub(crate) latency: Latency,
+    /// How much later than asked for callers were woken: the machine's own part in any time.
+    pub(crate) lateness: Latency,
+}
+
+/// Callers that ask until they are told to end.
+#[derive(Debug)]
+pub(crate) struct Load {
+    tally: Arc<Tally>,
+    ends: Arc<AtomicBool>,
+    callers: JoinSet<()>,
+}
+
+impl Load {
+    /// Callers of all nodes of `fleet` begin.
+    pub(crate) fn begin(fleet: &Arc<Fleet>) -> Self {
+        let (tally, ends) = (Arc::<Tally>::default(), Arc::<AtomicBool>::default());
+        let numbers = Arc::<AtomicU64>::default();
+        let mut callers = JoinSet::new();
+        for caller in 0..CALLERS {
+            let fleet = Arc::clone(fleet);
+            let (tally, ends) = (Arc::clone(&tally), Arc::clone(&ends));
+            let numbers = Arc::clone(&numbers);
+            callers.spawn(async move { call(&fleet, caller, &numbers, &tally, &ends).await });
+        }
+        Self { tally, ends, callers }
+    }
+
+    /// Decisions so far that a node made alone.
+    pub(crate) fn alone(&self) -> u64 {
+        self.tally.alone.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the answers that are due; no caller asks again.
+    pub(crate) async fn end(mut self) -> Arc<Tally> {
+        self.ends.store(true, Ordering::Relaxed);
+        while self.callers.join_next().await.is_some() {}
+        Arc::clone(&self.tally)
+    }
+}
+
+async fn call(fleet: &Fleet, caller: usize, numbers: &AtomicU64, tally: &Tally, ends: &AtomicBool) {
+    let node = fleet.node(caller);
+    let mut turns = interval(PACE);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !ends.load(Ordering::Relaxed) {
+        let due = turns.tick().await;
+        tally.lateness.took(due.elapsed());
+        let question = Question::of(numbers.fetch_add(1, Ordering::Relaxed));
+        let begun = Instant::now();
+        let asked = node.check(&question.facts());
+        let decision = asked.await;
+        tally.latency.took(begun.elapsed());
+        tally.count(&decision);
+    }
+}
+
+impl Tally {
+    fn count(&self, decision: &Decision) {
+        self.decisions.fetch_add(1, Ordering::Relaxed);
+        match decision.source {
+            Source::Fallback(_) => self.alone.fetch_add(1, Ordering::Relaxed),
+            Source::Failure(_) => self.unanswered.fetch_add(1, Ordering::Relaxed),
+            Source::Store | Source::Remembered => 0,
+        };
+    }
+}
+
+/// Who asks for what.
+#[derive(Debug, PartialEq, Eq)]
+struct Question {
+    client: String,
+    path: String,
+}
+
+impl Question {
+    /// The question of this number: the same in every run.
+    fn of(number: u64) -> Self {
+        let newest = number / (CLIENTS * QUESTIONS * 2) * CLIENTS;
+        let in_turn = newest + number / 2 % CLIENTS;
+        let client = if number % RETURNS == RETURNS - 1 {
+            // Any odd number larger than the clients spreads the returns over them.
+            number.wrapping_mul(0x9e37_79b9) % (in_turn + 1)
+        } else {
+            in_turn
+        };
+        let limit = if number.is_multiple_of(2) { HOUR } else { SECOND };
+        Self { client: client.to_string(), path: format!("/{limit}") }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { method: "GET", path: &self.path, host: None, peer: None, headers: self }
+    }
+}
+
+impl Headers for Question {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        (name == CLIENT_HEADER && index == 0).then_some(self.client.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn each_client_asks_for_more_than_it_may_have_and_some_return() {
+        let mut asked = BTreeMap::<_, u64>::new();
+        for number in 0..CLIENTS * QUESTIONS * 8 {
+            let Question { client, path } = Question::of(number);
+            *asked.entry((path, client)).or_default() += 1;
+        }
+        assert_eq!(asked.len() as u64, 2 * 4 * CLIENTS);
+        let first = (format!("/{HOUR}"), "0".to_owned());
+        assert!(asked[&first] > HOUR_QUOTA, "{asked:?}");
+    }
+}

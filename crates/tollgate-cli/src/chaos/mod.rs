@@ -1,0 +1,23 @@
+//! `tollgate chaos`: faults on purpose, with real servers of its own, real limiters over them, and
+//! the history checker as the judge.
+
+mod error;
+mod excess;
+mod figure;
+mod finding;
+mod fleet;
+mod latency;
+mod load;
+mod network;
+mod policy;
+mod process;
+pub(crate) mod report;
+pub(crate) mod run;
+mod scenarios;
+mod server;
+mod site;
+mod trial;
+mod wait;
+
+pub(crate) use scenarios::Scenario;
+pub(crate) use site::{Length, Site};

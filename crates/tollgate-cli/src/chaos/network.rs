@@ -1,0 +1,126 @@
+//! A network between a node and a server, which can fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::error::ChaosError;
+
+/// What is read at once of one direction.
+const CHUNK: usize = 1 << 14;
+
+/// What the network does with the bytes of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// Delivers them.
+    Open,
+    /// Delivers them after this time.
+    Slow(Duration),
+    /// Loses them, with all sockets open, as a machine does that died.
+    Lost,
+    /// Delivers so many bytes more of each connection, and ends it within the next.
+    CutAfter(usize),
+}
+
+/// Listens on a loopback port, and passes on what it is sent. Connections end with it.
+#[derive(Debug)]
+pub(crate) struct Network {
+    port: u16,
+    requests: watch::Sender<Passage>,
+    replies: watch::Sender<Passage>,
+    bites: Arc<AtomicU64>,
+    listening: AbortHandle,
+}
+
+impl Network {
+    /// A network in good order between a port of its own and `server` on 127.0.0.1.
+    pub(crate) async fn before(server: u16) -> Result<Self, ChaosError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(ChaosError::Port)?;
+        let port = listener.local_addr().map_err(ChaosError::Port)?.port();
+        let (requests, to_server) = watch::channel(Passage::Open);
+        let (replies, to_client) = watch::channel(Passage::Open);
+        let bites = Arc::<AtomicU64>::default();
+        let bitten = Arc::clone(&bites);
+        let listening = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
+                let _ = (client.set_nodelay(true), server.set_nodelay(true));
+                let (from_client, back) = client.into_split();
+                let (from_server, forth) = server.into_split();
+                let forth = pass(from_client, forth, to_server.clone(), Arc::clone(&bitten));
+                let back = pass(from_server, back, to_client.clone(), Arc::clone(&bitten));
+                // Who ends one direction ends the connection.
+                tokio::spawn(async move {
+                    tokio::select! { () = forth => {}, () = back => {} }
+                });
+            }
+        });
+        Ok(Self { port, requests, replies, bites, listening: listening.abort_handle() })
+    }
+
+    /// Where the server is reached through it.
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// What happens from now on to requests.
+    pub(crate) fn requests(&self, passage: Passage) {
+        self.requests.send_replace(passage);
+    }
+
+    /// What happens from now on to replies.
+    pub(crate) fn replies(&self, passage: Passage) {
+        self.replies.send_replace(passage);
+    }
+
+    /// How often something was not delivered at once, whole and in order.
+    pub(crate) fn bites(&self) -> u64 {
+        self.bites.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    passage: watch::Receiver<Passage>,
+    bites: Arc<AtomicU64>,
+) {
+    let mut bytes = vec![0; CHUNK];
+    let mut passed = 0;
+    let mut told = Passage::Open;
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        let now = *passage.borrow();
+        if now != told {
+            (told, passed) = (now, 0);
+        }
+        let delivered = match now {
+            Passage::Open => count,
+            Passage::Slow(time) => {
+                tokio::time::sleep(time).await;
+                count
+            }
+            Passage::Lost => 0,
+            Passage::CutAfter(most) => count.min(most.saturating_sub(passed)),
+        };
+        if now != Passage::Open && (delivered < count || matches!(now, Passage::Slow(_))) {
+            bites.fetch_add(1, Ordering::Relaxed);
+        }
+        passed += delivered;
+        let cut = delivered < count && now != Passage::Lost;
+        if to.write_all(&bytes[..delivered]).await.is_err() || cut {
+            return;
+        }
+    }
+}

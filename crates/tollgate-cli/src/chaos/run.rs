@@ -1,0 +1,50 @@
+//! Scenarios one after the other, told as they end.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::error::ChaosError;
+use super::finding::{Finding, Verdict};
+use super::scenarios::Scenario;
+use super::site::Site;
+
+/// The longest that a scenario takes, whatever happens to its servers.
+const WITHIN: Duration = Duration::from_secs(180);
+
+/// One scenario, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Which one.
+    pub(crate) scenario: Scenario,
+    /// What it found, or why it could not be carried out.
+    pub(crate) found: Result<Finding, ChaosError>,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+/// Runs `scenarios` at `site`, and tells each outcome when it is there.
+pub(crate) async fn run(
+    site: &Site,
+    scenarios: &[Scenario],
+    mut tell: impl FnMut(&Outcome),
+) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(scenarios.len());
+    for scenario in scenarios {
+        let begun = Instant::now();
+        // Everything that a scenario started ends with its future.
+        let late = ChaosError::NotHappened("the end of the scenario", WITHIN);
+        let found = timeout(WITHIN, scenario.run(site)).await.unwrap_or(Err(late));
+        let outcome = Outcome { scenario: *scenario, found, took: begun.elapsed() };
+        tell(&outcome);
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+impl Outcome {
+    /// Whether its promise was shown to hold.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(&self.found, Ok(finding) if finding.verdict() == Verdict::Held)
+    }
+}

@@ -1,0 +1,30 @@
+//! The server takes calls in, and answers after nobody waits: outcomes that nobody knows.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// From one pause to the next; a pause is four deadlines long.
+const PERIOD: Duration = Duration::from_millis(200);
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&[]).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
+    let before = trial.load.alone();
+    let ends = Instant::now() + 2 * site.part();
+    let mut pauses = 0;
+    while Instant::now() < ends || trial.load.alone() == before {
+        server.tell(&["CLIENT", "PAUSE", "60", "ALL"]).await?;
+        pauses += 1;
+        sleep(PERIOD).await;
+    }
+    trial.recovers().await?;
+    let figures = vec![
+        Figure::bites("pauses", pauses),
+        Figure::bites("decisions by nodes alone", trial.load.alone() - before),
+    ];
+    let did = "paused the server for 60 ms again and again, with calls in it";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}

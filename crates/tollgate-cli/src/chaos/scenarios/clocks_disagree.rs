@@ -1,0 +1,77 @@
+//! The clocks of two nodes disagree, and one of them steps back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tollgate::core::{Millis, Timestamp};
+use tollgate::{Clock, SystemClock};
+use tollgate_conformance::history::History;
+
+use super::*;
+
+/// By how much the second node's clock is ahead, and then behind.
+const SKEW: Millis = Millis::from_secs(2);
+
+/// A clock that is wrong by a number of milliseconds that can change.
+#[derive(Clone, Debug, Default)]
+struct Wrong(Arc<AtomicI64>);
+
+impl Clock for Wrong {
+    fn now(&self) -> Timestamp {
+        let off = self.0.load(Ordering::Relaxed);
+        let now = SystemClock.now().as_millis();
+        Timestamp::from_millis(now.saturating_add_signed(off))
+    }
+}
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&[]).await?;
+    let off = SKEW.get().cast_signed();
+    let wrong = Wrong(Arc::new(AtomicI64::new(off)));
+    let clock = |number| if number == 0 { Wrong::default() } else { wrong.clone() };
+    let fleet = Fleet::by_clocks(&redis(&[primary(&server.url())], PATIENT), clock).await?;
+    let begun = fleet.now();
+    let trial = Trial::of(site, fleet).await?;
+    trial.part().await;
+    wrong.0.store(-off, Ordering::Relaxed);
+    trial.part().await;
+    let fleet = Arc::clone(&trial.fleet);
+    let did = "ran two nodes whose clocks are 2 s apart, and set one of them back by 4 s";
+    let mut finding = trial.end(Told { did, ..Told::default() }).await;
+    let history = fleet.recorder().history();
+    let ran = fleet.now().since(begun);
+    finding.figures.extend([
+        Figure::bites("decisions behind the clock of one before", behind(&history)),
+        Figure::at_most(
+            "units of a client by the second",
+            most_of_a_client(&history),
+            admits_at_most(ran, Millis::new(2 * SKEW.get())),
+        ),
+    ]);
+    Ok(finding)
+}
+
+/// The units of a limit of a second that a client is given in `ran`, by clocks that are apart by
+/// `skew` at most: one window more for each that begins in what they disagree by, and one that was
+/// begun.
+fn admits_at_most(ran: Millis, skew: Millis) -> u64 {
+    let windows = (ran.get() + skew.get()).div_ceil(Millis::from_secs(1).get()) + 1;
+    windows * SECOND_QUOTA
+}
+
+/// Decisions by a time that an earlier one's was ahead of by half of the skew.
+fn behind(history: &History) -> u64 {
+    let mut calls: Vec<_> = history.calls.iter().map(|call| (call.issued, call.now)).collect();
+    calls.sort_unstable();
+    let (mut latest, mut behind) = (Timestamp::EPOCH, 0);
+    for (_, now) in calls {
+        behind += u64::from(latest.since(now) > Millis::new(SKEW.get() / 2));
+        latest = latest.max(now);
+    }
+    behind
+}
+
+fn most_of_a_client(history: &History) -> u64 {
+    let most = Excess::by_client(history, SECOND).into_values().max();
+    most.unwrap_or_default()
+}

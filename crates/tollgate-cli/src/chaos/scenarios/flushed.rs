@@ -1,0 +1,19 @@
+//! Somebody deletes every key.
+
+use super::*;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&[]).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
+    {
+        let recorder = trial.fleet.recorder();
+        let _losing = recorder.losing();
+        server.tell(&["FLUSHALL"]).await?;
+    }
+    let told = async || Ok(trial.fleet.windows_lost() > 0);
+    until("that all nodes tell of lost windows", told).await?;
+    trial.part().await;
+    let figures = vec![Figure::bites("losses told by each node", trial.fleet.windows_lost())];
+    let did = "deleted every key of the server";
+    Ok(trial.end(Told { did, figures, lost: 0, losses: 1 }).await)
+}

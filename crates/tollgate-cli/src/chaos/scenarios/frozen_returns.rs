@@ -1,0 +1,36 @@
+//! A frozen primary comes back after another was promoted, and still calls itself primary.
+
+use tollgate_redis::LinkLimits;
+
+use super::*;
+
+/// The commands that charge.
+const CHARGES: [&str; 2] = ["fcall", "evalsha"];
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let pair = site.pair().await?;
+    let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
+    let (mark, before) = (trial.mark(), trial.load.alone());
+    pair.primary.is_followed().await?;
+    pair.primary.freeze()?;
+    let lost = trial.lost_at_most(mark);
+    trial.stands_in(before).await?;
+    pair.replica.promote().await?;
+    trial.charges(&pair.replica.url()).await?;
+    pair.primary.thaw()?;
+    let role: redis::Value = pair.primary.ask(&["ROLE"]).await?;
+    let claims = u64::from(format!("{role:?}").contains("master"));
+    tokio::time::sleep(LinkLimits::default().gray_failure_max()).await;
+    let (old, new) = (&pair.primary, &pair.replica);
+    let (old_ran, new_ran) = (old.ran(&CHARGES).await?, new.ran(&CHARGES).await?);
+    trial.part().await;
+    let charged_late = old.ran(&CHARGES).await? - old_ran;
+    let charged_rightly = new.ran(&CHARGES).await? - new_ran;
+    let figures = vec![
+        Figure::bites("primaries of old that call themselves so", claims),
+        Figure::bites("calls to the new primary", charged_rightly),
+        Figure::at_most("calls to the old primary", charged_late, 0),
+    ];
+    let did = "froze a primary, promoted its replica, and let the old one go on";
+    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+}

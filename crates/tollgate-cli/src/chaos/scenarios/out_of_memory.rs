@@ -1,0 +1,18 @@
+//! The server has no memory for new keys.
+
+use super::*;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&["--maxmemory-policy", "noeviction"]).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
+    let before = trial.load.alone();
+    server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await?;
+    trial.stands_in(before).await?;
+    trial.part().await;
+    let alone = trial.load.alone() - before;
+    server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
+    trial.recovers().await?;
+    let figures = vec![Figure::bites("decisions by nodes alone", alone)];
+    let did = "took the server's memory away, and gave it back";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}

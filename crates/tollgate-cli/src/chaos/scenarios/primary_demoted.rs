@@ -1,0 +1,20 @@
+//! The primary becomes a replica of the one that takes its place, with connections open.
+
+use super::*;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let pair = site.pair().await?;
+    let trial = Trial::begin(site, &[pair.words()], PATIENT).await?;
+    let mark = trial.mark();
+    pair.primary.is_followed().await?;
+    let was_charged = u64::from(trial.fleet.charges(&pair.primary.url()));
+    pair.replica.promote().await?;
+    let new = pair.replica.port().to_string();
+    pair.primary.tell(&["REPLICAOF", "127.0.0.1", &new]).await?;
+    let lost = trial.lost_at_most(mark);
+    trial.charges(&pair.replica.url()).await?;
+    trial.part().await;
+    let figures = vec![Figure::bites("primaries replaced", was_charged)];
+    let did = "promoted a replica, and had the old primary follow it";
+    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+}

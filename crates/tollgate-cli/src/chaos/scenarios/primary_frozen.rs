@@ -1,0 +1,18 @@
+//! A primary freezes: its sockets stay, and nothing answers.
+
+use super::*;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&[]).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
+    let before = trial.load.alone();
+    server.freeze()?;
+    trial.stands_in(before).await?;
+    trial.part().await;
+    let alone = trial.load.alone() - before;
+    server.thaw()?;
+    trial.recovers().await?;
+    let figures = vec![Figure::bites("decisions by nodes alone", alone)];
+    let did = "froze a primary, and let it go on";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}

@@ -1,0 +1,20 @@
+//! A primary dies under load, and its replica takes its place.
+
+use super::*;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let mut pair = site.pair().await?;
+    let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
+    let (mark, before) = (trial.mark(), trial.load.alone());
+    pair.primary.is_followed().await?;
+    pair.primary.kill()?;
+    let lost = trial.lost_at_most(mark);
+    trial.stands_in(before).await?;
+    trial.part().await;
+    let alone = trial.load.alone() - before;
+    pair.replica.promote().await?;
+    trial.charges(&pair.replica.url()).await?;
+    let figures = vec![Figure::bites("decisions by nodes alone", alone)];
+    let did = "killed a primary, and promoted its replica";
+    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+}

@@ -1,0 +1,32 @@
+//! Connections end in the midst of replies.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// How long connections end after the same byte.
+const EACH: Duration = Duration::from_millis(25);
+/// Beyond the first bytes of any reply.
+const LAST_BYTE: usize = 64;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&[]).await?;
+    let network = Network::before(server.port()).await?;
+    let trial = Trial::begin(site, &[primary(&network.url())], DEADLINE).await?;
+    let ends = Instant::now() + 2 * site.part();
+    let mut byte = 0;
+    while Instant::now() < ends || network.bites() == 0 {
+        network.replies(Passage::CutAfter(byte % LAST_BYTE));
+        byte += 1;
+        sleep(EACH).await;
+        // A lost server is sought again before the next cut.
+        network.replies(Passage::Open);
+        sleep(EACH).await;
+    }
+    trial.recovers().await?;
+    let figures = vec![Figure::bites("replies cut", network.bites())];
+    let did = "cut connections after the nth byte of their replies, for every n";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}

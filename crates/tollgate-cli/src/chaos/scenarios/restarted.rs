@@ -1,0 +1,31 @@
+//! The server dies, and loads for a while what it had saved.
+
+use super::*;
+
+/// What makes loading last.
+const SLOWLY: [&str; 4] =
+    ["--key-load-delay", "100", "--loading-process-events-interval-bytes", "1024"];
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let mut server = site.server(&["--enable-debug-command", "yes"]).await?;
+    let keys = if site.length() == Length::Quick { "5000" } else { "50000" };
+    server.tell(&["DEBUG", "POPULATE", keys]).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
+    let (mark, before) = (trial.mark(), trial.load.alone());
+    server.tell(&["SAVE"]).await?;
+    server.kill()?;
+    let lost = trial.lost_at_most(mark);
+    trial.stands_in(before).await?;
+    server.start_again(&SLOWLY)?;
+    let loading = async || {
+        let told = server.tell(&["PING"]).await;
+        Ok(told.is_err_and(|error| error.is_answer("LOADING")))
+    };
+    until("that the server loads", loading).await?;
+    let before = trial.load.alone();
+    trial.stands_in(before).await?;
+    trial.recovers().await?;
+    let figures = vec![Figure::bites("decisions by nodes alone", trial.load.alone() - before)];
+    let did = "killed a server, and had it load what it had saved";
+    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+}

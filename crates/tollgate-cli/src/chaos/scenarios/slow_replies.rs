@@ -1,0 +1,27 @@
+//! Every reply comes later than any decision waits.
+
+use std::time::Duration;
+
+use super::*;
+
+/// Twice the deadline.
+const SLOW: Duration = Duration::from_millis(30);
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&[]).await?;
+    let network = Network::before(server.port()).await?;
+    let trial = Trial::begin(site, &[primary(&network.url())], DEADLINE).await?;
+    let before = trial.load.alone();
+    network.replies(Passage::Slow(SLOW));
+    trial.stands_in(before).await?;
+    trial.part().await;
+    let alone = trial.load.alone() - before;
+    network.replies(Passage::Open);
+    trial.recovers().await?;
+    let figures = vec![
+        Figure::bites("late replies", network.bites()),
+        Figure::bites("decisions by nodes alone", alone),
+    ];
+    let did = "made every reply 30 ms late, and let replies pass again";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}

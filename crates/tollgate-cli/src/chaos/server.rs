@@ -1,0 +1,187 @@
+//! A Redis or Valkey server of the run's own.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, FromRedisValue};
+
+use super::error::ChaosError;
+use super::process::Process;
+use super::wait::{PATIENCE, until};
+
+/// How often a port is tried that another process may take first.
+const PORT_TRIES: usize = 5;
+/// How long a server may take to answer for the first time.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A server on a loopback port, gone with its value. It writes nothing unless it is told to.
+#[derive(Debug)]
+pub(crate) struct Server {
+    program: PathBuf,
+    directory: PathBuf,
+    process: Process,
+    port: u16,
+}
+
+impl Server {
+    /// Starts `program` in `directory`, and waits until it answers.
+    pub(crate) async fn start(
+        program: PathBuf,
+        directory: PathBuf,
+        arguments: &[&str],
+    ) -> Result<Self, ChaosError> {
+        for _ in 0..PORT_TRIES {
+            let port = free_port()?;
+            let process = Process::start(&program, &directory, &words(port, arguments))?;
+            let (program, directory) = (program.clone(), directory.clone());
+            let mut server = Self { program, directory, process, port };
+            if server.is_ready().await {
+                return Ok(server);
+            }
+        }
+        Err(ChaosError::NotReady(program, READY_WITHIN))
+    }
+
+    /// Its port on 127.0.0.1.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where it is reached.
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it, as SIGKILL does.
+    pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
+        self.process.kill()
+    }
+
+    /// Stops it, as SIGSTOP does.
+    pub(crate) fn freeze(&self) -> Result<(), ChaosError> {
+        self.process.freeze()
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) -> Result<(), ChaosError> {
+        self.process.thaw()
+    }
+
+    /// Starts it again on its port, with what it saved. Does not wait for it.
+    pub(crate) fn start_again(&mut self, arguments: &[&str]) -> Result<(), ChaosError> {
+        self.process =
+            Process::start(&self.program, &self.directory, &words(self.port, arguments))?;
+        Ok(())
+    }
+
+    /// Has it carry out a command.
+    pub(crate) async fn tell(&self, command: &[&str]) -> Result<(), ChaosError> {
+        self.ask::<redis::Value>(command).await.map(|_| ())
+    }
+
+    /// What it answers to a command.
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &[&str]) -> Result<T, ChaosError> {
+        let asked = async {
+            let mut connection = self.connect().await?;
+            redis::cmd(command[0]).arg(&command[1..]).query_async(&mut connection).await
+        };
+        asked.await.map_err(|error| ChaosError::Command(command.join(" "), error))
+    }
+
+    /// Follows `leader`, and waits until it is in step.
+    pub(crate) async fn follow(&self, leader: &Self) -> Result<(), ChaosError> {
+        self.tell(&["REPLICAOF", "127.0.0.1", &leader.port.to_string()]).await?;
+        until("that a replica is in step", async || {
+            let role: redis::Value = self.ask(&["ROLE"]).await?;
+            Ok(format!("{role:?}").contains("connected"))
+        })
+        .await
+    }
+
+    /// Becomes a primary.
+    pub(crate) async fn promote(&self) -> Result<(), ChaosError> {
+        self.tell(&["REPLICAOF", "NO", "ONE"]).await
+    }
+
+    /// Waits until one replica has all that was written before.
+    pub(crate) async fn is_followed(&self) -> Result<(), ChaosError> {
+        let within = PATIENCE.as_millis().to_string();
+        let mut connection = self.connect().await.map_err(|error| wait_failed(&error))?;
+        let mut wait = redis::pipe();
+        // WAIT is for what this connection wrote last, and all before it.
+        wait.cmd("SET").arg("chaos:mark").arg("").arg("PX").arg(&within).ignore();
+        wait.cmd("WAIT").arg(1).arg(&within);
+        let (replicas,): (u64,) =
+            wait.query_async(&mut connection).await.map_err(|error| wait_failed(&error))?;
+        if replicas == 0 {
+            return Err(ChaosError::NotHappened("that a replica has all", PATIENCE));
+        }
+        Ok(())
+    }
+
+    /// How often it ran commands whose names begin with one of `names` since it was started.
+    pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
+        let stats: String = self.ask(&["INFO", "commandstats"]).await?;
+        Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
+    }
+
+    async fn is_ready(&mut self) -> bool {
+        let begun = tokio::time::Instant::now();
+        while begun.elapsed() < READY_WITHIN && self.process.runs() {
+            if self.tell(&["PING"]).await.is_ok() {
+                // Another process may have taken the port: then ours has ended, or will at once.
+                return self.process.runs();
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        false
+    }
+
+    async fn connect(&self) -> redis::RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        Client::open(self.url())?.get_multiplexed_async_connection_with_config(&config).await
+    }
+}
+
+/// A loopback port that nobody listens on, though another process may begin to.
+pub(crate) fn free_port() -> Result<u16, ChaosError> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(ChaosError::Port)?;
+    Ok(listener.local_addr().map_err(ChaosError::Port)?.port())
+}
+
+fn words(port: u16, more: &[&str]) -> Vec<String> {
+    let port = port.to_string();
+    // A replica is in step at once, and nothing is written that is not asked for.
+    let own = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
+    let quick = ["--repl-diskless-sync-delay", "0"];
+    own.iter().chain(&quick).chain(more).map(|word| (*word).to_owned()).collect()
+}
+
+/// The calls that `line` of `INFO commandstats` tells, if it is of one of the commands.
+fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
+    let (command, told) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+    let counts = names.iter().any(|name| command.starts_with(name));
+    counts.then(|| told.split(',').next()?.parse().ok()).flatten()
+}
+
+fn wait_failed(error: &redis::RedisError) -> ChaosError {
+    ChaosError::Command("WAIT for its replica".into(), error.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_from_the_statistics() {
+        let line = "cmdstat_fcall:calls=12,usec=99,usec_per_call=8.25,rejected_calls=0";
+        assert_eq!(calls_of(line, &["fcall", "evalsha"]), Some(12));
+        assert_eq!(calls_of(line, &["evalsha"]), None);
+        assert_eq!(calls_of("# Commandstats", &["fcall"]), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! One scenario's nodes and callers, and the judgement of what they were told.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tollgate_conformance::history::{Allowance, Report, Rule};
+
+use super::error::ChaosError;
+use super::excess::Excess;
+use super::figure::{Bound, Figure};
+use super::finding::Finding;
+use super::fleet::Fleet;
+use super::load::{CALLERS, Load, Tally};
+use super::policy::{HOUR_QUOTA, redis};
+use super::site::{Length, Site};
+use super::wait::until;
+
+/// Nodes under load.
+pub(crate) struct Trial<'s> {
+    site: &'s Site,
+    /// The nodes.
+    pub(crate) fleet: Arc<Fleet>,
+    /// Their callers.
+    pub(crate) load: Load,
+}
+
+/// What a scenario did, and what it may have weakened.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// What was done, in a sentence.
+    pub(crate) did: &'static str,
+    /// What is particular to it; among them what shows that the fault bit.
+    pub(crate) figures: Vec<Figure>,
+    /// Units of one client that the store may have counted and lost.
+    pub(crate) lost: u64,
+    /// How often the store lost its whole state.
+    pub(crate) losses: u64,
+}
+
+impl<'s> Trial<'s> {
+    /// Nodes over these shards, with callers that have asked for one part of the scenario.
+    pub(crate) async fn begin(
+        site: &'s Site,
+        shards: &[String],
+        deadline: Duration,
+    ) -> Result<Self, ChaosError> {
+        Self::of(site, Fleet::open(&redis(shards, deadline)).await?).await
+    }
+
+    /// These nodes, with callers that have asked for one part of the scenario.
+    pub(crate) async fn of(site: &'s Site, fleet: Fleet) -> Result<Self, ChaosError> {
+        let fleet = Arc::new(fleet);
+        let load = Load::begin(&fleet);
+        let trial = Self { site, fleet, load };
+        trial.part().await;
+        Ok(trial)
+    }
+
+    /// Lets one part of the scenario pass.
+    pub(crate) async fn part(&self) {
+        tokio::time::sleep(self.site.part()).await;
+    }
+
+    /// How many calls were made so far.
+    pub(crate) fn mark(&self) -> u64 {
+        self.fleet.recorder().calls() as u64
+    }
+
+    /// The units that a server may have lost that took over, if it had all that was answered before
+    /// `mark`: one for each call since, and one for each that was under way.
+    pub(crate) fn lost_at_most(&self, mark: u64) -> u64 {
+        self.mark() - mark + CALLERS as u64
+    }
+
+    /// Waits until a node has decided alone since `before`.
+    pub(crate) async fn stands_in(&self, before: u64) -> Result<(), ChaosError> {
+        until("that a node decides alone", async || Ok(self.load.alone() > before)).await
+    }
+
+    /// Waits until every node charges the server at `url`.
+    pub(crate) async fn charges(&self, url: &str) -> Result<(), ChaosError> {
+        until("that all nodes charge a server", async || Ok(self.fleet.charges(url))).await
+    }
+
+    /// Waits until the store has decided for every caller again, a few times.
+    pub(crate) async fn recovers(&self) -> Result<(), ChaosError> {
+        let up = async || {
+            let open = |shards: Vec<tollgate_backend::ShardStatus>| {
+                shards.iter().all(|shard| shard.primary().is_some())
+            };
+            Ok(self.fleet.status().all(open))
+        };
+        until("that all nodes reach their shards", up).await
+    }
+
+    /// The last part passes, callers end, and what they were told is judged.
+    pub(crate) async fn end(self, told: Told) -> Finding {
+        self.part().await;
+        let Self { site, fleet, load } = self;
+        let tally = load.end().await;
+        let history = fleet.recorder().history();
+        // Nodes that never decided alone admitted nothing by themselves.
+        let alone = match tally.alone.load(Ordering::Relaxed) {
+            0 => 0,
+            1.. => fleet.admitted_alone_at_most(),
+        };
+        let allowance = Allowance { lost: told.lost, fallback: alone, ..Allowance::default() };
+        let judged = history.check(allowance);
+        let excess = Excess::of(&history);
+        let bound = told.lost.min(HOUR_QUOTA) + alone + told.losses * HOUR_QUOTA;
+        let mut figures = told.figures;
+        figures.extend(common(&judged, &tally, excess, bound));
+        figures.push(slowest(&tally, &fleet, site.length()));
+        Finding { did: told.did, figures, judged }
+    }
+}
+
+/// What every scenario promises.
+fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure; 5] {
+    let broken = |rules: &[Rule]| {
+        judged.violations.iter().filter(|violation| rules.contains(&violation.rule)).count() as u64
+    };
+    let unanswered = tally.unanswered.load(Ordering::Relaxed);
+    [
+        Figure::bites("clients at their limit", excess.exhausted),
+        Figure::at_most("errors to callers", unanswered, 0),
+        Figure::at_most("windows opened early", broken(&[Rule::Reset]), 0),
+        Figure::at_most(
+            "refusals below the limit",
+            broken(&[Rule::Reading, Rule::Refusal, Rule::Refund]),
+            0,
+        ),
+        Figure::at_most("units above a client's limit", excess.worst, bound),
+    ]
+}
+
+/// The slowest decisions. A decision is woken twice: by its answer or its deadline, and then its
+/// caller; how late this machine wakes was measured beside.
+fn slowest(tally: &Tally, fleet: &Fleet, length: Length) -> Figure {
+    let within = fleet.answers_within().as_millis() as u64 + 2 * tally.lateness.p999_millis();
+    let bound = match length {
+        Length::Quick => Bound::Beside(within),
+        Length::Long => Bound::AtMost(within),
+    };
+    Figure { what: "ms for all but 1 in 1,000", seen: tally.latency.p999_millis(), bound }
+}

@@ -1,0 +1,44 @@
+//! Each scenario alone: its fault bites, and what it promises holds.
+
+use crate::{chaos, said};
+
+macro_rules! scenarios_hold {
+    ($($test:ident $name:literal)*) => { $(
+        #[test]
+        fn $test() {
+            let output = chaos(&["--quick", $name]).output().unwrap();
+            let said = said(&output);
+            println!("{said}");
+            assert!(output.status.success(), "{said}");
+            assert!(said.contains("1 of 1 scenarios held"), "{said}");
+        }
+    )* };
+}
+
+scenarios_hold! {
+    primary_killed "primary-killed"
+    primary_frozen "primary-frozen"
+    frozen_returns "frozen-returns"
+    slow_replies "slow-replies"
+    clients_paused "clients-paused"
+    network_silent "network-silent"
+    replies_cut "replies-cut"
+    step_forgotten "step-forgotten"
+    primary_demoted "primary-demoted"
+    out_of_memory "out-of-memory"
+    flushed "flushed"
+    restarted "restarted"
+    clocks_disagree "clocks-disagree"
+}
+
+#[test]
+fn no_scenario_is_left_out() {
+    let output = chaos(&["--help"]).output().unwrap();
+    let help = said(&output);
+    let listed = help.lines().filter(|line| line.trim_start().starts_with("- "));
+    let names: Vec<_> = listed.filter_map(|line| line.trim().split([' ', ':']).nth(1)).collect();
+    let source = include_str!("scenarios.rs");
+    let left_out: Vec<_> =
+        names.iter().filter(|name| !source.contains(&format!("\"{name}\""))).collect();
+    assert!(names.len() > 10 && left_out.is_empty(), "{left_out:?} of {names:?}");
+}
