@@ -9,6 +9,7 @@ use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
 
 use crate::error::OpenError;
+use crate::memcached_fleet::MemcachedFleet;
 use crate::recall::Refunds;
 use crate::redis_fleet::RedisFleet;
 use crate::status::ShardStatus;
@@ -20,6 +21,8 @@ pub enum Backend {
     Memory(Memory),
     /// In Redis or Valkey.
     Redis(Box<RedisFleet>),
+    /// In memcached.
+    Memcached(Box<MemcachedFleet>),
 }
 
 impl Backend {
@@ -46,6 +49,10 @@ impl Backend {
                 let fleet = RedisFleet::open(redis, key, policy, stand_in, refunds)?;
                 Ok(Self::Redis(Box::new(fleet)))
             }
+            StoreSettings::Memcached(memcached) => {
+                let fleet = MemcachedFleet::open(memcached, key, stand_in)?;
+                Ok(Self::Memcached(Box::new(fleet)))
+            }
         }
     }
 
@@ -55,6 +62,10 @@ impl Backend {
         match self {
             Self::Memory(_) => Vec::new(),
             Self::Redis(fleet) => fleet.started().await,
+            Self::Memcached(fleet) => {
+                fleet.started().await;
+                Vec::new()
+            }
         }
     }
 
@@ -62,7 +73,7 @@ impl Backend {
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
         match self {
-            Self::Memory(_) => Vec::new(),
+            Self::Memory(_) | Self::Memcached(_) => Vec::new(),
             Self::Redis(fleet) => fleet.status(),
         }
     }
@@ -79,7 +90,7 @@ impl Backend {
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         match self {
-            Self::Memory(_) => Arc::new(clock),
+            Self::Memory(_) | Self::Memcached(_) => Arc::new(clock),
             Self::Redis(fleet) => fleet.clock(clock),
         }
     }
@@ -91,6 +102,7 @@ impl Store for Backend {
             Self::Memory(memory) => memory.apply(now, charges).await,
             // Boxed, so that what waits for the network makes no call to memory larger.
             Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
+            Self::Memcached(fleet) => Box::pin(fleet.apply(now, charges)).await,
         }
     }
 }

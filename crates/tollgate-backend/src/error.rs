@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::{fmt, io};
 
 use tollgate::store::sharded::ShardsError;
+use tollgate_memcached::AddressError;
 use tollgate_redis::EndpointError;
 
 use crate::secret::SHORTEST_SECRET;
@@ -35,6 +36,8 @@ pub enum OpenError {
         /// Why.
         error: io::Error,
     },
+    /// A text of `store.memcached.servers` that names no server.
+    Address(AddressError),
     /// Shards that are no fleet.
     Shards(ShardsError),
     /// There is no tokio runtime to connect in.
@@ -76,9 +79,10 @@ impl fmt::Display for OpenError {
                 "{key}: cannot read {}: {error}; name a PEM file that this process may read",
                 path.display()
             ),
-            Self::Shards(error) => write!(f, "store.redis.shards: {error}"),
+            Self::Address(error) => write!(f, "store.memcached.servers: {error}"),
+            Self::Shards(error) => write!(f, "the servers of the store: {error}"),
             Self::NoRuntime => f.write_str(
-                "store.redis: connecting takes a tokio runtime; open the store inside of one",
+                "connecting to a store takes a tokio runtime; open it inside of one",
             ),
         }
     }
@@ -90,6 +94,7 @@ impl std::error::Error for OpenError {
             Self::Secret { error, .. } => Some(error),
             Self::Endpoint { error, .. } => Some(error),
             Self::Certificates { error, .. } => Some(error),
+            Self::Address(error) => Some(error),
             Self::Shards(error) => Some(error),
             Self::NoRuntime => None,
         }

@@ -21,6 +21,7 @@
 mod backend;
 mod error;
 mod limiter;
+mod memcached_fleet;
 mod policy_file;
 mod recall;
 mod redis_cluster;
@@ -34,6 +35,7 @@ mod watch;
 pub use backend::{Backend, memory_bounds};
 pub use error::{OpenError, SecretError};
 pub use limiter::limiter;
+pub use memcached_fleet::MemcachedFleet;
 pub use policy_file::{
     Doors, LOOK_PERIOD, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };

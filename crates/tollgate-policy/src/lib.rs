@@ -33,6 +33,7 @@ pub mod import;
 mod load;
 mod masked;
 mod meant;
+mod memcached_words;
 mod nearest;
 mod read;
 mod report;
@@ -50,7 +51,7 @@ pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
 pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{
-    DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemoryBounds, Reads, RedisSettings,
+    DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout, MemcachedSettings, MemoryBounds, Reads, RedisSettings,
     RememberRefusals, SentinelAccess, ServeSettings, Settings, ShardSettings, StepForm,
     StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
 };

@@ -1,9 +1,11 @@
 //! What a policy file says beside the policy: how this deployment keeps its secret and its state.
 
+mod memcached;
 mod redis;
 
 use std::path::PathBuf;
 
+pub use memcached::{MemcachedLayout, MemcachedSettings};
 pub use redis::{
     DecidingClock, Reads, RedisSettings, RememberRefusals, SentinelAccess, ShardSettings, StepForm,
     TlsFiles, TlsIdentity, Topology, Transport,
@@ -62,6 +64,8 @@ pub enum StoreSettings {
     Memory(MemoryBounds),
     /// In Redis or Valkey.
     Redis(Box<RedisSettings>),
+    /// In memcached.
+    Memcached(Box<MemcachedSettings>),
 }
 
 impl StoreSettings {
@@ -70,7 +74,7 @@ impl StoreSettings {
     pub fn memory(&self) -> MemoryBounds {
         match self {
             Self::Memory(bounds) => *bounds,
-            Self::Redis(_) => MemoryBounds::default(),
+            Self::Redis(_) | Self::Memcached(_) => MemoryBounds::default(),
         }
     }
 }

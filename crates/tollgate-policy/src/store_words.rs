@@ -1,5 +1,6 @@
 //! Where the counters are kept, in words, for people.
 
+use crate::memcached_words;
 use crate::settings::{
     DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, SentinelAccess,
     ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
@@ -13,6 +14,7 @@ pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
             vec![("memory", format!("of this process, {bounds}"))]
         }
         StoreSettings::Redis(redis) => rows(redis),
+        StoreSettings::Memcached(memcached) => memcached_words::rows(memcached),
     }
 }
 

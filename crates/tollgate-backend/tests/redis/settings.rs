@@ -36,7 +36,7 @@ async fn what_is_wrong_is_told_with_its_key_in_the_file() {
     let error = Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers)
         .unwrap_err()
         .to_string();
-    assert!(error.starts_with("store.redis.shards: "), "{error}");
+    assert!(error.starts_with("the servers of the store: "), "{error}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What belongs to the deployment rather than to its limits, as written.
 
-use super::{HeaderName, Redis};
+use super::{HeaderName, Memcached, Redis};
 use crate::read::{Size, Text, Whole, keys};
 
 keys! {
@@ -30,6 +30,8 @@ keys! {
         memory: Memory,
         /// In Redis or Valkey, shared by all nodes.
         redis: Redis,
+        /// In memcached, shared by all nodes: for fleets that have no Redis, and for moving away from an older limiter.
+        memcached: Memcached,
     }
 }
 

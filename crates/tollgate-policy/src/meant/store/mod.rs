@@ -1,5 +1,6 @@
 //! The store: one of several kinds, each with its settings.
 
+mod memcached;
 mod memory;
 mod redis;
 mod revealed;
@@ -15,7 +16,7 @@ use crate::read::{Field, Given, Whole};
 use crate::report::Report;
 use crate::settings::StoreSettings;
 use crate::tree::Span;
-use crate::written::{PolicyFile, Subject};
+use crate::written::{PolicyFile, Store, Subject};
 
 /// Where the counters are kept; `None` if something is wrong, which is reported.
 pub(super) fn store(
@@ -31,6 +32,9 @@ pub(super) fn store(
         Field::Wrong => return None,
         Field::Given(given) => given,
     };
+    if is_in_memcached_too(&given.value, report) {
+        return None;
+    }
     match (&given.value.memory, &given.value.redis) {
         (Field::Given(memory), Field::Absent) => {
             revealed::warn_in_memory(file, report);
@@ -53,13 +57,35 @@ pub(super) fn store(
             report.mistake(second, message, hint);
             None
         }
-        (Field::Absent, Field::Absent) => {
-            report.mistake(given.at, "the store is nowhere", "expected `memory` or `redis`");
-            None
-        }
+        (Field::Absent, Field::Absent) => match &given.value.memcached {
+            Field::Given(memcached) => {
+                if file.secret.is_absent() {
+                    without_secret(memcached.key, report);
+                }
+                let settings = memcached::settings(memcached, file, report)?;
+                Some(StoreSettings::Memcached(Box::new(settings)))
+            }
+            Field::Absent => {
+                let hint = "expected `memory`, `redis` or `memcached`";
+                report.mistake(given.at, "the store is nowhere", hint);
+                None
+            }
+            Field::Wrong => None,
+        },
         // What is wrong with either is reported.
         (Field::Wrong, _) | (_, Field::Wrong) => None,
     }
+}
+
+/// Whether a store in memcached is in memory or in Redis as well, which is reported.
+fn is_in_memcached_too(store: &Store, report: &mut Report<'_>) -> bool {
+    let Field::Given(memcached) = &store.memcached else { return false };
+    let elsewhere = !store.memory.is_absent() || !store.redis.is_absent();
+    if elsewhere {
+        let message = "a store is in `memory`, `redis` or `memcached`, this one is in two places";
+        report.mistake(memcached.key, message, "leave all but one of them out");
+    }
+    elsewhere
 }
 
 fn place(at: Span) -> (usize, usize) {

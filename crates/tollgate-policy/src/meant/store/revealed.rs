@@ -12,7 +12,7 @@ pub(super) fn names(file: &PolicyFile) -> Vec<Box<str>> {
 /// Warns of each: memory has no keys that anybody looks at.
 pub(super) fn warn_in_memory(file: &PolicyFile, report: &mut Report<'_>) {
     for (_, reveal) in revealed(file) {
-        let hint = "it speaks of the keys of a store in `redis`";
+        let hint = "it speaks of the keys of a store in `redis` or `memcached`";
         report.warning(reveal.key, "`reveal` does nothing for a store in memory", hint);
     }
 }

@@ -1,0 +1,106 @@
+//! Servers of memcached as one store, with all that an outage asks for.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tollgate::HashKey;
+use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::store::deadline::TIMER_GRAIN;
+use tollgate::store::memory::Bounds;
+use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Shard, Sharded, Share};
+use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings, ServerStatus};
+use tollgate_policy::{MemcachedLayout, MemcachedSettings};
+
+use crate::error::OpenError;
+use crate::watch::START_WAIT;
+
+/// Servers, together all or nothing.
+type Servers = Atomic<Sharded<Memcached>>;
+
+/// Limits in servers of memcached.
+///
+/// As [`RedisFleet`](crate::RedisFleet) is over shards of Redis: refusals are remembered for a few
+/// milliseconds; all else is asked of the server that is the subject's home; what has no answer
+/// within the deadline is decided by this node's share. What is weaker [`Memcached`] says.
+#[derive(Debug)]
+pub struct MemcachedFleet {
+    store: Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>>,
+}
+
+impl MemcachedFleet {
+    /// Opens the servers of `settings`, and begins to connect.
+    pub(crate) fn open(
+        settings: &MemcachedSettings,
+        key: HashKey,
+        stand_in: Bounds,
+    ) -> Result<Self, OpenError> {
+        if Handle::try_current().is_err() {
+            return Err(OpenError::NoRuntime);
+        }
+        let opened = settings.servers.iter().map(|server| open_server(settings, server, &key));
+        let opened = opened.collect::<Result<Vec<_>, _>>()?;
+        let sharded = Sharded::new(key, opened).map_err(OpenError::Shards)?;
+        let exact = Deadline::new(Arc::new(Atomic::new(sharded))).with_budget(settings.deadline);
+        let share = Share::new(Memory::new(stand_in), settings.nodes);
+        Ok(Self { store: Refused::new(Fallback::new(exact, share)) })
+    }
+
+    /// How the servers stand, in the order of the settings.
+    #[must_use]
+    pub fn status(&self) -> Vec<ServerStatus> {
+        self.servers().homes().shards().iter().map(|server| server.store.status()).collect()
+    }
+
+    /// Calls that this node's share answered.
+    #[must_use]
+    pub fn stood_in(&self) -> u64 {
+        self.store.store().counts().stood_in
+    }
+
+    /// Waits until every server is connected, or [`START_WAIT`] is over.
+    pub(crate) async fn started(&self) {
+        let servers = self.servers().homes().shards();
+        let connected = async {
+            for server in servers {
+                // All connect at the same time, so waiting for one is waiting for each.
+                if let Err(error) = server.store.ready(START_WAIT).await {
+                    tracing::warn!("{error}; its clients are decided here until it is found");
+                }
+            }
+        };
+        // What is late is found later.
+        let _ = tokio::time::timeout(START_WAIT, connected).await;
+    }
+
+    fn servers(&self) -> &Arc<Servers> {
+        self.store.store().store().store()
+    }
+}
+
+impl Store for MemcachedFleet {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.store.apply(now, charges).await
+    }
+}
+
+fn open_server(
+    settings: &MemcachedSettings,
+    server: &str,
+    key: &HashKey,
+) -> Result<Shard<Memcached>, OpenError> {
+    let address = server.parse().map_err(OpenError::Address)?;
+    let layout = match settings.layout {
+        MemcachedLayout::Cell => Layout::Cell,
+        MemcachedLayout::Pairs => Layout::Pairs,
+    };
+    let keys = settings
+        .revealed
+        .iter()
+        .fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
+    // The server hears of each decision that it missed before the decision is given up.
+    let left = TIMER_GRAIN.max(settings.deadline / 16);
+    let within = settings.deadline.saturating_sub(left).max(settings.deadline / 2);
+    let server_settings = ServerSettings { layout, ..ServerSettings::new(address) };
+    let store = Memcached::open(&server_settings, keys).with_deadline(within);
+    Ok(Shard { name: server.into(), weight: 1, store })
+}

@@ -1,0 +1,72 @@
+//! The store in memcached.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::{at_most, revealed};
+use crate::read::{Field, Given};
+use crate::report::Report;
+use crate::settings::MemcachedSettings;
+use crate::written::{Memcached, PolicyFile};
+
+/// How long a decision may take where nothing is written, and at most.
+const DEADLINE: Duration = Duration::from_millis(15);
+const MAX_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The most servers: every decision looks at each.
+const MAX_SERVERS: usize = 1_024;
+
+/// The most nodes that may share the limits.
+const MAX_NODES: u32 = 1_000_000;
+
+/// The settings as meant; `None` if something is wrong, which is reported.
+pub(super) fn settings(
+    given: &Given<Memcached>,
+    file: &PolicyFile,
+    report: &mut Report<'_>,
+) -> Option<MemcachedSettings> {
+    let memcached = &given.value;
+    let servers = servers(memcached, report);
+    let nodes = at_most(&memcached.nodes, MAX_NODES, "the number of nodes is", report);
+    let deadline = deadline(memcached, report);
+    Some(MemcachedSettings {
+        servers: servers?,
+        layout: memcached.layout.value().map(|layout| layout.0).unwrap_or_default(),
+        nodes: nodes?,
+        deadline: deadline?,
+        revealed: revealed::names(file),
+    })
+}
+
+fn servers(memcached: &Memcached, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
+    let given = memcached.servers.given()?;
+    let servers = &given.value.0;
+    if servers.is_empty() || servers.len() > MAX_SERVERS {
+        let message = format_args!("{} servers", servers.len());
+        report.mistake(given.at, message, format_args!("expected 1 to {MAX_SERVERS}"));
+        return None;
+    }
+    let mut seen = HashSet::new();
+    let twice = servers.iter().find(|server| !seen.insert(&*server.value.0));
+    if let Some(twice) = twice {
+        let message = format_args!("the server {:?} is named twice", &*twice.value.0);
+        report.mistake(twice.at, message, "leave one of them out");
+        return None;
+    }
+    Some(servers.iter().map(|server| Box::from(&*server.value.0)).collect())
+}
+
+fn deadline(memcached: &Memcached, report: &mut Report<'_>) -> Option<Duration> {
+    let given = match &memcached.deadline {
+        Field::Absent => return Some(DEADLINE),
+        Field::Wrong => return None,
+        Field::Given(given) => given,
+    };
+    let deadline = Duration::from_millis(given.value.0.get());
+    if deadline > MAX_DEADLINE {
+        let message = format_args!("a deadline of {}", given.value.0);
+        report.mistake(given.at, message, "expected 1ms to 10s: a request waits for it");
+        return None;
+    }
+    Some(deadline)
+}

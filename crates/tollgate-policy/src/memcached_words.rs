@@ -1,0 +1,38 @@
+//! A store in memcached, in words, for people.
+
+use crate::settings::{MemcachedLayout, MemcachedSettings};
+
+/// The most servers that are named.
+const MAX_NAMED: usize = 8;
+
+/// Rows of a title and what is said under it.
+pub(crate) fn rows(memcached: &MemcachedSettings) -> Vec<(&'static str, String)> {
+    let layout = match memcached.layout {
+        MemcachedLayout::Cell => "each limit as one item",
+        MemcachedLayout::Pairs => "fixed windows as a count and its reset",
+    };
+    let outage = match memcached.nodes.get() {
+        1 => "without a server this node admits the whole of each limit".to_owned(),
+        nodes => format!("without a server this node admits 1/{nodes} of each limit"),
+    };
+    let mut rows = vec![
+        ("memcached", servers(&memcached.servers)),
+        ("layout", layout.to_owned()),
+        ("decision", format!("within {}ms, by this node's clock", memcached.deadline.as_millis())),
+        ("outage", outage),
+        ("memory", "what a server has no room for begins anew".to_owned()),
+    ];
+    if !memcached.revealed.is_empty() {
+        rows.push(("revealed", format!("names of {} show subjects", memcached.revealed.join(", "))));
+    }
+    rows
+}
+
+fn servers(servers: &[Box<str>]) -> String {
+    let many = if servers.len() == 1 { "server" } else { "servers" };
+    let mut named: Vec<&str> = servers.iter().take(MAX_NAMED).map(|server| &**server).collect();
+    if servers.len() > MAX_NAMED {
+        named.push("…");
+    }
+    format!("{} {many} ({})", servers.len(), named.join(", "))
+}

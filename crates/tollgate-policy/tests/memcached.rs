@@ -1,0 +1,66 @@
+//! Stores in memcached: what they mean, and what is wrong with them.
+
+use std::time::Duration;
+
+use tollgate_policy::{MemcachedLayout, MemcachedSettings, StoreSettings, explain, parse};
+
+const POLICY: &str = "
+secret: { file: /run/key }
+subjects: { address: { client_address: {} } }
+limits: { core: { quota: 5, window: 1h, per: address, reveal: true } }
+rules: [{ limits: core }]
+";
+
+fn settings(store: &str) -> MemcachedSettings {
+    let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
+    match loaded.settings.store {
+        StoreSettings::Memcached(settings) => *settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn mistake(store: &str) -> String {
+    parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap_err().to_string()
+}
+
+#[test]
+fn one_server_is_enough() {
+    let settings = settings("{ memcached: { servers: 'cache:11211' } }");
+    assert_eq!(settings.servers, ["cache:11211".into()]);
+    assert_eq!(settings.layout, MemcachedLayout::Cell);
+    assert_eq!((settings.nodes.get(), settings.deadline), (1, Duration::from_millis(15)));
+    assert_eq!(settings.revealed, ["core".into()]);
+}
+
+#[test]
+fn a_fleet_is_said_in_words() {
+    let store = "{ memcached: { servers: [a, b], layout: pairs, nodes: 3, deadline: 30ms } }";
+    let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
+    let said = explain(&loaded).to_string();
+    for line in [
+        "memcached  2 servers (a, b)",
+        "layout     fixed windows as a count and its reset",
+        "within 30ms",
+        "admits 1/3 of each limit",
+        "names of core show subjects",
+    ] {
+        assert!(said.contains(line), "{line:?} is not in {said}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_is_right() {
+    for (store, said) in [
+        ("{ memcached: {} }", "servers"),
+        ("{ memcached: { servers: [] } }", "expected 1 to 1024"),
+        ("{ memcached: { servers: [a, a] } }", "\"a\" is named twice"),
+        ("{ memcached: { servers: a, layout: pair } }", "pairs"),
+        ("{ memcached: { servers: a, deadline: 11s } }", "expected 1ms to 10s"),
+        ("{ memcached: { servers: a, nodes: 0 } }", "the number of nodes is 0"),
+        ("{ memory: {}, memcached: { servers: a } }", "this one is in two places"),
+        ("{}", "expected `memory`, `redis` or `memcached`"),
+    ] {
+        let mistake = mistake(store);
+        assert!(mistake.contains(said), "{store}: {mistake}");
+    }
+}
