@@ -120,6 +120,12 @@ impl PolicyFile {
         self.reloads.lock().clone()
     }
 
+    /// The version of the policy in force.
+    #[must_use]
+    pub fn version(&self) -> Arc<str> {
+        Arc::clone(self.limiter.policy().version())
+    }
+
     /// Reads the file anew. It reads from a disk, and may block for as long as that takes.
     ///
     /// # Errors

@@ -3,9 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, spawn_blocking};
-use tollgate_backend::PolicyFile;
+use tollgate_backend::{PolicyFile, Reloaded};
+use tollgate_server::http::Reload;
 
 /// Reads `file` anew on SIGHUP, and when its text has changed. Ends when the result is dropped.
 pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
@@ -20,4 +22,15 @@ pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
         }
     });
     Ok(watching)
+}
+
+/// Reads `file` anew when an administrator asks for it.
+pub(crate) fn reload(file: Arc<PolicyFile>) -> Reload {
+    Reload::new(move || match file.reload() {
+        Ok(Reloaded::Unchanged) => Ok(json!({ "replaced": false, "policy": &*file.version() })),
+        Ok(Reloaded::Replaced { version, .. }) => {
+            Ok(json!({ "replaced": true, "policy": &*version }))
+        }
+        Err(error) => Err(error.to_string()),
+    })
 }

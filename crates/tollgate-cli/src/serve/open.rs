@@ -12,6 +12,7 @@ use tollgate_server::{
 use super::doors::{Door, Doors, Kind};
 use super::status;
 use crate::cmd::Failure;
+use crate::policy_file;
 
 /// Whether everybody may enter a door that other machines reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,7 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, file: &Arc<PolicyFile>)
             let is_admin = kind == Kind::Admin;
             let options = HttpOptions {
                 admin: is_admin.then(|| access.clone()),
+                reload: is_admin.then(|| policy_file::reload(Arc::clone(file))),
                 status: is_admin.then(|| status::of(Arc::clone(&limiter), Arc::clone(file))),
                 access,
                 ..HttpOptions::default()

@@ -53,6 +53,27 @@ fn a_quota_below_what_is_used_leaves_nothing_and_the_window_runs_on() {
 }
 
 #[test]
+fn an_administrator_has_it_read_anew_and_hears_what_is_wrong() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    let reload = || ask(node.door("admin"), "POST", "/v1/policy/reload", None);
+    let told = reload();
+    assert_eq!(told.status, 200);
+    assert!(told.body.contains(r#""replaced":false"#), "{}", told.body);
+    folder.write("policy.yaml", &policy(10).replace("1h", "1 hour"));
+    let told = reload();
+    assert_eq!(told.status, 409, "{}", told.body);
+    assert!(told.body.contains("policy.yaml:1:"), "{}", told.body);
+    folder.write("policy.yaml", &policy(20));
+    let told = reload();
+    assert!(told.body.contains(r#""replaced":true"#), "{}", told.body);
+    let after = check(&node);
+    assert!(told.body.contains(after["policy"].as_str().unwrap()), "{}", told.body);
+    assert_eq!(stands(&after), [20, 1, 19]);
+    assert_eq!(ask(node.door("http"), "POST", "/v1/policy/reload", None).status, 403);
+}
+
+#[test]
 fn a_broken_file_changes_nothing_and_is_told_with_its_place() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());
