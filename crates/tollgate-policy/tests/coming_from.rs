@@ -1,0 +1,143 @@
+//! The pages for those who come from other limiters: the policy of each, and the decisions that the page promises,
+//! made by the reference model.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tollgate_conformance::model::Model;
+use tollgate_core::verdict::{Standing, Verdict};
+use tollgate_core::{Ask, Charge, ChargeId, Facts, Headers, KeyedHash, Millis, Policy, Timestamp};
+
+/// The pages, and how often each promises something.
+const PAGES: [(&str, usize); 6] = [
+    ("coming-from-gubernator.md", 4),
+    ("coming-from-kong.md", 4),
+    ("coming-from-limitador.md", 4),
+    ("coming-from-nginx.md", 6),
+    ("coming-from-redis-cell.md", 6),
+    ("coming-from-throttlecrab.md", 6),
+];
+
+#[test]
+fn decisions_are_those_that_the_pages_promise() {
+    for (page, promises) in PAGES {
+        let text = fs::read_to_string(docs().join(page)).unwrap();
+        let loaded = tollgate_policy::parse(page, block(&text, "yaml"));
+        let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
+        assert!(loaded.warnings.is_empty(), "{page}: {:?}", loaded.warnings);
+        let mut asked = Asked { policy: loaded.policy, model: Model::new(), requests: 0 };
+        let lines: Vec<&str> = block(&text, "decisions").lines().collect();
+        assert_eq!(lines.len(), promises, "{page}");
+        for line in lines {
+            asked.keeps(line, page);
+        }
+    }
+}
+
+#[test]
+fn a_promise_that_is_not_kept_is_found() {
+    let text = fs::read_to_string(docs().join("coming-from-nginx.md")).unwrap();
+    let policy = || tollgate_policy::parse("page", block(&text, "yaml")).unwrap().policy;
+    for wrong in ["0ms 22 admitted", "0ms 1 refused, again in 100ms"] {
+        let mut asked = Asked { policy: policy(), model: Model::new(), requests: 0 };
+        let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| asked.keeps(wrong, "page")));
+        assert!(kept.is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn every_page_for_who_comes_from_elsewhere_is_tested() {
+    let names = fs::read_dir(docs()).unwrap().flatten();
+    let names = names.map(|entry| entry.file_name().into_string().unwrap());
+    // The importer's own tests read that page.
+    let mut names: Vec<String> = names
+        .filter(|name| name.starts_with("coming-from-") && name != "coming-from-envoy-ratelimit.md")
+        .collect();
+    names.sort();
+    assert_eq!(names, PAGES.map(|(page, _)| page));
+}
+
+/// A client at 192.0.2.1 with the key `me`, who asks for `/`.
+struct Asked {
+    policy: Policy,
+    model: Model,
+    requests: u128,
+}
+
+impl Asked {
+    /// Sends what `line` says, and expects what it promises: `2s 3 refused, again in 500ms`.
+    fn keeps(&mut self, line: &str, page: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [at, count, promise, wait @ ..] = &words[..] else { panic!("{page}: {line}") };
+        let now = Timestamp::from_millis(millis(at));
+        let expected = match (*promise, wait) {
+            ("admitted", []) => None,
+            ("refused,", ["again", "in", wait]) => Some(millis(wait)),
+            _ => panic!("{page}: {line}"),
+        };
+        for _ in 0..count.parse::<u32>().unwrap() {
+            let verdict = self.ask(now);
+            assert_eq!(verdict.is_admitted(), expected.is_none(), "{page}: {line}");
+            assert_eq!(verdict.retry_after().map(Millis::get), expected, "{page}: {line}");
+        }
+    }
+
+    fn ask(&mut self, now: Timestamp) -> Verdict {
+        let peer = "192.0.2.1".parse().ok();
+        let facts = Facts { method: "GET", path: "/", host: None, peer, headers: &Key };
+        let plan = self.policy.plan(&facts, &Same);
+        self.requests += 1;
+        let id = ChargeId(self.requests);
+        let charges: Vec<Charge<'_>> = plan
+            .enforced
+            .iter()
+            .map(|planned| Charge {
+                limit: &planned.limit,
+                subject: &planned.subject,
+                ask: Ask::Take { cost: planned.cost, id },
+            })
+            .collect();
+        let readings = self.model.apply(now, &charges);
+        let standing = |(planned, reading)| {
+            let planned: &tollgate_core::policy::Planned = planned;
+            Standing::new(Arc::clone(&planned.limit), planned.cost, reading)
+        };
+        let standings = plan.enforced.iter().zip(readings.iter()).map(standing).collect();
+        Verdict { now, standings }
+    }
+}
+
+struct Key;
+
+impl Headers for Key {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        (name == "x-api-key" && index == 0).then_some(b"me")
+    }
+}
+
+struct Same;
+
+impl KeyedHash for Same {
+    fn hash(&self, _: &[u8]) -> [u8; 16] {
+        [7; 16]
+    }
+}
+
+fn docs() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// The first fenced block of a kind.
+fn block<'a>(page: &'a str, kind: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap_or_else(|| panic!("no {kind} in\n{page}"));
+    rest.split_once("```").unwrap().0
+}
+
+fn millis(text: &str) -> u64 {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1),
+        None => (text.strip_suffix('s').unwrap_or_else(|| panic!("{text}")), 1_000),
+    };
+    number.parse::<u64>().unwrap() * unit
+}
