@@ -10,6 +10,7 @@ pub mod grpc;
 pub mod http;
 mod hyper_door;
 mod listen;
+pub mod metrics;
 pub mod resp;
 mod serve;
 mod shutdown;
@@ -25,6 +26,6 @@ pub use hyper_door::{
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
 pub use resp::{RespDoor, RespSettings};
-pub use serve::{DrainTimeout, Served, serve};
+pub use serve::{DrainTimeout, Places, Served, serve};
 pub use shutdown::{Phase, Shutdown};
 pub use tls::{ServerTls, TlsError};

@@ -43,6 +43,38 @@ impl Served {
             }),
         }
     }
+
+    /// How many clients it serves, to be looked at while it does.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        Places { door: self.name, at_once: self.limits.at_once, free: Arc::clone(&self.places) }
+    }
+}
+
+/// How many clients a door serves, and may serve.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The door's name.
+    pub door: &'static str,
+    /// How many connections there may be at once.
+    pub at_once: u32,
+    free: Arc<Semaphore>,
+}
+
+impl Places {
+    /// How many connections are open. Of a door with one place left it may say that none is.
+    #[must_use]
+    pub fn connections(&self) -> u32 {
+        // The door takes a place before the client comes for whom it is.
+        let is_full = self.free.available_permits() == 0;
+        if is_full { self.at_once } else { self.taken().saturating_sub(1) }
+    }
+
+    /// How many are taken, with the one that the door is ready to give.
+    fn taken(&self) -> u32 {
+        let free = u32::try_from(self.free.available_permits()).unwrap_or(self.at_once);
+        self.at_once.saturating_sub(free)
+    }
 }
 
 impl fmt::Debug for Served {
@@ -67,7 +99,7 @@ pub async fn serve(
     let mut taken = Vec::new();
     let mut listening = tokio::task::JoinSet::new();
     for door in doors {
-        taken.push((door.name, Arc::clone(&door.places), door.limits.at_once));
+        taken.push(door.places());
         listening.spawn((door.listen)(watched.clone(), door.places));
     }
     pin!(shutdown).await;
@@ -80,26 +112,26 @@ pub async fn serve(
 async fn end(
     phase: &watch::Sender<Phase>,
     mut listening: tokio::task::JoinSet<()>,
-    taken: &[(&'static str, Arc<Semaphore>, u32)],
+    taken: &[Places],
     drain: Duration,
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
     let all_free = async {
         // Places may be free in the middle of that, and be taken by the next in the backlog.
         while listening.join_next().await.is_some() {}
-        for (_, places, all) in taken {
+        for places in taken {
             // Never closed, so there is no error.
-            let _ = places.acquire_many(*all).await;
+            let _ = places.free.acquire_many(places.at_once).await;
         }
     };
     if timeout(drain, all_free).await.is_ok() {
         return Ok(());
     }
-    let connections = |(name, places, all): &(&'static str, Arc<Semaphore>, u32)| {
-        let free = u32::try_from(places.available_permits()).unwrap_or(*all);
-        (*name, all.saturating_sub(free))
-    };
-    let left = taken.iter().map(connections).filter(|(_, left)| *left > 0).collect();
+    let left = taken
+        .iter()
+        .map(|places| (places.door, places.taken()))
+        .filter(|(_, left)| *left > 0)
+        .collect();
     Err(DrainTimeout { left, waited: drain })
 }
 

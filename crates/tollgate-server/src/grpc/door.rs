@@ -11,6 +11,7 @@ use super::routes::{Routes, Shared};
 use crate::access::Access;
 use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::hyper_door::{Holding, HttpVersions, HyperDoor};
+use crate::metrics::Histogram;
 
 /// How old a connection grows unless the door is told otherwise. Envoy opens few and keeps them:
 /// without an end a node that was just started would never be asked.
@@ -36,6 +37,12 @@ impl<S: Store + 'static> GrpcDoor<S> {
             ..Holding::new(HttpVersions::Http2, limits)
         };
         Self { shared, holding }
+    }
+
+    /// How long charges took that came in through this door, and those of its clones.
+    #[must_use]
+    pub fn latency(&self) -> Arc<Histogram> {
+        Arc::clone(&self.shared.latency)
     }
 
     /// Sets how old connections grow before their clients are told to open others.

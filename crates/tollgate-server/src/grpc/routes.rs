@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, Request, Response};
@@ -26,6 +26,7 @@ use super::proto::{FILES, RateLimitResponse, SERVICE_NAME as RATE_LIMIT};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 use super::unary::{self, Answer};
 use crate::access::Access;
+use crate::metrics::Histogram;
 use crate::shutdown::Shutdown;
 use ending::Ending;
 
@@ -49,13 +50,21 @@ pub(super) struct Shared<S> {
     access: Access,
     /// How long a call's message may take, and its answer with it.
     deadline: Duration,
+    /// How long charges took.
+    pub(super) latency: Arc<Histogram>,
 }
 
 type Reflection = BoxCloneSyncService<Request<Ending>, Response<Body>, Infallible>;
 
 impl<S: Store + 'static> Shared<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, access: Access, deadline: Duration) -> Self {
-        Self { rate_limits: RateLimits(limiter), reflection: reflection().ok(), access, deadline }
+        Self {
+            rate_limits: RateLimits(limiter),
+            reflection: reflection().ok(),
+            access,
+            deadline,
+            latency: Arc::default(),
+        }
     }
 
     async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Answer> {
@@ -63,7 +72,10 @@ impl<S: Store + 'static> Shared<S> {
         if request.uri().path() != SHOULD_RATE_LIMIT {
             return self.answer_other(request, shutdown).await.map(Answer::Other);
         }
-        match self.should_rate_limit(request).await {
+        let began = Instant::now();
+        let answered = self.should_rate_limit(request).await;
+        self.latency.observe(began.elapsed());
+        match answered {
             Ok(answer) => unary::answered(&answer),
             Err(status) => status.into_http().map(Answer::Other),
         }

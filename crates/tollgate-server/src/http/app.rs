@@ -8,10 +8,12 @@ use tollgate::Limiter;
 use tollgate::core::Store;
 
 use super::idempotency::Remembered;
+use super::metrics::Metrics;
 use super::reload::Reload;
 use super::status::Status;
 use crate::access::Access;
 use crate::grpc::json_route;
+use crate::metrics::Histogram;
 
 /// How the door is opened.
 #[derive(Clone, Debug, Default)]
@@ -22,10 +24,14 @@ pub struct HttpOptions {
     pub admin: Option<Access>,
     /// What administrators are told at `GET /v1/status`; nothing by default.
     pub status: Option<Status>,
+    /// What administrators are told at `GET /metrics`; nothing by default.
+    pub metrics: Option<Metrics>,
     /// How administrators have the policy read anew; not at all by default.
     pub reload: Option<Reload>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
+    /// How long charges took, from the head of a request to its answer.
+    pub latency: Arc<Histogram>,
 }
 
 /// Whether a node can take traffic: an error says what is missing.

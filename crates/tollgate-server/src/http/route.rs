@@ -15,6 +15,7 @@ pub(super) enum Route {
     Authorize,
     Descriptors,
     Status,
+    Metrics,
     Reload,
     Live,
     Ready,
@@ -64,6 +65,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/refund", &[(Method::POST, Route::Refund)]),
     ("/v1/release", &[(Method::POST, Route::Release)]),
     ("/v1/standing", &[(Method::GET, Route::Standing), (Method::DELETE, Route::Forget)]),
+    ("/metrics", &[(Method::GET, Route::Metrics)]),
     ("/v1/status", &[(Method::GET, Route::Status)]),
     ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
@@ -86,7 +88,7 @@ impl Route {
         match self {
             Self::Live | Self::Ready | Self::Document => Entry::Everybody,
             Self::Authorize => Entry::Proxy,
-            Self::Forget | Self::Status | Self::Reload => Entry::Administrator,
+            Self::Forget | Self::Status | Self::Metrics | Self::Reload => Entry::Administrator,
             Self::Check
             | Self::CheckBatch
             | Self::Peek
@@ -95,6 +97,11 @@ impl Route {
             | Self::Standing
             | Self::Descriptors => Entry::Caller,
         }
+    }
+
+    /// Whether it decides on requests.
+    pub(super) const fn decides(self) -> bool {
+        matches!(self, Self::Check | Self::CheckBatch | Self::Authorize | Self::Descriptors)
     }
 
     /// What a request brings with it.
@@ -108,6 +115,7 @@ impl Route {
             | Self::Forget
             | Self::Authorize
             | Self::Status
+            | Self::Metrics
             | Self::Reload
             | Self::Live
             | Self::Ready

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
@@ -55,6 +56,12 @@ impl<S: Store + 'static> Routes<S> {
     {
         let (head, body) = request.into_parts();
         let answered = match Route::find(&head.method, head.uri.path()) {
+            Ok(route) if route.decides() => {
+                let began = Instant::now();
+                let answered = self.carry_out(route, &head, body).await;
+                self.app.options.latency.observe(began.elapsed());
+                answered
+            }
             Ok(route) => self.carry_out(route, &head, body).await,
             Err(astray) => Ok(nothing_there(astray)),
         };
@@ -88,6 +95,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Document => described(),
             Route::Authorize => return authorize::authorize(app, self.peer, &head.headers).await,
             Route::Descriptors => return self.descriptors(head, body).await,
+            Route::Metrics => return app.metrics(),
             Route::Live => return Ok(health::live()),
             Route::Ready => return health::ready(app, self.shutdown.as_ref()),
         }))

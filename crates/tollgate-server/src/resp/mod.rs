@@ -28,6 +28,7 @@ mod wire;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tollgate::core::Store;
 use tollgate::core::policy::{Plan, Planned};
@@ -42,6 +43,7 @@ pub use session::MAX_WRONG_TOKENS;
 use exchange::{Exchange, Progress};
 use wire::{Begun, Received, Wire, forget_room};
 
+use crate::metrics::Histogram;
 use crate::{Access, Connection, ConnectionLimits, Door};
 
 /// How a [`RespDoor`] serves.
@@ -61,13 +63,20 @@ pub struct RespSettings {
 pub struct RespDoor<S> {
     limiter: Arc<Limiter<S>>,
     settings: Arc<RespSettings>,
+    latency: Arc<Histogram>,
 }
 
 impl<S> RespDoor<S> {
     /// A door to `limiter`.
     #[must_use]
     pub fn new(limiter: Arc<Limiter<S>>, settings: RespSettings) -> Self {
-        Self { limiter, settings: Arc::new(settings) }
+        Self { limiter, settings: Arc::new(settings), latency: Arc::default() }
+    }
+
+    /// How long decisions took that came in through this door, and those of its clones.
+    #[must_use]
+    pub fn latency(&self) -> Arc<Histogram> {
+        Arc::clone(&self.latency)
     }
 }
 
@@ -76,10 +85,17 @@ impl<S: Store + 'static> Door for RespDoor<S> {
         let Connection { stream, shutdown, .. } = connection;
         let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(stream, shutdown, *limits);
+        let latency = &*self.latency;
         let decide = |now, policy: &Arc<Revision>, enforced: Vec<Planned>, on_failure| {
             let plan = Plan { enforced, ..Plan::default() };
             let terms = Terms { on_failure, ..Terms::default() };
-            self.limiter.check_on_terms_at(now, policy, plan, terms)
+            let decision = self.limiter.check_on_terms_at(now, policy, plan, terms);
+            let began = Instant::now();
+            async move {
+                let decision = decision.await;
+                latency.observe(began.elapsed());
+                decision
+            }
         };
         let mut exchange = Exchange::new(&self.limiter, access, decide);
         let mut input = Vec::new();
@@ -111,7 +127,11 @@ impl<S: Store + 'static> Door for RespDoor<S> {
 
 impl<S> Clone for RespDoor<S> {
     fn clone(&self) -> Self {
-        Self { limiter: Arc::clone(&self.limiter), settings: Arc::clone(&self.settings) }
+        Self {
+            limiter: Arc::clone(&self.limiter),
+            settings: Arc::clone(&self.settings),
+            latency: Arc::clone(&self.latency),
+        }
     }
 }
 

@@ -1,0 +1,63 @@
+//! How long things took, counted by how long.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The upper bounds of the buckets, in microseconds: from a decision in this process to one that
+/// waited for a store far away. What took longer is counted after them.
+pub const BUCKETS: [u64; 14] = [
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000, 25_000, 50_000, 100_000, 250_000,
+    1_000_000,
+];
+
+/// Counts durations: two relaxed additions for each, without a lock.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    counts: [AtomicU64; BUCKETS.len() + 1],
+    sum_micros: AtomicU64,
+}
+
+/// What a [`Histogram`] held at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    counts: [u64; BUCKETS.len() + 1],
+    /// All durations together, in microseconds.
+    pub sum_micros: u64,
+}
+
+impl Histogram {
+    /// Counts `duration` in the first bucket that holds it.
+    pub fn observe(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BUCKETS.partition_point(|bound| *bound < micros);
+        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn read(&self) -> Observed {
+        let count = |bucket: usize| self.counts[bucket].load(Ordering::Relaxed);
+        Observed {
+            counts: std::array::from_fn(count),
+            sum_micros: self.sum_micros.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Observed {
+    /// How many durations there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Each bound in microseconds with how many durations were no longer; the last has no bound.
+    pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+        let bounds = BUCKETS.iter().copied().map(Some).chain([None]);
+        bounds.zip(&self.counts).scan(0, |all, (bound, count)| {
+            *all += count;
+            Some((bound, *all))
+        })
+    }
+}
