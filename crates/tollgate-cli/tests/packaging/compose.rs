@@ -65,6 +65,10 @@ fn policy(servers: &[(String, Server)], folder: &Path) -> std::path::PathBuf {
 fn envoy(services: &serde_json::Map<String, Value>, nodes: &[Node], folder: &TempDir) -> Envoy {
     let mut text = changed(&shipped("deploy/compose/envoy.yaml"), "timeout: 0.02s", "timeout: 30s");
     text = changed(&text, "0.0.0.0, port_value: 10000", "127.0.0.1, port_value: 0");
+    // Two tests at a time would meet there.
+    let service = format!("path: \"{}\"", folder.path().join("service").display());
+    assert_eq!(text.matches("path: \"@service\"").count(), 2);
+    text = text.replace("path: \"@service\"", &service);
     for (number, node) in nodes.iter().enumerate() {
         let (_, port) = node.door("grpc").rsplit_once(':').unwrap();
         let name = format!("tollgate-{}, port_value: 8081", number + 1);

@@ -14,7 +14,7 @@ use crate::world::Answer;
 const TRIES: usize = 3_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Envoy with one listener; ended when dropped.
+/// Envoy; ended when dropped.
 pub(crate) struct Envoy {
     child: Child,
     admin: SocketAddr,
@@ -55,11 +55,12 @@ impl Envoy {
         Self { child, admin }
     }
 
-    /// Where its one listener is.
+    /// Where the listener for clients is.
     pub(crate) fn listener(&self) -> SocketAddr {
         eventually("Envoy's listener", || {
             let listeners = get(self.admin, "/listeners", "")?.body;
-            listeners.trim().rsplit("::").next()?.parse().ok()
+            // The body comes in pieces, whose lengths stand between the lines.
+            listeners.lines().find_map(|line| line.strip_prefix("edge::")?.parse().ok())
         })
     }
 
@@ -67,7 +68,9 @@ impl Envoy {
     pub(crate) fn knows_healthy(&self, hosts: usize) {
         eventually("healthy nodes", || {
             let clusters = get(self.admin, "/clusters", "")?.body;
-            (clusters.matches("::health_flags::healthy").count() == hosts).then_some(())
+            let is_healthy =
+                |line: &&str| line.starts_with("tollgate::") && line.ends_with("::healthy");
+            (clusters.lines().filter(is_healthy).count() == hosts).then_some(())
         });
     }
 }

@@ -8,6 +8,7 @@ mod container;
 mod debian;
 mod envoy;
 mod files;
+mod guide;
 mod health;
 mod helm;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
