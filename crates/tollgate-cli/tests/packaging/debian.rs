@@ -38,6 +38,7 @@ fn it_holds_the_binary_its_papers_and_a_policy_that_is_the_operators() {
     let expected = [
         "etc/tollgate/policy.yaml",
         "usr/bin/",
+        "usr/lib/systemd/system/tollgate-resp.socket",
         "usr/share/bash-completion/completions/tollgate",
         "usr/share/doc/tollgate/README.md",
         "usr/share/doc/tollgate/examples/policies/",
