@@ -41,7 +41,8 @@ fn a_promise_that_is_not_kept_is_found() {
     let policy = || tollgate_policy::parse("page", block(&text, "yaml")).unwrap().policy;
     for wrong in ["0ms 22 admitted", "0ms 1 refused, again in 100ms"] {
         let mut asked = Asked { policy: policy(), model: Model::new(), requests: 0 };
-        let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| asked.keeps(wrong, "page")));
+        let kept =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| asked.keeps(wrong, "page")));
         assert!(kept.is_err(), "{wrong}");
     }
 }
@@ -130,7 +131,8 @@ fn docs() -> std::path::PathBuf {
 
 /// The first fenced block of a kind.
 fn block<'a>(page: &'a str, kind: &str) -> &'a str {
-    let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap_or_else(|| panic!("no {kind} in\n{page}"));
+    let (_, rest) =
+        page.split_once(&format!("```{kind}\n")).unwrap_or_else(|| panic!("no {kind} in\n{page}"));
     rest.split_once("```").unwrap().0
 }
 
