@@ -8,8 +8,10 @@ use tollgate::store::memory::Bounds;
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
 
+use crate::compared::Compared;
 use crate::error::OpenError;
 use crate::memcached_fleet::MemcachedFleet;
+use crate::moving::Moving;
 use crate::recall::Refunds;
 use crate::redis_fleet::RedisFleet;
 use crate::status::ShardStatus;
@@ -23,6 +25,10 @@ pub enum Backend {
     Redis(Box<RedisFleet>),
     /// In memcached.
     Memcached(Box<MemcachedFleet>),
+    /// In one of two stores, by a percentage of subjects.
+    Rollout(Box<Moving>),
+    /// In a store with which another one is compared.
+    Shadow(Box<Compared>),
 }
 
 impl Backend {
@@ -53,6 +59,12 @@ impl Backend {
                 let fleet = MemcachedFleet::open(memcached, key, stand_in)?;
                 Ok(Self::Memcached(Box::new(fleet)))
             }
+            StoreSettings::Rollout(rollout) => {
+                Ok(Self::Rollout(Box::new(Moving::open(rollout, &key, policy, refunds)?)))
+            }
+            StoreSettings::Shadow(shadow) => {
+                Ok(Self::Shadow(Box::new(Compared::open(shadow, &key, policy, refunds)?)))
+            }
         }
     }
 
@@ -66,22 +78,44 @@ impl Backend {
                 fleet.started().await;
                 Vec::new()
             }
+            Self::Rollout(moving) => {
+                moving.started().await;
+                self.status()
+            }
+            Self::Shadow(compared) => {
+                compared.started().await;
+                self.status()
+            }
         }
     }
 
-    /// How the shards stand, in the order of the settings. There are none in memory.
+    /// How the shards stand, in the order of the settings, of two stores the first one's
+    /// first: those in Redis.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
         match self {
             Self::Memory(_) | Self::Memcached(_) => Vec::new(),
             Self::Redis(fleet) => fleet.status(),
+            Self::Rollout(moving) => [moving.from().status(), moving.to().status()].concat(),
+            Self::Shadow(compared) => {
+                [compared.store().status(), compared.compared_with().status()].concat()
+            }
         }
     }
 
-    /// Goes on for `policy`, opened with `settings`: before the policy is in force.
+    /// Goes on for `policy` and what may change of `settings`: before the policy is in force.
     pub(crate) fn follow(&self, settings: &Settings, policy: &Policy, refunds: Refunds) {
-        if let (Self::Redis(fleet), StoreSettings::Redis(redis)) = (self, &settings.store) {
-            fleet.follow(redis, policy, refunds);
+        match (self, &settings.store) {
+            (Self::Redis(fleet), StoreSettings::Redis(redis)) => {
+                fleet.follow(redis, policy, refunds);
+            }
+            (Self::Rollout(moving), StoreSettings::Rollout(rollout)) => {
+                moving.follow(rollout, policy, refunds);
+            }
+            (Self::Shadow(compared), StoreSettings::Shadow(shadow)) => {
+                compared.follow(shadow, policy, refunds);
+            }
+            _ => {}
         }
     }
 
@@ -92,6 +126,8 @@ impl Backend {
         match self {
             Self::Memory(_) | Self::Memcached(_) => Arc::new(clock),
             Self::Redis(fleet) => fleet.clock(clock),
+            Self::Rollout(moving) => moving.clock(clock),
+            Self::Shadow(compared) => compared.clock(clock),
         }
     }
 }
@@ -103,6 +139,8 @@ impl Store for Backend {
             // Boxed, so that what waits for the network makes no call to memory larger.
             Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
             Self::Memcached(fleet) => Box::pin(fleet.apply(now, charges)).await,
+            Self::Rollout(moving) => Box::pin(moving.apply(now, charges)).await,
+            Self::Shadow(compared) => Box::pin(compared.apply(now, charges)).await,
         }
     }
 }

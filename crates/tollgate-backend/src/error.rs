@@ -81,9 +81,9 @@ impl fmt::Display for OpenError {
             ),
             Self::Address(error) => write!(f, "store.memcached.servers: {error}"),
             Self::Shards(error) => write!(f, "the servers of the store: {error}"),
-            Self::NoRuntime => f.write_str(
-                "connecting to a store takes a tokio runtime; open it inside of one",
-            ),
+            Self::NoRuntime => {
+                f.write_str("connecting to a store takes a tokio runtime; open it inside of one")
+            }
         }
     }
 }

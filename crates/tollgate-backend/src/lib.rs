@@ -19,23 +19,29 @@
 //! [`tracing`].
 
 mod backend;
+mod compared;
 mod error;
+mod fleet_cells;
 mod limiter;
 mod memcached_fleet;
+mod moving;
 mod policy_file;
 mod recall;
 mod redis_cluster;
 mod redis_fleet;
 mod secret;
 mod servers;
+mod side;
 mod status;
 mod store_clock;
 mod watch;
 
 pub use backend::{Backend, memory_bounds};
+pub use compared::Compared;
 pub use error::{OpenError, SecretError};
 pub use limiter::limiter;
 pub use memcached_fleet::MemcachedFleet;
+pub use moving::Moving;
 pub use policy_file::{
     Doors, LOOK_PERIOD, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };
@@ -43,6 +49,7 @@ pub use recall::Refunds;
 pub use redis_cluster::{ClusterStore, Slots};
 pub use redis_fleet::RedisFleet;
 pub use secret::{SHORTEST_SECRET, hash_key};
+pub use side::Side;
 pub use status::{Counts, ShardStatus};
 pub use store_clock::StoreClock;
 pub use watch::{START_WAIT, WATCH_PERIOD};

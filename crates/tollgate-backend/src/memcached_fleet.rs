@@ -15,7 +15,10 @@ use crate::error::OpenError;
 use crate::watch::START_WAIT;
 
 /// Servers, together all or nothing.
-type Servers = Atomic<Sharded<Memcached>>;
+pub(crate) type Servers = Atomic<Sharded<Memcached>>;
+
+/// What is around the servers.
+pub(crate) type Layers = Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>>;
 
 /// Limits in servers of memcached.
 ///
@@ -24,7 +27,7 @@ type Servers = Atomic<Sharded<Memcached>>;
 /// within the deadline is decided by this node's share. What is weaker [`Memcached`] says.
 #[derive(Debug)]
 pub struct MemcachedFleet {
-    store: Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>>,
+    store: Layers,
 }
 
 impl MemcachedFleet {
@@ -70,6 +73,10 @@ impl MemcachedFleet {
         };
         // What is late is found later.
         let _ = tokio::time::timeout(START_WAIT, connected).await;
+    }
+
+    pub(crate) const fn layers(&self) -> &Layers {
+        &self.store
     }
 
     fn servers(&self) -> &Arc<Servers> {

@@ -203,7 +203,7 @@ impl PolicyFile {
         }
         let revision = Revision::new(policy, version);
         let version = Arc::clone(revision.version());
-        self.limiter.store().follow(&self.settings, &revision, self.refunds);
+        self.limiter.store().follow(&settings, &revision, self.refunds);
         (self.on_reload)(&revision);
         self.limiter.replace_policy(revision);
         Ok(Reloaded::Replaced { version, warnings })

@@ -26,6 +26,9 @@ use crate::watch::Watch;
 /// The shards, together all or nothing.
 pub(crate) type Shards = Atomic<Sharded<RedisShard>>;
 
+/// What is around the shards.
+pub(crate) type Layers = Refused<Fallback<Deadline<Arc<Shards>>, Share<Memory>>>;
+
 /// Limits in shards of Redis or Valkey.
 ///
 /// Refusals that stand are answered here; all else is asked of the shard that is the subject's
@@ -34,7 +37,7 @@ pub(crate) type Shards = Atomic<Sharded<RedisShard>>;
 /// [`Fallback`], [`Share`], [`Deadline`], [`Atomic`], [`Sharded`], [`RedisShard`].
 #[derive(Debug)]
 pub struct RedisFleet {
-    store: Refused<Fallback<Deadline<Arc<Shards>>, Share<Memory>>>,
+    store: Layers,
     clock: DecidingClock,
     watch: Watch,
     discarded: AtomicU64,
@@ -103,6 +106,10 @@ impl RedisFleet {
             DecidingClock::Application => Arc::new(clock),
             DecidingClock::Store => Arc::new(StoreClock::new(clock, Arc::clone(self.shards()))),
         }
+    }
+
+    pub(crate) const fn layers(&self) -> &Layers {
+        &self.store
     }
 
     fn shards(&self) -> &Arc<Shards> {

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use tollgate::Limiter;
 use tollgate_backend::{Backend, Refunds};
-use tollgate_policy::{Loaded, StoreSettings};
+use tollgate_policy::{
+    Loaded, MemcachedSettings, RedisSettings, RolloutSettings, ShadowSettings, SideSettings,
+    StoreSettings,
+};
 
 use crate::cmd::Failure;
 
@@ -29,14 +32,37 @@ pub(crate) async fn open(loaded: Loaded, refunds: Refunds) -> Result<Limiter<Bac
 /// The store in a few words.
 pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
     fmt::from_fn(move |f| match settings {
-        StoreSettings::Memory(_) => f.write_str("counters in this process"),
-        StoreSettings::Redis(redis) => {
-            let many = if redis.shards.len() == 1 { "shard" } else { "shards" };
-            write!(f, "counters in {} {many} of Redis", redis.shards.len())
+        StoreSettings::Memory(_) => f.write_str(IN_PROCESS),
+        StoreSettings::Redis(redis) => f.write_str(&in_redis(redis)),
+        StoreSettings::Memcached(memcached) => f.write_str(&in_memcached(memcached)),
+        StoreSettings::Rollout(rollout) => {
+            let RolloutSettings { percent, from, to, .. } = &**rollout;
+            write!(f, "{}, {percent}% of clients moved to {}", side(from), side(to))
         }
-        StoreSettings::Memcached(memcached) => {
-            let many = if memcached.servers.len() == 1 { "server" } else { "servers" };
-            write!(f, "counters in {} {many} of memcached", memcached.servers.len())
+        StoreSettings::Shadow(shadow) => {
+            let ShadowSettings { percent, store, compared_with } = &**shadow;
+            let (store, other) = (side(store), side(compared_with));
+            write!(f, "{store}, {percent}% of clients compared with {other}")
         }
     })
+}
+
+const IN_PROCESS: &str = "counters in this process";
+
+fn side(side: &SideSettings) -> String {
+    match side {
+        SideSettings::Memory(_) => IN_PROCESS.to_owned(),
+        SideSettings::Redis(redis) => in_redis(redis),
+        SideSettings::Memcached(memcached) => in_memcached(memcached),
+    }
+}
+
+fn in_redis(redis: &RedisSettings) -> String {
+    let many = if redis.shards.len() == 1 { "shard" } else { "shards" };
+    format!("counters in {} {many} of Redis", redis.shards.len())
+}
+
+fn in_memcached(memcached: &MemcachedSettings) -> String {
+    let many = if memcached.servers.len() == 1 { "server" } else { "servers" };
+    format!("counters in {} {many} of memcached", memcached.servers.len())
 }

@@ -51,8 +51,9 @@ pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
 pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{
-    DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout, MemcachedSettings, MemoryBounds, Reads, RedisSettings,
-    RememberRefusals, SentinelAccess, ServeSettings, Settings, ShardSettings, StepForm,
-    StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
+    DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout, MemcachedSettings,
+    MemoryBounds, OnMove, Reads, RedisSettings, RememberRefusals, RolloutSettings, SentinelAccess,
+    ServeSettings, Settings, ShadowSettings, ShardSettings, SideSettings, StepForm, StoreSettings,
+    TlsFiles, TlsIdentity, Topology, Transport,
 };
 pub use trace::{Outcome, Step, Trace, trace};

@@ -23,7 +23,10 @@ pub(crate) fn rows(memcached: &MemcachedSettings) -> Vec<(&'static str, String)>
         ("memory", "what a server has no room for begins anew".to_owned()),
     ];
     if !memcached.revealed.is_empty() {
-        rows.push(("revealed", format!("names of {} show subjects", memcached.revealed.join(", "))));
+        rows.push((
+            "revealed",
+            format!("names of {} show subjects", memcached.revealed.join(", ")),
+        ));
     }
     rows
 }

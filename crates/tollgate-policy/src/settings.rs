@@ -1,11 +1,13 @@
 //! What a policy file says beside the policy: how this deployment keeps its secret and its state.
 
 mod memcached;
+mod migration;
 mod redis;
 
 use std::path::PathBuf;
 
 pub use memcached::{MemcachedLayout, MemcachedSettings};
+pub use migration::{OnMove, RolloutSettings, ShadowSettings, SideSettings};
 pub use redis::{
     DecidingClock, Reads, RedisSettings, RememberRefusals, SentinelAccess, ShardSettings, StepForm,
     TlsFiles, TlsIdentity, Topology, Transport,
@@ -66,6 +68,10 @@ pub enum StoreSettings {
     Redis(Box<RedisSettings>),
     /// In memcached.
     Memcached(Box<MemcachedSettings>),
+    /// In one of two stores, by a percentage of clients.
+    Rollout(Box<RolloutSettings>),
+    /// In a store with which another one is compared.
+    Shadow(Box<ShadowSettings>),
 }
 
 impl StoreSettings {
@@ -74,7 +80,9 @@ impl StoreSettings {
     pub fn memory(&self) -> MemoryBounds {
         match self {
             Self::Memory(bounds) => *bounds,
-            Self::Redis(_) | Self::Memcached(_) => MemoryBounds::default(),
+            Self::Redis(_) | Self::Memcached(_) | Self::Rollout(_) | Self::Shadow(_) => {
+                MemoryBounds::default()
+            }
         }
     }
 }

@@ -2,20 +2,56 @@
 
 use crate::memcached_words;
 use crate::settings::{
-    DecidingClock, KeySource, MemoryBounds, Reads, RedisSettings, RememberRefusals, SentinelAccess,
-    ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
+    DecidingClock, KeySource, MemoryBounds, OnMove, Reads, RedisSettings, RememberRefusals,
+    RolloutSettings, SentinelAccess, ShadowSettings, ShardSettings, SideSettings, StepForm,
+    StoreSettings, TlsFiles, Topology,
 };
 
 /// Rows of a title and what is said under it. What is as usual and matters little is not said.
 pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
     match store {
-        StoreSettings::Memory(MemoryBounds { max_entries, max_bytes }) => {
-            let bounds = format!("at most {max_entries} counters in {max_bytes} bytes");
-            vec![("memory", format!("of this process, {bounds}"))]
-        }
+        StoreSettings::Memory(bounds) => in_memory(*bounds),
         StoreSettings::Redis(redis) => rows(redis),
         StoreSettings::Memcached(memcached) => memcached_words::rows(memcached),
+        StoreSettings::Rollout(rollout) => rolled_out(rollout),
+        StoreSettings::Shadow(shadow) => compared(shadow),
     }
+}
+
+fn side(side: &SideSettings) -> Vec<(&'static str, String)> {
+    match side {
+        SideSettings::Memory(bounds) => in_memory(*bounds),
+        SideSettings::Redis(redis) => rows(redis),
+        SideSettings::Memcached(memcached) => memcached_words::rows(memcached),
+    }
+}
+
+fn in_memory(bounds: MemoryBounds) -> Vec<(&'static str, String)> {
+    let MemoryBounds { max_entries, max_bytes } = bounds;
+    let bounds = format!("at most {max_entries} counters in {max_bytes} bytes");
+    vec![("memory", format!("of this process, {bounds}"))]
+}
+
+fn rolled_out(rollout: &RolloutSettings) -> Vec<(&'static str, String)> {
+    let moved = match rollout.on_move {
+        OnMove::Carry => "who moves takes along what it used",
+        OnMove::StartAfresh => "who moves starts afresh",
+    };
+    let mut rows = vec![("rollout", format!("{}% of clients by `to`; {moved}", rollout.percent))];
+    rows.push(("from", "the store that clients leave:".to_owned()));
+    rows.extend(side(&rollout.from));
+    rows.push(("to", "the store that they go to:".to_owned()));
+    rows.extend(side(&rollout.to));
+    rows
+}
+
+fn compared(shadow: &ShadowSettings) -> Vec<(&'static str, String)> {
+    let compared = format!("{}% of clients are compared with another store", shadow.percent);
+    let mut rows = vec![("shadow", compared)];
+    rows.extend(side(&shadow.store));
+    rows.push(("compared", "with:".to_owned()));
+    rows.extend(side(&shadow.compared_with));
+    rows
 }
 
 /// The most shards that are named.

@@ -57,8 +57,8 @@ fn what_is_wrong_is_said_with_what_is_right() {
         ("{ memcached: { servers: a, layout: pair } }", "pairs"),
         ("{ memcached: { servers: a, deadline: 11s } }", "expected 1ms to 10s"),
         ("{ memcached: { servers: a, nodes: 0 } }", "the number of nodes is 0"),
-        ("{ memory: {}, memcached: { servers: a } }", "this one is in two places"),
-        ("{}", "expected `memory`, `redis` or `memcached`"),
+        ("{ memory: {}, memcached: { servers: a } }", "this one is in two"),
+        ("{}", "expected `memory`, `redis`, `memcached`, `rollout` or `shadow`"),
     ] {
         let mistake = mistake(store);
         assert!(mistake.contains(said), "{store}: {mistake}");

@@ -26,7 +26,7 @@ fn loaded(store: &str) -> Loaded {
 fn redis(store: &str) -> RedisSettings {
     match loaded(store).settings.store {
         StoreSettings::Redis(redis) => *redis,
-        StoreSettings::Memory(_) => panic!("it is in memory"),
+        other => panic!("{other:?}"),
     }
 }
 

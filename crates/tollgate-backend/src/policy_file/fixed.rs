@@ -1,6 +1,9 @@
 //! What a policy file cannot change while the process runs.
 
-use tollgate_policy::{RedisSettings, ServeSettings, Settings, StoreSettings};
+use tollgate_policy::{
+    RedisSettings, RolloutSettings, ServeSettings, Settings, ShadowSettings, SideSettings,
+    StoreSettings,
+};
 
 use super::Doors;
 
@@ -10,7 +13,7 @@ pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<Strin
     if old.key != new.key {
         keys.push("secret".to_owned());
     }
-    if old.store != new.store {
+    if old.store != new.store && !is_turned(&old.store, &new.store) {
         let store = store(&old.store, &new.store);
         // What is not looked at one by one is the store's all the same.
         keys.extend(if store.is_empty() { vec!["store".to_owned()] } else { store });
@@ -24,12 +27,46 @@ pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<Strin
 fn store(old: &StoreSettings, new: &StoreSettings) -> Vec<String> {
     match (old, new) {
         (StoreSettings::Memory(_), StoreSettings::Memory(_)) => vec!["store.memory".to_owned()],
-        (StoreSettings::Redis(old), StoreSettings::Redis(new)) => redis(old, new),
+        (StoreSettings::Redis(old), StoreSettings::Redis(new)) => redis("store", old, new),
+        (StoreSettings::Rollout(old), StoreSettings::Rollout(new)) => {
+            let mut keys = side("store.rollout.from", &old.from, &new.from);
+            keys.extend(side("store.rollout.to", &old.to, &new.to));
+            keys.extend((old.on_move != new.on_move).then(|| "store.rollout.on_move".to_owned()));
+            keys
+        }
+        (StoreSettings::Shadow(old), StoreSettings::Shadow(new)) => {
+            let mut keys = side("store.shadow.store", &old.store, &new.store);
+            let (old, new) = (&old.compared_with, &new.compared_with);
+            keys.extend(side("store.shadow.compared_with", old, new));
+            keys
+        }
         _ => Vec::new(),
     }
 }
 
-fn redis(old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
+fn side(at: &str, old: &SideSettings, new: &SideSettings) -> Vec<String> {
+    match (old, new) {
+        _ if old == new => Vec::new(),
+        (SideSettings::Redis(old), SideSettings::Redis(new)) => redis(at, old, new),
+        _ => vec![at.to_owned()],
+    }
+}
+
+/// Whether both differ in nothing but what is turned while the process runs.
+fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
+    match (old, new) {
+        (StoreSettings::Rollout(old), StoreSettings::Rollout(new)) => {
+            RolloutSettings { percent: new.percent, ..(**old).clone() } == **new
+        }
+        (StoreSettings::Shadow(old), StoreSettings::Shadow(new)) => {
+            ShadowSettings { percent: new.percent, ..(**old).clone() } == **new
+        }
+        _ => false,
+    }
+}
+
+/// The keys of the store that stands `at` there.
+fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     let keys = [
         ("shards", old.shards != new.shards),
         ("route_by", old.route_by != new.route_by),
@@ -45,7 +82,7 @@ fn redis(old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
         ("sentinel", old.sentinel != new.sentinel),
     ];
     let changed = keys.into_iter().filter(|(_, is_changed)| *is_changed);
-    let mut keys: Vec<_> = changed.map(|(key, _)| format!("store.redis.{key}")).collect();
+    let mut keys: Vec<_> = changed.map(|(key, _)| format!("{at}.redis.{key}")).collect();
     // Where a subject's counters lie depends on it.
     let (was, will_be) = (old.revealed.iter(), new.revealed.iter());
     let revealed = was.filter(|limit| !new.revealed.contains(limit));
@@ -80,6 +117,24 @@ rules: [ { limits: all } ]
             tollgate_policy::parse("test.yaml", &text).unwrap().settings
         };
         changed(&settings(old), &settings(new), doors)
+    }
+
+    #[test]
+    fn a_percentage_is_turned_while_the_process_runs() {
+        let rollout = |percent: &str, rest: &str, to: &str| {
+            format!(
+                "secret: {{ env: A }}\nstore: {{ rollout: {{ percent: {percent}, {rest} \
+                 from: {{ memory: {{}} }}, to: {{ memcached: {{ servers: {to} }} }} }} }}"
+            )
+        };
+        let old = rollout("0%", "", "a");
+        for (new, keys) in [
+            (rollout("30%", "", "a"), &[][..]),
+            (rollout("30%", "on_move: start_afresh,", "a"), &["store.rollout.on_move"]),
+            (rollout("0%", "", "b"), &["store.rollout.to"]),
+        ] {
+            assert_eq!(between(&old, &new, Doors::Open), keys, "{new}");
+        }
     }
 
     #[test]

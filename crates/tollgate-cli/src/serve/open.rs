@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::Limiter;
+use tollgate::store::Dial;
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{
     Access, ConnectionLimits, GrpcDoor, HttpDoor, HttpOptions, Listener, Port, RespDoor,
@@ -68,6 +69,7 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, file: &Arc<PolicyFile>)
                 reload: is_admin.then(|| policy_file::reload(Arc::clone(file))),
                 status: is_admin.then(|| status::of(Arc::clone(&limiter), Arc::clone(file))),
                 access,
+                rollout: rollout(kind, limiter.store()),
                 ..HttpOptions::default()
             };
             Served::new(name, listener, limits, HttpDoor::new(limiter, options, limits))
@@ -77,5 +79,13 @@ fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, file: &Arc<PolicyFile>)
             Served::new(name, listener, limits, RespDoor::new(limiter, settings))
         }
         Kind::Grpc => Served::new(name, listener, limits, GrpcDoor::new(limiter, access, limits)),
+    }
+}
+
+/// What administrators may turn.
+fn rollout(kind: Kind, store: &Backend) -> Option<Dial> {
+    match (kind, store) {
+        (Kind::Admin, Backend::Rollout(moving)) => Some(moving.dial().clone()),
+        _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! How the store stands, as the administration's door tells it.
 
+mod two_stores;
+
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,6 +17,8 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             Backend::Memory(_) => ("memory", Value::Null),
             Backend::Redis(fleet) => ("redis", counted(&fleet.counts())),
             Backend::Memcached(fleet) => ("memcached", json!({ "stood_in": fleet.stood_in() })),
+            Backend::Rollout(moving) => ("rollout", two_stores::moving(moving)),
+            Backend::Shadow(compared) => ("shadow", two_stores::compared(compared)),
         };
         let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
         let policy = limiter.policy();

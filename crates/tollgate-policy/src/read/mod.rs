@@ -8,6 +8,7 @@ mod keys;
 mod list;
 mod names;
 mod number;
+mod percent;
 mod size;
 mod word;
 
@@ -19,6 +20,7 @@ pub(crate) use keys::{Keys, Property, key_name, keys, object_schema};
 pub(crate) use list::{List, OneOrMore};
 pub(crate) use names::{Named, Names, is_name};
 pub(crate) use number::Whole;
+pub(crate) use percent::Percent;
 pub(crate) use size::Size;
 pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
 
@@ -68,6 +70,11 @@ impl<T> Field<T> {
 
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
+    }
+
+    /// Whether it is there and cannot be used, which is reported.
+    pub(crate) fn is_wrong(&self) -> bool {
+        matches!(self, Self::Wrong)
     }
 }
 

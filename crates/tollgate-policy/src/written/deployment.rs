@@ -1,6 +1,6 @@
 //! What belongs to the deployment rather than to its limits, as written.
 
-use super::{HeaderName, Memcached, Redis};
+use super::{HeaderName, Memcached, Redis, Rollout, Shadow};
 use crate::read::{Size, Text, Whole, keys};
 
 keys! {
@@ -32,6 +32,10 @@ keys! {
         redis: Redis,
         /// In memcached, shared by all nodes: for fleets that have no Redis, and for moving away from an older limiter.
         memcached: Memcached,
+        /// In one of two stores, by a percentage of clients: for moving to another store.
+        rollout: Rollout,
+        /// In a store with which another one is compared.
+        shadow: Shadow,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use tollgate::Limiter;
 use tollgate::core::Store;
+use tollgate::store::Dial;
 
 use super::idempotency::Remembered;
 use super::metrics::Metrics;
@@ -28,6 +29,8 @@ pub struct HttpOptions {
     pub metrics: Option<Metrics>,
     /// How administrators have the policy read anew; not at all by default.
     pub reload: Option<Reload>,
+    /// What administrators turn by `PUT /v1/rollout`; nothing by default.
+    pub rollout: Option<Dial>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
     /// How long charges took, from the head of a request to its answer.

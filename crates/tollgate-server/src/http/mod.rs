@@ -17,6 +17,7 @@ mod query;
 mod refund;
 mod reload;
 mod respond;
+mod rollout;
 mod route;
 mod routes;
 mod standing;

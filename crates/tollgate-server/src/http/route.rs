@@ -17,6 +17,7 @@ pub(super) enum Route {
     Status,
     Metrics,
     Reload,
+    Rollout,
     Live,
     Ready,
     Document,
@@ -68,6 +69,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/metrics", &[(Method::GET, Route::Metrics)]),
     ("/v1/status", &[(Method::GET, Route::Status)]),
     ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
+    ("/v1/rollout", &[(Method::PUT, Route::Rollout)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::Document)]),
@@ -88,7 +90,9 @@ impl Route {
         match self {
             Self::Live | Self::Ready | Self::Document => Entry::Everybody,
             Self::Authorize => Entry::Proxy,
-            Self::Forget | Self::Status | Self::Metrics | Self::Reload => Entry::Administrator,
+            Self::Forget | Self::Status | Self::Metrics | Self::Reload | Self::Rollout => {
+                Entry::Administrator
+            }
             Self::Check
             | Self::CheckBatch
             | Self::Peek
@@ -107,9 +111,12 @@ impl Route {
     /// What a request brings with it.
     pub(super) const fn brings(self) -> Brings {
         match self {
-            Self::Check | Self::CheckBatch | Self::Peek | Self::Refund | Self::Release => {
-                Brings::Json
-            }
+            Self::Check
+            | Self::CheckBatch
+            | Self::Peek
+            | Self::Refund
+            | Self::Release
+            | Self::Rollout => Brings::Json,
             Self::Descriptors => Brings::Bytes,
             Self::Standing
             | Self::Forget

@@ -2,6 +2,7 @@
 
 mod memcached;
 mod memory;
+mod migration;
 mod redis;
 mod revealed;
 mod server;
@@ -14,9 +15,9 @@ use std::num::NonZeroU32;
 use super::names::Known;
 use crate::read::{Field, Given, Whole};
 use crate::report::Report;
-use crate::settings::StoreSettings;
+use crate::settings::{SideSettings, StoreSettings};
 use crate::tree::Span;
-use crate::written::{PolicyFile, Store, Subject};
+use crate::written::{Memcached, Memory, PolicyFile, Redis, Store, Subject};
 
 /// Where the counters are kept; `None` if something is wrong, which is reported.
 pub(super) fn store(
@@ -32,64 +33,87 @@ pub(super) fn store(
         Field::Wrong => return None,
         Field::Given(given) => given,
     };
-    if is_in_memcached_too(&given.value, report) {
+    let Store { memory, redis, memcached, rollout, shadow } = &given.value;
+    let places = [key(memory), key(redis), key(memcached), key(rollout), key(shadow)];
+    let is_wrong = [memory.is_wrong(), redis.is_wrong(), memcached.is_wrong()];
+    if is_wrong.contains(&true) || rollout.is_wrong() || shadow.is_wrong() {
         return None;
     }
-    match (&given.value.memory, &given.value.redis) {
-        (Field::Given(memory), Field::Absent) => {
-            revealed::warn_in_memory(file, report);
-            memory::bounds(&memory.value, report).map(StoreSettings::Memory)
-        }
-        (Field::Absent, Field::Given(redis)) => {
-            if file.secret.is_absent() {
-                without_secret(redis.key, report);
+    if !is_one(given.at, &places, ANY, report) {
+        return None;
+    }
+    match (rollout, shadow) {
+        (Field::Given(rollout), _) => migration::rollout(rollout, file, subjects, report)
+            .map(|settings| StoreSettings::Rollout(Box::new(settings))),
+        (_, Field::Given(shadow)) => migration::shadow(shadow, file, subjects, report)
+            .map(|settings| StoreSettings::Shadow(Box::new(settings))),
+        _ => {
+            if !memory.is_absent() {
+                revealed::warn_in_memory(file, report);
             }
-            let settings = redis::settings(redis, file, subjects, report)?;
-            Some(StoreSettings::Redis(Box::new(settings)))
+            let kinds = Kinds { memory, redis, memcached };
+            kinds.settings(file, subjects, report).map(StoreSettings::from)
         }
-        (Field::Given(memory), Field::Given(redis)) => {
-            let (first, second) = match (place(memory.key), place(redis.key)) {
-                (memory_at, redis_at) if memory_at < redis_at => (memory.key, redis.key),
-                _ => (redis.key, memory.key),
-            };
-            let message = "a store is in `memory` or in `redis`, this one is in both";
+    }
+}
+
+/// What a store can be in, in words.
+const ANY: &str = "`memory`, `redis`, `memcached`, `rollout` or `shadow`";
+const ONE_OF_TWO: &str = "`memory`, `redis` or `memcached`";
+
+/// The kinds of stores that are no two stores themselves.
+struct Kinds<'f> {
+    memory: &'f Field<Memory>,
+    redis: &'f Field<Redis>,
+    memcached: &'f Field<Memcached>,
+}
+
+impl Kinds<'_> {
+    /// The settings of the one that is there.
+    fn settings(
+        &self,
+        file: &PolicyFile,
+        subjects: &mut Known<'_, Subject>,
+        report: &mut Report<'_>,
+    ) -> Option<SideSettings> {
+        let shared = self.redis.given().map(|redis| redis.key);
+        let shared = shared.or_else(|| self.memcached.given().map(|memcached| memcached.key));
+        if let Some(key) = shared.filter(|_| file.secret.is_absent()) {
+            without_secret(key, report);
+        }
+        if let Some(redis) = self.redis.given() {
+            let settings = redis::settings(redis, file, subjects, report)?;
+            return Some(SideSettings::Redis(Box::new(settings)));
+        }
+        if let Some(memcached) = self.memcached.given() {
+            let settings = memcached::settings(memcached, file, report)?;
+            return Some(SideSettings::Memcached(Box::new(settings)));
+        }
+        memory::bounds(self.memory.value()?, report).map(SideSettings::Memory)
+    }
+}
+
+fn key<T>(field: &Field<T>) -> Option<Span> {
+    field.given().map(|given| given.key)
+}
+
+/// Whether a store is in exactly one of the `places` that are given; else that is reported.
+fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
+    let mut given: Vec<Span> = places.iter().flatten().copied().collect();
+    given.sort_by_key(|key| (key.line, key.column));
+    match given[..] {
+        [_] => true,
+        [] => {
+            report.mistake(at, "the store is nowhere", format_args!("expected {expected}"));
+            false
+        }
+        [first, second, ..] => {
+            let message = format_args!("a store is in one of {expected}, this one is in two");
             let hint = format_args!("leave one of them out; the other is on line {}", first.line);
             report.mistake(second, message, hint);
-            None
+            false
         }
-        (Field::Absent, Field::Absent) => match &given.value.memcached {
-            Field::Given(memcached) => {
-                if file.secret.is_absent() {
-                    without_secret(memcached.key, report);
-                }
-                let settings = memcached::settings(memcached, file, report)?;
-                Some(StoreSettings::Memcached(Box::new(settings)))
-            }
-            Field::Absent => {
-                let hint = "expected `memory`, `redis` or `memcached`";
-                report.mistake(given.at, "the store is nowhere", hint);
-                None
-            }
-            Field::Wrong => None,
-        },
-        // What is wrong with either is reported.
-        (Field::Wrong, _) | (_, Field::Wrong) => None,
     }
-}
-
-/// Whether a store in memcached is in memory or in Redis as well, which is reported.
-fn is_in_memcached_too(store: &Store, report: &mut Report<'_>) -> bool {
-    let Field::Given(memcached) = &store.memcached else { return false };
-    let elsewhere = !store.memory.is_absent() || !store.redis.is_absent();
-    if elsewhere {
-        let message = "a store is in `memory`, `redis` or `memcached`, this one is in two places";
-        report.mistake(memcached.key, message, "leave all but one of them out");
-    }
-    elsewhere
-}
-
-fn place(at: Span) -> (usize, usize) {
-    (at.line, at.column)
 }
 
 fn without_secret(at: Span, report: &mut Report<'_>) {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::descriptors;
 use crate::http::idempotency::MAX_KEY_BYTES;
 use crate::http::problem::Kind;
+use crate::http::rollout::{RolloutAnswer, RolloutRequest};
 use crate::http::route::{Entry, Route};
 use crate::http::wire::{
     BatchAnswer, BatchRequest, CheckRequest, MAX_LIMITS, RefundAnswer, RefundRequest,
@@ -242,6 +243,23 @@ pub(super) const OPERATIONS: &[Operation] = &[
         told: "The version that is in force, and whether that is another one than before.",
         refusal: None,
         problems: &[Kind::NotFound, Kind::PolicyRefused],
+    },
+    Operation {
+        path: "/v1/rollout",
+        method: "put",
+        id: "turnRollout",
+        summary: "Turn how many clients the new one of two stores decides",
+        description: "It stays so on this node until it is turned again: here, or by another \
+            percentage in the policy file. Asks for an administrator's token; the log keeps it.",
+        body: Some(Body {
+            schema: of::<RolloutRequest>,
+            examples: &[("third", r#"{"percent":30}"#)],
+        }),
+        parameters: Vec::new,
+        answer: Holds::Json(of::<RolloutAnswer>),
+        told: "What it was turned to, and from.",
+        refusal: None,
+        problems: &[Kind::InvalidJson, Kind::NotFound],
     },
 ];
 

@@ -1,0 +1,90 @@
+//! A store with which another one is compared.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::runtime::Handle;
+use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::store::shadow::Differences;
+use tollgate::store::{Dial, Shadow};
+use tollgate::{Clock, HashKey};
+use tollgate_policy::ShadowSettings;
+
+use crate::error::OpenError;
+use crate::moving::percent;
+use crate::recall::Refunds;
+use crate::side::Side;
+
+/// One store that decides, and one that is asked too: see [`Shadow`].
+#[derive(Debug)]
+pub struct Compared {
+    store: Shadow<Side, Side>,
+    /// What the file said last.
+    written: AtomicU8,
+}
+
+impl Compared {
+    /// Opens both stores of `settings`, and begins to connect.
+    pub(crate) fn open(
+        settings: &ShadowSettings,
+        key: &HashKey,
+        policy: &Policy,
+        refunds: Refunds,
+    ) -> Result<Self, OpenError> {
+        if Handle::try_current().is_err() {
+            return Err(OpenError::NoRuntime);
+        }
+        let open = |side| Side::open(side, key.clone(), policy, refunds);
+        let (store, compared_with) = (open(&settings.store)?, open(&settings.compared_with)?);
+        let dial = Dial::new(percent(settings.percent));
+        let store = Shadow::start(key, dial, store, compared_with);
+        Ok(Self { store, written: AtomicU8::new(settings.percent) })
+    }
+
+    /// The store that decides.
+    #[must_use]
+    pub fn store(&self) -> &Side {
+        self.store.store()
+    }
+
+    /// The store that is asked too.
+    #[must_use]
+    pub fn compared_with(&self) -> &Side {
+        self.store.shadow()
+    }
+
+    /// The percentage of subjects that are compared.
+    #[must_use]
+    pub fn dial(&self) -> &Dial {
+        self.store.dial()
+    }
+
+    /// What was compared so far, and how it differed.
+    #[must_use]
+    pub fn differences(&self) -> Differences {
+        self.store.differences()
+    }
+
+    pub(crate) async fn started(&self) {
+        self.store().started().await;
+        self.compared_with().started().await;
+    }
+
+    pub(crate) fn follow(&self, settings: &ShadowSettings, policy: &Policy, refunds: Refunds) {
+        self.store().follow(&settings.store, policy, refunds);
+        self.compared_with().follow(&settings.compared_with, policy, refunds);
+        if self.written.swap(settings.percent, Ordering::Relaxed) != settings.percent {
+            self.dial().set(percent(settings.percent));
+        }
+    }
+
+    pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
+        self.store().clock(clock)
+    }
+}
+
+impl Store for Compared {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.store.apply(now, charges).await
+    }
+}

@@ -1,0 +1,131 @@
+//! Limits on their way from one store to another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::store::rollout::OnMove;
+use tollgate::store::sharded::Routing;
+use tollgate::store::{Atomic, Dial, Percent, Rollout};
+use tollgate::{Clock, HashKey};
+use tollgate_policy::{RolloutSettings, SideSettings};
+
+use crate::error::OpenError;
+use crate::recall::Refunds;
+use crate::side::Side;
+
+/// Some percent of all subjects decided by one store, the rest by another: see [`Rollout`] for what
+/// that keeps and weakens, and [`Atomic`] for calls whose subjects are at both.
+#[derive(Debug)]
+pub struct Moving {
+    store: Atomic<Rollout<Side, Side>>,
+    /// What the file said last: another word of the same turns nothing back.
+    written: AtomicU8,
+}
+
+impl Moving {
+    /// Opens both stores of `settings`, and begins to connect.
+    pub(crate) fn open(
+        settings: &RolloutSettings,
+        key: &HashKey,
+        policy: &Policy,
+        refunds: Refunds,
+    ) -> Result<Self, OpenError> {
+        let open = |side| Side::open(side, key.clone(), policy, refunds);
+        let (from, to) = (open(&settings.from)?, open(&settings.to)?);
+        let on_move = match settings.on_move {
+            tollgate_policy::OnMove::Carry => OnMove::Carry,
+            tollgate_policy::OnMove::StartAfresh => OnMove::StartAfresh,
+        };
+        let rollout = Rollout::new(key, Dial::new(percent(settings.percent)), from, to)
+            .with_routing(routing(settings))
+            .with_on_move(on_move);
+        let written = AtomicU8::new(settings.percent);
+        Ok(Self { store: Atomic::new(rollout), written })
+    }
+
+    /// The percentage, to read and to turn. Clones are one dial.
+    #[must_use]
+    pub fn dial(&self) -> &Dial {
+        self.rollout().dial()
+    }
+
+    /// The store that subjects leave.
+    #[must_use]
+    pub fn from(&self) -> &Side {
+        self.rollout().old()
+    }
+
+    /// The store that they go to.
+    #[must_use]
+    pub fn to(&self) -> &Side {
+        self.rollout().new_store()
+    }
+
+    /// Cells that moved along with their subjects.
+    #[must_use]
+    pub fn carried(&self) -> u64 {
+        self.rollout().carried()
+    }
+
+    /// Calls before which a store could not be asked what its subjects had used there.
+    #[must_use]
+    pub fn left_behind(&self) -> u64 {
+        self.rollout().left_behind()
+    }
+
+    /// Charges that were taken for nothing, on the way between both, and could not be given back.
+    #[must_use]
+    pub fn stranded(&self) -> u64 {
+        self.store.stranded()
+    }
+
+    pub(crate) async fn started(&self) {
+        // Both connect at the same time: waiting for one is waiting for each.
+        self.from().started().await;
+        self.to().started().await;
+    }
+
+    /// Goes on for `policy` and with the percentage of `settings`, if it is not what the file said
+    /// before: so that what an administrator turned stays, whatever else changes in the file.
+    pub(crate) fn follow(&self, settings: &RolloutSettings, policy: &Policy, refunds: Refunds) {
+        self.from().follow(&settings.from, policy, refunds);
+        self.to().follow(&settings.to, policy, refunds);
+        if self.written.swap(settings.percent, Ordering::Relaxed) != settings.percent {
+            let before = self.dial().get();
+            self.dial().set(percent(settings.percent));
+            let now = self.dial().get();
+            tracing::info!(%before, percent = %now, "the policy file turned the rollout");
+        }
+    }
+
+    /// The clock of the store that subjects go to.
+    pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
+        self.to().clock(clock)
+    }
+
+    fn rollout(&self) -> &Rollout<Side, Side> {
+        self.store.homes()
+    }
+}
+
+impl Store for Moving {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.store.apply(now, charges).await
+    }
+}
+
+/// As whole hundredths; a number above all of them is all.
+pub(crate) fn percent(hundredths: u8) -> Percent {
+    Percent::new(hundredths).unwrap_or(Percent::ALL)
+}
+
+/// What shares a shard in Redis moves together.
+fn routing(settings: &RolloutSettings) -> Routing {
+    let sides = [&settings.to, &settings.from];
+    let route_by = sides.into_iter().find_map(|side| match side {
+        SideSettings::Redis(redis) => redis.route_by.clone(),
+        SideSettings::Memory(_) | SideSettings::Memcached(_) => None,
+    });
+    route_by.map_or(Routing::First, Routing::Dimension)
+}

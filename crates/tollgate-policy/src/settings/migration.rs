@@ -1,0 +1,58 @@
+//! Two stores at once.
+
+use super::{MemcachedSettings, MemoryBounds, RedisSettings, StoreSettings};
+
+/// Some percent of all clients are decided by one store, the rest by another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutSettings {
+    /// How many clients are decided by `to`, in hundredths, 0 … 100.
+    pub percent: u8,
+    /// What a client has that moves.
+    pub on_move: OnMove,
+    /// The store that clients leave.
+    pub from: SideSettings,
+    /// The store that they go to.
+    pub to: SideSettings,
+}
+
+/// One store decides, another one is compared with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowSettings {
+    /// How many clients are compared, in hundredths, 0 … 100.
+    pub percent: u8,
+    /// The store that decides.
+    pub store: SideSettings,
+    /// The store that is asked too.
+    pub compared_with: SideSettings,
+}
+
+/// What a client has that moves from one store to the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMove {
+    /// What it had used, and the window that was running.
+    #[default]
+    Carry,
+    /// Nothing used.
+    StartAfresh,
+}
+
+/// One of two stores: it is no two stores itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SideSettings {
+    /// In the memory of this process.
+    Memory(MemoryBounds),
+    /// In Redis or Valkey.
+    Redis(Box<RedisSettings>),
+    /// In memcached.
+    Memcached(Box<MemcachedSettings>),
+}
+
+impl From<SideSettings> for StoreSettings {
+    fn from(side: SideSettings) -> Self {
+        match side {
+            SideSettings::Memory(bounds) => Self::Memory(bounds),
+            SideSettings::Redis(redis) => Self::Redis(redis),
+            SideSettings::Memcached(memcached) => Self::Memcached(memcached),
+        }
+    }
+}
