@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use tollgate_core::policy::OnFailure;
 use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
 use tollgate_core::{Cost, Facts, Headers, KeyedHash, Policy, Refusals};
-use tollgate_policy::{KeySource, Loaded, ShardSettings, StoreSettings, Topology, load, parse};
+use tollgate_policy::{
+    KeySource, Loaded, ShardSettings, SideSettings, StoreSettings, Topology, load, parse,
+};
 
 struct Fold;
 
@@ -170,6 +172,16 @@ fn envoy() {
 }
 
 #[test]
+fn migration() {
+    let StoreSettings::Rollout(rollout) = loaded("migration.yaml").settings.store else {
+        panic!("no rollout");
+    };
+    assert_eq!(rollout.percent, 10);
+    assert!(matches!(rollout.from, SideSettings::Memcached(_)));
+    assert!(matches!(rollout.to, SideSettings::Redis(_)));
+}
+
+#[test]
 fn every_policy_is_spoken_of_here() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     let mut names: Vec<String> = std::fs::read_dir(folder)
@@ -177,8 +189,14 @@ fn every_policy_is_spoken_of_here() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let spoken_of =
-        ["envoy.yaml", "github-redis.yaml", "github.yaml", "layered.yaml", "sign-in.yaml"];
+    let spoken_of = [
+        "envoy.yaml",
+        "github-redis.yaml",
+        "github.yaml",
+        "layered.yaml",
+        "migration.yaml",
+        "sign-in.yaml",
+    ];
     assert_eq!(names, spoken_of);
 }
 
