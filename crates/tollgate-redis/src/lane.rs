@@ -201,6 +201,22 @@ impl<C: Codec> Lane<C> {
         }
     }
 
+    /// Holds what is not [ahead](Route::Ahead) back from now on, with
+    /// [`LaneError::Unavailable`], while the data is of a history that was not released.
+    pub(crate) fn hold_until_released(&self) {
+        self.link.histories().hold_until_released();
+    }
+
+    /// The number of the history that the server's data is of.
+    pub(crate) fn history(&self) -> u64 {
+        self.link.histories().number()
+    }
+
+    /// Lets jobs go to data of `history`.
+    pub(crate) fn release(&self, history: u64) {
+        self.link.histories().release(history);
+    }
+
     /// The link below.
     pub(crate) fn link(&self) -> &Link {
         &self.link

@@ -5,7 +5,7 @@ mod cells;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, Histories, Readings, Store, StoreError, Timestamp};
 
 use crate::job::Job;
 use crate::key::Keys;
@@ -69,6 +69,15 @@ impl RedisShard {
     #[must_use]
     pub fn with_clock(self, clock: DecidingClock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The same store, which holds charges back after the primary's data has become of another
+    /// history, as a failover makes it, until that is [released](Histories::release): for whoever
+    /// joins what is missing first. The first history is held back, too.
+    #[must_use]
+    pub fn with_held_histories(self) -> Self {
+        self.shard.primary().hold_until_released();
+        self
     }
 
     /// Waits until the primary is connected.
@@ -144,5 +153,18 @@ impl RedisShard {
 impl Store for RedisShard {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         Ok(self.apply_within(now, charges, self.deadline).await?)
+    }
+}
+
+/// A history is one course of replication: it ends with a promotion, and with a restart. It goes on
+/// when a connection is replaced, and when keys are deleted, which somebody may have wanted. Where
+/// the primary may not be asked for `INFO`, each connection is taken to begin one.
+impl Histories for RedisShard {
+    fn history(&self) -> u64 {
+        self.shard.primary().history()
+    }
+
+    fn release(&self, history: u64) {
+        self.shard.primary().release(history);
     }
 }

@@ -137,7 +137,7 @@ impl<J, A> Batch<J, A> {
         for (job, waiter) in self.jobs.into_iter().zip(self.waiters) {
             let place = match waiter.route {
                 Route::Slot(slot) => *part_of_slot.entry(slot).or_insert(parts.len()),
-                Route::Any | Route::Alone | Route::Asking => parts.len(),
+                Route::Any | Route::Ahead | Route::Alone | Route::Asking => parts.len(),
             };
             match parts.get_mut(place) {
                 Some(part) => part.push(job, waiter),

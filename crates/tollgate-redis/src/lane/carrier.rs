@@ -12,6 +12,7 @@ use super::LaneError;
 use super::call::Call;
 use super::counters::Counters;
 use super::queue::Jobs;
+use super::route::Route;
 use crate::cluster::Redirect;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
@@ -81,9 +82,12 @@ impl<C: Codec> Carrier<C> {
         let (Some(first), Some(last)) = (batch.first_deadline(), batch.last_deadline()) else {
             return batch;
         };
-        self.counters.call(batch.len());
+        let parts = self.unheld(batch.into_parts());
+        if parts.is_empty() {
+            return Jobs::<C>::new();
+        }
+        self.counters.call(parts.iter().map(Jobs::<C>::len).sum());
         let deadline = self.link.clock().deadline(first);
-        let parts = batch.into_parts();
         let command = |part: &Jobs<C>| (part.route(), self.codec.encode(part.jobs(), deadline));
         let call = Call::of(parts.iter().map(command));
         let mut again = Jobs::<C>::new();
@@ -109,6 +113,20 @@ impl<C: Codec> Carrier<C> {
             }
         }
         again
+    }
+
+    /// What of `parts` may be sent now. The others are told that nothing was carried out: whoever
+    /// holds them back has work to do on the server before.
+    fn unheld(&self, parts: Vec<Jobs<C>>) -> Vec<Jobs<C>> {
+        if !self.link.histories().holds() {
+            return parts;
+        }
+        let (ahead, held): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|part| part.route() == Route::Ahead);
+        for part in held {
+            part.tell_all(&LaneError::Unavailable);
+        }
+        ahead
     }
 
     /// The connection to use; waits for one, until `last` at most, if there is hope.

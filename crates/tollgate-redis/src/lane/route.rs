@@ -6,6 +6,8 @@ pub(crate) enum Route {
     /// With any other: the server keeps every key.
     #[default]
     Any,
+    /// As any other, and before the history of the server's data is [released](super::Lane::release).
+    Ahead,
     /// With those of the same slot: a node of a cluster refuses commands with keys of several.
     Slot(u16),
     /// Alone: its slot is on its way to another node, and a command whose keys are partly here
@@ -18,13 +20,13 @@ pub(crate) enum Route {
 impl Route {
     /// Whether the server is a node of a cluster, which may point to another one.
     pub(crate) fn is_of_a_cluster(self) -> bool {
-        self != Self::Any
+        !matches!(self, Self::Any | Self::Ahead)
     }
 
     /// Whether two jobs may share a command.
     pub(super) fn joins(self, other: Self) -> bool {
         match (self, other) {
-            (Self::Any, Self::Any) => true,
+            (Self::Any, Self::Any) | (Self::Ahead, Self::Ahead) => true,
             (Self::Slot(one), Self::Slot(another)) => one == another,
             _ => false,
         }

@@ -4,6 +4,7 @@ mod connect;
 mod credentials;
 mod endpoint;
 mod error;
+mod history_numbers;
 mod progress;
 mod replication;
 mod role;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::connect::{ConnectLimits, Connection, Duty, Told, connect};
 use super::error::LinkError;
+use super::history_numbers::HistoryNumbers;
 use crate::circuit::{Circuit, DEFAULT_MISSES, Gate, probe_delay};
 use crate::codec::Codec;
 use crate::offset::ShardClock;
@@ -83,6 +84,7 @@ pub(crate) struct Link {
     roster: Arc<Roster>,
     circuit: Arc<Circuit>,
     clock: Arc<ShardClock>,
+    histories: Arc<HistoryNumbers>,
     last_error: Arc<Mutex<Option<LinkError>>>,
     supervisor: AbortHandle,
 }
@@ -128,6 +130,7 @@ impl Link {
         let (faults, reports) = watch::channel(None);
         let circuit = Arc::new(Circuit::new(limits.misses));
         let clock = Arc::new(ShardClock::default());
+        let histories = Arc::<HistoryNumbers>::default();
         let last_error = Arc::default();
         let supervisor = Supervisor {
             roster: Arc::clone(&roster),
@@ -138,11 +141,12 @@ impl Link {
             reports,
             circuit: Arc::clone(&circuit),
             clock: Arc::clone(&clock),
+            histories: Arc::clone(&histories),
             last_error: Arc::clone(&last_error),
             generation: 0,
         };
         let supervisor = tokio::spawn(supervisor.run()).abort_handle();
-        Self { phase: phases, faults, roster, circuit, clock, last_error, supervisor }
+        Self { phase: phases, faults, roster, circuit, clock, histories, last_error, supervisor }
     }
 
     /// The link's phases, to read and to wait on.
@@ -158,6 +162,11 @@ impl Link {
     /// The server's clock.
     pub(crate) fn clock(&self) -> &ShardClock {
         &self.clock
+    }
+
+    /// The histories that the servers' data was of.
+    pub(crate) fn histories(&self) -> &HistoryNumbers {
+        &self.histories
     }
 
     /// Whether `connection` leads to a server that may be charged, by what is known now.
@@ -222,6 +231,7 @@ struct Supervisor<C> {
     reports: watch::Receiver<Option<Report>>,
     circuit: Arc<Circuit>,
     clock: Arc<ShardClock>,
+    histories: Arc<HistoryNumbers>,
     last_error: Arc<Mutex<Option<LinkError>>>,
     generation: u64,
 }
@@ -318,6 +328,9 @@ impl<C: Codec> Supervisor<C> {
         if let Some(reading) = told.clock {
             self.clock.observe(reading);
         }
+        // Before anyone can use the connection: a charge of a new history must not pass for one of
+        // the old.
+        self.histories.begin(told.replication.as_ref());
         self.circuit.close(connection.generation);
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
         let generation = connection.generation;

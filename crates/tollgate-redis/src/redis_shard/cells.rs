@@ -6,9 +6,11 @@ use tollgate_core::{Cell, Cells, Place, StoreError, Timestamp};
 use super::RedisShard;
 use crate::answer::Answer;
 use crate::job::Job;
-use crate::lane::LaneError;
+use crate::lane::{LaneError, Route};
 
 /// Through the lane to the primary, whoever reads are answered by: what moves is what is in force.
+///
+/// Nothing is decided by them, so they go [ahead](Route::Ahead) of what is held back.
 ///
 /// Each 64 places are a job of their own, and so are fewer that have more than 64 KiB of cells to
 /// join; one job after the other, each with the store's whole deadline. The first failure ends it.
@@ -37,6 +39,7 @@ impl Cells for RedisShard {
 
 impl RedisShard {
     async fn carry(&self, job: Job) -> Result<Answer, LaneError> {
-        self.shard.primary().submit(job, Instant::now() + self.deadline).await
+        let deadline = Instant::now() + self.deadline;
+        self.shard.primary().submit_by(Route::Ahead, job, deadline).await
     }
 }

@@ -57,6 +57,14 @@ impl<V: Copy + Worth> Recent<V> {
         Key(hasher.finish128().as_u128())
     }
 
+    /// The key of one part of what `key` is about.
+    pub(super) fn part(&self, key: Key, part: u128) -> Key {
+        let mut hasher = self.hasher;
+        hasher.write_u128(key.0);
+        hasher.write_u128(part);
+        Key(hasher.finish128().as_u128())
+    }
+
     /// What was put under `key`, unless it made way.
     pub(super) fn get(&self, key: Key) -> Option<V> {
         let set = self.set(key).lock();
@@ -65,14 +73,47 @@ impl<V: Copy + Worth> Recent<V> {
 
     /// Puts `value` under `key`, where it may push out what is worth least at `now`.
     pub(super) fn put(&self, key: Key, value: V, now: Timestamp) {
+        self.update(key, now, |_| Some(value));
+    }
+
+    /// Puts what `change` makes of what is under `key` there, where it may push out what is worth
+    /// least at `now`; or nothing.
+    pub(super) fn update(
+        &self,
+        key: Key,
+        now: Timestamp,
+        change: impl FnOnce(Option<V>) -> Option<V>,
+    ) {
         let mut set = self.set(key).lock();
         let worth = |place: &&mut Option<(Key, V)>| match place {
             Some((own, _)) if *own == key => None,
             Some((_, value)) => Some(1 + value.worth(now).min(u64::MAX - 1)),
             None => Some(0),
         };
-        if let Some(place) = set.iter_mut().min_by_key(worth) {
-            *place = Some((key, value));
+        let Some(place) = set.iter_mut().min_by_key(worth) else { return };
+        let known = place.filter(|(own, _)| *own == key).map(|(_, value)| value);
+        let is_known = known.is_some();
+        match change(known) {
+            Some(value) => *place = Some((key, value)),
+            None if is_known => *place = None,
+            None => {}
+        }
+    }
+
+    /// All that is kept, in no order.
+    pub(super) fn values(&self) -> Vec<V> {
+        let values = |set: &Mutex<Set<V>>| set.lock().map(|place| place.map(|(_, value)| value));
+        self.sets.iter().flat_map(values).flatten().collect()
+    }
+
+    /// Forgets whatever is such; looks at every set.
+    pub(super) fn forget_all(&self, is_such: impl Fn(&V) -> bool) {
+        for set in &self.sets {
+            for place in set.lock().iter_mut() {
+                if matches!(place, Some((_, value)) if is_such(value)) {
+                    *place = None;
+                }
+            }
         }
     }
 

@@ -1,0 +1,20 @@
+//! What a store remembers may begin to come from another history than before.
+
+use crate::store::Cells;
+
+/// A store whose state may be replaced by another course of events, one that lacks the end of what
+/// was answered: as when a replica takes over from a primary.
+///
+/// Each history has a number. While the history in force is not [released](Self::release), charges
+/// are held: [`Store::apply`](crate::Store::apply) answers
+/// [`StoreError::Unavailable`](crate::StoreError::Unavailable) and has carried out nothing, unless
+/// the call only reads. [`Cells::join`] goes ahead, and so the state can be made whole before
+/// anything is decided on it.
+pub trait Histories: Cells {
+    /// The number of the history that charges would go to now: it rises whenever another one may
+    /// have begun.
+    fn history(&self) -> u64;
+
+    /// Charges may go to `history`. An older number than the last one changes nothing.
+    fn release(&self, history: u64);
+}

@@ -1,0 +1,260 @@
+//! A store that lost the end of what it had answered is told it again.
+
+mod heard;
+mod memory;
+mod pass;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tollgate_core::{
+    Cell, Cells, Charge, Histories, Millis, Place, Readings, Store, StoreError, Timestamp,
+};
+
+use heard::Heard;
+pub use heard::LONGEST_SUBJECT;
+use memory::Memory;
+use pass::{Counters, Pass, make_whole};
+
+/// How long what was heard is remembered, unless another time is set: longer than a replica that
+/// is fit to be promoted lags.
+pub const DEFAULT_REMEMBERED: Millis = Millis::from_secs(3);
+
+/// The most things that are remembered of one store, unless another number is set: one for a limit
+/// and a subject, or for each block, moment or lease of them. About a megabyte.
+pub const DEFAULT_ENTRIES: usize = 8_192;
+
+/// The longest that charges are held back by one repair, unless another time is set.
+pub const DEFAULT_REPAIR_TIME: Duration = Duration::from_millis(250);
+
+/// Makes a store whole after a failover, from what this node heard of it before.
+///
+/// A replica that takes over lacks what the old primary answered in the last moments. Each answer
+/// told how a limit stood, and the newest are remembered here. When the store's
+/// [history](Histories::history) is another one, charges wait until what is remembered has been
+/// [joined](Cells::join) with what is there; then they go to it. Joining gives the larger of both,
+/// so that every node may do it, in any order and more than once.
+///
+/// # What it keeps
+/// - Answers, unchanged. Calls that only read are passed on at all times.
+/// - Nothing is joined that was not used: of fixed windows and token buckets it is what a reading
+///   told, of leases each one by its id, of sliding windows, logs and two-bucket estimates what
+///   this node itself was admitted, at its place.
+/// - What is given back or forgotten through this node lowers what is remembered. Answers of calls
+///   that were under way then do not raise it again.
+/// - One repair at a time holds charges back for [`with_time`](Self::with_time) at most, counted
+///   from when the store could be reached, and one more question to it. A caller waits within the
+///   deadline around this store, and what it joined until then stays joined.
+///
+/// # What a failover still lets through
+/// - Through one node: nothing, of what was remembered. A node's newest reading of a fixed window
+///   counts what every node was admitted before, so that, once each has repaired, the window stands
+///   where the last answer that any of them heard left it.
+/// - Through several: [`lost_at_most`](Self::lost_at_most) for each limit and subject. A node that
+///   repairs late finds charges that were made meanwhile, and the larger of both is less than their
+///   sum.
+/// - Token buckets are remembered to the millisecond: what arrives in one may be let through, too.
+/// - Of sliding windows, logs and two-bucket estimates each node knows its own part alone: what is
+///   lost of a place is less than all that was admitted there since the replica heard of it, by the
+///   largest part of one node.
+/// - What made way for newer entries, subjects that are longer than [`LONGEST_SUBJECT`], and what is
+///   older than [`with_remembered`](Self::with_remembered), is not repaired.
+///
+/// # What it takes away
+/// Units that were given back through another node since this one last heard of the limit, between
+/// the last answer and the failover, may count again until their window is over.
+pub struct Repair<S> {
+    store: S,
+    memory: Memory,
+    remembered: Millis,
+    time: Duration,
+    /// The history that was repaired last.
+    settled: AtomicU64,
+    pass: Mutex<Option<Pass>>,
+    counters: Counters,
+}
+
+/// What was repaired since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// Histories that began while something was remembered, which they might lack.
+    pub repairs: u64,
+    /// Limits and subjects of which something was lacking, and was joined.
+    pub places: u64,
+    /// The units that were lacking.
+    pub units: u64,
+    /// Limits and subjects that could not be joined in time.
+    pub abandoned: u64,
+}
+
+impl<S> Repair<S> {
+    /// `store`, of which is remembered what was heard in [`DEFAULT_REMEMBERED`].
+    #[must_use]
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            memory: Memory::new(DEFAULT_ENTRIES),
+            remembered: DEFAULT_REMEMBERED,
+            time: DEFAULT_REPAIR_TIME,
+            settled: AtomicU64::new(0),
+            pass: Mutex::new(None),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Sets for how long what was heard is remembered; zero for what is heard in the same
+    /// millisecond.
+    #[must_use]
+    pub fn with_remembered(self, remembered: Millis) -> Self {
+        Self { remembered, ..self }
+    }
+
+    /// Sets how many things are remembered, rounded up to a power of two.
+    #[must_use]
+    pub fn with_entries(self, entries: usize) -> Self {
+        Self { memory: Memory::new(entries), ..self }
+    }
+
+    /// Sets how long one repair may hold charges back.
+    #[must_use]
+    pub fn with_time(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// The most units of one limit and subject that are admitted above it because of one failover:
+    /// the smaller of what was admitted through `elsewhere`, other nodes, after this node's last
+    /// reading of it and before the failover, and what was admitted `meanwhile`, on the new history
+    /// before those nodes had repaired it.
+    ///
+    /// Without a repair it is all that was admitted after the replica last heard from the primary.
+    #[must_use]
+    pub const fn lost_at_most(elsewhere: u64, meanwhile: u64) -> u64 {
+        if elsewhere < meanwhile { elsewhere } else { meanwhile }
+    }
+
+    /// The most bytes that what is remembered takes, besides the definitions of the limits.
+    #[must_use]
+    pub fn bytes_at_most(&self) -> usize {
+        // Each set of entries has its lock, and each entry its key.
+        self.memory.capacity() * (size_of::<Option<(u128, Heard)>>() + size_of::<usize>())
+    }
+
+    /// What was repaired.
+    #[must_use]
+    pub fn repaired(&self) -> Repaired {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Repaired {
+            repairs: count(&self.counters.repairs),
+            places: count(&self.counters.places),
+            units: count(&self.counters.units),
+            abandoned: count(&self.counters.abandoned),
+        }
+    }
+
+    /// The store.
+    #[must_use]
+    pub const fn store(&self) -> &S {
+        &self.store
+    }
+}
+
+impl<S: Histories> Repair<S> {
+    /// Repairs the history in force, if it was not; answers which one is. A node that nobody asks
+    /// for anything should have this called now and then: what it remembers may be what others
+    /// lack.
+    ///
+    /// # Errors
+    /// Why the store did not take what is remembered. It will be tried again.
+    pub async fn settle(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let settled = self.settled.load(Ordering::Acquire);
+        if settled == self.store.history() { Ok(settled) } else { self.repair(now).await }
+    }
+
+    async fn repair(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let pass = &mut *self.pass.lock().await;
+        loop {
+            let history = self.store.history();
+            if self.settled.load(Ordering::Acquire) == history {
+                return Ok(history);
+            }
+            if pass.as_ref().is_none_or(|pass| pass.history != history) {
+                let known = self.memory.known(now, self.remembered);
+                self.counters.repairs.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
+                *pass = Some(Pass::new(history, known));
+            }
+            if let Some(pass) = pass {
+                pass.go_on(&self.store, now, self.time, &self.counters).await?;
+            }
+            *pass = None;
+            self.settled.store(history, Ordering::Release);
+            self.store.release(history);
+        }
+    }
+
+    /// Carries `charges` out, and remembers the answer; the history that they were meant for.
+    async fn charge(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> (u64, Result<Readings, StoreError>) {
+        // Where it fails, the store holds the charges back and says so.
+        let _ = self.settle(now).await;
+        let settled = self.settled.load(Ordering::Acquire);
+        let begun = self.memory.begin();
+        let answer = self.store.apply(now, charges).await;
+        if let Ok(readings) = &answer {
+            self.memory.remember(begun, now, charges, readings);
+        }
+        (settled, answer)
+    }
+}
+
+impl<S: Histories> Store for Repair<S> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        if charges.iter().all(|charge| charge.ask.only_reads()) {
+            return self.store.apply(now, charges).await;
+        }
+        let (mut history, mut answer) = self.charge(now, charges).await;
+        if matches!(answer, Err(StoreError::Unavailable)) && history != self.store.history() {
+            // It was held back: another history began while it waited to be sent.
+            (history, answer) = self.charge(now, charges).await;
+        }
+        if answer.is_ok() && history != self.settled.load(Ordering::Acquire) {
+            // An old history's last word: the repair has not known of it.
+            let known = self.memory.known_of(now, charges);
+            // It is decided, whether it can be joined or not.
+            let _ = make_whole(&self.store, now, &known, &self.counters).await;
+        }
+        answer
+    }
+}
+
+impl<S: Histories> Cells for Repair<S> {
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+        self.store.cells(now, places)
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.store.join(now, cells)
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Repair<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repair")
+            .field("store", &self.store)
+            .field("memory", &self.memory)
+            .field("repaired", &self.repaired())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! A primary and a replica in memory, of which the test says how far behind it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tollgate::core::{
+    Cell, Cells, Charge, Histories, Place, Readings, Store, StoreError, Timestamp,
+};
+use tollgate::store::Memory;
+
+/// A primary that holds charges back until its history is released, as each node sees it.
+#[derive(Debug)]
+pub(crate) struct Promoted {
+    servers: Arc<Servers>,
+    released: AtomicU64,
+    /// Joins do not return.
+    pub(crate) hangs: AtomicBool,
+    /// How many cells were joined.
+    pub(crate) joined: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    primary: Mutex<Arc<Memory>>,
+    replica: Mutex<Arc<Memory>>,
+    lags: AtomicBool,
+    history: AtomicU64,
+}
+
+impl Servers {
+    /// From now on, the replica hears nothing.
+    pub(crate) fn cut(&self) {
+        self.lags.store(true, Ordering::SeqCst);
+    }
+
+    /// The replica takes over, and another one that has what it has will follow it.
+    pub(crate) fn promote(&self, follower: Memory) {
+        let promoted = std::mem::replace(&mut *self.replica.lock(), Arc::new(follower));
+        *self.primary.lock() = promoted;
+        self.lags.store(true, Ordering::SeqCst);
+        self.history.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Promoted {
+    pub(crate) fn on(servers: &Arc<Servers>) -> Self {
+        Self {
+            servers: Arc::clone(servers),
+            released: AtomicU64::new(0),
+            hangs: AtomicBool::new(false),
+            joined: AtomicU64::new(0),
+        }
+    }
+
+    fn primary(&self) -> Arc<Memory> {
+        Arc::clone(&self.servers.primary.lock())
+    }
+}
+
+impl Store for Promoted {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let only_reads = charges.iter().all(|charge| charge.ask.only_reads());
+        if !only_reads && self.released.load(Ordering::SeqCst) != self.history() {
+            return Err(StoreError::Unavailable);
+        }
+        if !self.servers.lags.load(Ordering::SeqCst) {
+            let replica = Arc::clone(&self.servers.replica.lock());
+            replica.apply(now, charges).await?;
+        }
+        self.primary().apply(now, charges).await
+    }
+}
+
+impl Cells for Promoted {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        self.primary().cells(now, places).await
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        self.joined.fetch_add(cells.len() as u64, Ordering::SeqCst);
+        self.primary().join(now, cells).await
+    }
+}
+
+impl Histories for Promoted {
+    fn history(&self) -> u64 {
+        self.servers.history.load(Ordering::SeqCst)
+    }
+
+    fn release(&self, history: u64) {
+        self.released.fetch_max(history, Ordering::SeqCst);
+    }
+}
