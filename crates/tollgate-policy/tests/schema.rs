@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 21] = [
+const PLACES: [(&str, &str); 25] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -59,6 +59,10 @@ const PLACES: [(&str, &str); 21] = [
     ("Memory", "store: { memory: { zzzzzzzz: 1 } }"),
     ("Redis", "store: { redis: { shards: {}, zzzzzzzz: 1 } }"),
     ("Shard", "store: { redis: { shards: { a: { primary: a, zzzzzzzz: 1 } } } }"),
+    ("Memcached", "store: { memcached: { servers: a, zzzzzzzz: 1 } }"),
+    ("Rollout", "store: { rollout: { percent: 1%, from: {}, to: {}, zzzzzzzz: 1 } }"),
+    ("Shadow", "store: { shadow: { store: {}, compared_with: {}, zzzzzzzz: 1 } }"),
+    ("Side", "store: { shadow: { store: { zzzzzzzz: 1 }, compared_with: {} } }"),
     ("Serve", "serve: { zzzzzzzz: 1 }"),
     ("Door", "serve: { http: { listen: a, zzzzzzzz: 1 } }"),
     ("DoorTls", "serve: { http: { listen: a, tls: { certificate: a, key: a, zzzzzzzz: 1 } } }"),
@@ -222,6 +226,10 @@ fn title(name: &str) -> &'static str {
         "Shard" => "`store.redis.shards.NAME`",
         "Tls" => "`store.redis.tls` and `store.redis.sentinel.tls`",
         "SentinelAccess" => "`store.redis.sentinel`",
+        "Memcached" => "`store.memcached`",
+        "Rollout" => "`store.rollout`",
+        "Shadow" => "`store.shadow`",
+        "Side" => "`store.rollout.from`, `.to`, `store.shadow.store` and `.compared_with`",
         "Serve" => "`serve`",
         "Door" => "`serve.DOOR`",
         "DoorTls" => "`serve.DOOR.tls`",
