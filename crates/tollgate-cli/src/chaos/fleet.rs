@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::core::Timestamp;
+use tollgate::core::{Store, Timestamp};
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::{Memory, Share};
 use tollgate::{Clock, HashKey, Limiter, SystemClock};
@@ -16,11 +16,11 @@ use super::error::ChaosError;
 use super::policy::{self, NODES};
 
 /// A limiter as a service has it, with its store's answers recorded.
-pub(crate) type Node = Limiter<Arc<Recorded<Backend>>>;
+pub(crate) type Node<S> = Limiter<Arc<Recorded<S>>>;
 
 /// Nodes that share their limits.
-pub(crate) struct Fleet {
-    nodes: Vec<Node>,
+pub(crate) struct Fleet<S = Backend> {
+    nodes: Vec<Node<S>>,
     recorder: Arc<Recorder>,
     alone: u64,
     deadline: Duration,
@@ -55,8 +55,42 @@ impl Fleet {
         Ok(Self { nodes, recorder, alone, deadline })
     }
 
+    /// How each node sees its shards.
+    pub(crate) fn status(&self) -> impl Iterator<Item = Vec<ShardStatus>> {
+        self.nodes.iter().map(|node| node.store().store().status())
+    }
+
+    /// Whether each node charges `url` as the first shard's primary.
+    pub(crate) fn charges(&self, url: &str) -> bool {
+        self.status().all(|shards| shards.first().and_then(ShardStatus::primary) == Some(url))
+    }
+
+    /// How often each node found counters lost, all shards together; of the node that saw fewest.
+    pub(crate) fn windows_lost(&self) -> u64 {
+        let of_node =
+            |shards: Vec<ShardStatus>| shards.iter().map(|shard| shard.windows_lost).sum();
+        self.status().map(of_node).min().unwrap_or_default()
+    }
+}
+
+impl<S: Store> Fleet<Arc<S>> {
+    /// A node over each of `stores`, which decide within `deadline`.
+    pub(crate) fn of(stores: Vec<Arc<S>>, deadline: Duration) -> Result<Self, ChaosError> {
+        let (recorder, key) = (Arc::<Recorder>::default(), HashKey::random());
+        let mut nodes = Vec::new();
+        for store in stores {
+            let store = Arc::new(Recorded::with_recorder(store, Arc::clone(&recorder)));
+            let policy = policy::policy(IN_MEMORY)?.policy;
+            nodes.push(Limiter::new(policy, store).with_key(key.clone()));
+        }
+        let alone = admitted_alone_at_most(&policy::policy(IN_MEMORY)?);
+        Ok(Self { nodes, recorder, alone, deadline })
+    }
+}
+
+impl<S: Store> Fleet<S> {
     /// The node that serves this caller.
-    pub(crate) fn node(&self, caller: usize) -> &Node {
+    pub(crate) fn node(&self, caller: usize) -> &Node<S> {
         &self.nodes[caller % self.nodes.len()]
     }
 
@@ -75,28 +109,14 @@ impl Fleet {
         self.deadline.saturating_add(TIMER_GRAIN)
     }
 
-    /// How each node sees its shards.
-    pub(crate) fn status(&self) -> impl Iterator<Item = Vec<ShardStatus>> {
-        self.nodes.iter().map(|node| node.store().store().status())
-    }
-
-    /// Whether each node charges `url` as the first shard's primary.
-    pub(crate) fn charges(&self, url: &str) -> bool {
-        self.status().all(|shards| shards.first().and_then(ShardStatus::primary) == Some(url))
-    }
-
-    /// How often each node found counters lost, all shards together; of the node that saw fewest.
-    pub(crate) fn windows_lost(&self) -> u64 {
-        let of_node =
-            |shards: Vec<ShardStatus>| shards.iter().map(|shard| shard.windows_lost).sum();
-        self.status().map(of_node).min().unwrap_or_default()
-    }
-
     /// The time by the first node's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.nodes[0].now()
     }
 }
+
+/// The word for a store that the nodes do not open, because they are given theirs.
+const IN_MEMORY: &str = "{ memory: {} }";
 
 /// The bound of [`Share`], of the most generous limit.
 fn admitted_alone_at_most(loaded: &Loaded) -> u64 {

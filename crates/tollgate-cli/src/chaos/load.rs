@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::{RwLock, RwLockWriteGuard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tollgate::core::{Facts, Headers};
+use tollgate::core::{Facts, Headers, Store};
 
 use tollgate::{Decision, Source};
 
@@ -43,52 +44,64 @@ pub(crate) struct Tally {
 /// Callers that ask until they are told to end.
 #[derive(Debug)]
 pub(crate) struct Load {
-    tally: Arc<Tally>,
-    ends: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     callers: JoinSet<()>,
+}
+
+/// What all callers share.
+#[derive(Debug, Default)]
+struct Shared {
+    tally: Arc<Tally>,
+    ends: AtomicBool,
+    /// Held by each caller while it asks.
+    asks: RwLock<()>,
 }
 
 impl Load {
     /// Callers of all nodes of `fleet` begin.
-    pub(crate) fn begin(fleet: &Arc<Fleet>) -> Self {
-        let (tally, ends) = (Arc::<Tally>::default(), Arc::<AtomicBool>::default());
-        let numbers = Arc::<AtomicU64>::default();
+    pub(crate) fn begin<S: Store + 'static>(fleet: &Arc<Fleet<S>>) -> Self {
+        let (shared, numbers) = (Arc::<Shared>::default(), Arc::<AtomicU64>::default());
         let mut callers = JoinSet::new();
         for caller in 0..CALLERS {
-            let fleet = Arc::clone(fleet);
-            let (tally, ends) = (Arc::clone(&tally), Arc::clone(&ends));
+            let (fleet, shared) = (Arc::clone(fleet), Arc::clone(&shared));
             let numbers = Arc::clone(&numbers);
-            callers.spawn(async move { call(&fleet, caller, &numbers, &tally, &ends).await });
+            callers.spawn(async move { call(&fleet, caller, &numbers, &shared).await });
         }
-        Self { tally, ends, callers }
+        Self { shared, callers }
     }
 
     /// Decisions so far that a node made alone.
     pub(crate) fn alone(&self) -> u64 {
-        self.tally.alone.load(Ordering::Relaxed)
+        self.shared.tally.alone.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no question is under way; none is asked while what is returned is held.
+    pub(crate) async fn hush(&self) -> RwLockWriteGuard<'_, ()> {
+        self.shared.asks.write().await
     }
 
     /// Waits for the answers that are due; no caller asks again.
     pub(crate) async fn end(mut self) -> Arc<Tally> {
-        self.ends.store(true, Ordering::Relaxed);
+        self.shared.ends.store(true, Ordering::Relaxed);
         while self.callers.join_next().await.is_some() {}
-        Arc::clone(&self.tally)
+        Arc::clone(&self.shared.tally)
     }
 }
 
-async fn call(fleet: &Fleet, caller: usize, numbers: &AtomicU64, tally: &Tally, ends: &AtomicBool) {
+async fn call<S: Store>(fleet: &Fleet<S>, caller: usize, numbers: &AtomicU64, shared: &Shared) {
     let node = fleet.node(caller);
     let mut turns = interval(PACE);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while !ends.load(Ordering::Relaxed) {
+    while !shared.ends.load(Ordering::Relaxed) {
         let due = turns.tick().await;
-        tally.lateness.took(due.elapsed());
+        shared.tally.lateness.took(due.elapsed());
+        let _asks = shared.asks.read().await;
         let question = Question::of(numbers.fetch_add(1, Ordering::Relaxed));
         let begun = Instant::now();
         let asked = node.check(&question.facts());
         let decision = asked.await;
-        tally.latency.took(begun.elapsed());
-        tally.count(&decision);
+        shared.tally.latency.took(begun.elapsed());
+        shared.tally.count(&decision);
     }
 }
 

@@ -18,6 +18,7 @@ mod server;
 mod site;
 mod trial;
 mod wait;
+mod world;
 
 pub(crate) use scenarios::Scenario;
 pub(crate) use site::{Length, Site};

@@ -84,8 +84,16 @@ impl Server {
 
     /// What it answers to a command.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &[&str]) -> Result<T, ChaosError> {
+        Self::ask_at(self.port, command).await
+    }
+
+    /// What a server of the run's own on `port` answers to a command.
+    pub(crate) async fn ask_at<T: FromRedisValue>(
+        port: u16,
+        command: &[&str],
+    ) -> Result<T, ChaosError> {
         let asked = async {
-            let mut connection = self.connect().await?;
+            let mut connection = connect(port).await?;
             redis::cmd(command[0]).arg(&command[1..]).query_async(&mut connection).await
         };
         asked.await.map_err(|error| ChaosError::Command(command.join(" "), error))
@@ -109,7 +117,7 @@ impl Server {
     /// Waits until one replica has all that was written before.
     pub(crate) async fn is_followed(&self) -> Result<(), ChaosError> {
         let within = PATIENCE.as_millis().to_string();
-        let mut connection = self.connect().await.map_err(|error| wait_failed(&error))?;
+        let mut connection = connect(self.port).await.map_err(|error| wait_failed(&error))?;
         let mut wait = redis::pipe();
         // WAIT is for what this connection wrote last, and all before it.
         wait.cmd("SET").arg("chaos:mark").arg("").arg("PX").arg(&within).ignore();
@@ -139,13 +147,14 @@ impl Server {
         }
         false
     }
+}
 
-    async fn connect(&self) -> redis::RedisResult<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE));
-        Client::open(self.url())?.get_multiplexed_async_connection_with_config(&config).await
-    }
+async fn connect(port: u16) -> redis::RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let client = Client::open(format!("redis://127.0.0.1:{port}"))?;
+    client.get_multiplexed_async_connection_with_config(&config).await
 }
 
 /// A loopback port that nobody listens on, though another process may begin to.

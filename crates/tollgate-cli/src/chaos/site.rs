@@ -1,7 +1,7 @@
 //! Where a run happens: the programs, a directory of its own, and how long things take.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::error::ChaosError;
 use super::server::Server;
+use super::world::MemcachedServer;
 
 /// How long a scenario takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub(crate) enum Length {
 #[derive(Debug)]
 pub(crate) struct Site {
     redis: PathBuf,
+    memcached: PathBuf,
     length: Length,
     directory: TempDir,
     rooms: AtomicU64,
@@ -39,13 +41,17 @@ pub(crate) struct Pair {
 }
 
 impl Site {
-    /// A site for servers of the program `redis`.
-    pub(crate) fn new(redis: PathBuf, length: Length) -> Result<Self, ChaosError> {
+    /// A site for servers of these programs.
+    pub(crate) fn new(
+        redis: PathBuf,
+        memcached: PathBuf,
+        length: Length,
+    ) -> Result<Self, ChaosError> {
         let directory = tempfile::Builder::new()
             .prefix("tollgate-chaos-")
             .tempdir()
             .map_err(ChaosError::Directory)?;
-        Ok(Self { redis, length, directory, rooms: AtomicU64::new(0) })
+        Ok(Self { redis, memcached, length, directory, rooms: AtomicU64::new(0) })
     }
 
     /// How long scenarios take.
@@ -73,8 +79,18 @@ impl Site {
         Ok(Pair { primary, replica })
     }
 
+    /// A memcached.
+    pub(crate) async fn memcached(&self) -> Result<MemcachedServer, ChaosError> {
+        MemcachedServer::start(self.memcached.clone(), self.room()?).await
+    }
+
+    /// The program of the Redis server, which sentinels are as well.
+    pub(crate) fn redis(&self) -> &Path {
+        &self.redis
+    }
+
     /// A new directory inside of the site's.
-    fn room(&self) -> Result<PathBuf, ChaosError> {
+    pub(crate) fn room(&self) -> Result<PathBuf, ChaosError> {
         let number = self.rooms.fetch_add(1, Ordering::Relaxed);
         let room = self.directory.path().join(number.to_string());
         fs::create_dir(&room).map_err(|error| ChaosError::File(room.clone(), error))?;

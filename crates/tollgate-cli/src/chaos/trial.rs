@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tollgate::core::{Cost, Store};
+use tollgate::store::atomic::held_at_most;
+use tollgate_backend::{Backend, ShardStatus};
 use tollgate_conformance::history::{Allowance, Report, Rule};
 
 use super::error::ChaosError;
@@ -17,10 +20,10 @@ use super::site::{Length, Site};
 use super::wait::until;
 
 /// Nodes under load.
-pub(crate) struct Trial<'s> {
+pub(crate) struct Trial<'s, S = Backend> {
     site: &'s Site,
     /// The nodes.
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) fleet: Arc<Fleet<S>>,
     /// Their callers.
     pub(crate) load: Load,
 }
@@ -48,8 +51,25 @@ impl<'s> Trial<'s> {
         Self::of(site, Fleet::open(&redis(shards, deadline)).await?).await
     }
 
+    /// Waits until every node charges the server at `url`.
+    pub(crate) async fn charges(&self, url: &str) -> Result<(), ChaosError> {
+        until("that all nodes charge a server", async || Ok(self.fleet.charges(url))).await
+    }
+
+    /// Waits until the store has decided for every caller again, a few times.
+    pub(crate) async fn recovers(&self) -> Result<(), ChaosError> {
+        let up = async || {
+            let open =
+                |shards: Vec<ShardStatus>| shards.iter().all(|shard| shard.primary().is_some());
+            Ok(self.fleet.status().all(open))
+        };
+        until("that all nodes reach their shards", up).await
+    }
+}
+
+impl<'s, S: Store + 'static> Trial<'s, S> {
     /// These nodes, with callers that have asked for one part of the scenario.
-    pub(crate) async fn of(site: &'s Site, fleet: Fleet) -> Result<Self, ChaosError> {
+    pub(crate) async fn of(site: &'s Site, fleet: Fleet<S>) -> Result<Self, ChaosError> {
         let fleet = Arc::new(fleet);
         let load = Load::begin(&fleet);
         let trial = Self { site, fleet, load };
@@ -78,22 +98,6 @@ impl<'s> Trial<'s> {
         until("that a node decides alone", async || Ok(self.load.alone() > before)).await
     }
 
-    /// Waits until every node charges the server at `url`.
-    pub(crate) async fn charges(&self, url: &str) -> Result<(), ChaosError> {
-        until("that all nodes charge a server", async || Ok(self.fleet.charges(url))).await
-    }
-
-    /// Waits until the store has decided for every caller again, a few times.
-    pub(crate) async fn recovers(&self) -> Result<(), ChaosError> {
-        let up = async || {
-            let open = |shards: Vec<tollgate_backend::ShardStatus>| {
-                shards.iter().all(|shard| shard.primary().is_some())
-            };
-            Ok(self.fleet.status().all(open))
-        };
-        until("that all nodes reach their shards", up).await
-    }
-
     /// The last part passes, callers end, and what they were told is judged.
     pub(crate) async fn end(self, told: Told) -> Finding {
         self.part().await;
@@ -105,7 +109,10 @@ impl<'s> Trial<'s> {
             0 => 0,
             1.. => fleet.admitted_alone_at_most(),
         };
-        let allowance = Allowance { lost: told.lost, fallback: alone, ..Allowance::default() };
+        // While a map of shards changes, what a new owner refuses is held at the old one for a moment.
+        let held = held_at_most(CALLERS as u64, Cost::ONE);
+        let allowance =
+            Allowance { lost: told.lost, fallback: alone, held, ..Allowance::default() };
         let judged = history.check(allowance);
         let excess = Excess::of(&history);
         let bound = told.lost.min(HOUR_QUOTA) + alone + told.losses * HOUR_QUOTA;
@@ -137,7 +144,7 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
 
 /// The slowest decisions. A decision is woken twice: by its answer or its deadline, and then its
 /// caller; how late this machine wakes was measured beside.
-fn slowest(tally: &Tally, fleet: &Fleet, length: Length) -> Figure {
+fn slowest<S: Store>(tally: &Tally, fleet: &Fleet<S>, length: Length) -> Figure {
     let within = fleet.answers_within().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let bound = match length {
         Length::Quick => Bound::Beside(within),

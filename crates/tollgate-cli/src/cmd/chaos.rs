@@ -19,6 +19,9 @@ pub(crate) struct Flags {
     /// The Redis or Valkey server to start
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis_server: PathBuf,
+    /// The memcached to start
+    #[arg(long, value_name = "PATH", default_value = "memcached")]
+    memcached: PathBuf,
     /// Take some 3 s for each scenario instead of 10, and tell times without judging them
     #[arg(long)]
     quick: bool,
@@ -32,7 +35,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let length = if flags.quick { Length::Quick } else { Length::Long };
-    let site = Site::new(flags.redis_server.clone(), length)?;
+    let site = Site::new(flags.redis_server.clone(), flags.memcached.clone(), length)?;
     let scenarios =
         if flags.scenarios.is_empty() { Scenario::all() } else { flags.scenarios.as_slice() };
     let runtime = tokio::runtime::Runtime::new()?;

@@ -1,6 +1,7 @@
 //! Every scenario of `tollgate chaos`, in its short form, by the binary.
 
 mod ended;
+mod example;
 mod reports;
 mod scenarios;
 

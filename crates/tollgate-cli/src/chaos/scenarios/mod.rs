@@ -1,5 +1,6 @@
 //! The scenarios, one a file: each does one thing to the world, and tells what was seen.
 
+mod changing_world;
 mod clients_paused;
 mod clocks_disagree;
 mod flushed;
@@ -22,8 +23,8 @@ use super::figure::Figure;
 use super::finding::Finding;
 use super::fleet::Fleet;
 use super::network::{Network, Passage};
-use super::policy::{DEADLINE, PATIENT, SECOND, SECOND_QUOTA, redis};
-use super::site::{Length, Site};
+use super::policy::{DEADLINE, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
+use super::site::{Length, Pair, Site};
 use super::trial::{Told, Trial};
 use super::wait::until;
 
@@ -56,6 +57,8 @@ pub(crate) enum Scenario {
     Restarted,
     /// The clocks of two nodes disagree, and one steps back
     ClocksDisagree,
+    /// All under one load: from memcached to shards, a death, a freeze, one shard more
+    ChangingWorld,
 }
 
 impl Scenario {
@@ -88,6 +91,7 @@ impl Scenario {
             Self::Flushed => flushed::run(site).await,
             Self::Restarted => restarted::run(site).await,
             Self::ClocksDisagree => clocks_disagree::run(site).await,
+            Self::ChangingWorld => changing_world::run(site).await,
         }
     }
 }

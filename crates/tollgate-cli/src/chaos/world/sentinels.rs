@@ -1,0 +1,97 @@
+//! Sentinels that watch over pairs of servers.
+
+use std::fmt::Write;
+use std::fs;
+
+use tollgate_redis::{Access, Endpoint, ShardSettings, Topology};
+
+use crate::chaos::error::ChaosError;
+use crate::chaos::process::Process;
+use crate::chaos::server::{Server, free_port};
+use crate::chaos::site::{Pair, Site};
+use crate::chaos::wait::until;
+
+/// So many of them; two have to agree.
+const SENTINELS: usize = 3;
+/// For how long a server has to be silent before a sentinel calls it down.
+const DOWN_AFTER_MILLIS: u32 = 1_000;
+
+/// A pair with the name that the sentinels know it by.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    /// The name.
+    pub(crate) name: &'static str,
+    /// The servers.
+    pub(crate) pair: Pair,
+}
+
+/// Sentinels, gone with the value.
+#[derive(Debug)]
+pub(crate) struct Sentinels {
+    ports: Vec<u16>,
+    _processes: Vec<Process>,
+}
+
+impl Sentinels {
+    /// Starts sentinels over `watched`, and waits until all know of each other and of the replicas.
+    pub(crate) async fn start(site: &Site, watched: &[Watched]) -> Result<Self, ChaosError> {
+        let (mut ports, mut processes) = (Vec::new(), Vec::new());
+        for _ in 0..SENTINELS {
+            let (room, port) = (site.room()?, free_port()?);
+            let path = room.join("sentinel.conf");
+            fs::write(&path, config(port, watched))
+                .map_err(|error| ChaosError::File(path.clone(), error))?;
+            let words = [path.display().to_string(), "--sentinel".to_owned()];
+            processes.push(Process::start(site.redis(), &room, &words)?);
+            ports.push(port);
+        }
+        let sentinels = Self { ports, _processes: processes };
+        let ready = async || sentinels.know_all(watched).await;
+        until("that sentinels know all servers", ready).await?;
+        Ok(sentinels)
+    }
+
+    /// What a node is told of the shard of this name.
+    pub(crate) fn settings(&self, name: &str) -> Result<ShardSettings, ChaosError> {
+        let endpoint = |port: &u16| url(*port).parse::<Endpoint>().map_err(ChaosError::Endpoint);
+        Ok(ShardSettings::of(Topology::Sentinel(tollgate_redis::Sentinels {
+            sentinels: self.ports.iter().map(endpoint).collect::<Result<_, _>>()?,
+            service: name.into(),
+            servers: Access::default(),
+        })))
+    }
+
+    async fn know_all(&self, watched: &[Watched]) -> Result<bool, ChaosError> {
+        for port in &self.ports {
+            for Watched { name, .. } in watched {
+                let asked = [["SENTINEL", "SENTINELS", name], ["SENTINEL", "REPLICAS", name]];
+                for (command, most) in asked.iter().zip([SENTINELS - 1, 1]) {
+                    // It may not listen yet.
+                    let told = Server::ask_at::<Vec<redis::Value>>(*port, command).await;
+                    if told.map_or(0, |told| told.len()) < most {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn config(port: u16, watched: &[Watched]) -> String {
+    let mut config = format!("bind 127.0.0.1\nport {port}\n");
+    for Watched { name, pair } in watched {
+        let primary = pair.primary.port();
+        let _ = write!(
+            config,
+            "sentinel monitor {name} 127.0.0.1 {primary} 2\n\
+             sentinel down-after-milliseconds {name} {DOWN_AFTER_MILLIS}\n\
+             sentinel failover-timeout {name} 5000\n"
+        );
+    }
+    config
+}
+
+fn url(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}")
+}

@@ -1,0 +1,27 @@
+//! The demonstration that is shipped.
+
+use std::process::Command;
+
+use crate::said;
+
+#[test]
+fn the_changing_world_ends_within_its_bounds() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/changing-world.sh");
+    let output = Command::new(script)
+        .arg("--quick")
+        .env("TOLLGATE", env!("CARGO_BIN_EXE_tollgate"))
+        .output()
+        .unwrap();
+    let said = said(&output);
+    println!("{said}");
+    assert!(output.status.success(), "{said}");
+    for figure in [
+        "errors to callers 0 ≤ 0",
+        "windows opened early 0 ≤ 0",
+        "refusals below the limit 0 ≤ 0",
+        "calls to a primary that was replaced 0 ≤ 0",
+        "units above a client's limit ",
+    ] {
+        assert!(said.contains(figure), "{figure}: {said}");
+    }
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Two shards with replicas and sentinels limit traffic while the world beneath them changes: subjects move from
+# memcached to the shards, a primary is killed, another one freezes and comes back, a shard is added. At the end it
+# tells, from the history of all answers: errors to callers, windows opened early, refusals below the limit, and what
+# was admitted above a limit beside the bound. It fails unless everything is within its bound.
+#
+#   examples/changing-world.sh [--quick] [--report FILE.html]
+#
+# TOLLGATE names the binary, REDIS_SERVER and MEMCACHED the servers to start; all of it runs on loopback, in a
+# directory of its own, and is gone afterwards.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+tollgate=${TOLLGATE:-$root/target/release/tollgate}
+if [ ! -x "$tollgate" ]; then
+    cargo build --release --manifest-path "$root/Cargo.toml" -p tollgate-cli
+fi
+exec "$tollgate" chaos \
+    --redis-server "${REDIS_SERVER:-redis-server}" \
+    --memcached "${MEMCACHED:-memcached}" \
+    "$@" changing-world
