@@ -136,11 +136,11 @@ impl Memory {
                 self.read(begun, now, charge, reading, reading.whole_at.as_millis());
             }
             (Algorithm::TokenBucket(_), _) => {
-                self.read(begun, now, charge, reading, reading.mark.0)
+                self.read(begun, now, charge, reading, reading.mark.0);
             }
             (Algorithm::Concurrency(_), ask) => self.lease(now, charge, reading, ask, counted),
             (_, Ask::Refund { mark, .. }) => {
-                self.tally(now, charge, mark.0, |used| used.saturating_sub(reading.given_back))
+                self.tally(now, charge, mark.0, |used| used.saturating_sub(reading.given_back));
             }
             (_, _) if counted > 0 => {
                 self.tally(now, charge, reading.mark.0, |used| used.saturating_add(counted));
