@@ -51,6 +51,7 @@ impl Site {
             .prefix("tollgate-chaos-")
             .tempdir()
             .map_err(ChaosError::Directory)?;
+        let (redis, memcached) = (named(redis)?, named(memcached)?);
         Ok(Self { redis, memcached, length, directory, rooms: AtomicU64::new(0) })
     }
 
@@ -96,6 +97,14 @@ impl Site {
         fs::create_dir(&room).map_err(|error| ChaosError::File(room.clone(), error))?;
         Ok(room)
     }
+}
+
+/// The program as it is named, wherever it is started: a path goes on from here, a name is looked up.
+fn named(program: PathBuf) -> Result<PathBuf, ChaosError> {
+    if program.components().count() < 2 {
+        return Ok(program);
+    }
+    std::path::absolute(&program).map_err(|error| ChaosError::Start(program, error))
 }
 
 impl Pair {
