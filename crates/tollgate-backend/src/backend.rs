@@ -13,7 +13,7 @@ use crate::error::OpenError;
 use crate::memcached_fleet::MemcachedFleet;
 use crate::moving::Moving;
 use crate::recall::Refunds;
-use crate::redis_fleet::RedisFleet;
+use crate::redis_fleet::{Presence, RedisFleet};
 use crate::status::ShardStatus;
 
 /// Where a deployment keeps its limits, as its policy file says.
@@ -48,11 +48,25 @@ impl Backend {
         policy: &Policy,
         refunds: Refunds,
     ) -> Result<Self, OpenError> {
+        Self::open_as(Presence::Node, settings, key, policy, refunds)
+    }
+
+    /// As [`open`](Self::open), as a node or as somebody who looks.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn open_as(
+        presence: Presence,
+        settings: &Settings,
+        key: HashKey,
+        policy: &Policy,
+        refunds: Refunds,
+    ) -> Result<Self, OpenError> {
         let stand_in = memory_bounds(settings.store.memory());
         match &settings.store {
             StoreSettings::Memory(_) => Ok(Self::Memory(Memory::new(stand_in))),
             StoreSettings::Redis(redis) => {
-                let fleet = RedisFleet::open(redis, key, policy, stand_in, refunds)?;
+                let fleet = RedisFleet::open(redis, key, policy, stand_in, refunds, presence)?;
                 Ok(Self::Redis(Box::new(fleet)))
             }
             StoreSettings::Memcached(memcached) => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::{fmt, io};
 
+use tollgate::core::LimitError;
 use tollgate::store::sharded::ShardsError;
 use tollgate_memcached::AddressError;
 use tollgate_redis::EndpointError;
@@ -40,6 +41,8 @@ pub enum OpenError {
     Address(AddressError),
     /// Shards that are no fleet.
     Shards(ShardsError),
+    /// Nodes that cannot be counted.
+    Census(LimitError),
     /// There is no tokio runtime to connect in.
     NoRuntime,
 }
@@ -81,6 +84,7 @@ impl fmt::Display for OpenError {
             ),
             Self::Address(error) => write!(f, "store.memcached.servers: {error}"),
             Self::Shards(error) => write!(f, "the servers of the store: {error}"),
+            Self::Census(error) => write!(f, "store.redis: nodes cannot be counted: {error}"),
             Self::NoRuntime => {
                 f.write_str("connecting to a store takes a tokio runtime; open it inside of one")
             }
@@ -96,6 +100,7 @@ impl std::error::Error for OpenError {
             Self::Certificates { error, .. } => Some(error),
             Self::Address(error) => Some(error),
             Self::Shards(error) => Some(error),
+            Self::Census(error) => Some(error),
             Self::NoRuntime => None,
         }
     }

@@ -1,6 +1,7 @@
 //! A Redis Cluster as a store.
 
-use tollgate::core::{Charge, Readings, StoreError, Subject, Timestamp};
+use tollgate::core::{Cell, Charge, Place, Readings, StoreError, Subject, Timestamp};
+use tollgate::store::atomic::HomesOfCells;
 use tollgate::store::{Atomic, Homes};
 use tollgate_redis::RedisCluster;
 
@@ -38,5 +39,25 @@ impl Homes for Slots {
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         self.0.apply_at(home, now, charges).await
+    }
+}
+
+impl HomesOfCells for Slots {
+    async fn cells_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        self.0.cells_at(home, now, places).await
+    }
+
+    async fn join_at(
+        &self,
+        home: usize,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> Result<(), StoreError> {
+        self.0.join_at(home, now, cells).await
     }
 }

@@ -10,36 +10,48 @@ use tollgate::core::{
 };
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::memory::Bounds;
-use tollgate::store::sharded::Routing;
-use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Shard, Sharded, Share};
+use tollgate::store::{Deadline, Fallback, Memory, Refused, Share};
 use tollgate::{Clock, HashKey};
-use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
-use tollgate_redis::{Keys, RedisShard};
+use tollgate_policy::{DecidingClock, RedisSettings};
 
 use crate::error::OpenError;
+use crate::map_status::MapStatus;
+use crate::map_watch::MapWatch;
 use crate::recall::{Refunds, recall};
-use crate::servers::{check_sources, choice, servers};
+use crate::servers::check_sources;
+use crate::shard_map::ShardMap;
 use crate::status::{Counts, ShardStatus};
 use crate::store_clock::StoreClock;
 use crate::watch::Watch;
 
-/// The shards, together all or nothing.
-pub(crate) type Shards = Atomic<Sharded<RedisShard>>;
+/// As what a fleet's shards are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// As a node, which says at the shards which map it uses and waits for others that use another.
+    #[default]
+    Node,
+    /// As somebody who looks, whom nobody waits for, and who must not decide during a move.
+    Observer,
+}
 
 /// What is around the shards.
-pub(crate) type Layers = Refused<Fallback<Deadline<Arc<Shards>>, Share<Memory>>>;
+pub(crate) type Layers = Refused<Fallback<Deadline<Arc<ShardMap>>, Share<Memory>>>;
 
 /// Limits in shards of Redis or Valkey.
 ///
 /// Refusals that stand are answered here; all else is asked of the shard that is the subject's
 /// home, of several at once where it must be; what has no answer within the deadline is decided
 /// by this node's share. Each layer says what it weakens and by how much: [`Refused`],
-/// [`Fallback`], [`Share`], [`Deadline`], [`Atomic`], [`Sharded`], [`RedisShard`].
+/// [`Fallback`], [`Share`], [`Deadline`], [`Atomic`](tollgate::store::Atomic),
+/// [`Sharded`](tollgate::store::Sharded), [`RedisShard`](tollgate_redis::RedisShard); and, while
+/// subjects move from one map of shards to another, [`Carry`](tollgate::store::Carry).
 #[derive(Debug)]
 pub struct RedisFleet {
     store: Layers,
     clock: DecidingClock,
     watch: Watch,
+    /// What this node says of its map, if it takes part.
+    map_watch: Option<MapWatch>,
     discarded: AtomicU64,
 }
 
@@ -51,28 +63,39 @@ impl RedisFleet {
         policy: &Policy,
         stand_in: Bounds,
         refunds: Refunds,
+        presence: Presence,
     ) -> Result<Self, OpenError> {
         if Handle::try_current().is_err() {
             return Err(OpenError::NoRuntime);
         }
         check_sources(redis)?;
-        let opened = redis.shards.iter().map(|shard| open_shard(redis, shard, &key));
-        let opened = opened.collect::<Result<Vec<_>, _>>()?;
-        let routing = redis.route_by.clone().map_or(Routing::First, Routing::Dimension);
-        let sharded = Sharded::new(key, opened).map_err(OpenError::Shards)?.with_routing(routing);
-        let shards = Arc::new(Atomic::new(sharded));
+        let shards = Arc::new(ShardMap::open(redis, &key, shard_deadline(redis.deadline))?);
+        let map_watch = match presence {
+            Presence::Node => Some(MapWatch::start(Arc::clone(&shards), key, policy)),
+            Presence::Observer => None,
+        };
+        let map_watch = map_watch.transpose().map_err(OpenError::Census)?;
         let watch = Watch::start(Arc::clone(&shards), policy);
         let exact = Deadline::new(shards).with_budget(redis.deadline);
         let share = Share::new(Memory::new(stand_in), redis.nodes);
         let recall = recall(redis, policy, refunds);
         let store = Refused::new(Fallback::new(exact, share)).with_recall(recall);
-        Ok(Self { store, clock: redis.clock, watch, discarded: AtomicU64::new(0) })
+        Ok(Self { store, clock: redis.clock, watch, map_watch, discarded: AtomicU64::new(0) })
     }
 
     /// How the shards stand, in the order of the settings.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
-        self.shards().homes().shards().iter().map(ShardStatus::of).collect()
+        self.shards().shards().map(ShardStatus::of).collect()
+    }
+
+    /// Which map of shards this node uses, what others use, and how far a move is. What an
+    /// [observer](Presence::Observer) does not ask, it does not know.
+    #[must_use]
+    pub fn map_status(&self) -> MapStatus {
+        let nothing_heard =
+            || MapStatus { version: self.shards().version(), nodes: None, moving: None };
+        self.map_watch.as_ref().map_or_else(nothing_heard, MapWatch::status)
     }
 
     /// What was decided without a shard, and what went wrong, since the fleet was opened.
@@ -99,6 +122,9 @@ impl RedisFleet {
     pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
         self.store.set_recall(recall(redis, policy, refunds));
         self.watch.follow(policy);
+        if let Some(map_watch) = &self.map_watch {
+            map_watch.follow(policy);
+        }
     }
 
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
@@ -112,7 +138,7 @@ impl RedisFleet {
         &self.store
     }
 
-    fn shards(&self) -> &Arc<Shards> {
+    fn shards(&self) -> &Arc<ShardMap> {
         self.store.store().store().store()
     }
 }
@@ -127,24 +153,6 @@ impl Store for RedisFleet {
         }
         Ok(readings)
     }
-}
-
-fn open_shard(
-    redis: &RedisSettings,
-    shard: &ShardSettings,
-    key: &HashKey,
-) -> Result<Shard<RedisShard>, OpenError> {
-    let servers = servers(redis, shard)?;
-    let keys =
-        redis.revealed.iter().fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
-    let clock = match redis.clock {
-        DecidingClock::Application => tollgate_redis::DecidingClock::Application,
-        DecidingClock::Store => tollgate_redis::DecidingClock::Shard,
-    };
-    let store = RedisShard::open(&servers, keys, choice(redis.step))
-        .with_deadline(shard_deadline(redis.deadline))
-        .with_clock(clock);
-    Ok(Shard { name: shard.name.clone(), weight: shard.weight.get(), store })
 }
 
 /// A shard's part of a decision's `deadline`. It leaves a timer's grain or more, so that the shard

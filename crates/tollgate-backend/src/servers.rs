@@ -9,19 +9,31 @@ use tollgate_policy::{
     KeySource, Reads, RedisSettings, ShardSettings, StepForm, TlsFiles, Topology, Transport,
 };
 use tollgate_redis::{
-    Access, Address, Choice, Credentials, Endpoint, LinkLimits, SecretSource, Sentinels,
-    ShardSettings as Servers, Tls,
+    Access, Address, Choice, ClusterSettings, Credentials, Endpoint, LinkLimits, SecretSource,
+    Sentinels, ShardSettings as Servers, Tls,
 };
 
 use crate::error::{OpenError, SecretError};
 
-/// The servers of `shard`, or the sentinels that name them, each with the user and the certificates
+/// What a shard is reached by.
+#[derive(Debug)]
+pub(crate) enum Reached {
+    /// A primary with its replicas, or the sentinels that name them.
+    Servers(Box<Servers>),
+    /// Some nodes of a cluster.
+    Cluster(Box<ClusterSettings>),
+}
+
+/// The servers of `shard`, or the sentinels or nodes that name them, each with the user and the certificates
 /// that `redis` names for all.
 ///
 /// # Errors
 /// [`OpenError::Endpoint`] for the first text that names no server.
-pub(crate) fn servers(redis: &RedisSettings, shard: &ShardSettings) -> Result<Servers, OpenError> {
+pub(crate) fn reached(redis: &RedisSettings, shard: &ShardSettings) -> Result<Reached, OpenError> {
     let topology = match &shard.topology {
+        Topology::Cluster { nodes } => {
+            return Ok(Reached::Cluster(Box::new(cluster(redis, shard, nodes)?)));
+        }
         Topology::Static { primary, replicas } => {
             let login = Login::of_servers(redis);
             let replicas = replicas.iter().map(|url| login.endpoint(url, shard, "replicas"));
@@ -47,14 +59,25 @@ pub(crate) fn servers(redis: &RedisSettings, shard: &ShardSettings) -> Result<Se
             })
         }
     };
-    Ok(Servers {
-        reads: match redis.reads {
-            Reads::Replicas => tollgate_redis::Reads::Replicas,
-            Reads::Primaries => tollgate_redis::Reads::Primary,
-        },
+    Ok(Reached::Servers(Box::new(Servers {
+        reads: reads(redis.reads),
         link: link_limits(redis.deadline),
         ..Servers::of(topology)
-    })
+    })))
+}
+
+/// The cluster that `shard` is, of whose nodes some are at the URLs of `nodes`.
+fn cluster(
+    redis: &RedisSettings,
+    shard: &ShardSettings,
+    nodes: &[Box<str>],
+) -> Result<ClusterSettings, OpenError> {
+    let login = Login::of_servers(redis);
+    let seeds = nodes.iter().map(|url| login.endpoint(url, shard, "nodes"));
+    let mut settings = ClusterSettings::new(seeds.collect::<Result<Vec<_>, _>>()?);
+    settings.reads = reads(redis.reads);
+    settings.link = link_limits(redis.deadline);
+    Ok(settings)
 }
 
 /// Whether the files and variables are there that each new connection reads.
@@ -100,6 +123,13 @@ fn check_password(key: &'static str, source: Option<&KeySource>) -> Result<(), O
         Some(KeySource::Random) | None => {}
     }
     Ok(())
+}
+
+const fn reads(reads: Reads) -> tollgate_redis::Reads {
+    match reads {
+        Reads::Replicas => tollgate_redis::Reads::Replicas,
+        Reads::Primaries => tollgate_redis::Reads::Primary,
+    }
 }
 
 /// How the step is to run.
@@ -210,6 +240,7 @@ pub(crate) mod tests {
         RedisSettings {
             shards: names.iter().enumerate().map(shard).collect(),
             route_by: None,
+            previous: None,
             deadline: Duration::from_millis(15),
             nodes: NonZeroU32::MIN,
             clock: tollgate_policy::DecidingClock::Application,
@@ -229,6 +260,13 @@ pub(crate) mod tests {
         let primary = "redis://10.0.0.0".into();
         let topology = Topology::Static { primary, replicas: vec![url.into()] };
         ShardSettings { topology, ..redis.shards[0].clone() }
+    }
+
+    fn servers(redis: &RedisSettings, shard: &ShardSettings) -> Result<Servers, OpenError> {
+        match reached(redis, shard)? {
+            Reached::Servers(servers) => Ok(*servers),
+            Reached::Cluster(cluster) => panic!("{cluster:?}"),
+        }
     }
 
     fn named(servers: &Servers) -> (&Endpoint, &[Endpoint]) {
@@ -308,6 +346,19 @@ pub(crate) mod tests {
         redis.tls.authorities = None;
         let told = check_sources(&redis).unwrap_err().to_string();
         assert!(told.starts_with("store.redis.sentinel.tls.authorities: "), "{told}");
+    }
+
+    #[test]
+    fn a_cluster_is_some_nodes_that_are_reached_as_servers_are() {
+        let mut redis = redis(&["a"]);
+        redis.user = Some("tollgate".into());
+        let nodes = vec!["redis://10.0.3.0:7000".into(), "redis://10.0.3.1:7000".into()];
+        let shard =
+            ShardSettings { topology: Topology::Cluster { nodes }, ..redis.shards[0].clone() };
+        let Reached::Cluster(cluster) = reached(&redis, &shard).unwrap() else { panic!("none") };
+        let users: Vec<_> =
+            cluster.seeds.iter().map(|seed| seed.credentials.user.as_deref()).collect();
+        assert_eq!(users, [Some("tollgate"); 2]);
     }
 
     #[test]

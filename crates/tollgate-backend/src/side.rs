@@ -11,7 +11,7 @@ use crate::backend::memory_bounds;
 use crate::error::OpenError;
 use crate::memcached_fleet::MemcachedFleet;
 use crate::recall::Refunds;
-use crate::redis_fleet::RedisFleet;
+use crate::redis_fleet::{Presence, RedisFleet};
 use crate::status::ShardStatus;
 
 /// One of two stores that limits move between, or that are compared: with all around it that it
@@ -36,9 +36,14 @@ impl Side {
         let stand_in = memory_bounds(MemoryBounds::default());
         Ok(match settings {
             SideSettings::Memory(bounds) => Self::Memory(Memory::new(memory_bounds(*bounds))),
-            SideSettings::Redis(redis) => {
-                Self::Redis(Box::new(RedisFleet::open(redis, key, policy, stand_in, refunds)?))
-            }
+            SideSettings::Redis(redis) => Self::Redis(Box::new(RedisFleet::open(
+                redis,
+                key,
+                policy,
+                stand_in,
+                refunds,
+                Presence::Node,
+            )?)),
             SideSettings::Memcached(memcached) => {
                 Self::Memcached(Box::new(MemcachedFleet::open(memcached, key, stand_in)?))
             }

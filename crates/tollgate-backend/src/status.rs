@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use tollgate::store::Shard;
 use tollgate::{Clock, SystemClock};
-use tollgate_redis::{ClockOffset, Gate, LaneStatus, Loss, RedisShard, Runs};
+use tollgate_redis::{ClockOffset, ClusterStatus, Gate, GroupStatus, LaneStatus, Loss, Runs};
+
+use crate::fleet_shard::{FleetShard, Servers, Shard};
 
 /// How one shard stands.
 #[derive(Clone, Debug)]
 pub struct ShardStatus {
     /// Its name in the settings.
     pub name: Box<str>,
-    /// How the step runs in its primary.
+    /// How the step runs in its primary, of a cluster in the first.
     pub runs: Runs,
     /// The lanes to its servers: the primary's is the first; those of the replicas that are read
-    /// from follow, in the order of the settings.
+    /// from follow, in the order of the settings. Of a cluster, those of each group in the order of
+    /// the first slots, each with its primary's first.
     pub lanes: Vec<LaneStatus>,
     /// How far its clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
@@ -23,6 +25,8 @@ pub struct ShardStatus {
     pub windows_lost: u64,
     /// Why they were lost the last time.
     pub last_loss: Option<Loss>,
+    /// How it stands as a cluster, if it is one.
+    pub cluster: Option<ClusterStatus>,
 }
 
 /// What was decided without a shard, and what went wrong.
@@ -45,16 +49,61 @@ pub struct Counts {
 
 impl ShardStatus {
     /// How `shard` stands now.
-    pub(crate) fn of(shard: &Shard<RedisShard>) -> Self {
-        let (windows_lost, last_loss) = shard.store.windows_lost();
+    pub(crate) fn of(shard: &Shard) -> Self {
+        match &*shard.store {
+            FleetShard::Servers(servers) => Self::of_servers(&shard.name, servers),
+            FleetShard::Cluster(store) => {
+                Self::of_cluster(&shard.name, store.homes().cluster().status(SystemClock.now()))
+            }
+        }
+    }
+
+    fn of_servers(name: &str, servers: &Servers) -> Self {
+        let (windows_lost, last_loss) = servers.windows_lost();
         Self {
-            name: shard.name.clone(),
-            runs: shard.store.runs(),
-            lanes: shard.store.status(),
-            clock_offset: shard.store.clock_offset(SystemClock.now()),
+            name: name.into(),
+            runs: servers.runs(),
+            lanes: servers.status(),
+            clock_offset: servers.clock_offset(SystemClock.now()),
             windows_lost,
             last_loss,
+            cluster: None,
         }
+    }
+
+    fn of_cluster(name: &str, cluster: ClusterStatus) -> Self {
+        let lanes = cluster.groups.iter().flat_map(|group| group.lanes.iter().cloned());
+        Self {
+            name: name.into(),
+            runs: cluster.groups.first().map_or(Runs::Script, |group| group.runs),
+            lanes: lanes.collect(),
+            clock_offset: cluster.groups.iter().find_map(|group| group.clock_offset),
+            windows_lost: 0,
+            last_loss: None,
+            cluster: Some(cluster),
+        }
+    }
+
+    /// Its primaries, each with what follows it: one, or those of a cluster.
+    pub(crate) fn primaries(&self) -> Vec<Self> {
+        let Some(cluster) = &self.cluster else { return vec![self.clone()] };
+        let one = |group: &GroupStatus| Self {
+            runs: group.runs,
+            lanes: group.lanes.clone(),
+            clock_offset: group.clock_offset,
+            cluster: None,
+            ..self.clone()
+        };
+        cluster.groups.iter().map(one).collect()
+    }
+
+    /// Whether every subject that lives there is decided by a primary that answers.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        let primaries = self.primaries();
+        self.cluster.as_ref().is_none_or(|cluster| cluster.unowned == 0)
+            && !primaries.is_empty()
+            && primaries.iter().all(|primary| primary.primary().is_some())
     }
 
     /// Where its primary is, if one answers.

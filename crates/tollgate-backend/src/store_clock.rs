@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tollgate::Clock;
 use tollgate::core::Timestamp;
 
-use crate::redis_fleet::Shards;
+use crate::shard_map::ShardMap;
 
 /// A clock that is set by the first shard of which the time is known, and shows the application's
 /// time until there is one.
@@ -17,11 +17,11 @@ use crate::redis_fleet::Shards;
 /// own clock all the same.
 pub struct StoreClock<C> {
     clock: C,
-    shards: Arc<Shards>,
+    shards: Arc<ShardMap>,
 }
 
 impl<C> StoreClock<C> {
-    pub(crate) const fn new(clock: C, shards: Arc<Shards>) -> Self {
+    pub(crate) const fn new(clock: C, shards: Arc<ShardMap>) -> Self {
         Self { clock, shards }
     }
 }
@@ -29,7 +29,7 @@ impl<C> StoreClock<C> {
 impl<C: Clock> Clock for StoreClock<C> {
     fn now(&self) -> Timestamp {
         let now = self.clock.now();
-        let mut shards = self.shards.homes().shards().iter();
+        let mut shards = self.shards.shards();
         match shards.find_map(|shard| shard.store.clock_offset(now)) {
             Some(offset) => {
                 Timestamp::from_millis(now.as_millis().saturating_add_signed(offset.millis))

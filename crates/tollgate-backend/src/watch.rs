@@ -11,10 +11,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tollgate::core::Policy;
 use tollgate::core::time::DEFAULT_SKEW_MAX;
-use tollgate::store::Shard;
-use tollgate_redis::RedisShard;
 
-use crate::redis_fleet::Shards;
+use crate::fleet_shard::Shard;
+use crate::shard_map::ShardMap;
 use crate::status::ShardStatus;
 use seen::{Change, Seen};
 
@@ -35,19 +34,19 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Begins to watch `shards`, whose clocks may be as far off as the limits of `policy` say.
-    pub(crate) fn start(shards: Arc<Shards>, policy: &Policy) -> Self {
+    pub(crate) fn start(shards: Arc<ShardMap>, policy: &Policy) -> Self {
         let (has_started, started) = watch::channel(false);
         let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
         let allowed = Arc::clone(&skew_max);
         let task = tokio::spawn(async move {
             let mut seen = Vec::new();
             let began = Instant::now();
-            for shard in shards.homes().shards() {
+            for shard in shards.shards() {
                 // All connect at the same time, so waiting for one is waiting for each.
                 let left = START_WAIT.saturating_sub(began.elapsed());
-                let _ = shard.store.ready(left).await;
-                let mut begun = Seen::new(millis(&allowed));
-                look(shard, &mut begun);
+                shard.store.ready(left).await;
+                let mut begun = Vec::new();
+                look(shard, &mut begun, millis(&allowed));
                 seen.push(begun);
             }
             has_started.send_replace(true);
@@ -55,9 +54,8 @@ impl Watch {
             looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 looks.tick().await;
-                for (shard, seen) in shards.homes().shards().iter().zip(&mut seen) {
-                    seen.allow(millis(&allowed));
-                    look(shard, seen);
+                for (shard, seen) in shards.shards().zip(&mut seen) {
+                    look(shard, seen, millis(&allowed));
                 }
             }
         });
@@ -92,9 +90,15 @@ fn skew_max(policy: &Policy) -> u64 {
     allowed.unwrap_or(DEFAULT_SKEW_MAX).get()
 }
 
-fn look(shard: &Shard<RedisShard>, seen: &mut Seen) {
-    for change in seen.observe(&ShardStatus::of(shard)) {
-        tell(&shard.name, &change);
+/// Looks at each primary of `shard`: of a cluster, at those in the order of their first slots.
+fn look(shard: &Shard, seen: &mut Vec<Seen>, skew_max: Duration) {
+    let primaries = ShardStatus::of(shard).primaries();
+    seen.resize_with(primaries.len(), || Seen::new(skew_max));
+    for (primary, seen) in primaries.iter().zip(seen) {
+        seen.allow(skew_max);
+        for change in seen.observe(primary) {
+            tell(&shard.name, &change);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod log;
 mod policy_file;
 mod serve;
 mod service_manager;
+mod shards;
 mod signals;
 mod simulate;
 mod version;
@@ -31,6 +32,7 @@ enum Command {
     Serve(cmd::serve::Flags),
     Check(cmd::check::Flags),
     Import(cmd::import::Flags),
+    Shards(cmd::shards::Flags),
     Simulate(cmd::simulate::Flags),
     Health(cmd::health::Flags),
     Man(cmd::man::Flags),
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Serve(flags) => cmd::serve::run(&flags),
         Command::Check(flags) => cmd::check::run(&flags),
         Command::Import(flags) => cmd::import::run(&flags),
+        Command::Shards(flags) => cmd::shards::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
         Command::Health(flags) => cmd::health::run(&flags),
         Command::Man(flags) => cmd::man::run(&flags, Flags::command()),

@@ -52,8 +52,8 @@ pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{
     DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout, MemcachedSettings,
-    MemoryBounds, OnMove, Reads, RedisSettings, RememberRefusals, RolloutSettings, SentinelAccess,
-    ServeSettings, Settings, ShadowSettings, ShardSettings, SideSettings, StepForm, StoreSettings,
-    TlsFiles, TlsIdentity, Topology, Transport,
+    MemoryBounds, OnMove, PreviousMap, Reads, RedisSettings, RememberRefusals, RolloutSettings,
+    SentinelAccess, ServeSettings, Settings, ShadowSettings, ShardSettings, SideSettings, StepForm,
+    StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
 };
 pub use trace::{Outcome, Step, Trace, trace};

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 pub use memcached::{MemcachedLayout, MemcachedSettings};
 pub use migration::{OnMove, RolloutSettings, ShadowSettings, SideSettings};
 pub use redis::{
-    DecidingClock, Reads, RedisSettings, RememberRefusals, SentinelAccess, ShardSettings, StepForm,
-    TlsFiles, TlsIdentity, Topology, Transport,
+    DecidingClock, PreviousMap, Reads, RedisSettings, RememberRefusals, SentinelAccess,
+    ShardSettings, StepForm, TlsFiles, TlsIdentity, Topology, Transport,
 };
 
 /// Settings of the deployment.

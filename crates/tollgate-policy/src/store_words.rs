@@ -68,6 +68,9 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
     if redis.remember_refusals == RememberRefusals::AlwaysAsk {
         rows.push(("refusals", "not remembered: every one is asked for".to_owned()));
     }
+    if let Some(previous) = &redis.previous {
+        rows.insert(1, ("moving", format!("from {}", shards(&previous.shards))));
+    }
     if let Some(sentinels) = sentinels(redis) {
         rows.insert(1, ("sentinels", sentinels));
     }
@@ -86,14 +89,22 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
 /// `2 shards (a, b weight 2)`.
 fn shards(shards: &[ShardSettings]) -> String {
     let one = |shard: &ShardSettings| match shard.weight.get() {
-        1 => shard.name.to_string(),
-        weight => format!("{} weight {weight}", shard.name),
+        1 => kind(shard),
+        weight => format!("{} weight {weight}", kind(shard)),
     };
     let mut named: Vec<String> = shards.iter().take(MAX_NAMED).map(one).collect();
     if shards.len() > MAX_NAMED {
         named.push("…".to_owned());
     }
     format!("{} ({})", count(shards.len(), "shard"), named.join(", "))
+}
+
+/// `a`, or `cluster c`.
+fn kind(shard: &ShardSettings) -> String {
+    match shard.topology {
+        Topology::Cluster { .. } => format!("cluster {}", shard.name),
+        Topology::Static { .. } | Topology::Sentinel { .. } => shard.name.to_string(),
+    }
 }
 
 fn routing(redis: &RedisSettings) -> String {
@@ -119,7 +130,7 @@ fn decision(redis: &RedisSettings) -> String {
 fn reads(redis: &RedisSettings) -> String {
     let named = |shard: &ShardSettings| match &shard.topology {
         Topology::Static { replicas, .. } => replicas.len(),
-        Topology::Sentinel { .. } => 0,
+        Topology::Sentinel { .. } | Topology::Cluster { .. } => 0,
     };
     let replicas: usize = redis.shards.iter().map(named).sum();
     let are_watched = redis.shards.iter().any(is_watched);
@@ -144,7 +155,7 @@ fn sentinels(redis: &RedisSettings) -> Option<String> {
         Topology::Sentinel { sentinels, service, .. } => {
             Some(format!("{service} by {}", count(sentinels.len(), "sentinel")))
         }
-        Topology::Static { .. } => None,
+        Topology::Static { .. } | Topology::Cluster { .. } => None,
     });
     let services: Vec<String> = services.take(MAX_NAMED).collect();
     if services.is_empty() {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tollgate_policy::{
-    DecidingClock, KeySource, Loaded, Reads, RedisSettings, RememberRefusals, SentinelAccess,
-    ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology, Transport, parse,
+    DecidingClock, KeySource, Loaded, PreviousMap, Reads, RedisSettings, RememberRefusals,
+    SentinelAccess, ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology,
+    Transport, parse,
 };
 
 const POLICY: &str = "
@@ -46,6 +47,7 @@ fn one_server_is_enough() {
     let expected = RedisSettings {
         shards: vec![shard("a", "redis://h", &[], 1)],
         route_by: None,
+        previous: None,
         deadline: Duration::from_millis(15),
         nodes: NonZeroU32::MIN,
         clock: DecidingClock::Application,
@@ -88,6 +90,7 @@ fn every_word_has_its_setting() {
             shard("a", "unix:///run/a.sock", &["valkey://[::1]:1", "valkeys://h/3"], 2),
         ],
         route_by: Some("token".into()),
+        previous: None,
         deadline: Duration::from_secs(10),
         nodes: NonZeroU32::new(3).unwrap(),
         clock: DecidingClock::Store,
@@ -248,5 +251,48 @@ fn no_password_is_shown() {
             Err(mistakes) => mistakes.to_string(),
         };
         assert!(said.contains("primary") && !said.contains("canary"), "{said}");
+    }
+}
+
+#[test]
+fn nodes_are_a_cluster() {
+    let settings =
+        redis("shards: { a: { nodes: ['redis://h:7000', 'redis://i:7000'], weight: 2 } }");
+    let nodes = vec!["redis://h:7000".into(), "redis://i:7000".into()];
+    let said = redis(
+        "shards: { a: { topology: cluster, nodes: ['redis://h:7000', 'redis://i:7000'], weight: 2 } }",
+    );
+    assert_eq!(settings.shards[0].topology, Topology::Cluster { nodes });
+    assert_eq!(settings, said);
+}
+
+#[test]
+fn a_map_that_is_left_names_what_stays_by_its_name_alone() {
+    let settings = redis(
+        "shards: { a: { primary: 'redis://h' }, c: { primary: 'redis://k' } }, \
+         previous: { shards: { a: { weight: 3 }, b: { primary: 'redis://i' } } }",
+    );
+    let expected = PreviousMap {
+        shards: vec![shard("a", "redis://h", &[], 3), shard("b", "redis://i", &[], 1)],
+        route_by: None,
+    };
+    assert_eq!(settings.previous, Some(expected));
+}
+
+#[test]
+fn a_map_that_cannot_be_left_is_a_mistake() {
+    let a = "a: { primary: 'redis://h' }";
+    for (previous, told) in [
+        ("{ shards: { a: {} } }", "nothing moves"),
+        ("{ shards: {} }", "there is no shard"),
+        ("{ shards: { a: { primary: 'redis://i' }, b: { primary: 'redis://j' } } }", "two places"),
+        ("{ shards: { b: { primary: 'redis://h' } } }", "there twice"),
+        ("{ shards: { b: {} } }", "needs `primary`"),
+        ("{ route_by: token }", "needs `shards`"),
+    ] {
+        let text =
+            format!("{POLICY}store: {{ redis: {{ shards: {{ {a} }}, previous: {previous} }} }}\n");
+        let mistakes = parse("shop.yaml", &text).unwrap_err().to_string();
+        assert!(mistakes.contains(told), "{previous}: {mistakes}");
     }
 }

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 25] = [
+const PLACES: [(&str, &str); 26] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -59,6 +59,7 @@ const PLACES: [(&str, &str); 25] = [
     ("Memory", "store: { memory: { zzzzzzzz: 1 } }"),
     ("Redis", "store: { redis: { shards: {}, zzzzzzzz: 1 } }"),
     ("Shard", "store: { redis: { shards: { a: { primary: a, zzzzzzzz: 1 } } } }"),
+    ("Previous", "store: { redis: { shards: {}, previous: { shards: {}, zzzzzzzz: 1 } } }"),
     ("Memcached", "store: { memcached: { servers: a, zzzzzzzz: 1 } }"),
     ("Rollout", "store: { rollout: { percent: 1%, from: {}, to: {}, zzzzzzzz: 1 } }"),
     ("Shadow", "store: { shadow: { store: {}, compared_with: {}, zzzzzzzz: 1 } }"),
@@ -223,7 +224,8 @@ fn title(name: &str) -> &'static str {
         "Store" => "`store`",
         "Memory" => "`store.memory`",
         "Redis" => "`store.redis`",
-        "Shard" => "`store.redis.shards.NAME`",
+        "Previous" => "`store.redis.previous`",
+        "Shard" => "`store.redis.shards.NAME` and `store.redis.previous.shards.NAME`",
         "Tls" => "`store.redis.tls` and `store.redis.sentinel.tls`",
         "SentinelAccess" => "`store.redis.sentinel`",
         "Memcached" => "`store.memcached`",

@@ -69,6 +69,7 @@ fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
 fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     let keys = [
         ("shards", old.shards != new.shards),
+        ("previous", old.previous != new.previous),
         ("route_by", old.route_by != new.route_by),
         ("deadline", old.deadline != new.deadline),
         ("nodes", old.nodes != new.nodes),

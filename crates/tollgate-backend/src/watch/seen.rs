@@ -222,6 +222,7 @@ mod tests {
             clock_offset: None,
             windows_lost: 0,
             last_loss: None,
+            cluster: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod carried;
+mod cluster;
 mod conformance;
 mod fleet;
 mod history;

@@ -9,6 +9,7 @@ pub(crate) mod import;
 pub(crate) mod man;
 pub(crate) mod proxy;
 pub(crate) mod serve;
+pub(crate) mod shards;
 pub(crate) mod simulate;
 
 /// Why a command failed: a sentence for whoever typed it.

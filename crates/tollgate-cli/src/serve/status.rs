@@ -10,15 +10,21 @@ use tollgate::Limiter;
 use tollgate_backend::{Backend, Counts, PolicyFile, ReloadStatus, ShardStatus};
 use tollgate_server::http::Status;
 
+use crate::shards::follow;
+
 /// The status of what `limiter` asks, and of the `file` that its policy is from.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Status {
     Status::new(move || {
-        let (store, counts) = match limiter.store() {
-            Backend::Memory(_) => ("memory", Value::Null),
-            Backend::Redis(fleet) => ("redis", counted(&fleet.counts())),
-            Backend::Memcached(fleet) => ("memcached", json!({ "stood_in": fleet.stood_in() })),
-            Backend::Rollout(moving) => ("rollout", two_stores::moving(moving)),
-            Backend::Shadow(compared) => ("shadow", two_stores::compared(compared)),
+        let (store, counts, map) = match limiter.store() {
+            Backend::Memory(_) => ("memory", Value::Null, Value::Null),
+            Backend::Redis(fleet) => {
+                ("redis", counted(&fleet.counts()), follow::value(&fleet.map_status()))
+            }
+            Backend::Memcached(fleet) => {
+                ("memcached", json!({ "stood_in": fleet.stood_in() }), Value::Null)
+            }
+            Backend::Rollout(moving) => ("rollout", two_stores::moving(moving), Value::Null),
+            Backend::Shadow(compared) => ("shadow", two_stores::compared(compared), Value::Null),
         };
         let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
         let policy = limiter.policy();
@@ -26,6 +32,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             "policy": &**policy.version(),
             "reloads": reloads(&file.status()),
             "store": store,
+            "map": map,
             "shards": shards,
             "counts": counts,
         })

@@ -16,6 +16,8 @@ pub struct RedisSettings {
     /// The name of the subject that says on which shard a request's counters live; the first of
     /// each limit's subjects if it is not said.
     pub route_by: Option<Box<str>>,
+    /// The map that is left, while subjects move to `shards`.
+    pub previous: Option<PreviousMap>,
     /// How long a decision may take.
     pub deadline: Duration,
     /// How many nodes share the limits: what one of them may admit alone is one part in so many.
@@ -38,6 +40,15 @@ pub struct RedisSettings {
     pub sentinel: SentinelAccess,
     /// The names of the limits whose subjects stand in the keys in clear.
     pub revealed: Vec<Box<str>>,
+}
+
+/// A map of shards that is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviousMap {
+    /// Its shards, at least one. Those that stay have the same servers in both maps.
+    pub shards: Vec<ShardSettings>,
+    /// The name of the subject that said on which shard counters lived, if one did.
+    pub route_by: Option<Box<str>>,
 }
 
 /// As whom sentinels are reached. Nothing that is said of servers is meant for them.
@@ -81,6 +92,11 @@ pub enum Topology {
         /// How the servers are reached that they name.
         transport: Transport,
     },
+    /// It is a Redis Cluster.
+    Cluster {
+        /// The URLs of some of its nodes, at least one.
+        nodes: Vec<Box<str>>,
+    },
 }
 
 /// How servers are reached that others name.
@@ -109,6 +125,9 @@ impl fmt::Debug for Topology {
                 .field("service", service)
                 .field("transport", transport)
                 .finish(),
+            Self::Cluster { nodes } => {
+                f.debug_struct("Cluster").field("nodes", &masked(nodes)).finish()
+            }
         }
     }
 }

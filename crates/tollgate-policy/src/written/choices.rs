@@ -226,6 +226,7 @@ words! {
 pub(crate) enum TopologyKind {
     Static,
     Sentinel,
+    Cluster,
 }
 
 words! {
@@ -235,6 +236,8 @@ words! {
         "static" => TopologyKind::Static,
         /// Sentinels name them: `sentinels` and `service`.
         "sentinel" => TopologyKind::Sentinel,
+        /// A Redis Cluster: `nodes`.
+        "cluster" => TopologyKind::Cluster,
     }
 }
 

@@ -9,6 +9,8 @@ keys! {
     struct Redis as "a Redis store", requires "shards" {
         /// The shards by their names, at most 1,024. A name stays when a server moves: it says which counters are kept there.
         shards: Names<Shard>,
+        /// The map that is left, while shards are added, removed or weighted anew: what clients used moves along.
+        previous: Previous,
         /// How many nodes share the limits: what one of them admits with `on_failure: local` is one part in so many. By default 1.
         nodes: Whole,
         /// How long a decision may take, whatever the servers do, `1ms` to `10s`. By default `15ms`.
@@ -35,7 +37,17 @@ keys! {
 }
 
 keys! {
-    /// A shard: a primary, and replicas that follow it, either named here or by sentinels.
+    /// A map of shards that is left: `shards` and `route_by` as they were.
+    struct Previous as "the map that is left", requires "shards" {
+        /// The shards by their names. One that stays needs to say its `weight` alone; one that goes says where it is.
+        shards: Names<Shard>,
+        /// The subject that said on which shard a client's counters are, if one did.
+        route_by: Text,
+    }
+}
+
+keys! {
+    /// A shard: a primary, and replicas that follow it, either named here or by sentinels; or a Redis Cluster.
     struct Shard as "a shard" {
         /// How its servers are known. By default what the other keys say.
         topology: TopologyName,
@@ -47,6 +59,8 @@ keys! {
         sentinels: OneOrMore<Text>,
         /// What the sentinels call it, as in their `sentinel monitor`.
         service: Text,
+        /// Nodes of a Redis Cluster that is the shard, at most 16; the others are learnt from them.
+        nodes: OneOrMore<Text>,
         /// How the servers are reached that sentinels name. By default `tcp`.
         transport: TransportName,
         /// How much of all clients it takes, beside the other shards' weights, 1 to 1,048,576. By default 1.

@@ -2,7 +2,7 @@
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
-use tollgate_core::{Readings, Timestamp};
+use tollgate_core::Timestamp;
 
 use crate::answer::Answer;
 use crate::codec::{Codec, Remedy};
@@ -42,15 +42,14 @@ impl NodeCodec {
 
 impl Codec for NodeCodec {
     type Job = Job;
-    type Answer = Readings;
+    type Answer = Answer;
 
     fn encode(&self, jobs: &[Job], deadline: Option<Timestamp>) -> Cmd {
         self.step.encode(jobs, deadline)
     }
 
-    fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Readings, StepError>> {
-        let answers = self.step.decode(jobs, reply).into_iter();
-        answers.map(|answer| answer.and_then(Answer::into_readings)).collect()
+    fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Answer, StepError>> {
+        self.step.decode(jobs, reply)
     }
 
     fn clock(&self, reply: &Value) -> Option<Timestamp> {

@@ -1,5 +1,6 @@
 //! The store: limits in the slots of a cluster, each reached by the lane to the node that keeps it.
 
+mod cells;
 mod way;
 
 use std::sync::Arc;
@@ -171,13 +172,15 @@ impl RedisCluster {
         {
             let route = Route::Slot(slot.number());
             let answer = replica.submit_by(route, first.clone(), begun + within / 2).await;
-            if let Ok(readings) = answer {
-                return Ok(readings);
+            if let Ok(answer) = answer {
+                return answer.into_readings().map_err(LaneError::Step);
             }
         }
         Way::new(&self.known, &self.redirects, slot, Arc::clone(owner))
             .follow(first, job, deadline)
-            .await
+            .await?
+            .into_readings()
+            .map_err(LaneError::Step)
     }
 
     fn time(&self, owner: &Group, now: Timestamp, at: Instant) -> Timestamp {

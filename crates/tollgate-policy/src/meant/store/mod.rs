@@ -3,6 +3,7 @@
 mod memcached;
 mod memory;
 mod migration;
+mod previous;
 mod redis;
 mod revealed;
 mod server;

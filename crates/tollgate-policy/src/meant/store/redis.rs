@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::names::Known;
 use super::super::secret;
-use super::{at_most, revealed, shards, tls};
+use super::{at_most, previous, revealed, shards, tls};
 use crate::read::{Field, Given};
 use crate::report::Report;
 use crate::settings::{RedisSettings, RememberRefusals, SentinelAccess, ShardSettings, Topology};
@@ -27,7 +27,7 @@ pub(super) fn settings(
     report: &mut Report<'_>,
 ) -> Option<RedisSettings> {
     let redis = &given.value;
-    let shards = shards::shards(&redis.shards, report);
+    let mut shards = shards::shards(&redis.shards, report);
     let nodes = at_most(&redis.nodes, MAX_NODES, "the number of nodes is", report);
     let deadline = deadline(redis, report);
     let route_by = redis.route_by.given().map(|name| {
@@ -37,12 +37,14 @@ pub(super) fn settings(
         .password
         .given()
         .map(|password| secret::source(password, "password", "TOLLGATE_REDIS_PASSWORD", report));
+    let previous = previous::map(redis, shards.as_mut(), report);
     let servers = shards.as_ref().map(|shards| &shards.places.servers);
     let tls = tls::files(&redis.tls, "server", servers, report);
     let sentinel = sentinel(redis, shards.as_ref(), report);
     Some(RedisSettings {
         shards: shards?.shards,
         route_by: none_or_right(route_by)?,
+        previous: none_or_right(previous)?,
         deadline: deadline?,
         nodes: nodes?,
         clock: redis.clock.value().map(|clock| clock.0).unwrap_or_default(),

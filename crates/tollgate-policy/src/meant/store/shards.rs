@@ -1,5 +1,7 @@
 //! Shards and their servers.
 
+use std::num::NonZeroU32;
+
 use super::at_most;
 use super::topology::{Places, topology};
 use crate::read::{Field, Named, Names};
@@ -25,6 +27,18 @@ pub(super) fn shards(
     field: &Field<Names<written::Shard>>,
     report: &mut Report<'_>,
 ) -> Option<Shards> {
+    let named = listed(field, report)?;
+    let mut places = Places::default();
+    let shards: Vec<_> = named.iter().map(|named| shard(named, &mut places, report)).collect();
+    let shards = shards.into_iter().collect::<Option<_>>()?;
+    Some(Shards { shards, places })
+}
+
+/// The named ones of a list that may be used; `None` if something is wrong, which is reported.
+pub(super) fn listed<'s>(
+    field: &'s Field<Names<written::Shard>>,
+    report: &mut Report<'_>,
+) -> Option<&'s [Named<written::Shard>]> {
     let given = field.given()?;
     let named = &given.value.0;
     if named.is_empty() {
@@ -37,23 +51,25 @@ pub(super) fn shards(
         report.mistake(given.key, message, format_args!("expected at most {MAX_SHARDS}"));
         return None;
     }
-    let mut places = Places::default();
-    let shards: Vec<_> = named.iter().map(|named| shard(named, &mut places, report)).collect();
-    let shards = shards.into_iter().collect::<Option<_>>()?;
-    Some(Shards { shards, places })
+    Some(named)
 }
 
-fn shard(
+/// One shard; its servers are added to `places`.
+pub(super) fn shard(
     named: &Named<written::Shard>,
     places: &mut Places,
     report: &mut Report<'_>,
 ) -> Option<ShardSettings> {
-    let shard = named.value.as_ref()?;
     let topology = topology(named, places, report);
-    let weight = at_most(&shard.weight, MAX_WEIGHT, "the weight is", report);
+    let weight = weight(named.value.as_ref()?, report);
     Some(ShardSettings {
         name: named.name.value.as_str().into(),
         topology: topology?,
         weight: weight?,
     })
+}
+
+/// How much a shard takes.
+pub(super) fn weight(shard: &written::Shard, report: &mut Report<'_>) -> Option<NonZeroU32> {
+    at_most(&shard.weight, MAX_WEIGHT, "the weight is", report)
 }

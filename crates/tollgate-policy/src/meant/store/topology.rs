@@ -14,6 +14,9 @@ const MAX_REPLICAS: usize = 16;
 /// The most sentinels of a shard: a node keeps a connection to each.
 const MAX_SENTINELS: usize = 16;
 
+/// The most nodes of a cluster that are named: one that answers is enough to learn of the others.
+const MAX_NODES: usize = 16;
+
 /// The servers and sentinels that were named so far.
 #[derive(Default)]
 pub(super) struct Places {
@@ -50,12 +53,22 @@ pub(super) fn topology(
             foreign(shard.sentinels.given(), "sentinels", "sentinel", report);
             foreign(shard.service.given(), "service", "sentinel", report);
             foreign(shard.transport.given(), "transport", "sentinel", report);
+            foreign(shard.nodes.given(), "nodes", "cluster", report);
             fixed(named, shard, places, report)
         }
         TopologyKind::Sentinel => {
             foreign(shard.primary.given(), "primary", "static", report);
             foreign(shard.replicas.given(), "replicas", "static", report);
+            foreign(shard.nodes.given(), "nodes", "cluster", report);
             watched(named, shard, places, report)
+        }
+        TopologyKind::Cluster => {
+            foreign(shard.primary.given(), "primary", "static", report);
+            foreign(shard.replicas.given(), "replicas", "static", report);
+            foreign(shard.sentinels.given(), "sentinels", "sentinel", report);
+            foreign(shard.service.given(), "service", "sentinel", report);
+            foreign(shard.transport.given(), "transport", "sentinel", report);
+            slotted(named, shard, places, report)
         }
     }
 }
@@ -66,6 +79,7 @@ fn kind(shard: &Shard) -> Option<TopologyKind> {
         Field::Wrong => None,
         Field::Given(given) => Some(given.value.0),
         Field::Absent if !shard.primary.is_absent() => Some(TopologyKind::Static),
+        Field::Absent if !shard.nodes.is_absent() => Some(TopologyKind::Cluster),
         Field::Absent if shard.sentinels.is_absent() && shard.service.is_absent() => {
             Some(TopologyKind::Static)
         }
@@ -77,7 +91,11 @@ fn kind(shard: &Shard) -> Option<TopologyKind> {
 fn foreign<T>(given: Option<&Given<T>>, key: &str, topology: &str, report: &mut Report<'_>) {
     if let Some(given) = given {
         let message = format_args!("`{key}` belongs to `topology: {topology}`");
-        report.mistake(given.key, message, "its servers are named here, or by sentinels: not both");
+        report.mistake(
+            given.key,
+            message,
+            "its servers are named here, by sentinels, or by a cluster: one of them",
+        );
     }
 }
 
@@ -99,6 +117,25 @@ fn fixed(
         primary: primary?,
         replicas: replicas?.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Servers that a cluster's nodes name.
+fn slotted(
+    named: &Named<Shard>,
+    shard: &Shard,
+    places: &mut Places,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    let nodes = match each(&shard.nodes, MAX_NODES, "nodes of one cluster", report)? {
+        [] => {
+            let hint = "such as nodes: [\"redis://10.0.0.1:7000\"]";
+            report.mistake(named.name.at, "a shard that is a cluster needs `nodes`", hint);
+            return None;
+        }
+        urls => urls,
+    };
+    let nodes: Vec<_> = nodes.iter().map(|url| places.server(url, report)).collect();
+    Some(Topology::Cluster { nodes: nodes.into_iter().collect::<Option<_>>()? })
 }
 
 /// Servers that sentinels name.

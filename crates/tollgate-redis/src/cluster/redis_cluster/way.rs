@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use tollgate_core::Readings;
 
 use super::Known;
+use crate::answer::Answer;
 use crate::cluster::group::Group;
 use crate::cluster::slot::Slot;
 use crate::cluster::status::RedirectCounters;
@@ -52,7 +52,7 @@ impl<'a> Way<'a> {
         first: Job,
         job: impl Fn() -> Job,
         deadline: Instant,
-    ) -> Result<Readings, LaneError> {
+    ) -> Result<Answer, LaneError> {
         let mut next = first;
         loop {
             match self.group.primary().submit_by(self.route, next, deadline).await {
@@ -67,7 +67,7 @@ impl<'a> Way<'a> {
                     }
                     return Err(error);
                 }
-                Ok(readings) => return Ok(readings),
+                Ok(answer) => return Ok(answer),
             }
             next = job();
         }

@@ -1,0 +1,112 @@
+//! A shard as the fleet holds it.
+
+use std::time::Duration;
+
+use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
+use tollgate::{HashKey, store};
+use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
+use tollgate_redis::{ClockOffset, Keys, RedisCluster, RedisShard, Tag};
+
+use crate::error::OpenError;
+use crate::redis_cluster::{ClusterStore, Slots};
+use crate::servers::{Reached, choice, reached};
+
+/// A primary with its replicas, as the fleet holds it.
+pub(crate) type Servers = RedisShard;
+
+/// A shard as the fleet holds it.
+#[derive(Debug)]
+pub(crate) enum FleetShard {
+    /// A primary with its replicas.
+    Servers(Servers),
+    /// A Redis Cluster.
+    Cluster(ClusterStore),
+}
+
+impl FleetShard {
+    /// Opens `shard`, each decision of which may take as long as `deadline`, and begins to connect.
+    pub(crate) fn open(
+        redis: &RedisSettings,
+        shard: &ShardSettings,
+        key: &HashKey,
+        deadline: Duration,
+    ) -> Result<Self, OpenError> {
+        let revealed = redis.revealed.iter();
+        let keys = revealed.fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
+        let clock = match redis.clock {
+            DecidingClock::Application => tollgate_redis::DecidingClock::Application,
+            DecidingClock::Store => tollgate_redis::DecidingClock::Shard,
+        };
+        let choice = choice(redis.step);
+        Ok(match reached(redis, shard)? {
+            Reached::Servers(servers) => {
+                let opened = RedisShard::open(&servers, keys, choice);
+                Self::Servers(opened.with_deadline(deadline).with_clock(clock))
+            }
+            Reached::Cluster(mut settings) => {
+                // Limits that live on one shard together live in one slot of it together.
+                settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
+                let opened = RedisCluster::open(*settings, keys, choice);
+                Self::Cluster(Slots::store(opened.with_deadline(deadline).with_clock(clock)))
+            }
+        })
+    }
+
+    /// Waits until it is connected, for `within` at most.
+    pub(crate) async fn ready(&self, within: Duration) {
+        // Whether it is connected, its status says.
+        match self {
+            Self::Servers(servers) => drop(servers.ready(within).await),
+            Self::Cluster(store) => drop(store.homes().cluster().ready(within).await),
+        }
+    }
+
+    /// How far its clock is ahead of the application's, which shows `now`.
+    pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        match self {
+            Self::Servers(servers) => servers.clock_offset(now),
+            Self::Cluster(store) => store.homes().cluster().clock_offset(now),
+        }
+    }
+
+    /// Charges that were taken at some of its nodes for nothing and could not be given back.
+    pub(crate) fn stranded(&self) -> u64 {
+        match self {
+            Self::Servers(_) => 0,
+            Self::Cluster(store) => store.stranded(),
+        }
+    }
+}
+
+impl Store for FleetShard {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.apply(now, charges).await,
+            // Boxed, so that it makes no call to a server larger.
+            Self::Cluster(store) => Box::pin(store.apply(now, charges)).await,
+        }
+    }
+}
+
+impl Cells for FleetShard {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.cells(now, places).await,
+            Self::Cluster(store) => store.cells(now, places).await,
+        }
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+        match self {
+            Self::Servers(servers) => servers.join(now, cells).await,
+            Self::Cluster(store) => store.join(now, cells).await,
+        }
+    }
+}
+
+/// A shard of the fleet, which both maps hold where it stays.
+pub(crate) type Shard = store::Shard<std::sync::Arc<FleetShard>>;

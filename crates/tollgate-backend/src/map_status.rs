@@ -1,0 +1,87 @@
+//! Which map of shards is in force, and how far a move is, for whoever operates it.
+
+use tollgate::store::carry::{Attendance, Phase};
+use tollgate::store::sharded::MapVersion;
+
+/// Which map of shards this node uses, and what others do.
+#[derive(Clone, Debug)]
+pub struct MapStatus {
+    /// The map of `shards`.
+    pub version: MapVersion,
+    /// The nodes that were heard of. `None` before the first look.
+    pub nodes: Option<Nodes>,
+    /// The move to this map, where the settings name the one that is left.
+    pub moving: Option<MoveStatus>,
+}
+
+/// How far a move is at this node.
+#[derive(Clone, Copy, Debug)]
+pub struct MoveStatus {
+    /// What is in force for subjects that move.
+    pub phase: Phase,
+    /// The map that is left.
+    pub from: MapVersion,
+    /// Cells that this node took along.
+    pub carried: u64,
+    /// Charges that a new owner did not answer while it followed.
+    pub lagging: u64,
+}
+
+/// How many nodes were heard of within a lease, each at the shard that heard of the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nodes {
+    /// Those that use this node's map, itself among them.
+    pub alike: u64,
+    /// Those that use the map that is left alone.
+    pub before: u64,
+    /// Those that use neither.
+    pub others: u64,
+    /// Shards of which nothing was heard.
+    pub silent: usize,
+}
+
+impl Nodes {
+    /// What shards told of themselves, of so many; `moves` says whether they were asked about
+    /// another map than this node's.
+    pub(crate) fn of<'a>(
+        heard: impl Iterator<Item = &'a Attendance>,
+        moves: bool,
+        shards: usize,
+    ) -> Self {
+        let mut nodes = Self { silent: shards, ..Self::default() };
+        for it in heard {
+            let before = if moves { it.asked } else { 0 };
+            let others = it.all.saturating_sub(it.alike).saturating_sub(before);
+            nodes.alike = nodes.alike.max(it.alike);
+            nodes.before = nodes.before.max(before);
+            nodes.others = nodes.others.max(others);
+            nodes.silent = nodes.silent.saturating_sub(1);
+        }
+        nodes
+    }
+}
+
+/// The word for a phase.
+#[must_use]
+pub const fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Following => "following",
+        Phase::Leading => "leading",
+        Phase::Over => "over",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_node_is_counted_at_the_shard_that_heard_of_most() {
+        let heard =
+            [Attendance { alike: 2, asked: 1, all: 4 }, Attendance { alike: 3, asked: 0, all: 3 }];
+        let moving = Nodes::of(heard.iter(), true, 3);
+        assert_eq!(moving, Nodes { alike: 3, before: 1, others: 1, silent: 1 });
+        let fixed = Nodes::of(heard[..1].iter(), false, 1);
+        assert_eq!(fixed, Nodes { alike: 2, before: 0, others: 2, silent: 0 });
+    }
+}

@@ -1,0 +1,215 @@
+//! Which map of shards the nodes use, and how far a move between two is.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tollgate::core::{ChargeId, LimitError, Policy};
+use tollgate::store::carry::{Attendance, Census, LEASE, Phase};
+use tollgate::{Clock, HashKey, SystemClock};
+
+use crate::map_status::{MapStatus, MoveStatus, Nodes};
+use crate::shard_map::ShardMap;
+use crate::watch::START_WAIT;
+
+/// The time between two words of this node at every shard, well within [`LEASE`].
+pub const ATTEND_PERIOD: Duration = Duration::from_millis(LEASE.get() / 3);
+
+/// How often in a row nobody may be found on the old map before this node leads.
+const QUIET_LOOKS: u32 = 2;
+
+/// Says at every shard which map this node uses, looks who uses which, and takes a move from phase
+/// to phase, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct MapWatch {
+    map: Arc<ShardMap>,
+    /// The longest time for which a limit's counters count, in milliseconds.
+    longest: Arc<AtomicU64>,
+    found: Arc<Mutex<Option<Nodes>>>,
+    task: AbortHandle,
+}
+
+impl MapWatch {
+    /// Begins to attend at the shards of `map`, for limits of `policy`.
+    pub(crate) fn start(
+        map: Arc<ShardMap>,
+        key: HashKey,
+        policy: &Policy,
+    ) -> Result<Self, LimitError> {
+        let longest = Arc::new(AtomicU64::new(longest(policy)));
+        let found = Arc::new(Mutex::new(None));
+        let round = Round {
+            census: Arc::new(Census::new(key, node_id())?),
+            map: Arc::clone(&map),
+            longest: Arc::clone(&longest),
+            found: Arc::clone(&found),
+            quiet: 0,
+            began: Instant::now(),
+            led: None,
+        };
+        let task = tokio::spawn(round.run()).abort_handle();
+        Ok(Self { map, longest, found, task })
+    }
+
+    /// Goes on for limits of `policy`.
+    pub(crate) fn follow(&self, policy: &Policy) {
+        // What longer windows left in the shards is there still.
+        self.longest.fetch_max(longest(policy), Ordering::Relaxed);
+    }
+
+    /// How far this node is.
+    pub(crate) fn status(&self) -> MapStatus {
+        MapStatus {
+            version: self.map.version(),
+            nodes: *self.found.lock(),
+            moving: self.map.carry().map(|carry| MoveStatus {
+                phase: carry.phase(),
+                from: carry.before().homes().version(),
+                carried: carry.carried(),
+                lagging: carry.lagging(),
+            }),
+        }
+    }
+}
+
+impl Drop for MapWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One look after the other.
+struct Round {
+    census: Arc<Census>,
+    map: Arc<ShardMap>,
+    longest: Arc<AtomicU64>,
+    found: Arc<Mutex<Option<Nodes>>>,
+    /// How often in a row nobody was found on the old map, and every shard of it answered.
+    quiet: u32,
+    began: Instant,
+    /// Since when this node leads.
+    led: Option<Instant>,
+}
+
+impl Round {
+    async fn run(mut self) {
+        // All connect at the same time, so waiting for one is waiting for each.
+        let began = Instant::now();
+        for shard in self.map.shards() {
+            shard.store.ready(START_WAIT.saturating_sub(began.elapsed())).await;
+        }
+        let mut looks = interval(ATTEND_PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let heard = self.attend().await;
+            self.note(&heard);
+            self.advance(&heard);
+        }
+    }
+
+    /// What each shard tells that answers, by its name.
+    async fn attend(&self) -> HashMap<Box<str>, Attendance> {
+        let own = self.map.version();
+        let other = self.map.carry().map_or(own, |carry| carry.before().homes().version());
+        let now = SystemClock.now();
+        let mut asked = JoinSet::new();
+        for shard in self.map.shards() {
+            let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
+            let census = Arc::clone(&self.census);
+            asked.spawn(async move { (name, census.attend(&*store, now, own, other).await) });
+        }
+        let answers = asked.join_all().await.into_iter();
+        answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()
+    }
+
+    /// Keeps what was heard, and tells what is new of it.
+    fn note(&self, heard: &HashMap<Box<str>, Attendance>) {
+        let nodes =
+            Nodes::of(heard.values(), self.map.carry().is_some(), self.map.shards().count());
+        let before = self.found.lock().replace(nodes).unwrap_or_default();
+        let map = self.map.version();
+        if nodes.before != before.before {
+            match nodes.before {
+                0 => tracing::info!(%map, "no node uses the map that is left"),
+                count => tracing::warn!(
+                    %map,
+                    "{} the map that is left: no move goes on without them, restart them with \
+                     the new one",
+                    using(count)
+                ),
+            }
+        }
+        if nodes.others != before.others {
+            match nodes.others {
+                0 => tracing::info!(%map, "no node uses another map of shards"),
+                count => tracing::warn!(
+                    %map,
+                    "{} another map of shards, and counts are apart for what lives elsewhere by it: give \
+                     all nodes the same shards, or name theirs under store.redis.previous",
+                    using(count)
+                ),
+            }
+        }
+    }
+
+    fn advance(&mut self, heard: &HashMap<Box<str>, Attendance>) {
+        let Some(carry) = self.map.carry() else { return };
+        match carry.phase() {
+            Phase::Following => {
+                let is_quiet = |name: &str| heard.get(name).is_some_and(|it| it.asked == 0);
+                let all = self.map.shards_before().iter().all(|shard| is_quiet(&shard.name));
+                self.quiet = if all { self.quiet + 1 } else { 0 };
+                if self.quiet >= QUIET_LOOKS && self.began.elapsed() >= lease() {
+                    carry.enter(Phase::Leading);
+                    self.led = Some(Instant::now());
+                    let map = self.map.version();
+                    tracing::info!(%map, "the new owners of moving subjects decide");
+                }
+            }
+            Phase::Leading => {
+                let longest = Duration::from_millis(self.longest.load(Ordering::Relaxed));
+                // Others may lead a lease later.
+                let is_over = |led: Instant| led.elapsed() >= longest.saturating_add(lease());
+                if self.led.is_some_and(is_over) {
+                    carry.enter(Phase::Over);
+                    let map = self.map.version();
+                    tracing::info!(%map, "the move is over: leave store.redis.previous out");
+                }
+            }
+            Phase::Over => {}
+        }
+    }
+}
+
+/// The time after which what a limit counted counts no more, for the limit where it is longest, in
+/// milliseconds.
+fn longest(policy: &Policy) -> u64 {
+    let spans = policy
+        .limits()
+        .iter()
+        .map(|limit| limit.limit.window().get().saturating_add(limit.limit.believed_ahead().get()));
+    spans.max().unwrap_or_default()
+}
+
+fn using(nodes: u64) -> String {
+    match nodes {
+        1 => "1 node uses".to_owned(),
+        nodes => format!("{nodes} nodes use"),
+    }
+}
+
+const fn lease() -> Duration {
+    Duration::from_millis(LEASE.get())
+}
+
+/// An id that no other node has.
+fn node_id() -> ChargeId {
+    let random = || u128::from(RandomState::new().build_hasher().finish());
+    ChargeId(random() << 64 | random())
+}

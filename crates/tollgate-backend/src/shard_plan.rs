@@ -1,0 +1,143 @@
+//! Where subjects live by a map of shards, and which of them another map would move.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use tollgate::HashKey;
+use tollgate::core::{Subject, Value};
+use tollgate::store::sharded::{MapVersion, ShardsError};
+use tollgate::store::{Shard, Sharded};
+use tollgate_policy::{RedisSettings, ShardSettings};
+
+use crate::shard_map::routing;
+
+/// How many subjects are looked at.
+pub const SAMPLE: u32 = 100_000;
+
+/// What a change of the map would move.
+#[derive(Clone, Debug)]
+pub struct ShardPlan {
+    /// The map that would be left.
+    pub from: MapVersion,
+    /// The map that would come.
+    pub to: MapVersion,
+    /// Of [`SAMPLE`] subjects, those that would live elsewhere.
+    pub moved: u32,
+    /// How many would move from where to where, most first.
+    pub flows: Vec<Flow>,
+}
+
+/// Subjects that would move from one shard to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The shard where they live.
+    pub from: Box<str>,
+    /// The shard where they would live.
+    pub to: Box<str>,
+    /// How many, of [`SAMPLE`].
+    pub subjects: u32,
+}
+
+/// Why shards are no map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError(ShardsError);
+
+impl ShardPlan {
+    /// What moves when the shards of `from` are replaced by those of `to`, under the same `key`.
+    ///
+    /// # Errors
+    /// [`PlanError`] where either names no fleet.
+    pub fn new(from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Result<Self, PlanError> {
+        let (old, new) = (map(from, key)?, map(to, key)?);
+        let mut flows = BTreeMap::<_, u32>::new();
+        for number in 0..SAMPLE {
+            let subject = sampled(number, from, to, key);
+            let homes = (&*old.home_of(&subject).name, &*new.home_of(&subject).name);
+            if homes.0 != homes.1 {
+                *flows.entry(homes).or_default() += 1;
+            }
+        }
+        let flow = |((from, to), subjects): ((&str, &str), u32)| Flow {
+            from: from.into(),
+            to: to.into(),
+            subjects,
+        };
+        let mut flows: Vec<_> = flows.into_iter().map(flow).collect();
+        flows.sort_by_key(|flow| std::cmp::Reverse(flow.subjects));
+        let moved = flows.iter().map(|flow| flow.subjects).sum();
+        Ok(Self { from: old.version(), to: new.version(), moved, flows })
+    }
+}
+
+/// The name of the shard of `redis` where `subject` lives under `key`, and the map's version.
+///
+/// # Errors
+/// [`PlanError`] where the settings name no fleet.
+pub fn home(
+    redis: &RedisSettings,
+    key: &HashKey,
+    subject: &Subject,
+) -> Result<(Box<str>, MapVersion), PlanError> {
+    let map = map(redis, key)?;
+    Ok((map.home_of(subject).name.clone(), map.version()))
+}
+
+fn map(redis: &RedisSettings, key: &HashKey) -> Result<Sharded<()>, PlanError> {
+    let shard = |shard: &ShardSettings| Shard {
+        name: shard.name.clone(),
+        weight: shard.weight.get(),
+        store: (),
+    };
+    let map = Sharded::new(key.clone(), redis.shards.iter().map(shard)).map_err(PlanError)?;
+    Ok(map.with_routing(routing(redis.route_by.as_deref())))
+}
+
+/// A subject that either map may route by a pair of its own.
+fn sampled(number: u32, from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Subject {
+    let routes = [Some("sample"), from.route_by.as_deref(), to.route_by.as_deref()];
+    let mut names: Vec<&str> = routes.into_iter().flatten().collect();
+    names.dedup();
+    let values: Vec<String> = names.iter().map(|name| format!("{name} {number}")).collect();
+    let pairs = names.iter().zip(&values);
+    Subject::new(pairs.map(|(name, value)| (*name, Value::Clear(value.as_bytes()))), key)
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "store.redis.shards: {}", self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::tests::redis;
+
+    #[test]
+    fn an_added_shard_takes_its_fair_share_and_nothing_else_moves() {
+        let key = HashKey::from_secret(b"the same on every node");
+        let plan = ShardPlan::new(&redis(&["a", "b"]), &redis(&["a", "b", "c"]), &key).unwrap();
+        assert!(plan.flows.iter().all(|flow| &*flow.to == "c"), "{plan:?}");
+        let third = SAMPLE / 3;
+        assert!(plan.moved.abs_diff(third) < SAMPLE / 100, "{plan:?}");
+        assert_ne!(plan.from, plan.to);
+    }
+
+    #[test]
+    fn the_same_map_moves_nobody() {
+        let key = HashKey::from_secret(b"the same on every node");
+        let plan = ShardPlan::new(&redis(&["a", "b"]), &redis(&["b", "a"]), &key).unwrap();
+        assert_eq!((plan.moved, plan.from), (0, plan.to));
+    }
+
+    #[test]
+    fn another_routing_moves_whoever_it_sends_elsewhere() {
+        let key = HashKey::from_secret(b"the same on every node");
+        let mut routed = redis(&["a", "b"]);
+        routed.route_by = Some("token".into());
+        let plan = ShardPlan::new(&redis(&["a", "b"]), &routed, &key).unwrap();
+        assert!(plan.moved.abs_diff(SAMPLE / 2) < SAMPLE / 100, "{plan:?}");
+    }
+}

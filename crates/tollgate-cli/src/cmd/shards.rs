@@ -1,0 +1,76 @@
+//! `tollgate shards`: the shards of a policy, who lives where, and moves between maps of them.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tollgate_backend::hash_key;
+use tollgate_policy::{Loaded, RedisSettings, StoreSettings};
+
+use super::Failure;
+use crate::limiter;
+use crate::shards::{follow, home, list, plan};
+
+/// List the shards of a policy, find who lives where, plan and follow moves
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The policy file
+    #[arg(value_name = "FILE")]
+    policy: PathBuf,
+    /// Tell on which shard a subject lives, such as user=42 or token=abc,route=/search
+    #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = home::pair)]
+    home: Vec<home::Pair>,
+    /// Tell who would move to the shards of this policy, and how to begin
+    #[arg(long, value_name = "FILE", conflicts_with = "home")]
+    plan: Option<PathBuf>,
+    /// Tell how far the move of `store.redis.previous` is, until it is over
+    #[arg(long, conflicts_with_all = ["home", "plan"])]
+    follow: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How something is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// For people.
+    Text,
+    /// For programs: one value a line.
+    Json,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let loaded = limiter::load(&flags.policy)?;
+    let redis = redis(&loaded, &flags.policy)?;
+    let form = if flags.json { Form::Json } else { Form::Text };
+    if !flags.home.is_empty() {
+        let key = hash_key(&loaded.settings.key)?;
+        return print(&home::render(&loaded.policy, redis, &key, &flags.home, form)?);
+    }
+    if let Some(path) = &flags.plan {
+        let other = limiter::load(path)?;
+        let key = hash_key(&loaded.settings.key)?;
+        return print(&plan::render(redis, self::redis(&other, path)?, &key, form)?);
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    if flags.follow {
+        return runtime.block_on(follow::run(&loaded, form));
+    }
+    runtime.block_on(list::run(&loaded, redis, form))
+}
+
+fn redis<'l>(loaded: &'l Loaded, path: &Path) -> Result<&'l RedisSettings, Failure> {
+    match &loaded.settings.store {
+        StoreSettings::Redis(redis) => Ok(redis),
+        _ => Err(format!("{}: it has no shards: name some in store.redis", path.display()).into()),
+    }
+}
+
+/// Prints on standard output. Whoever stops reading early, such as `head`, has what it wanted.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,83 @@
+//! How far a move between maps of shards is.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate::store::carry::Phase;
+use tollgate_backend::{Backend, MapStatus, MoveStatus, Refunds, hash_key, phase_word};
+use tollgate_policy::Loaded;
+
+use crate::cmd::Failure;
+use crate::cmd::shards::{Form, print};
+
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Takes part in the move as a node that decides nothing, and tells each change of how far it is,
+/// until it is over. A node that starts later than others is over later than they are.
+pub(crate) async fn run(loaded: &Loaded, form: Form) -> Result<(), Failure> {
+    let key = hash_key(&loaded.settings.key)?;
+    let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByAnswers)?;
+    backend.started().await;
+    let Backend::Redis(fleet) = &backend else {
+        return Err("store.redis names no shards".into());
+    };
+    let mut told = String::new();
+    loop {
+        let status = fleet.map_status();
+        let Some(moving) = status.moving else {
+            return Err("nothing moves: store.redis.previous is not there".into());
+        };
+        let line = match form {
+            Form::Text => text(&status, &moving),
+            Form::Json => format!("{}\n", value(&status)),
+        };
+        if line != told {
+            print(&line)?;
+            told = line;
+        }
+        if moving.phase == Phase::Over {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn text(status: &MapStatus, moving: &MoveStatus) -> String {
+    let said = match (moving.phase, status.nodes) {
+        (_, None) => "asking the shards".to_owned(),
+        (Phase::Following, Some(nodes)) if nodes.before > 0 => {
+            format!("waiting for {} nodes on the old map", nodes.before)
+        }
+        (Phase::Following, Some(nodes)) if nodes.silent > 0 => {
+            format!("waiting for {} shards that do not answer", nodes.silent)
+        }
+        (Phase::Following, Some(_)) => "no node on the old map: about to lead".to_owned(),
+        (Phase::Leading, Some(_)) => {
+            "new owners decide, until the longest window is over".to_owned()
+        }
+        (Phase::Over, Some(_)) => "leave store.redis.previous out".to_owned(),
+    };
+    let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
+    let on_new = status.nodes.map_or(0, |nodes| nodes.alike);
+    format!("{phase:9}  {from} -> {to}  {on_new} nodes on the new map; {said}\n")
+}
+
+/// The map and its move, as the administration's door tells them as well.
+pub(crate) fn value(status: &MapStatus) -> Value {
+    json!({
+        "version": status.version.to_string(),
+        "nodes": status.nodes.map(|nodes| json!({
+            "alike": nodes.alike,
+            "before": nodes.before,
+            "others": nodes.others,
+            "silent_shards": nodes.silent,
+        })),
+        "moving": status.moving.map(|moving| json!({
+            "phase": phase_word(moving.phase),
+            "from": moving.from.to_string(),
+            "carried": moving.carried,
+            "lagging": moving.lagging,
+        })),
+    })
+}

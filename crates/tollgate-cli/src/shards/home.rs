@@ -1,0 +1,86 @@
+//! On which shard a subject lives.
+
+use serde_json::json;
+use tollgate::HashKey;
+use tollgate::core::Cost;
+use tollgate::core::policy::{NameError, Named, Policy};
+use tollgate_backend::home;
+use tollgate_policy::RedisSettings;
+
+use crate::cmd::Failure;
+use crate::cmd::shards::Form;
+
+/// A dimension and its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    name: String,
+    value: String,
+}
+
+/// Reads `name=value`.
+pub(crate) fn pair(text: &str) -> Result<Pair, String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.is_empty() => {
+            Ok(Pair { name: name.trim().to_owned(), value: value.to_owned() })
+        }
+        _ => Err("a subject is written as name=value".to_owned()),
+    }
+}
+
+/// The shard of each limit that counts per nothing but `pairs`, hashed as its charges are.
+pub(crate) fn render(
+    policy: &Policy,
+    redis: &RedisSettings,
+    key: &HashKey,
+    pairs: &[Pair],
+    form: Form,
+) -> Result<String, Failure> {
+    let mut rows = Vec::new();
+    for limit in policy.limits() {
+        let name = limit.limit.name();
+        if let Some(subject) = subject(policy, name, key, pairs)? {
+            let (shard, version) = home(redis, key, &subject)?;
+            rows.push((name, subject.to_string(), shard, version));
+        }
+    }
+    if rows.is_empty() {
+        return Err("no limit counts per what is given alone: name all that one counts per".into());
+    }
+    if form == Form::Json {
+        let row = |(limit, subject, shard, version): &(&str, String, Box<str>, _)| {
+            json!({
+                "limit": limit,
+                "subject": subject,
+                "shard": &**shard,
+                "map": format!("{version}"),
+            })
+        };
+        return Ok(format!("{:#}\n", json!(rows.iter().map(row).collect::<Vec<_>>())));
+    }
+    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or_default();
+    let line = |(limit, subject, shard, _): &(&str, String, Box<str>, _)| {
+        format!("{limit:width$}  {subject} lives on {shard}\n")
+    };
+    Ok(rows.iter().map(line).collect())
+}
+
+/// The subject of this limit; `None` if it counts per something that is not given.
+fn subject(
+    policy: &Policy,
+    limit: &str,
+    key: &HashKey,
+    pairs: &[Pair],
+) -> Result<Option<tollgate::core::Subject>, NameError> {
+    let mut given: Vec<_> = pairs.iter().map(|it| (&*it.name, Some(&*it.value))).collect();
+    loop {
+        let named = Named { limit, cost: Cost::ONE, subject: &given };
+        match policy.plan_named([named], key) {
+            // A limit on everybody says nothing of this subject.
+            Ok(_) if given.is_empty() => return Ok(None),
+            Ok(plan) => return Ok(plan.planned.into_iter().next().map(|it| it.subject)),
+            Err((_, NameError::Missing(_))) => return Ok(None),
+            Err((_, NameError::Dimension(foreign))) => given.retain(|(name, _)| **name != *foreign),
+            Err((_, error)) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The shards of a policy, and how they stand.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::json;
+use tollgate::store::sharded::MapVersion;
+use tollgate_backend::{Backend, Presence, Refunds, ShardStatus, hash_key};
+use tollgate_policy::{Loaded, RedisSettings, ShardSettings, Topology};
+
+use crate::cmd::Failure;
+use crate::cmd::shards::{Form, print};
+
+/// Opens the shards as somebody who looks, waits briefly, and tells how each stands.
+///
+/// # Errors
+/// That some are not served, after all are told.
+pub(crate) async fn run(loaded: &Loaded, redis: &RedisSettings, form: Form) -> Result<(), Failure> {
+    let (key, refunds) = (hash_key(&loaded.settings.key)?, Refunds::ByAnswers);
+    let (settings, policy) = (&loaded.settings, &loaded.policy);
+    let backend = Backend::open_as(Presence::Observer, settings, key, policy, refunds)?;
+    let shards = backend.started().await;
+    let Backend::Redis(fleet) = &backend else {
+        return Err("store.redis names no shards".into());
+    };
+    let version = fleet.map_status().version;
+    print(&match form {
+        Form::Text => text(redis, &shards, version),
+        Form::Json => as_json(redis, &shards, version),
+    })?;
+    match shards.iter().filter(|shard| !shard.is_served()).count() {
+        0 => Ok(()),
+        lost => Err(format!("{lost} of {} shards are not served", shards.len()).into()),
+    }
+}
+
+fn text(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["shard", "topology", "weight", "share", "health", "at"]);
+    for shard in shards {
+        let (settings, stays) = settings(redis, &shard.name);
+        let (weight, share) = match (settings, stays) {
+            (Some(settings), true) => (settings.weight.to_string(), share(redis, settings)),
+            _ => ("-".to_owned(), "leaves".to_owned()),
+        };
+        let topology = settings.map_or("", |settings| topology(&settings.topology));
+        table.add_row([&shard.name, topology, &weight, &share, health(shard), &place(shard)]);
+    }
+    for column in [2, 3] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines = table.lines().map(|line| format!("{}\n", line.trim()));
+    format!("map {version}\n\n{}", lines.collect::<String>())
+}
+
+fn as_json(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -> String {
+    let shards = shards.iter().map(|shard| {
+        let (settings, stays) = settings(redis, &shard.name);
+        json!({
+            "name": &*shard.name,
+            "topology": settings.map(|settings| topology(&settings.topology)),
+            "weight": settings.filter(|_| stays).map(|settings| settings.weight),
+            "leaves": !stays,
+            "served": shard.is_served(),
+            "primary": shard.primary(),
+            "last_error": reason(shard),
+        })
+    });
+    let value = json!({ "map": version.to_string(), "shards": shards.collect::<Vec<_>>() });
+    format!("{value:#}\n")
+}
+
+/// The settings of a shard, and whether it stays.
+fn settings<'r>(redis: &'r RedisSettings, name: &str) -> (Option<&'r ShardSettings>, bool) {
+    let of = |shards: &'r [ShardSettings]| shards.iter().find(|shard| *shard.name == *name);
+    match of(&redis.shards) {
+        Some(stays) => (Some(stays), true),
+        None => (redis.previous.as_ref().and_then(|map| of(&map.shards)), false),
+    }
+}
+
+/// Its part of all subjects, in percent, cut to one place.
+fn share(redis: &RedisSettings, shard: &ShardSettings) -> String {
+    let all: u64 = redis.shards.iter().map(|shard| u64::from(shard.weight.get())).sum();
+    let thousandths = u64::from(shard.weight.get()) * 1_000 / all.max(1);
+    format!("{}.{} %", thousandths / 10, thousandths % 10)
+}
+
+const fn topology(topology: &Topology) -> &'static str {
+    match topology {
+        Topology::Static { .. } => "static",
+        Topology::Sentinel { .. } => "sentinel",
+        Topology::Cluster { .. } => "cluster",
+    }
+}
+
+fn health(shard: &ShardStatus) -> &'static str {
+    if shard.is_served() { "up" } else { "DOWN" }
+}
+
+fn place(shard: &ShardStatus) -> String {
+    let primary = shard.primary().map(str::to_owned);
+    match (primary, &shard.cluster) {
+        (Some(at), None) => at,
+        (Some(at), Some(cluster)) if cluster.unowned == 0 => {
+            format!("{at} and others, {} primaries", cluster.groups.len())
+        }
+        (Some(at), Some(cluster)) => format!("{at}; {} slots have no node", cluster.unowned),
+        (None, _) => reason(shard).unwrap_or_else(|| "it has not answered yet".to_owned()),
+    }
+}
+
+fn reason(shard: &ShardStatus) -> Option<String> {
+    let of_lanes = || shard.lanes.first()?.last_error.as_ref().map(ToString::to_string);
+    let of_cluster = || shard.cluster.as_ref()?.last_error.as_ref().map(ToString::to_string);
+    of_cluster().or_else(of_lanes)
+}

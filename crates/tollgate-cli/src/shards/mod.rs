@@ -1,0 +1,6 @@
+//! What `tollgate shards` tells.
+
+pub(crate) mod follow;
+pub(crate) mod home;
+pub(crate) mod list;
+pub(crate) mod plan;

@@ -1,0 +1,147 @@
+//! What another map of shards would move.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use tollgate::HashKey;
+use tollgate_backend::{SAMPLE, ShardPlan};
+use tollgate_policy::{RedisSettings, ShardSettings, Topology};
+
+use crate::cmd::Failure;
+use crate::cmd::shards::Form;
+
+/// Shares and flows from the shards of `from` to those of `to`, and how to begin.
+pub(crate) fn render(
+    from: &RedisSettings,
+    to: &RedisSettings,
+    key: &HashKey,
+    form: Form,
+) -> Result<String, Failure> {
+    let plan = ShardPlan::new(from, to, key)?;
+    let previous = previous(from, to);
+    if form == Form::Json {
+        let flows = plan
+            .flows
+            .iter()
+            .map(|flow| json!({ "from": &*flow.from, "to": &*flow.to, "subjects": flow.subjects }));
+        let value = json!({
+            "from": plan.from.to_string(),
+            "to": plan.to.to_string(),
+            "sampled": SAMPLE,
+            "moved": plan.moved,
+            "flows": flows.collect::<Vec<_>>(),
+            "previous": previous,
+        });
+        return Ok(format!("{value:#}\n"));
+    }
+    let mut text = format!("map {} to {}\n\n", plan.from, plan.to);
+    let _ = writeln!(text, "{} of {SAMPLE} sampled subjects move ({})", plan.moved, of(plan.moved));
+    let width = |name: fn(&tollgate_backend::Flow) -> &str| {
+        plan.flows.iter().map(|flow| name(flow).len()).max().unwrap_or_default()
+    };
+    let (left, right) = (width(|flow| &flow.from), width(|flow| &flow.to));
+    for flow in &plan.flows {
+        let (from, to, share) = (&flow.from, &flow.to, of(flow.subjects));
+        let _ = writeln!(text, "  {from:left$} -> {to:right$}  {:>6}  {share:>6}", flow.subjects);
+    }
+    text.push_str("\nfair shares\n");
+    for (name, before, after) in shares(from, to) {
+        let _ = writeln!(text, "  {name:left$}  {:>7} -> {:>7}", share(before), share(after));
+    }
+    if plan.moved > 0 {
+        text.push_str("\nto begin, in store.redis of the new policy:\n\n");
+        text.push_str(&previous);
+    }
+    Ok(text)
+}
+
+/// Part and whole.
+type Part = Option<(u64, u64)>;
+
+fn shares(from: &RedisSettings, to: &RedisSettings) -> Vec<(String, Part, Part)> {
+    let new = to.shards.iter().filter(|shard| find(from, &shard.name).is_none());
+    let all = from.shards.iter().chain(new);
+    let name = |shard: &ShardSettings| shard.name.to_string();
+    let row = |shard| (name(shard), part(from, &shard.name), part(to, &shard.name));
+    all.map(row).collect()
+}
+
+fn part(redis: &RedisSettings, name: &str) -> Part {
+    let weight = |shard: &ShardSettings| u64::from(shard.weight.get());
+    Some((weight(find(redis, name)?), redis.shards.iter().map(weight).sum()))
+}
+
+fn find<'r>(redis: &'r RedisSettings, name: &str) -> Option<&'r ShardSettings> {
+    redis.shards.iter().find(|shard| *shard.name == *name)
+}
+
+/// In percent, cut to one place.
+fn share(part: Part) -> String {
+    match part {
+        None => "-".to_owned(),
+        Some((part, whole)) => {
+            let thousandths = part * 1_000 / whole.max(1);
+            format!("{}.{} %", thousandths / 10, thousandths % 10)
+        }
+    }
+}
+
+fn of(subjects: u32) -> String {
+    share(Some((subjects.into(), SAMPLE.into())))
+}
+
+/// The map that is left, in the words of a policy file. Of what stays, the weight is enough; no
+/// password of a URL is shown: those are the reader's to fill in.
+fn previous(from: &RedisSettings, to: &RedisSettings) -> String {
+    let mut text = String::from("    previous:\n      shards:\n");
+    for shard in &from.shards {
+        let stays = find(to, &shard.name).is_some();
+        let mut keys = if stays { Vec::new() } else { place(shard) };
+        if shard.weight.get() != 1 {
+            keys.push(format!("weight: {}", shard.weight));
+        }
+        let keys =
+            if keys.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", keys.join(", ")) };
+        let _ = writeln!(text, "        {}: {keys}", shard.name);
+    }
+    if let Some(name) = &from.route_by {
+        let _ = writeln!(text, "      route_by: {name}");
+    }
+    text
+}
+
+/// Where a shard is, as keys and values.
+fn place(shard: &ShardSettings) -> Vec<String> {
+    let list = |urls: &[Box<str>]| {
+        let urls: Vec<_> = urls.iter().map(|url| url_word(url)).collect();
+        format!("[{}]", urls.join(", "))
+    };
+    match &shard.topology {
+        Topology::Static { primary, replicas } => {
+            let mut keys = vec![format!("primary: {}", url_word(primary))];
+            if !replicas.is_empty() {
+                keys.push(format!("replicas: {}", list(replicas)));
+            }
+            keys
+        }
+        Topology::Sentinel { sentinels, service, transport } => {
+            let mut keys =
+                vec![format!("sentinels: {}", list(sentinels)), format!("service: {service}")];
+            if *transport == tollgate_policy::Transport::Tls {
+                keys.push("transport: tls".to_owned());
+            }
+            keys
+        }
+        Topology::Cluster { nodes } => vec![format!("nodes: {}", list(nodes))],
+    }
+}
+
+/// The URL in quotes, with stars for a password in it.
+fn url_word(url: &str) -> String {
+    let masked = url.split_once("://").and_then(|(scheme, rest)| {
+        let (login, place) = rest.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        Some(format!("\"{scheme}://{user}:***@{place}\""))
+    });
+    masked.unwrap_or_else(|| format!("\"{url}\""))
+}

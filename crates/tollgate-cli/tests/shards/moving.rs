@@ -1,0 +1,59 @@
+//! Two processes go from one map to another, one after the other, under load.
+
+use crate::fleet::{Fleet, QUOTA, charge, node};
+
+/// The word by which a process tells that it leads.
+const LEADS: &str = "the new owners of moving subjects decide";
+
+/// Subjects, of which some move.
+const TOKENS: usize = 24;
+
+/// Each subject is admitted its quota in all, whatever decided it.
+async fn moves_exactly(from: &[usize], to: &[usize]) {
+    let fleet = Fleet::start(3).await;
+    let old = fleet.policy("old.yaml", from, None);
+    let new = fleet.policy("new.yaml", to, Some(from));
+    let (first, second) = (node(&old), node(&old));
+    let mut admitted = vec![0; TOKENS];
+    let mut add = |counts: Vec<usize>| {
+        admitted.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+    };
+    add(charge(&[&first, &second], TOKENS, 4));
+
+    let successor = node(&new);
+    drop(first);
+    let first = successor;
+    add(charge(&[&first, &second], TOKENS, 4));
+
+    let successor = node(&new);
+    drop(second);
+    let second = successor;
+    add(charge(&[&first, &second], TOKENS, 4));
+
+    // One may lead while the other still follows.
+    first.tells(LEADS);
+    add(charge(&[&first, &second], TOKENS, 4));
+    second.tells(LEADS);
+    assert!(admitted.iter().all(|count| *count == 32), "nobody loses quota: {admitted:?}");
+    let more = charge(&[&first, &second], TOKENS, 8);
+    admitted.iter_mut().zip(more).for_each(|(all, count)| *all += count);
+    assert!(admitted.iter().all(|count| *count == QUOTA), "nobody gains a window: {admitted:?}");
+
+    for node in [&first, &second] {
+        let status = crate::client::ask(node.door("admin"), "GET", "/v1/status", None).body;
+        assert!(status.contains("\"phase\":\"leading\""), "{status}");
+        assert!(status.contains("\"stood_in\":0"), "{status}");
+        assert!(status.contains("\"lagging\":0"), "{status}");
+        assert!(!status.contains("\"carried\":0"), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_shard_is_added() {
+    moves_exactly(&[0, 1], &[0, 1, 2]).await;
+}
+
+#[tokio::test]
+async fn a_shard_is_removed() {
+    moves_exactly(&[0, 1, 2], &[0, 1]).await;
+}
