@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use tollgate_core::algo::fixed_window;
 use tollgate_core::{
-    Ask, Cells, Charge, Cost, Fit, Limit, Readings, Repeats, Store, StoreError, Subject, Timestamp,
+    Algorithm, Ask, Cell, Cells, Charge, Cost, Fit, Limit, Place, Reading, Readings, Repeats,
+    Store, StoreError, Subject, Timestamp, assess,
 };
 
 pub use census::{Attendance, Census, LEASE};
@@ -42,7 +44,8 @@ pub enum Phase {
 /// - while [`Phase::Following`], the old owner's decision counts, and what it admits is charged at
 ///   the new one too. It is asked first: two nodes that ask for the last unit at the same moment
 ///   are told apart by the old owner alone. What the new one refuses (nodes that lead may have
-///   used it up) is given back at the old one, and refused.
+///   used it up) is given back at the old one, and refused. Where a node that asks one of them only
+///   opened a window there, both go on in that window.
 /// - while [`Phase::Leading`], the new owner decides. Before its first decision on a limit and
 ///   subject, and before the first one in each phase, what the old owner holds is
 ///   [joined](tollgate_core::decide::join) in.
@@ -160,6 +163,7 @@ impl<S: Cells + 'static> Carry<S> {
             charges.iter().zip(readings.iter()).any(|(charge, it)| refused((charge, it.fit)));
         let changes = told.iter().any(|charge| !charge.ask.only_reads());
         if is_refused || !changes {
+            self.look_at_both(now, &told, moving, &mut readings).await;
             return Ok(readings);
         }
         let Ok(followed) = self.after.apply(now, &told).await else {
@@ -171,11 +175,55 @@ impl<S: Cells + 'static> Carry<S> {
             told.iter().zip(followed.iter()).any(|(charge, it)| refused((charge, it.fit)));
         if is_refused {
             self.give_back(now, charges, &readings).await;
-            for (place, reading) in moving.iter().zip(followed.iter()) {
-                readings[*place] = *reading;
+        }
+        let mut apart = Vec::new();
+        for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
+            let led = readings[*place];
+            readings[*place] = match window_of_both(charge, &led, follows) {
+                _ if is_refused => *follows,
+                Some(window) => {
+                    apart.push((Place { limit: charge.limit, subject: charge.subject }, window));
+                    reading_of(charge, &apart[apart.len() - 1].1, now)
+                }
+                None if heard_more(charge, follows, &led) => *follows,
+                None => led,
+            };
+        }
+        self.make_one(now, &apart, &told).await;
+        Ok(readings)
+    }
+
+    /// Has what nothing was charged for tell what the new owner has heard and the old one has not.
+    async fn look_at_both(
+        &self,
+        now: Timestamp,
+        told: &[Charge<'_>],
+        moving: &[usize],
+        readings: &mut Readings,
+    ) {
+        let looks: Vec<_> = told.iter().map(look_of).collect();
+        if looks.iter().any(|charge| !charge.ask.only_reads()) {
+            return;
+        }
+        let Ok(seen) = self.after.apply(now, &looks).await else { return };
+        for ((place, charge), seen) in moving.iter().zip(told).zip(seen.iter()) {
+            let led = &mut readings[*place];
+            if heard_more(charge, seen, led) {
+                *led = *seen;
             }
         }
-        Ok(readings)
+    }
+
+    /// Has both owners go on in the same windows.
+    async fn make_one(&self, now: Timestamp, windows: &[(Place<'_>, Cell)], told: &[Charge<'_>]) {
+        if windows.is_empty() {
+            return;
+        }
+        let (before, after) = (self.before.join(now, windows), self.after.join(now, windows));
+        if before.await.and(after.await).is_err() {
+            self.lagging.fetch_add(windows.len() as u64, Ordering::Relaxed);
+            self.arrivals.forget(told);
+        }
     }
 
     /// Gives back at the old owners what they admitted and a new one did not.
@@ -184,6 +232,10 @@ impl<S: Cells + 'static> Carry<S> {
             .iter()
             .zip(readings.iter())
             .filter_map(|(charge, reading)| match charge.ask {
+                // A window that was opened for nothing is none. Who refuses knows all that was used.
+                Ask::Take { cost, .. } if cost != Cost::PEEK && reading.used == cost.get() => {
+                    Some(Charge { ask: Ask::Forget, ..*charge })
+                }
                 Ask::Take { cost, id } if cost != Cost::PEEK => {
                     let (mark, repeats) = (reading.mark, Repeats::Impossible);
                     Some(Charge { ask: Ask::Refund { cost, mark, id, repeats }, ..*charge })
@@ -219,6 +271,46 @@ impl<S: Cells + 'static> Store for Carry<S> {
         self.bring(now, phase, &told).await;
         self.after.apply(now, charges).await
     }
+}
+
+/// The fixed window that is both owners', where they opened one each: a node that knows one owner
+/// only opened it there first, and its clients were told when it ends.
+fn window_of_both(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
+    let is_taken = matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK);
+    let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
+    if !is_taken || !is_fixed || led.whole_at == follows.whole_at {
+        return None;
+    }
+    let resets_at = led.whole_at.min(follows.whole_at);
+    let used = led.used.max(follows.used);
+    Some(Cell::FixedWindow(fixed_window::State { used, resets_at }))
+}
+
+/// Whether one owner knows of more than the other. Each may have heard what the other has not: nodes
+/// that know the old map only, and nodes that lead, are never there at the same time.
+fn heard_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
+    if one.used != other.used {
+        return one.used > other.used;
+    }
+    match charge.limit.algorithm() {
+        // The window that opened first is the one that its clients were told of.
+        Algorithm::FixedWindow(_) => one.used > 0 && one.whole_at < other.whole_at,
+        _ => one.whole_at > other.whole_at,
+    }
+}
+
+/// The same question, without the taking.
+fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
+    match charge.ask {
+        Ask::Take { cost, .. } => Charge { ask: Ask::Look { cost }, ..*charge },
+        _ => *charge,
+    }
+}
+
+/// What an admitted take is told of `cell`, in which it is counted.
+fn reading_of(charge: &Charge<'_>, cell: &Cell, now: Timestamp) -> Reading {
+    let Ask::Take { cost, .. } = charge.ask else { return Reading::default() };
+    Reading { fit: Fit::Now, ..assess(Some(cell), charge.limit, cost, now) }
 }
 
 fn takes(charge: &Charge<'_>) -> bool {

@@ -76,6 +76,44 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Nodes in neighbouring phases, each asked in turn while windows end and open: one store.
+    #[test]
+    fn nodes_in_neighbouring_phases_open_one_window(
+        trace in calls(7, 3), asked in prop::collection::vec(0..3_u8, 100), lead_at in 0..100_usize,
+    ) {
+        let (fleet, runtime) =
+            (Fleet::new(), Builder::new_current_thread().enable_time().build().unwrap());
+        let (old, behind, ahead) = (Atomic::new(fleet.before()), fleet.node(), fleet.node());
+        let (limits, one) = (of_every_kind(4), Memory::default());
+        let first_request = [fixed("first", 4), fixed("second", 2)];
+        let limits = first_request.into_iter().chain(limits).take(7).collect::<Vec<_>>();
+        let mut step = 0;
+        replay(&trace, &limits, |now, charges| {
+            step += 1;
+            if step > lead_at {
+                ahead.enter(Phase::Leading);
+            }
+            let subject = charges[0].subject;
+            let own: Vec<_> =
+                charges.iter().filter(|charge| charge.subject == subject).copied().collect();
+            let node = asked.get(step).copied().unwrap_or(0);
+            let answer = runtime.block_on(async {
+                match node {
+                    // The old map alone is known until a node leads.
+                    0 if step <= lead_at => old.apply(now, &own).await,
+                    0 | 1 => behind.apply(now, &own).await,
+                    _ => ahead.apply(now, &own).await,
+                }
+            });
+            let (answer, exact) = (answer.unwrap(), one.apply_now(now, &own).unwrap());
+            let met = (own[0].limit, now, node);
+            prop_assert_eq!(told(&answer), told(&exact), "{:?}", met);
+            Ok(())
+        })?;
+    }
+}
+
 #[tokio::test]
 async fn shards_that_move_are_a_store_in_every_phase() {
     for phase in [Phase::Following, Phase::Leading, Phase::Over] {
