@@ -74,7 +74,7 @@ impl Backend {
                 Ok(Self::Memcached(Box::new(fleet)))
             }
             StoreSettings::Rollout(rollout) => {
-                Ok(Self::Rollout(Box::new(Moving::open(rollout, &key, policy, refunds)?)))
+                Ok(Self::Rollout(Box::new(Moving::open(rollout, &key, policy)?)))
             }
             StoreSettings::Shadow(shadow) => {
                 Ok(Self::Shadow(Box::new(Compared::open(shadow, &key, policy, refunds)?)))
@@ -124,7 +124,7 @@ impl Backend {
                 fleet.follow(redis, policy, refunds);
             }
             (Self::Rollout(moving), StoreSettings::Rollout(rollout)) => {
-                moving.follow(rollout, policy, refunds);
+                moving.follow(rollout, policy);
             }
             (Self::Shadow(compared), StoreSettings::Shadow(shadow)) => {
                 compared.follow(shadow, policy, refunds);

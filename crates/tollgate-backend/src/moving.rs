@@ -23,15 +23,18 @@ pub struct Moving {
     written: AtomicU8,
 }
 
+/// A call may span both stores, and what one of them holds is given back if the other refuses: so
+/// that refusals are remembered only as where anybody may give back.
+const REFUNDS: Refunds = Refunds::ByReceipts;
+
 impl Moving {
     /// Opens both stores of `settings`, and begins to connect.
     pub(crate) fn open(
         settings: &RolloutSettings,
         key: &HashKey,
         policy: &Policy,
-        refunds: Refunds,
     ) -> Result<Self, OpenError> {
-        let open = |side| Side::open(side, key.clone(), policy, refunds);
+        let open = |side| Side::open(side, key.clone(), policy, REFUNDS);
         let (from, to) = (open(&settings.from)?, open(&settings.to)?);
         let on_move = match settings.on_move {
             tollgate_policy::OnMove::Carry => OnMove::Carry,
@@ -88,9 +91,9 @@ impl Moving {
 
     /// Goes on for `policy` and with the percentage of `settings`, if it is not what the file said
     /// before: so that what an administrator turned stays, whatever else changes in the file.
-    pub(crate) fn follow(&self, settings: &RolloutSettings, policy: &Policy, refunds: Refunds) {
-        self.from().follow(&settings.from, policy, refunds);
-        self.to().follow(&settings.to, policy, refunds);
+    pub(crate) fn follow(&self, settings: &RolloutSettings, policy: &Policy) {
+        self.from().follow(&settings.from, policy, REFUNDS);
+        self.to().follow(&settings.to, policy, REFUNDS);
         if self.written.swap(settings.percent, Ordering::Relaxed) != settings.percent {
             let before = self.dial().get();
             self.dial().set(percent(settings.percent));
