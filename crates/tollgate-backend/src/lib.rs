@@ -60,4 +60,5 @@ pub use shard_plan::{Flow, PlanError, SAMPLE, ShardPlan, home};
 pub use side::Side;
 pub use status::{Counts, ShardStatus};
 pub use store_clock::StoreClock;
+pub use tollgate_redis::{LaneCounts, LaneStatus};
 pub use watch::{START_WAIT, WATCH_PERIOD};

@@ -5,6 +5,7 @@ mod cmd;
 mod demo;
 mod limiter;
 mod log;
+mod metrics;
 mod policy_file;
 mod serve;
 mod service_manager;

@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,7 +28,28 @@ pub struct Connection {
     pub peer: Option<SocketAddr>,
     /// When to end.
     pub shutdown: Shutdown,
-    pub(crate) _place: OwnedSemaphorePermit,
+    pub(crate) _place: Place,
+}
+
+/// A place among all of a door's, which is taken until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    open: Arc<AtomicU32>,
+}
+
+impl Place {
+    /// Counts one more in `open`, until it is dropped.
+    pub(crate) fn take(permit: OwnedSemaphorePermit, open: &Arc<AtomicU32>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self { _permit: permit, open: Arc::clone(open) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The bounds of what the connections of one door hold.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::connection::{Connection, ConnectionLimits, Door};
+use crate::connection::{Connection, ConnectionLimits, Door, Place};
 use crate::listen::{Accepted, BACKLOG, Listener};
 use crate::shutdown::{Phase, Shutdown};
 
@@ -19,9 +20,8 @@ const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
 /// A door and where it listens.
 pub struct Served {
     name: &'static str,
-    places: Arc<Semaphore>,
-    limits: ConnectionLimits,
-    listen: Box<dyn FnOnce(Shutdown, Arc<Semaphore>) -> Listening + Send>,
+    places: Places,
+    listen: Box<dyn FnOnce(Shutdown, Places) -> Listening + Send>,
 }
 
 type Listening = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -36,8 +36,12 @@ impl Served {
     ) -> Self {
         Self {
             name,
-            places: Arc::new(Semaphore::new(limits.at_once as usize)),
-            limits,
+            places: Places {
+                door: name,
+                at_once: limits.at_once,
+                free: Arc::new(Semaphore::new(limits.at_once as usize)),
+                open: Arc::default(),
+            },
             listen: Box::new(move |shutdown, places| {
                 Box::pin(listen(name, listener, limits, door, shutdown, places))
             }),
@@ -47,7 +51,7 @@ impl Served {
     /// How many clients it serves, to be looked at while it does.
     #[must_use]
     pub fn places(&self) -> Places {
-        Places { door: self.name, at_once: self.limits.at_once, free: Arc::clone(&self.places) }
+        self.places.clone()
     }
 }
 
@@ -59,15 +63,14 @@ pub struct Places {
     /// How many connections there may be at once.
     pub at_once: u32,
     free: Arc<Semaphore>,
+    open: Arc<AtomicU32>,
 }
 
 impl Places {
-    /// How many connections are open. Of a door with one place left it may say that none is.
+    /// How many connections are open.
     #[must_use]
     pub fn connections(&self) -> u32 {
-        // The door takes a place before the client comes for whom it is.
-        let is_full = self.free.available_permits() == 0;
-        if is_full { self.at_once } else { self.taken().saturating_sub(1) }
+        self.open.load(Ordering::Relaxed)
     }
 
     /// How many are taken, with the one that the door is ready to give.
@@ -142,19 +145,20 @@ async fn listen<D: Door>(
     limits: ConnectionLimits,
     door: D,
     shutdown: Shutdown,
-    places: Arc<Semaphore>,
+    places: Places,
 ) {
     let mut ended = shutdown.clone();
     let mut told = None;
     let mut next = async || {
         // A place first: a client that has none waits in the backlog, and costs nothing here.
-        if places.available_permits() == 0 {
+        if places.free.available_permits() == 0 {
             tell_full(name, limits.at_once, &mut told);
         }
-        let place = Arc::clone(&places).acquire_owned().await;
+        let place = Arc::clone(&places.free).acquire_owned().await;
         place.ok().zip(Some(listener.accept().await))
     };
     let begin = |(place, accepted): (OwnedSemaphorePermit, Accepted)| {
+        let place = Place::take(place, &places.open);
         tokio::spawn(serve_one(accepted, place, limits, door.clone(), shutdown.clone()));
     };
     loop {
@@ -187,7 +191,7 @@ fn tell_full(door: &'static str, at_once: u32, told: &mut Option<Instant>) {
 
 async fn serve_one<D: Door>(
     accepted: Accepted,
-    place: OwnedSemaphorePermit,
+    place: Place,
     limits: ConnectionLimits,
     door: D,
     shutdown: Shutdown,

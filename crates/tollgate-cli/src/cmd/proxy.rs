@@ -1,5 +1,6 @@
 //! `tollgate proxy`: limits what passes on its way to a service.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,8 +13,12 @@ use tollgate::tower;
 use tollgate_backend::{PolicyFile, Refunds};
 use tollgate_policy::Loaded;
 use tollgate_proxy::{Settings, Upstream};
+use tollgate_server::{Listen, Port};
 
 use super::Failure;
+use crate::metrics::Counted;
+use crate::serve::doors::{Door, Doors, Kind};
+use crate::serve::{open, reload};
 use crate::{limiter, log, policy_file, signals};
 
 /// Stand in front of a service and limit what passes
@@ -28,6 +33,9 @@ pub(crate) struct Flags {
     /// Where to listen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// For those who run it: health, readiness, status, metrics
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<Listen>,
     /// Seconds to wait for a connection to the service; then 504
     #[arg(long, value_name = "SECONDS", default_value_t = 2, help_heading = "Timeouts")]
     connect_timeout: u64,
@@ -57,23 +65,46 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let policy = summary(flags, &loaded);
     let file_settings = loaded.settings.clone();
     let trusted = settings.trusted_proxies.clone();
+    let admin = admin(flags, &loaded)?;
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let listener = TcpListener::bind(flags.listen)
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
-        let limiter = Arc::new(limiter::open(loaded, REFUNDS).await?);
+        let opened = open::listeners(&admin, Port::Exclusive)?;
+        let counted = Counted::new(&loaded.policy);
+        let limiter = limiter::open(loaded, REFUNDS).await?;
+        let limiter = Arc::new(limiter.with_observer(counted.observer()));
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
             .with_on_reload(move |policy| trusted.set(policy.forwarding().trusted.clone()));
-        let watch = policy_file::watch(Arc::new(file))?;
+        let file = Arc::new(file);
+        let watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
+        for door in &opened {
+            eprintln!("{} at {}", door.name, door.address);
+        }
         eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
+        let served = open::serve(opened, &limiter, &file, &counted);
+        // It tells how the proxy stands until the last request has ended.
+        let admin = tollgate_server::serve(served, Duration::ZERO, pending());
         let layer = tower::Layer::new(limiter);
-        tollgate_proxy::run(listener, settings, layer, terminated).await?;
+        tokio::select! {
+            ended = tollgate_proxy::run(listener, settings, layer, terminated) => ended?,
+            ended = admin => ended?,
+        }
         drop(watch);
         eprintln!("every request in flight has ended");
         Ok(())
     })
+}
+
+/// The door of those who run it, if it is asked for: with the tokens and the certificate that the
+/// file has for it.
+fn admin(flags: &Flags, loaded: &Loaded) -> Result<Doors, Failure> {
+    let Some(listen) = flags.admin.clone() else { return Ok(Doors(Vec::new())) };
+    let door = Door::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
+    door.check()?;
+    Ok(Doors(vec![door]))
 }
 
 fn settings(flags: &Flags, loaded: &Loaded) -> Settings {

@@ -10,6 +10,7 @@ use tollgate_policy::Loaded;
 use tollgate_server::{Listen, Port};
 
 use super::Failure;
+use crate::metrics::Counted;
 use crate::serve::doors::{Asked, Doors};
 use crate::serve::{open, reload};
 use crate::{limiter, log, policy_file, service_manager, signals};
@@ -29,7 +30,7 @@ pub(crate) struct Flags {
     /// The Redis protocol
     #[arg(long, value_name = "ADDR", help_heading = "Doors")]
     resp: Option<Listen>,
-    /// For those who run it: health, readiness, status
+    /// For those who run it: health, readiness, status, metrics
     #[arg(long, value_name = "ADDR", help_heading = "Doors")]
     admin: Option<Listen>,
     /// Let everybody in where other machines reach a door and no token is asked
@@ -58,7 +59,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
         let opened = open::listeners(&doors, port)?;
-        let limiter = Arc::new(limiter::open(loaded, REFUNDS).await?);
+        let counted = Counted::new(&loaded.policy);
+        let limiter = limiter::open(loaded, REFUNDS).await?;
+        let limiter = Arc::new(limiter.with_observer(counted.observer()));
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), settings, REFUNDS);
         let file = Arc::new(file.with_doors(tollgate_backend::Doors::Open));
         let watch = (reload::watch(doors)?, policy_file::watch(Arc::clone(&file))?);
@@ -66,7 +69,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             eprintln!("{} at {}", door.name, door.address);
         }
         eprintln!("{policy}");
-        let served = open::serve(opened, &limiter, &file);
+        let served = open::serve(opened, &limiter, &file, &counted);
         service_manager::ready();
         let ended = async {
             terminated.await;

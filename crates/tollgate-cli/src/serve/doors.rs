@@ -27,7 +27,7 @@ pub(crate) struct Asked {
     pub(crate) admin: Option<Listen>,
 }
 
-/// The doors, at least one.
+/// The doors.
 #[derive(Clone, Debug)]
 pub(crate) struct Doors(pub(crate) Vec<Door>);
 
@@ -98,19 +98,16 @@ impl Doors {
         if exposure == Exposure::Allowed {
             return Ok(());
         }
-        self.0.iter().try_for_each(|door| {
-            // A client's certificate is as good as a token.
-            if door.tls.as_ref().is_some_and(ServerTls::asks_clients) {
-                return Ok(());
-            }
-            let exposed = |error| format!("the {} door: {error}", door.kind.name());
-            door.access.check(&door.listen).map_err(exposed).map_err(Failure::from)
-        })
+        self.0.iter().try_for_each(Door::check)
     }
 }
 
 impl Door {
-    fn new(kind: Kind, listen: Listen, settings: Option<&DoorSettings>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        kind: Kind,
+        listen: Listen,
+        settings: Option<&DoorSettings>,
+    ) -> Result<Self, Failure> {
         let key = |key: &str| format!("serve.{}.{key}", kind.name());
         let (mut access, mut tokens_file, mut tls) = (Access::Open, None, None);
         if let Some(source) = settings.and_then(|settings| settings.tokens.as_ref()) {
@@ -129,6 +126,16 @@ impl Door {
             tls = Some(read.map_err(|error| format!("{}: {error}", key("tls")))?);
         }
         Ok(Self { kind, listen, access, tokens_file, tls })
+    }
+
+    /// Checks that it is not open to a network by mistake.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        // A client's certificate is as good as a token.
+        if self.tls.as_ref().is_some_and(ServerTls::asks_clients) {
+            return Ok(());
+        }
+        let exposed = |error| format!("the {} door: {error}", self.kind.name());
+        self.access.check(&self.listen).map_err(exposed).map_err(Failure::from)
     }
 }
 

@@ -13,6 +13,7 @@ use tollgate_server::{
 use super::doors::{Door, Doors, Kind};
 use super::status;
 use crate::cmd::Failure;
+use crate::metrics::{Counted, CountedDoor};
 use crate::policy_file;
 
 /// Whether everybody may enter a door that other machines reach.
@@ -53,33 +54,54 @@ pub(crate) fn serve(
     opened: Vec<Opened>,
     limiter: &Arc<Limiter<Backend>>,
     file: &Arc<PolicyFile>,
+    counted: &Counted,
 ) -> Vec<Served> {
-    opened.into_iter().map(|door| behind(door, limiter, file)).collect()
+    let opened = opened.into_iter().map(|door| behind(door, limiter, file, counted));
+    let (served, doors) = opened.unzip();
+    counted.set_doors(doors);
+    served
 }
 
-fn behind(door: Opened, limiter: &Arc<Limiter<Backend>>, file: &Arc<PolicyFile>) -> Served {
+fn behind(
+    door: Opened,
+    limiter: &Arc<Limiter<Backend>>,
+    file: &Arc<PolicyFile>,
+    counted: &Counted,
+) -> (Served, CountedDoor) {
     let limits = ConnectionLimits::default();
     let Opened { name, kind, access, listener, .. } = door;
     let limiter = Arc::clone(limiter);
-    match kind {
+    let (served, latency) = match kind {
         Kind::Http | Kind::Admin => {
             let is_admin = kind == Kind::Admin;
             let options = HttpOptions {
                 admin: is_admin.then(|| access.clone()),
                 reload: is_admin.then(|| policy_file::reload(Arc::clone(file))),
                 status: is_admin.then(|| status::of(Arc::clone(&limiter), Arc::clone(file))),
+                metrics: is_admin.then(|| counted.metrics(Arc::clone(&limiter), Arc::clone(file))),
                 access,
                 rollout: rollout(kind, limiter.store()),
                 ..HttpOptions::default()
             };
-            Served::new(name, listener, limits, HttpDoor::new(limiter, options, limits))
+            // Who runs it may ask for verdicts too; that is no traffic.
+            let latency = (!is_admin).then(|| Arc::clone(&options.latency));
+            let door = HttpDoor::new(limiter, options, limits);
+            (Served::new(name, listener, limits, door), latency)
         }
         Kind::Resp => {
             let settings = RespSettings { access, limits };
-            Served::new(name, listener, limits, RespDoor::new(limiter, settings))
+            let door = RespDoor::new(limiter, settings);
+            let latency = door.latency();
+            (Served::new(name, listener, limits, door), Some(latency))
         }
-        Kind::Grpc => Served::new(name, listener, limits, GrpcDoor::new(limiter, access, limits)),
-    }
+        Kind::Grpc => {
+            let door = GrpcDoor::new(limiter, access, limits);
+            let latency = door.latency();
+            (Served::new(name, listener, limits, door), Some(latency))
+        }
+    };
+    let places = served.places();
+    (served, CountedDoor { places, latency })
 }
 
 /// What administrators may turn.

@@ -5,6 +5,7 @@ mod client;
 mod drain;
 mod flood;
 mod grpc;
+mod metrics;
 mod policy_reload;
 mod reload;
 mod restart;

@@ -85,7 +85,8 @@ impl Exposition {
         for (labels, observed) in samples {
             let own = || family.labels.iter().copied().zip(labels.iter().map(AsRef::as_ref));
             for (bound, count) in observed.cumulative() {
-                let bound = bound.map_or("+Inf".to_owned(), |bound| seconds(bound).to_string());
+                let bound =
+                    bound.map_or_else(|| "+Inf".to_owned(), |bound| seconds(bound).to_string());
                 let _ = write!(self.text, "{}_bucket", family.name);
                 self.labels(own().chain([("le", &*bound)]));
                 self.value(count);

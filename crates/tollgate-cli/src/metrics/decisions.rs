@@ -1,0 +1,110 @@
+//! What was decided, by limit and by rule.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tollgate::core::StoreError;
+use tollgate::core::reading::Source;
+use tollgate::observe::{ByDecider, Decider, DegradedCount, OTHER};
+use tollgate_server::metrics::Exposition;
+
+use super::Counted;
+use super::families::{COMPLETIONS, DECISIONS, DEGRADED, REFUSALS, REQUESTS, SHADOW};
+
+const ADMITTED: &str = "admitted";
+const REFUSED: &str = "refused";
+
+/// The most rules that are told apart; what others decided is told together, as of [`OTHER`].
+const MAX_TOLD_RULES: usize = 200;
+
+pub(super) fn write(page: &mut Exposition, counted: &Counted) {
+    let (admitted, refused) = counted.decisions.totals();
+    let whole = by_decider(admitted).map(|(source, count)| ([ADMITTED, source], count));
+    let whole = whole.chain(by_decider(refused).map(|(source, count)| ([REFUSED, source], count)));
+    page.family(&REQUESTS, whole);
+    limits(page, counted);
+    let told = degraded(counted.degraded.snapshot());
+    page.family(
+        &DEGRADED,
+        told.iter().map(|((rule, source, error), count)| ([&**rule, source, error], count)),
+    );
+    let outcomes = counted.completions.counts();
+    page.family(
+        &COMPLETIONS,
+        [
+            (["charged"], outcomes.charged),
+            (["overrun"], outcomes.overrun),
+            (["lost"], outcomes.lost),
+        ],
+    );
+}
+
+fn limits(page: &mut Exposition, counted: &Counted) {
+    let limits = counted.decisions.limits();
+    let verdicts = limits.iter().flat_map(|limit| {
+        let of = move |verdict, counts| {
+            told(counts).map(move |(source, count)| ([&*limit.limit, verdict, source], count))
+        };
+        of(ADMITTED, limit.admitted).chain(of(REFUSED, limit.refused))
+    });
+    page.family(&DECISIONS, verdicts);
+    let refusals = limits.iter().flat_map(|limit| {
+        told(limit.refusals).map(|(source, count)| ([&*limit.limit, source], count))
+    });
+    page.family(&REFUSALS, refusals);
+    // Most limits are in no rule that is tried.
+    let is_tried = |count: &([&str; 2], u64)| count.1 > 0;
+    let shadow = limits.iter().flat_map(|limit| {
+        let of = |verdict, count| ([&*limit.limit, verdict], count);
+        [of(ADMITTED, limit.shadow_admitted), of(REFUSED, limit.shadow_refused)]
+    });
+    page.family(&SHADOW, shadow.filter(is_tried));
+}
+
+fn by_decider(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
+    Decider::ALL.map(Decider::name).into_iter().zip(counts)
+}
+
+/// Those that the store decided, and of the others those that there were: a series for each limit
+/// and everything that might happen would be a page of zeros.
+fn told(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
+    let store = Decider::Store.name();
+    by_decider(counts).filter(move |(source, count)| *source == store || *count > 0)
+}
+
+/// Decisions by rule, who decided instead of the store, and why. A rule that is called as those
+/// are that are told together is one of them.
+fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'static str), u64> {
+    let other: Arc<str> = OTHER.into();
+    let (mut told, mut rules) = (BTreeMap::new(), Vec::new());
+    for DegradedCount { rule, source, decisions } in counts {
+        let rule = rule.filter(|rule| {
+            if rules.contains(rule) {
+                return true;
+            }
+            let has_room = rules.len() < MAX_TOLD_RULES;
+            if has_room {
+                rules.push(Arc::clone(rule));
+            }
+            has_room
+        });
+        let rule = rule.unwrap_or_else(|| Arc::clone(&other));
+        let error = match source {
+            Source::Fallback(error) | Source::Failure(error) => reason(error),
+            Source::Store | Source::Remembered => "none",
+        };
+        *told.entry((rule, Decider::from(source).name(), error)).or_default() += decisions;
+    }
+    told
+}
+
+fn reason(error: StoreError) -> &'static str {
+    match error {
+        StoreError::Full => "full",
+        StoreError::Unavailable => "unavailable",
+        StoreError::TimedOut => "timed_out",
+        StoreError::Corrupt => "corrupt",
+        // What this version cannot name.
+        _ => OTHER,
+    }
+}

@@ -1,0 +1,68 @@
+//! What is counted, as Prometheus reads it.
+//!
+//! Labels come from the configuration alone: names of limits, rules, shards and doors. None names a
+//! subject, so that traffic makes no series.
+
+mod decisions;
+mod families;
+mod process;
+mod store;
+
+use std::sync::{Arc, OnceLock};
+
+use tollgate::Limiter;
+use tollgate::core::Policy;
+use tollgate::observe::{Completions, Decisions, Degraded, Observer};
+use tollgate_backend::{Backend, PolicyFile};
+use tollgate_server::http::Metrics;
+
+pub(crate) use process::CountedDoor;
+
+/// What is counted while a limiter decides.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    decisions: Arc<Decisions>,
+    degraded: Arc<Degraded>,
+    completions: Arc<Completions>,
+    /// Doors are opened one after the other, and the first could be asked before the last is known.
+    doors: Arc<OnceLock<Vec<CountedDoor>>>,
+}
+
+impl Counted {
+    /// Nothing yet, of decisions by `policy`.
+    pub(crate) fn new(policy: &Policy) -> Self {
+        Self {
+            decisions: Arc::new(Decisions::new(policy)),
+            degraded: Arc::new(Degraded::new(policy)),
+            completions: Arc::default(),
+            doors: Arc::default(),
+        }
+    }
+
+    /// Who has to hear of every decision.
+    pub(crate) fn observer(&self) -> impl Observer + 'static {
+        let Self { decisions, degraded, completions, .. } = self.clone();
+        (decisions, (degraded, completions))
+    }
+
+    /// Says which doors there are, once.
+    pub(crate) fn set_doors(&self, doors: Vec<CountedDoor>) {
+        // The first word stands.
+        let _ = self.doors.set(doors);
+    }
+
+    /// All of it, and how what `limiter` asks and the `file` of its policy stand.
+    pub(crate) fn metrics(&self, limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Metrics {
+        let counted = self.clone();
+        Metrics::new(move |page| {
+            process::build(page);
+            process::policy(page, &limiter.policy(), &file.status());
+            decisions::write(page, &counted);
+            process::doors(page, counted.doors.get().map_or(&[], Vec::as_slice));
+            store::write(page, limiter.store());
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The build, the policy in force, and the doors.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use tollgate::Revision;
+use tollgate_backend::ReloadStatus;
+use tollgate_server::Places;
+use tollgate_server::metrics::{Exposition, Histogram};
+
+use super::families::{
+    BUILD, CONNECTIONS, CONNECTIONS_MAX, DURATION, POLICY, RELOAD_REFUSED, RELOADED_AT, RELOADS,
+};
+use crate::version::VERSION;
+
+/// A door, and what is counted there.
+#[derive(Debug)]
+pub(crate) struct CountedDoor {
+    pub(crate) places: Places,
+    /// How long decisions took; none where nothing is decided.
+    pub(crate) latency: Option<Arc<Histogram>>,
+}
+
+pub(super) fn build(page: &mut Exposition) {
+    page.family(&BUILD, [([VERSION], 1)]);
+}
+
+pub(super) fn policy(page: &mut Exposition, policy: &Revision, reloads: &ReloadStatus) {
+    page.family(&POLICY, [([&**policy.version()], 1)]);
+    page.family(&RELOADS, [(["done"], reloads.done), (["refused"], reloads.refused)]);
+    let at = reloads.replaced_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    page.family(&RELOADED_AT, at.map(|at| ([""; 0], at.as_secs())));
+    page.family(&RELOAD_REFUSED, [([""; 0], u8::from(reloads.refusal.is_some()))]);
+}
+
+pub(super) fn doors(page: &mut Exposition, doors: &[CountedDoor]) {
+    let latencies = doors.iter().filter_map(|door| {
+        let latency = door.latency.as_ref()?;
+        Some(([door.places.door], latency.read()))
+    });
+    page.histogram(&DURATION, latencies);
+    let places = || doors.iter().map(|door| &door.places);
+    page.family(&CONNECTIONS, places().map(|places| ([places.door], places.connections())));
+    page.family(&CONNECTIONS_MAX, places().map(|places| ([places.door], places.at_once)));
+}

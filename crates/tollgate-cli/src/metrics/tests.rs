@@ -1,0 +1,80 @@
+//! What is shipped beside the metrics speaks of those that there are.
+
+use std::fs;
+use std::path::Path;
+
+use super::families::ALL;
+
+const BEFORE: &str = "<!-- made of the list in the code -->\n";
+const AFTER: &str = "<!-- to here -->";
+
+fn shipped(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every word of `text` that looks like a metric, as its family is called.
+fn named(text: &str) -> Vec<String> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let words = text.split(|char| !is_part(char)).filter(|word| word.starts_with("tollgate_"));
+    let family = |word: &str| {
+        let stripped = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+        let is_known = |name: &&str| ALL.iter().any(|family| family.name == *name);
+        stripped.filter(is_known).unwrap_or(word).to_owned()
+    };
+    words.map(family).collect()
+}
+
+fn assert_known(path: &str) {
+    let named = named(&shipped(path));
+    assert!(named.len() > 3, "{path} asks for hardly anything: {named:?}");
+    for name in named {
+        assert!(ALL.iter().any(|family| family.name == name), "{path}: {name} is no metric");
+    }
+}
+
+#[test]
+fn names_are_told_once_and_say_their_kind() {
+    let mut names: Vec<_> = ALL.iter().map(|family| family.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ALL.len());
+    for family in ALL {
+        let is_counter = family.kind == tollgate_server::metrics::Kind::Counter;
+        assert_eq!(family.name.ends_with("_total"), is_counter, "{}", family.name);
+    }
+}
+
+#[test]
+fn the_alerts_watch_metrics_that_there_are() {
+    assert_known("deploy/prometheus/alerts.yaml");
+}
+
+#[test]
+fn the_dashboard_draws_metrics_that_there_are() {
+    let path = "deploy/grafana/tollgate.json";
+    assert_known(path);
+    let dashboard: serde_json::Value = serde_json::from_str(&shipped(path)).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    for panel in panels.iter().filter(|panel| panel["type"] != "row") {
+        for target in panel["targets"].as_array().unwrap() {
+            let expression = target["expr"].as_str().unwrap();
+            assert!(!named(expression).is_empty(), "{}: {expression}", panel["title"]);
+        }
+    }
+}
+
+#[test]
+fn the_page_has_every_metric() {
+    let mut table =
+        "| metric | kind | labels | what it tells |\n| --- | --- | --- | --- |\n".to_owned();
+    for family in ALL {
+        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, labels) = (family.name, family.kind.name(), labels.join(", "));
+        table += &format!("| `{name}` | {kind} | {labels} | {} |\n", family.help);
+    }
+    let page = shipped("docs/metrics.md");
+    let told = page.split_once(BEFORE).and_then(|(_, rest)| rest.split_once(AFTER));
+    let (told, _) = told.expect("docs/metrics.md has a table between two marks");
+    assert_eq!(told, table, "put this between the marks of docs/metrics.md:\n{table}");
+}
