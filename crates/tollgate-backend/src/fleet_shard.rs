@@ -18,7 +18,7 @@ pub(crate) type Servers = RedisShard;
 #[derive(Debug)]
 pub(crate) enum FleetShard {
     /// A primary with its replicas.
-    Servers(Servers),
+    Servers(Box<Servers>),
     /// A Redis Cluster.
     Cluster(ClusterStore),
 }
@@ -41,7 +41,7 @@ impl FleetShard {
         Ok(match reached(redis, shard)? {
             Reached::Servers(servers) => {
                 let opened = RedisShard::open(&servers, keys, choice);
-                Self::Servers(opened.with_deadline(deadline).with_clock(clock))
+                Self::Servers(Box::new(opened.with_deadline(deadline).with_clock(clock)))
             }
             Reached::Cluster(mut settings) => {
                 // Limits that live on one shard together live in one slot of it together.

@@ -94,7 +94,7 @@ fn github_in_redis() {
     let StoreSettings::Redis(redis) = loaded.settings.store else { panic!("it is in memory") };
     let servers = |shard: &ShardSettings| match &shard.topology {
         Topology::Static { primary, replicas } => format!("{primary} {}", replicas.join(" ")),
-        Topology::Sentinel { .. } => panic!("{shard:?}"),
+        Topology::Sentinel { .. } | Topology::Cluster { .. } => panic!("{shard:?}"),
     };
     let servers: Vec<(&str, String)> =
         redis.shards.iter().map(|shard| (&*shard.name, servers(shard))).collect();

@@ -1,6 +1,6 @@
 //! Policies over maps of shards, and clients of processes that serve by them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 
@@ -55,7 +55,7 @@ impl Fleet {
 }
 
 /// A process that serves by the policy at `path`.
-pub(crate) fn node(path: &PathBuf) -> Node {
+pub(crate) fn node(path: &Path) -> Node {
     let any = "127.0.0.1:0";
     Node::start(command(path, &["--http", any, "--admin", any]))
 }

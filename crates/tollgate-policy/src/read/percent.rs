@@ -34,7 +34,7 @@ fn hundredths(text: &str) -> Result<u8, Cow<'static, str>> {
         return Err(if is_number { format!("{text}%").into() } else { SHAPE.into() });
     };
     let number = digits(number).ok().and_then(|number| u8::try_from(number).ok());
-    number.filter(|number| *number <= 100).ok_or(SHAPE.into())
+    number.filter(|number| *number <= 100).ok_or_else(|| SHAPE.into())
 }
 
 impl JsonSchema for Percent {

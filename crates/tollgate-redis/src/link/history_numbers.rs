@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn a_history_goes_on_over_connections_and_ends_with_a_promotion() {
         let numbers = HistoryNumbers::default();
-        let mut begun = |told: Option<&str>| {
+        let begun = |told: Option<&str>| {
             numbers.begin(told.map(|name| Replication::leading(name, 7, None)).as_ref());
             numbers.number()
         };

@@ -11,7 +11,7 @@ use crate::written::{Redis, Shard};
 /// `None` stands for a map that is wrong, which is reported.
 pub(super) fn map(
     redis: &Redis,
-    shards: Option<&mut Shards>,
+    shards: &mut Option<Shards>,
     report: &mut Report<'_>,
 ) -> Option<Option<PreviousMap>> {
     let given = match &redis.previous {

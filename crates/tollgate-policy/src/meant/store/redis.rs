@@ -37,7 +37,7 @@ pub(super) fn settings(
         .password
         .given()
         .map(|password| secret::source(password, "password", "TOLLGATE_REDIS_PASSWORD", report));
-    let previous = previous::map(redis, shards.as_mut(), report);
+    let previous = previous::map(redis, &mut shards, report);
     let servers = shards.as_ref().map(|shards| &shards.places.servers);
     let tls = tls::files(&redis.tls, "server", servers, report);
     let sentinel = sentinel(redis, shards.as_ref(), report);
