@@ -10,7 +10,7 @@ use crate::lane::{LaneError, Route};
 
 /// Through the lane to the primary, whoever reads are answered by: what moves is what is in force.
 ///
-/// Nothing is decided by them, so they go [ahead](Route::Ahead) of what is held back.
+/// Nothing is decided by them, so they go ahead of what is held back.
 ///
 /// Each 64 places are a job of their own, and so are fewer that have more than 64 KiB of cells to
 /// join; one job after the other, each with the store's whole deadline. The first failure ends it.
