@@ -120,6 +120,11 @@ impl PolicyFile {
         self.reloads.lock().clone()
     }
 
+    /// What the limiter's clock shows.
+    fn time_of_day(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.limiter.now().as_millis())
+    }
+
     /// The version of the policy in force.
     #[must_use]
     pub fn version(&self) -> Arc<str> {
@@ -142,13 +147,13 @@ impl PolicyFile {
         match &reloaded {
             Ok(Reloaded::Unchanged) => reloads.in_force_again(),
             Ok(Reloaded::Replaced { warnings, .. }) => {
-                reloads.replaced(SystemTime::now());
+                reloads.replaced(self.time_of_day());
                 let (limits, rules) = (policy.limits().len(), policy.rules().len());
                 tracing::info!(version = %policy.version(), limits, rules, "the policy was read anew");
                 warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
             }
             Err(error) => {
-                reloads.refused(SystemTime::now(), error.to_string());
+                reloads.refused(self.time_of_day(), error.to_string());
                 tracing::warn!(version = %policy.version(), "the policy in force stays so: {error}");
             }
         }

@@ -142,7 +142,7 @@ rules: [ { limits: all } ]
     fn each_key_is_named_and_no_other() {
         let redis = |rest: &str| {
             format!(
-                "secret: {{ env: A }}\nstore: {{ redis: {{ shards: [ \"redis://a:1\" ] {rest} }} }}"
+                "secret: {{ env: A }}\nstore: {{ redis: {{ shards: {{ s: {{ primary: \"redis://a:1\" }} }} {rest} }} }}"
             )
         };
         let plain = redis("");

@@ -33,8 +33,8 @@ pub(crate) fn policy(store: &str) -> Result<Loaded, ChaosError> {
          \x20 {HOUR}:   {{ quota: {HOUR_QUOTA}, window: 1h, per: client }}\n\
          \x20 {SECOND}: {{ quota: {SECOND_QUOTA}, window: 1s, per: client }}\n\
          rules:\n\
-         \x20 - {{ match: {{ path: /{HOUR} }}, limits: {HOUR} }}\n\
-         \x20 - {{ match: {{ path: /{SECOND} }}, limits: {SECOND} }}\n\
+         \x20 - {{ match: {{ path: /{HOUR}, has: client }}, limits: {HOUR} }}\n\
+         \x20 - {{ match: {{ path: /{SECOND}, has: client }}, limits: {SECOND} }}\n\
          store: {store}\n",
     );
     parse("chaos.yaml", &text).map_err(ChaosError::Policy)
@@ -60,7 +60,9 @@ mod tests {
     fn the_policy_is_one() {
         let store = redis(&["{ primary: \"redis://127.0.0.1:1\" }".into()], DEADLINE);
         let loaded = policy(&store).unwrap();
-        assert!(loaded.warnings.is_empty());
+        // All nodes are in one process, which makes the key.
+        let [warning] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
+        assert!(warning.to_string().contains("without a `secret`"), "{warning}");
         let names: Vec<_> =
             loaded.policy.limits().iter().map(|limit| limit.limit.name().to_owned()).collect();
         assert_eq!(names, [HOUR, SECOND]);

@@ -51,9 +51,9 @@ impl Fleet {
         path
     }
 
-    /// How many keys the primary of each shard holds.
+    /// How many keys of clients the primary of each shard holds.
     pub(crate) async fn keys(&self) -> [usize; 2] {
-        [self.primaries[0].keys().await.len(), self.primaries[1].keys().await.len()]
+        [counters(&self.primaries[0]).await, counters(&self.primaries[1]).await]
     }
 
     /// A token whose limits live on the shard of this number. Charges it once.
@@ -68,4 +68,11 @@ impl Fleet {
         }
         panic!("64 tokens on one of two shards: are clients spread?");
     }
+}
+
+/// The keys of clients: nodes keep there, too, which map they use and whether keys were lost.
+async fn counters(server: &Server) -> usize {
+    let is_of_nodes =
+        |key: &Vec<u8>| key.starts_with(b"tg1:tollgate.map:") || key == b"tg1:{generation}";
+    server.keys().await.iter().filter(|key| !is_of_nodes(key)).count()
 }

@@ -1,5 +1,8 @@
 //! Two processes go from one map to another, one after the other, under load.
 
+use tollgate::core::Cost;
+use tollgate::store::carry::held_back_at_most;
+
 use crate::fleet::{Fleet, QUOTA, charge, node};
 
 /// The word by which a process tells that it leads.
@@ -7,6 +10,9 @@ const LEADS: &str = "the new owners of moving subjects decide";
 
 /// Subjects, of which some move.
 const TOKENS: usize = 24;
+
+/// How often two nodes carry a subject in a move: once in each of two phases.
+const CARRIES: u64 = 4;
 
 /// Each subject is admitted its quota in all, whatever decided it.
 async fn moves_exactly(from: &[usize], to: &[usize]) {
@@ -37,7 +43,10 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
     assert!(admitted.iter().all(|count| *count == 32), "nobody loses quota: {admitted:?}");
     let more = charge(&[&first, &second], TOKENS, 8);
     admitted.iter_mut().zip(more).for_each(|(all, count)| *all += count);
-    assert!(admitted.iter().all(|count| *count == QUOTA), "nobody gains a window: {admitted:?}");
+    // Each node carries a subject once a phase, when a charge of the other may be under way.
+    let held_back = held_back_at_most(CARRIES, Cost::ONE) as usize;
+    let exact = QUOTA - held_back..=QUOTA;
+    assert!(admitted.iter().all(|count| exact.contains(count)), "no window more: {admitted:?}");
 
     for node in [&first, &second] {
         let status = crate::client::ask(node.door("admin"), "GET", "/v1/status", None).body;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
-use tollgate_server::http::Status;
+use tollgate::store::{Dial, Percent};
+use tollgate_server::http::{Metrics, Reload, Status};
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
 
 use crate::served::Server;
@@ -21,6 +22,9 @@ async fn schemathesis_finds_no_contradiction() {
     let options = HttpOptions {
         admin: Some(access.clone()),
         status: Some(Status::new(|| json!({ "store": "memory" }))),
+        metrics: Some(Metrics::new(|_| {})),
+        reload: Some(Reload::new(|| Ok(json!({ "replaced": false, "policy": "0123abcd" })))),
+        rollout: Some(Dial::new(Percent::NONE)),
         access,
         ..HttpOptions::default()
     };

@@ -51,13 +51,16 @@ pub enum Phase {
 ///   [joined](tollgate_core::decide::join) in.
 ///
 /// # What it keeps
-/// - All or nothing, and the windows: nobody gains one, nobody loses quota. While nodes follow, the
+/// - All or nothing, and the windows: nobody gains one, none ends early. While nodes follow, the
 ///   old owner has counted all that the new one has; once one leads, the new one has counted all
 ///   that the old one has. So each join is exact.
 /// - A fair share moves and nothing else: see [`Sharded::fair_share`].
 ///
 /// # What it weakens
 /// - Time: a moving subject costs two round trips while nodes follow.
+/// - A charge that another node has under way while a subject is carried (once for each node and
+///   phase, and whenever a window opened at one owner only) may be counted twice at the new owner:
+///   see [`held_back_at_most`]. It costs refusals, never admits.
 /// - A charge that the new owner did not answer while nodes follow is made good before this node's
 ///   next decision on it ([`lagging`](Self::lagging) counts them); a node that leads already may
 ///   admit as much again until then: see [`over_admitted_at_most`].
@@ -76,6 +79,14 @@ pub struct Carry<S> {
 #[must_use]
 pub fn over_admitted_at_most(limit: &Limit, rate: u64, outage: Duration) -> u64 {
     super::rollout::over_admitted_at_most(limit, rate, outage)
+}
+
+/// The units of one subject that a move may count twice at its new owner, and so refuse although
+/// they are left, where each of `under_way` charges of `cost` is under way at another node while
+/// this one carries the subject. They come back with the end of the window.
+#[must_use]
+pub const fn held_back_at_most(under_way: u64, cost: Cost) -> u64 {
+    under_way.saturating_mul(cost.get())
 }
 
 impl<S: Store> Carry<S> {
