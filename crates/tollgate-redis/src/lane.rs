@@ -114,8 +114,12 @@ impl<C: Codec> Lane<C> {
         let link = Arc::new(Link::start(roster, duty, Arc::clone(&codec), link_limits));
         let counters = Arc::<Counters>::default();
         let (entry, exit) = queue(limits);
-        let carrier =
-            Arc::new(Carrier::new(Arc::clone(&codec), Arc::clone(&link), Arc::clone(&counters)));
+        let carrier = Arc::new(Carrier::new(
+            Arc::clone(&codec),
+            Arc::clone(&link),
+            Arc::clone(&counters),
+            link_limits.last_words,
+        ));
         let turn = Arc::new(Semaphore::new(1));
         let driver = Driver::new(exit, Arc::clone(&carrier), Arc::clone(&turn));
         let driver = tokio::spawn(driver.run()).abort_handle();

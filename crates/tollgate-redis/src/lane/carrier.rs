@@ -19,15 +19,12 @@ use crate::error::StepError;
 use crate::link::{Connection, Fault, Link, Phase};
 use crate::offset::Reading;
 
-/// How long the answer to a call is waited for, within the deadline, on a connection that the link
-/// has left.
-const LAST_WORDS: Duration = Duration::from_millis(250);
-
 /// The way from a batch to its answers, for whoever has the turn to send.
 pub(super) struct Carrier<C: Codec> {
     codec: Arc<C>,
     link: Arc<Link>,
     counters: Arc<Counters>,
+    last_words: Duration,
     /// The last connection that was found to be of no use.
     left: AtomicU64,
 }
@@ -56,8 +53,14 @@ enum Proof {
 }
 
 impl<C: Codec> Carrier<C> {
-    pub(super) fn new(codec: Arc<C>, link: Arc<Link>, counters: Arc<Counters>) -> Self {
-        Self { codec, link, counters, left: AtomicU64::new(0) }
+    /// Over `link`, where [`last_words`](crate::LinkLimits::last_words) are waited for as long.
+    pub(super) fn new(
+        codec: Arc<C>,
+        link: Arc<Link>,
+        counters: Arc<Counters>,
+        last_words: Duration,
+    ) -> Self {
+        Self { codec, link, counters, last_words, left: AtomicU64::new(0) }
     }
 
     /// Has the server decide `batch`, and tells the answers.
@@ -181,7 +184,7 @@ impl<C: Codec> Carrier<C> {
             biased;
             told = &mut told => Some(told),
             // A server that gave way still says what it did not carry out.
-            () = left => match timeout_at(last.min(Instant::now() + LAST_WORDS), told).await {
+            () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
                 Ok(told) => Some(told),
                 Err(_) => return Outcome::Left,
             },

@@ -36,6 +36,10 @@ pub struct LinkLimits {
     /// A connection that is lost sooner than this counts as a failed probe: a server that accepts
     /// and drops connections is not asked without a pause.
     pub proven_after: Duration,
+    /// How long the answer to a call is waited for, within its deadline, on a connection that was
+    /// left: a server that gave way still says what it did not carry out. Nothing else is sent to
+    /// the shard meanwhile.
+    pub last_words: Duration,
 }
 
 impl LinkLimits {
@@ -72,6 +76,7 @@ impl Default for LinkLimits {
             heartbeat: Duration::from_secs(1),
             heartbeat_answer: Duration::from_millis(250),
             proven_after: Duration::from_millis(100),
+            last_words: Duration::from_millis(250),
         }
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
         seek: PATIENCE,
         // Primaries that change places twice within a moment are no reason to stop asking.
         proven_after: Duration::ZERO,
+        last_words: PATIENCE,
         ..LinkLimits::default()
     };
     settings
