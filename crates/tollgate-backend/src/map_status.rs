@@ -23,7 +23,9 @@ pub struct MoveStatus {
     pub from: MapVersion,
     /// Cells that this node took along.
     pub carried: u64,
-    /// Charges that a new owner did not answer while it followed.
+    /// Calls before which an old owner could not be asked, so that who moved from there began anew.
+    pub left_behind: u64,
+    /// Charges that not both owners are known to have counted while this node followed.
     pub lagging: u64,
 }
 

@@ -71,6 +71,7 @@ impl MapWatch {
                 phase: carry.phase(),
                 from: carry.before().homes().version(),
                 carried: carry.carried(),
+                left_behind: carry.left_behind(),
                 lagging: carry.lagging(),
             }),
         }

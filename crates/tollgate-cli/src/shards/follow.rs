@@ -60,7 +60,11 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
     };
     let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
     let on_new = status.nodes.map_or(0, |nodes| nodes.alike);
-    format!("{phase:9}  {from} -> {to}  {on_new} nodes on the new map; {said}\n")
+    let left_behind = match moving.left_behind {
+        0 => String::new(),
+        calls => format!("; {calls} calls found no old owner to ask"),
+    };
+    format!("{phase:9}  {from} -> {to}  {on_new} nodes on the new map; {said}{left_behind}\n")
 }
 
 /// The map and its move, as the administration's door tells them as well.
@@ -77,6 +81,7 @@ pub(crate) fn value(status: &MapStatus) -> Value {
             "phase": phase_word(moving.phase),
             "from": moving.from.to_string(),
             "carried": moving.carried,
+            "left_behind": moving.left_behind,
             "lagging": moving.lagging,
         })),
     })

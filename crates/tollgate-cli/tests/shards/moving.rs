@@ -53,6 +53,7 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
         assert!(status.contains("\"phase\":\"leading\""), "{status}");
         assert!(status.contains("\"stood_in\":0"), "{status}");
         assert!(status.contains("\"lagging\":0"), "{status}");
+        assert!(status.contains("\"left_behind\":0"), "{status}");
         assert!(!status.contains("\"carried\":0"), "{status}");
     }
 }

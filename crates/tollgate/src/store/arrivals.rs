@@ -21,6 +21,8 @@ pub(super) struct Arrivals {
     within: Duration,
     carried: AtomicU64,
     failed: AtomicU64,
+    /// Rises whenever something is forgotten.
+    turn: AtomicU64,
 }
 
 /// At what is numbered by the epoch: a store, and how it came that it is the one.
@@ -44,6 +46,7 @@ impl Arrivals {
             within: DEFAULT_CARRY,
             carried: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
         }
     }
 
@@ -64,6 +67,7 @@ impl Arrivals {
 
     /// Has the next decision on `charges` bring their cells along once more.
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
+        self.turn.fetch_add(1, Ordering::AcqRel);
         charges.iter().for_each(|charge| self.recent.forget_if(self.recent.key(charge), |_| true));
     }
 
@@ -87,6 +91,7 @@ impl Arrivals {
         if places.is_empty() {
             return;
         }
+        let turn = self.turn.load(Ordering::Acquire);
         let carry = async {
             let cells = from.cells(now, &places).await?;
             let held = places.into_iter().zip(cells);
@@ -99,6 +104,10 @@ impl Arrivals {
         match tokio::time::timeout(self.within, carry).await {
             Ok(Ok(count)) => {
                 self.carried.fetch_add(count, Ordering::Relaxed);
+                // What was read may be older than what is to be brought once more.
+                if turn != self.turn.load(Ordering::Acquire) {
+                    return;
+                }
                 let arrival = Arrival { epoch, at: now };
                 keys.into_iter().for_each(|key| self.recent.put(key, arrival, now));
             }

@@ -1,17 +1,14 @@
 //! Subjects take what they used along when the map of shards changes.
 
 mod census;
+mod follow;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::algo::fixed_window;
-use tollgate_core::{
-    Algorithm, Ask, Cell, Cells, Charge, Cost, Fit, Limit, Place, Reading, Readings, Repeats,
-    Store, StoreError, Subject, Timestamp, assess,
-};
+use tollgate_core::{Cells, Charge, Cost, Limit, Readings, Store, StoreError, Subject, Timestamp};
 
 pub use census::{Attendance, Census, LEASE};
 
@@ -61,9 +58,13 @@ pub enum Phase {
 /// - A charge that another node has under way while a subject is carried (once for each node and
 ///   phase, and whenever a window opened at one owner only) may be counted twice at the new owner:
 ///   see [`held_back_at_most`]. It costs refusals, never admits.
-/// - A charge that the new owner did not answer while nodes follow is made good before this node's
-///   next decision on it ([`lagging`](Self::lagging) counts them); a node that leads already may
-///   admit as much again until then: see [`over_admitted_at_most`].
+/// - A charge that not both owners answered while nodes follow, or whose caller left before they
+///   did, is made good before this node's next decision on it ([`lagging`](Self::lagging) counts
+///   them); a node that leads already may admit as much again until then: see
+///   [`over_admitted_at_most`].
+/// - An old owner that does not answer while nodes lead takes what it knows with it: until it does,
+///   who comes from there has used nothing. At most one more quota for each subject; the next
+///   decision asks again, and [`left_behind`](Self::left_behind) counts.
 /// - A node that knows the old map only when others lead decides for itself: at most one more
 ///   quota for each subject. [`Census`] is there to not let it come to that.
 pub struct Carry<S> {
@@ -151,7 +152,14 @@ impl<S: Store> Carry<S> {
         self.arrivals.carried()
     }
 
-    /// Charges that a new owner did not answer while it followed.
+    /// Calls before which an old owner could not be asked what its subjects had used there.
+    #[must_use]
+    pub fn left_behind(&self) -> u64 {
+        self.arrivals.failed()
+    }
+
+    /// Charges of subjects that move which not both owners are known to have counted while nodes
+    /// followed.
     #[must_use]
     pub fn lagging(&self) -> u64 {
         self.lagging.load(Ordering::Relaxed)
@@ -159,106 +167,6 @@ impl<S: Store> Carry<S> {
 }
 
 impl<S: Cells + 'static> Carry<S> {
-    /// Charges the old owners, and what they admit the new owners of `moving` too.
-    async fn follow(
-        &self,
-        now: Timestamp,
-        charges: &[Charge<'_>],
-        moving: &[usize],
-    ) -> Result<Readings, StoreError> {
-        let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
-        self.bring(now, Phase::Following, &told).await;
-        let mut readings = self.before.apply(now, charges).await?;
-        let refused = |(charge, fit): (&Charge<'_>, Fit)| takes(charge) && fit != Fit::Now;
-        let is_refused =
-            charges.iter().zip(readings.iter()).any(|(charge, it)| refused((charge, it.fit)));
-        let changes = told.iter().any(|charge| !charge.ask.only_reads());
-        if is_refused || !changes {
-            self.look_at_both(now, &told, moving, &mut readings).await;
-            return Ok(readings);
-        }
-        let Ok(followed) = self.after.apply(now, &told).await else {
-            self.lagging.fetch_add(told.len() as u64, Ordering::Relaxed);
-            self.arrivals.forget(&told);
-            return Ok(readings);
-        };
-        let is_refused =
-            told.iter().zip(followed.iter()).any(|(charge, it)| refused((charge, it.fit)));
-        if is_refused {
-            self.give_back(now, charges, &readings).await;
-        }
-        let mut apart = Vec::new();
-        for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
-            let led = readings[*place];
-            readings[*place] = match window_of_both(charge, &led, follows) {
-                _ if is_refused => *follows,
-                Some(window) => {
-                    apart.push((Place { limit: charge.limit, subject: charge.subject }, window));
-                    reading_of(charge, &apart[apart.len() - 1].1, now)
-                }
-                None if heard_more(charge, follows, &led) => *follows,
-                None => led,
-            };
-        }
-        self.make_one(now, &apart, &told).await;
-        Ok(readings)
-    }
-
-    /// Has what nothing was charged for tell what the new owner has heard and the old one has not.
-    async fn look_at_both(
-        &self,
-        now: Timestamp,
-        told: &[Charge<'_>],
-        moving: &[usize],
-        readings: &mut Readings,
-    ) {
-        let looks: Vec<_> = told.iter().map(look_of).collect();
-        if looks.iter().any(|charge| !charge.ask.only_reads()) {
-            return;
-        }
-        let Ok(seen) = self.after.apply(now, &looks).await else { return };
-        for ((place, charge), seen) in moving.iter().zip(told).zip(seen.iter()) {
-            let led = &mut readings[*place];
-            if heard_more(charge, seen, led) {
-                *led = *seen;
-            }
-        }
-    }
-
-    /// Has both owners go on in the same windows.
-    async fn make_one(&self, now: Timestamp, windows: &[(Place<'_>, Cell)], told: &[Charge<'_>]) {
-        if windows.is_empty() {
-            return;
-        }
-        let (before, after) = (self.before.join(now, windows), self.after.join(now, windows));
-        if before.await.and(after.await).is_err() {
-            self.lagging.fetch_add(windows.len() as u64, Ordering::Relaxed);
-            self.arrivals.forget(told);
-        }
-    }
-
-    /// Gives back at the old owners what they admitted and a new one did not.
-    async fn give_back(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
-        let refunds: Vec<_> = charges
-            .iter()
-            .zip(readings.iter())
-            .filter_map(|(charge, reading)| match charge.ask {
-                // A window that was opened for nothing is none. Who refuses knows all that was used.
-                Ask::Take { cost, .. } if cost != Cost::PEEK && reading.used == cost.get() => {
-                    Some(Charge { ask: Ask::Forget, ..*charge })
-                }
-                Ask::Take { cost, id } if cost != Cost::PEEK => {
-                    let (mark, repeats) = (reading.mark, Repeats::Impossible);
-                    Some(Charge { ask: Ask::Refund { cost, mark, id, repeats }, ..*charge })
-                }
-                _ => None,
-            })
-            .collect();
-        if self.before.apply(now, &refunds).await.is_err() {
-            self.lagging.fetch_add(refunds.len() as u64, Ordering::Relaxed);
-        }
-    }
-
     async fn bring(&self, now: Timestamp, phase: Phase, charges: &[Charge<'_>]) {
         self.arrivals.bring(now, phase as u64, (&self.before, &self.after), charges).await;
     }
@@ -282,50 +190,6 @@ impl<S: Cells + 'static> Store for Carry<S> {
         self.bring(now, phase, &told).await;
         self.after.apply(now, charges).await
     }
-}
-
-/// The fixed window that is both owners', where they opened one each: a node that knows one owner
-/// only opened it there first, and its clients were told when it ends.
-fn window_of_both(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
-    let is_taken = matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK);
-    let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
-    if !is_taken || !is_fixed || led.whole_at == follows.whole_at {
-        return None;
-    }
-    let resets_at = led.whole_at.min(follows.whole_at);
-    let used = led.used.max(follows.used);
-    Some(Cell::FixedWindow(fixed_window::State { used, resets_at }))
-}
-
-/// Whether one owner knows of more than the other. Each may have heard what the other has not: nodes
-/// that know the old map only, and nodes that lead, are never there at the same time.
-fn heard_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
-    if one.used != other.used {
-        return one.used > other.used;
-    }
-    match charge.limit.algorithm() {
-        // The window that opened first is the one that its clients were told of.
-        Algorithm::FixedWindow(_) => one.used > 0 && one.whole_at < other.whole_at,
-        _ => one.whole_at > other.whole_at,
-    }
-}
-
-/// The same question, without the taking.
-fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
-    match charge.ask {
-        Ask::Take { cost, .. } => Charge { ask: Ask::Look { cost }, ..*charge },
-        _ => *charge,
-    }
-}
-
-/// What an admitted take is told of `cell`, in which it is counted.
-fn reading_of(charge: &Charge<'_>, cell: &Cell, now: Timestamp) -> Reading {
-    let Ask::Take { cost, .. } = charge.ask else { return Reading::default() };
-    Reading { fit: Fit::Now, ..assess(Some(cell), charge.limit, cost, now) }
-}
-
-fn takes(charge: &Charge<'_>) -> bool {
-    matches!(charge.ask, Ask::Take { .. })
 }
 
 impl<S: Store> fmt::Debug for Carry<S> {

@@ -1,17 +1,19 @@
 //! Moves between maps of shards: neither a window more nor a unit less.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::runtime::Builder;
-use tollgate::core::{ChargeId, Fit, Millis, Store, StoreError, Subject};
+use tokio::sync::Semaphore;
+use tollgate::core::{ChargeId, Fit, Millis, Refusals, Store, StoreError, Subject};
 use tollgate::store::atomic::Homes;
 use tollgate::store::carry::{Attendance, Census, LEASE, Phase, Shards};
-use tollgate::store::{Atomic, Carry, Memory, Shard, Sharded};
+use tollgate::store::{Atomic, Carry, Deadline, Memory, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, user,
+    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, until, user,
 };
 
 /// Stores by the names of their shards.
@@ -181,12 +183,11 @@ async fn a_receipt_is_redeemed_at_both_owners_and_by_the_new_one_alone() {
 
 #[tokio::test]
 async fn what_a_new_owner_did_not_answer_is_made_good() {
-    let (old, new) = (Arc::new(Faulty::new()), Arc::new(Faulty::new()));
-    let before = map(&[("north", 1, &old)]);
-    let node = Carry::new(before, map(&[("north", 1, &old), ("west", 1, &new)]));
+    let two = Two::new();
+    let node = two.node();
     let (limit, subject) = (fixed("core", 5), mover(&node));
     ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
-    new.next([Trouble::Lost(StoreError::Unavailable)]);
+    two.new.next([Trouble::Lost(StoreError::Unavailable)]);
     let alone = ask(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
     assert_eq!(
         (alone.fit, alone.used, node.lagging()),
@@ -196,6 +197,69 @@ async fn what_a_new_owner_did_not_answer_is_made_good() {
     let next = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     let led = ask(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
     assert_eq!((next.used, led.used), (4, 4));
+}
+
+/// Two shards, of which the second is added.
+struct Two {
+    old: Arc<Faulty>,
+    new: Arc<Faulty>,
+}
+
+impl Two {
+    fn new() -> Self {
+        Self { old: Arc::new(Faulty::new()), new: Arc::new(Faulty::new()) }
+    }
+
+    fn node(&self) -> Carry<Faulty> {
+        let after = map(&[("north", 1, &self.old), ("west", 1, &self.new)]);
+        Carry::new(map(&[("north", 1, &self.old)]), after)
+    }
+}
+
+/// The caller leaves while one of both owners is slow, or the old one counts and is not heard.
+#[tokio::test(start_paused = true)]
+async fn what_a_caller_did_not_wait_for_is_made_good() {
+    let slow = || Trouble::Held(Arc::new(Semaphore::new(0)));
+    let unheard = || Trouble::Unheard(StoreError::TimedOut);
+    // What befalls each owner, and the units that the old one counted.
+    let cases = [
+        ([Trouble::None, slow()], 2),
+        ([slow(), Trouble::None], 0),
+        ([unheard(), Trouble::None], 2),
+    ];
+    for ([at_old, at_new], counted) in cases {
+        let two = Two::new();
+        let node = two.node();
+        let (limit, subject) = (fixed("core", 9), mover(&node));
+        ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+        let met = format!("{at_old:?}, {at_new:?}");
+        two.old.next([at_old]);
+        two.new.next([at_new]);
+        let impatient = Deadline::new(&node).with_budget(Duration::from_millis(5));
+        let left = ask(&impatient, NOW, &limit, &subject, take(2, 2)).await;
+        assert_eq!(left.unwrap_err(), StoreError::TimedOut, "{met}");
+        assert_eq!(node.lagging(), 1, "{met}");
+        // Troubles that were not met.
+        two.new.clear();
+        let next = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+        let led = ask(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
+        assert_eq!((next.used, led.used), (counted + 2, counted + 2), "{met}");
+    }
+}
+
+/// A node that leads finds no old owner.
+#[tokio::test]
+async fn who_cannot_be_asked_for_is_left_behind() {
+    let two = Two::new();
+    let node = two.node();
+    let (limit, subject) = (fixed("core", 5), mover(&node));
+    ask(node.before(), NOW, &limit, &subject, take(4, 1)).await.unwrap();
+    node.enter(Phase::Leading);
+    two.old.next([Trouble::Lost(StoreError::Unavailable)]);
+    let alone = ask(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+    assert_eq!((alone.used, node.left_behind(), node.carried()), (1, 1, 0));
+    let found = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    assert_eq!((found.used, node.left_behind(), node.carried()), (5, 1, 1));
 }
 
 /// A node that leads uses the last units up; one that follows hears of it.
@@ -217,6 +281,44 @@ async fn what_the_new_owner_refuses_is_given_back_at_the_old_one() {
     }
     assert_eq!(ask(&behind, NOW, &limit, &subject, take(1, 3)).await.unwrap().fit, Fit::Now);
     assert_ne!(ask(&ahead, NOW, &limit, &subject, take(1, 4)).await.unwrap().fit, Fit::Now);
+}
+
+/// What stays at its owner is given back too, and everybody is told so.
+#[tokio::test]
+async fn what_stays_reads_as_if_it_had_not_been_charged() {
+    let two = Two::new();
+    let (behind, ahead) = (two.node(), two.node());
+    ahead.enter(Phase::Leading);
+    let (limit, subject) = (fixed("core", 5), mover(&behind));
+    let staying = (0..).map(user).find(|user| !behind.moves(user)).unwrap();
+    let (beside, fresh) = (fixed("beside", 9), fixed("fresh", 9));
+    let hammered = fixed("hammered", 9).with_refusals(Refusals::Counted).unwrap();
+    ask(&behind, NOW, &beside, &staying, take(3, 1)).await.unwrap();
+    ask(&ahead, NOW, &limit, &subject, take(4, 2)).await.unwrap();
+    let gate = Arc::new(Semaphore::new(0));
+    two.new.next([Trouble::Held(Arc::clone(&gate))]);
+    let charges = [
+        charge(&limit, &subject, take(2, 3)),
+        charge(&beside, &staying, take(1, 3)),
+        charge(&fresh, &staying, take(1, 3)),
+        charge(&hammered, &staying, take(1, 3)),
+    ];
+    let meanwhile = async {
+        // Another one charges what stays before the new owner has refused.
+        until(|| two.new.calls() == 2).await;
+        ask(&ahead, NOW, &fresh, &staying, take(1, 4)).await.unwrap();
+        gate.add_permits(1);
+    };
+    let (refused, ()) = tokio::join!(behind.apply(NOW, &charges), meanwhile);
+    let refused = refused.unwrap();
+    assert_ne!(refused[0].fit, Fit::Now);
+    let used: Vec<_> = refused.iter().map(|reading| reading.used).collect();
+    assert_eq!(used, [4, 3, 1, 1]);
+    for (limit, used) in [(&beside, 3), (&fresh, 1), (&hammered, 1)] {
+        let reading = ask(&ahead, NOW, limit, &staying, take(0, 0)).await.unwrap();
+        assert_eq!(reading.used, used, "{limit:?}");
+    }
+    assert_eq!(behind.lagging(), 0);
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl Faulty {
         self.next.lock().extend(troubles);
     }
 
+    /// No trouble any more but the usual one.
+    pub(crate) fn clear(&self) {
+        self.next.lock().clear();
+    }
+
     /// How many calls arrived.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)

@@ -120,9 +120,7 @@ async fn freeze_and_thaw(
     Ok((lost, primary.ran(&CHARGES).await? - ran))
 }
 
-/// Adds a shard: node after node learns of it, and then the new owners decide for all nodes from one
-/// decision to the next. A client that opens a window while they decide for some of the nodes is
-/// told another reset by the others.
+/// Adds a shard: node after node learns of it, and then node after node lets the new owners decide.
 async fn add_shard(
     world: &World<'_>,
     stores: &[Arc<WorldStore>],
@@ -134,10 +132,10 @@ async fn add_shard(
         store.follow(shard_of(key, "c", &settings, DEADLINE).await?)?;
         world.part().await;
     }
-    let hushed = world.load.hush().await;
-    stores.iter().for_each(|store| store.lead());
-    drop(hushed);
-    world.part().await;
+    for store in stores {
+        store.lead();
+        world.part().await;
+    }
     Ok(())
 }
 
