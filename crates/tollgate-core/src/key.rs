@@ -27,7 +27,12 @@ pub enum Value<'a> {
     Clear(&'a [u8]),
     /// A credential: only its keyed hash is ever kept.
     Secret(&'a [u8]),
+    /// The keyed hash of a value that is not known itself.
+    Hashed([u8; HASH]),
 }
+
+/// Bytes of a keyed hash.
+pub const HASH: usize = 16;
 
 const ABSENT: u8 = 0;
 const CLEAR: u8 = 1;
@@ -65,6 +70,10 @@ impl Subject {
                     bytes.push(SECRET);
                     push_sized(&mut bytes, &key.hash(value));
                 }
+                Value::Hashed(hash) => {
+                    bytes.push(SECRET);
+                    push_sized(&mut bytes, &hash);
+                }
             }
         }
         Self(bytes.into_boxed_slice())
@@ -83,6 +92,22 @@ impl Subject {
         let subject = Self(bytes.into());
         let read: usize = subject.encodings().map(|(_, encoding)| encoding.len()).sum();
         (read == bytes.len()).then_some(subject)
+    }
+
+    /// The same with every value as its keyed hash: what can be told of somebody who is not
+    /// revealed, and found again by. Equal exactly when names and values are, whether the values
+    /// were kept readable or not.
+    #[must_use]
+    pub fn veiled(&self, key: &(impl KeyedHash + ?Sized)) -> Self {
+        let pairs = self.pairs().map(|(name, stored)| {
+            let value = match stored {
+                Stored::Absent => Value::Absent,
+                Stored::Clear(bytes) => Value::Secret(bytes),
+                Stored::Hashed(bytes) => bytes.try_into().map_or(Value::Absent, Value::Hashed),
+            };
+            (name, value)
+        });
+        Self::new(pairs, key)
     }
 
     /// The name of each pair, and the pair's own part of the encoding: equal exactly when names
@@ -207,6 +232,21 @@ mod tests {
         assert_eq!(encodings.len(), 3);
         assert!(encodings.iter().zip(&expected).all(|(is, should)| *is == (should.0, &should.1)));
         assert_eq!(Subject::default().encodings().count(), 0);
+    }
+
+    #[test]
+    fn a_veiled_subject_is_the_same_whatever_was_kept_of_it() {
+        let long = [b'x'; LONG_VALUE + 1];
+        for value in [&b"42"[..], &long] {
+            let clear = Subject::new([("user", Value::Clear(value))], &Length);
+            let secret = Subject::new([("user", Value::Secret(value))], &Length);
+            let hashed = Subject::new([("user", Value::Hashed(Length.hash(value)))], &Length);
+            assert_eq!(clear.veiled(&Length), hashed);
+            assert_eq!(secret.veiled(&Length), hashed);
+            assert_eq!(hashed.veiled(&Length), hashed);
+        }
+        let absent = Subject::new([("user", Value::Absent)], &Length);
+        assert_eq!(absent.veiled(&Length), absent);
     }
 
     #[test]

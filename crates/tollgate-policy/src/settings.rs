@@ -85,6 +85,29 @@ impl StoreSettings {
             }
         }
     }
+
+    /// The limits whose subjects may be read by people, in the order of the file: by none of a
+    /// store in memory, which keeps no names that anybody looks at.
+    #[must_use]
+    pub fn revealed(&self) -> &[Box<str>] {
+        match self {
+            Self::Memory(_) => &[],
+            Self::Redis(redis) => &redis.revealed,
+            Self::Memcached(memcached) => &memcached.revealed,
+            // Both sides have it of the same limits, and a side in memory of none.
+            Self::Rollout(rollout) => of_either(&rollout.from, &rollout.to),
+            Self::Shadow(shadow) => of_either(&shadow.store, &shadow.compared_with),
+        }
+    }
+}
+
+fn of_either<'s>(one: &'s SideSettings, other: &'s SideSettings) -> &'s [Box<str>] {
+    let revealed = |side: &'s SideSettings| match side {
+        SideSettings::Memory(_) => None,
+        SideSettings::Redis(redis) => Some(&*redis.revealed),
+        SideSettings::Memcached(memcached) => Some(&*memcached.revealed),
+    };
+    revealed(one).or_else(|| revealed(other)).unwrap_or_default()
 }
 
 impl Default for StoreSettings {

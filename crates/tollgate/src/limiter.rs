@@ -162,11 +162,12 @@ impl<S: Store> Limiter<S> {
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
-            let mut judged = self.judge(now, plan.enforced, charge, on_failure).await;
+            let mut judged =
+                self.judge(now, Mode::Enforce, plan.enforced, charge, on_failure).await;
             let mut shadow = None;
             if has_shadow {
                 let (arrival, local) = (ChargeOn::Arrival, OnFailure::Local);
-                let beside = self.judge(now, plan.shadowed, arrival, local).await;
+                let beside = self.judge(now, Mode::Shadow, plan.shadowed, arrival, local).await;
                 shadow = Some(beside.verdict);
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
             }
@@ -256,6 +257,7 @@ impl<S: Store> Limiter<S> {
     async fn judge(
         &self,
         now: Timestamp,
+        mode: Mode,
         planned: Vec<Planned>,
         charge: ChargeOn,
         on_failure: OnFailure,
@@ -271,6 +273,9 @@ impl<S: Store> Limiter<S> {
             Err(error) => return Judged::failure(now, error),
         };
         let verdict = verdict(now, &planned, &readings);
+        if mode == Mode::Enforce && !planned.is_empty() {
+            self.observer.judged(&planned, &verdict);
+        }
         let (receipt, pending) = proof(id, charge, planned, &readings);
         let (receipt, pending) = match receipt {
             // Refused by a look. Limits that count refusals have counted this one; leases end.

@@ -3,16 +3,20 @@
 mod completions;
 mod decisions;
 mod degraded;
+mod rows;
+mod top;
 
 use std::sync::Arc;
 
-use tollgate_core::{Policy, StoreError};
+use tollgate_core::policy::Planned;
+use tollgate_core::{Policy, StoreError, Verdict};
 
 use crate::limiter::{Completion, Decision};
 
 pub use completions::{CompletionCounts, Completions};
 pub use decisions::{ByDecider, Decider, Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 pub use degraded::{Degraded, DegradedCount, TOLD_APART};
+pub use top::{By, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, TopSubject};
 
 /// Hears of every decision, once, before the caller does.
 ///
@@ -20,6 +24,11 @@ pub use degraded::{Degraded, DegradedCount, TOLD_APART};
 pub trait Observer: Send + Sync {
     /// A request was decided on. Called on the request's way: keep it short.
     fn decided(&self, decision: &Decision);
+
+    /// The rules that are enforced were held against a request, whose subjects these are: each with
+    /// its standing, in their order. Called before [`decided`](Self::decided), unless nothing had an
+    /// answer or no limit applies.
+    fn judged(&self, _planned: &[Planned], _verdict: &Verdict) {}
 
     /// A request that was only looked at was answered, and charged what it costs, or not.
     fn completed(&self, _outcome: &Result<Completion, StoreError>) {}
@@ -39,6 +48,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.decided(decision);
     }
 
+    fn judged(&self, planned: &[Planned], verdict: &Verdict) {
+        self.0.judged(planned, verdict);
+        self.1.judged(planned, verdict);
+    }
+
     fn completed(&self, outcome: &Result<Completion, StoreError>) {
         self.0.completed(outcome);
         self.1.completed(outcome);
@@ -53,6 +67,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 impl<O: Observer + ?Sized> Observer for Arc<O> {
     fn decided(&self, decision: &Decision) {
         (**self).decided(decision);
+    }
+
+    fn judged(&self, planned: &[Planned], verdict: &Verdict) {
+        (**self).judged(planned, verdict);
     }
 
     fn completed(&self, outcome: &Result<Completion, StoreError>) {

@@ -18,7 +18,8 @@ use tollgate_server::{Listen, Port};
 use super::Failure;
 use crate::metrics::Counted;
 use crate::serve::doors::{Door, Doors, Kind};
-use crate::serve::{open, reload};
+use crate::serve::open::{self, Behind};
+use crate::serve::reload;
 use crate::{limiter, log, policy_file, signals};
 
 /// Stand in front of a service and limit what passes
@@ -66,6 +67,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let file_settings = loaded.settings.clone();
     let trusted = settings.trusted_proxies.clone();
     let admin = admin(flags, &loaded)?;
+    let revealed = file_settings.store.revealed().into();
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
@@ -84,7 +86,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             eprintln!("{} at {}", door.name, door.address);
         }
         eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
-        let served = open::serve(opened, &limiter, &file, &counted);
+        let behind = Behind { limiter: Arc::clone(&limiter), file, counted, revealed };
+        let served = open::serve(opened, &behind);
         // It tells how the proxy stands until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());
         let layer = tower::Layer::new(limiter);

@@ -12,7 +12,8 @@ use tollgate_server::{Listen, Port};
 use super::Failure;
 use crate::metrics::Counted;
 use crate::serve::doors::{Asked, Doors};
-use crate::serve::{open, reload};
+use crate::serve::open::{self, Behind};
+use crate::serve::reload;
 use crate::{limiter, log, policy_file, service_manager, signals};
 
 /// Answer other programs whether a request may pass: HTTP, Envoy's gRPC, the Redis protocol
@@ -54,6 +55,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     doors.check(exposure)?;
     let policy = summary(flags, &loaded);
     let settings = loaded.settings.clone();
+    let revealed = settings.store.revealed().into();
     log::start();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
@@ -69,7 +71,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             eprintln!("{} at {}", door.name, door.address);
         }
         eprintln!("{policy}");
-        let served = open::serve(opened, &limiter, &file, &counted);
+        let behind = Behind { limiter, file, counted, revealed };
+        let served = open::serve(opened, &behind);
         service_manager::ready();
         let ended = async {
             terminated.await;

@@ -10,9 +10,9 @@ mod store;
 
 use std::sync::{Arc, OnceLock};
 
-use tollgate::Limiter;
 use tollgate::core::Policy;
-use tollgate::observe::{Completions, Decisions, Degraded, Observer};
+use tollgate::observe::{Completions, Decisions, Degraded, Observer, Top};
+use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::http::Metrics;
 
@@ -24,6 +24,7 @@ pub(crate) struct Counted {
     decisions: Arc<Decisions>,
     degraded: Arc<Degraded>,
     completions: Arc<Completions>,
+    top: Arc<Top>,
     /// Doors are opened one after the other, and the first could be asked before the last is known.
     doors: Arc<OnceLock<Vec<CountedDoor>>>,
 }
@@ -35,14 +36,20 @@ impl Counted {
             decisions: Arc::new(Decisions::new(policy)),
             degraded: Arc::new(Degraded::new(policy)),
             completions: Arc::default(),
+            top: Arc::new(Top::new(policy, SystemClock.now())),
             doors: Arc::default(),
         }
     }
 
     /// Who has to hear of every decision.
     pub(crate) fn observer(&self) -> impl Observer + 'static {
-        let Self { decisions, degraded, completions, .. } = self.clone();
-        (decisions, (degraded, completions))
+        let Self { decisions, degraded, completions, top, .. } = self.clone();
+        ((decisions, top), (degraded, completions))
+    }
+
+    /// Who is charged and refused most.
+    pub(crate) fn top(&self) -> Arc<Top> {
+        Arc::clone(&self.top)
     }
 
     /// Says which doors there are, once.

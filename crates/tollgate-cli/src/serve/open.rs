@@ -49,65 +49,77 @@ fn listener(door: &Door, port: Port) -> Result<Opened, Failure> {
     Ok(Opened { name, address, kind: door.kind, access: door.access.clone(), listener })
 }
 
+/// What answers behind the doors.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    pub(crate) limiter: Arc<Limiter<Backend>>,
+    pub(crate) file: Arc<PolicyFile>,
+    pub(crate) counted: Counted,
+    /// The limits whose subjects administrators see in clear.
+    pub(crate) revealed: Arc<[Box<str>]>,
+}
+
 /// Puts behind each door what answers there.
-pub(crate) fn serve(
-    opened: Vec<Opened>,
-    limiter: &Arc<Limiter<Backend>>,
-    file: &Arc<PolicyFile>,
-    counted: &Counted,
-) -> Vec<Served> {
-    let opened = opened.into_iter().map(|door| behind(door, limiter, file, counted));
-    let (served, doors) = opened.unzip();
-    counted.set_doors(doors);
+pub(crate) fn serve(opened: Vec<Opened>, behind: &Behind) -> Vec<Served> {
+    let (served, doors) = opened.into_iter().map(|door| behind.answer(door)).unzip();
+    behind.counted.set_doors(doors);
     served
 }
 
-fn behind(
-    door: Opened,
-    limiter: &Arc<Limiter<Backend>>,
-    file: &Arc<PolicyFile>,
-    counted: &Counted,
-) -> (Served, CountedDoor) {
-    let limits = ConnectionLimits::default();
-    let Opened { name, kind, access, listener, .. } = door;
-    let limiter = Arc::clone(limiter);
-    let (served, latency) = match kind {
-        Kind::Http | Kind::Admin => {
-            let is_admin = kind == Kind::Admin;
-            let options = HttpOptions {
-                admin: is_admin.then(|| access.clone()),
-                reload: is_admin.then(|| policy_file::reload(Arc::clone(file))),
-                status: is_admin.then(|| status::of(Arc::clone(&limiter), Arc::clone(file))),
-                metrics: is_admin.then(|| counted.metrics(Arc::clone(&limiter), Arc::clone(file))),
-                access,
-                rollout: rollout(kind, limiter.store()),
-                ..HttpOptions::default()
-            };
-            // Who runs it may ask for verdicts too; that is no traffic.
-            let latency = (!is_admin).then(|| Arc::clone(&options.latency));
-            let door = HttpDoor::new(limiter, options, limits);
-            (Served::new(name, listener, limits, door), latency)
+impl Behind {
+    fn answer(&self, door: Opened) -> (Served, CountedDoor) {
+        let limits = ConnectionLimits::default();
+        let Opened { name, kind, access, listener, .. } = door;
+        let limiter = Arc::clone(&self.limiter);
+        let (served, latency) = match kind {
+            Kind::Http => {
+                let options = HttpOptions { access, ..HttpOptions::default() };
+                let latency = Arc::clone(&options.latency);
+                let door = HttpDoor::new(limiter, options, limits);
+                (Served::new(name, listener, limits, door), Some(latency))
+            }
+            Kind::Admin => {
+                // Who runs it may ask for verdicts too; that is no traffic.
+                let door = HttpDoor::new(limiter, self.administration(access), limits);
+                (Served::new(name, listener, limits, door), None)
+            }
+            Kind::Resp => {
+                let settings = RespSettings { access, limits };
+                let door = RespDoor::new(limiter, settings);
+                let latency = door.latency();
+                (Served::new(name, listener, limits, door), Some(latency))
+            }
+            Kind::Grpc => {
+                let door = GrpcDoor::new(limiter, access, limits);
+                let latency = door.latency();
+                (Served::new(name, listener, limits, door), Some(latency))
+            }
+        };
+        let places = served.places();
+        (served, CountedDoor { places, latency })
+    }
+
+    /// The door of those who run it.
+    fn administration(&self, access: Access) -> HttpOptions {
+        let (limiter, file) = (|| Arc::clone(&self.limiter), || Arc::clone(&self.file));
+        HttpOptions {
+            admin: Some(access.clone()),
+            access,
+            reload: Some(policy_file::reload(file())),
+            status: Some(status::of(limiter(), file())),
+            metrics: Some(self.counted.metrics(limiter(), file())),
+            rollout: rollout(self.limiter.store()),
+            top: Some(self.counted.top()),
+            revealed: Arc::clone(&self.revealed),
+            ..HttpOptions::default()
         }
-        Kind::Resp => {
-            let settings = RespSettings { access, limits };
-            let door = RespDoor::new(limiter, settings);
-            let latency = door.latency();
-            (Served::new(name, listener, limits, door), Some(latency))
-        }
-        Kind::Grpc => {
-            let door = GrpcDoor::new(limiter, access, limits);
-            let latency = door.latency();
-            (Served::new(name, listener, limits, door), Some(latency))
-        }
-    };
-    let places = served.places();
-    (served, CountedDoor { places, latency })
+    }
 }
 
 /// What administrators may turn.
-fn rollout(kind: Kind, store: &Backend) -> Option<Dial> {
-    match (kind, store) {
-        (Kind::Admin, Backend::Rollout(moving)) => Some(moving.dial().clone()),
+fn rollout(store: &Backend) -> Option<Dial> {
+    match store {
+        Backend::Rollout(moving) => Some(moving.dial().clone()),
         _ => None,
     }
 }

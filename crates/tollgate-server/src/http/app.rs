@@ -6,11 +6,13 @@ use std::sync::Arc;
 use axum::Router;
 use tollgate::Limiter;
 use tollgate::core::Store;
+use tollgate::observe::Top;
 use tollgate::store::Dial;
 
 use super::idempotency::Remembered;
 use super::metrics::Metrics;
 use super::reload::Reload;
+use super::shown::Sight;
 use super::status::Status;
 use crate::access::Access;
 use crate::grpc::json_route;
@@ -31,10 +33,23 @@ pub struct HttpOptions {
     pub reload: Option<Reload>,
     /// What administrators turn by `PUT /v1/rollout`; nothing by default.
     pub rollout: Option<Dial>,
+    /// Whom administrators are told of at `GET /v1/top`; nobody by default.
+    pub top: Option<Arc<Top>>,
+    /// The limits whose subjects administrators see in clear; none by default. Credentials are
+    /// hashed all the same.
+    pub revealed: Arc<[Box<str>]>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
     /// How long charges took, from the head of a request to its answer.
     pub latency: Arc<Histogram>,
+}
+
+impl HttpOptions {
+    /// Whether subjects of `limit` are shown.
+    pub(super) fn sight_of(&self, limit: &str) -> Sight {
+        let is_revealed = self.revealed.iter().any(|revealed| **revealed == *limit);
+        if is_revealed { Sight::Revealed } else { Sight::Veiled }
+    }
 }
 
 /// Whether a node can take traffic: an error says what is missing.

@@ -20,8 +20,10 @@ mod respond;
 mod rollout;
 mod route;
 mod routes;
+mod shown;
 mod standing;
 mod status;
+mod top;
 mod wire;
 
 pub use app::{HttpOptions, Readiness};

@@ -1,11 +1,13 @@
 //! The OpenAPI document, made of the types that are read and written.
 
+mod administration;
 mod descriptors;
 mod operation;
 
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
+use administration::ADMINISTRATION;
 use operation::{Holds, OPERATIONS, Operation};
 
 use super::problem::{Kind, ProblemDocument};
@@ -20,7 +22,7 @@ const OF_BODIES: &[Kind] =
 pub fn openapi() -> Value {
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
-    for operation in OPERATIONS {
+    for operation in OPERATIONS.iter().chain(ADMINISTRATION) {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method] = schemas.operation(operation);
     }

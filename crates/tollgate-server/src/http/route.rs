@@ -18,6 +18,7 @@ pub(super) enum Route {
     Metrics,
     Reload,
     Rollout,
+    Top,
     Live,
     Ready,
     Document,
@@ -70,6 +71,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/status", &[(Method::GET, Route::Status)]),
     ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
     ("/v1/rollout", &[(Method::PUT, Route::Rollout)]),
+    ("/v1/top", &[(Method::GET, Route::Top)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::Document)]),
@@ -90,9 +92,12 @@ impl Route {
         match self {
             Self::Live | Self::Ready | Self::Document => Entry::Everybody,
             Self::Authorize => Entry::Proxy,
-            Self::Forget | Self::Status | Self::Metrics | Self::Reload | Self::Rollout => {
-                Entry::Administrator
-            }
+            Self::Forget
+            | Self::Status
+            | Self::Metrics
+            | Self::Reload
+            | Self::Rollout
+            | Self::Top => Entry::Administrator,
             Self::Check
             | Self::CheckBatch
             | Self::Peek
@@ -124,6 +129,7 @@ impl Route {
             | Self::Status
             | Self::Metrics
             | Self::Reload
+            | Self::Top
             | Self::Live
             | Self::Ready
             | Self::Document => Brings::Nothing,

@@ -93,6 +93,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Status => app.status(),
             Route::Reload => app.reload().await,
             Route::Rollout => app.turn(&body),
+            Route::Top => app.top(query),
             Route::Document => described(),
             Route::Authorize => return authorize::authorize(app, self.peer, &head.headers).await,
             Route::Descriptors => return self.descriptors(head, body).await,

@@ -8,4 +8,5 @@ mod openapi;
 mod schemathesis;
 mod served;
 mod standing;
+mod top;
 mod world;

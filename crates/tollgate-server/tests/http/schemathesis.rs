@@ -2,13 +2,16 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::json;
+use tollgate::observe::Top;
 use tollgate::store::{Dial, Percent};
 use tollgate_server::http::{Metrics, Reload, Status};
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
 
 use crate::served::Server;
+use crate::world::{START, policy};
 
 const TOKEN: &str = "0123456789abcdef";
 
@@ -25,6 +28,7 @@ async fn schemathesis_finds_no_contradiction() {
         metrics: Some(Metrics::new(|_| {})),
         reload: Some(Reload::new(|| Ok(json!({ "replaced": false, "policy": "0123abcd" })))),
         rollout: Some(Dial::new(Percent::NONE)),
+        top: Some(Arc::new(Top::new(&policy(), START))),
         access,
         ..HttpOptions::default()
     };

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
 use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::store::Memory;
-use tollgate::{HashKey, Limiter, ManualClock, Revision};
+use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision};
 use tollgate_server::http::{HttpOptions, router};
 use tower::ServiceExt;
 
@@ -61,10 +61,18 @@ impl World {
     }
 
     pub(crate) fn over<S: Store + 'static>(store: S, options: HttpOptions) -> Self {
+        Self::observed(store, options, ())
+    }
+
+    pub(crate) fn observed<S: Store + 'static>(
+        store: S,
+        options: HttpOptions,
+        observer: impl Observer + 'static,
+    ) -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Limiter::new(Revision::new(policy(), "v1"), store)
             .with_key(HashKey::from_secret(b"a test's key"));
-        let limiter = limiter.with_clock(Arc::clone(&clock));
+        let limiter = limiter.with_clock(Arc::clone(&clock)).with_observer(observer);
         Self { clock, router: router(Arc::new(limiter), options) }
     }
 

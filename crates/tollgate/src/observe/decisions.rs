@@ -1,14 +1,14 @@
 //! Every decision, counted by limit, verdict and who decided.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use tollgate_core::reading::Source;
-use tollgate_core::{Limit, Policy, Verdict};
+use tollgate_core::{Policy, Verdict};
 
 use super::Observer;
+use super::rows::Rows;
 use crate::limiter::Decision;
 
 /// The most limits that are told apart. What others decide is counted together, under [`OTHER`].
@@ -26,7 +26,7 @@ pub const OTHER: &str = "other";
 /// allocated, and nobody waits.
 #[derive(Debug)]
 pub struct Decisions {
-    table: ArcSwap<Table>,
+    rows: ArcSwap<Rows<Row>>,
     whole: Counts,
 }
 
@@ -94,8 +94,7 @@ impl Decisions {
     /// Nothing counted yet, of the limits of `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
-        let table = Table::default().extended(policy);
-        Self { table: ArcSwap::from_pointee(table), whole: Counts::default() }
+        Self { rows: ArcSwap::from_pointee(Rows::of(policy)), whole: Counts::default() }
     }
 
     /// All decisions by who decided: those that admitted, and those that refused.
@@ -107,8 +106,7 @@ impl Decisions {
     /// What was counted for each limit, [`OTHER`] last.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitCounts> {
-        let table = self.table.load();
-        table.rows.iter().chain([&table.other]).map(|row| row.counts()).collect()
+        self.rows.load().named().map(|(limit, row)| row.counts(limit)).collect()
     }
 }
 
@@ -116,70 +114,29 @@ impl Observer for Decisions {
     fn decided(&self, decision: &Decision) {
         let decider = Decider::from(decision.source);
         self.whole.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
-        let table = self.table.load();
+        let rows = self.rows.load();
         for standing in &decision.verdict.standings {
-            let row = table.row(&standing.limit);
+            let row = rows.row(&standing.limit);
             row.decided.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
             if standing.is_refusal() {
                 row.refusals[decider as usize].fetch_add(1, Ordering::Relaxed);
             }
         }
         if let Some(shadow) = &decision.shadow {
-            table.count_shadow(shadow);
+            count_shadow(&rows, shadow);
         }
     }
 
     fn replaced(&self, policy: &Policy) {
-        self.table.store(Arc::new(self.table.load().extended(policy)));
+        self.rows.store(Arc::new(self.rows.load().extended(policy)));
     }
 }
 
-/// The rows of all limits that ever were, and those of the policy in force by where they lie.
-#[derive(Debug, Default)]
-struct Table {
-    /// Sorted by address. Each holds its limit, so that no other lies there meanwhile.
-    in_force: Vec<(Arc<Limit>, Arc<Row>)>,
-    rows: Vec<Arc<Row>>,
-    by_name: HashMap<Box<str>, Arc<Row>>,
-    other: Arc<Row>,
-}
-
-impl Table {
-    /// This table with the limits of `policy` in force.
-    fn extended(&self, policy: &Policy) -> Self {
-        let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
-        let mut in_force = Vec::with_capacity(policy.limits().len());
-        for limit in policy.limits().iter().map(|limited| &limited.limit) {
-            let name = limit.name();
-            if name != OTHER && !by_name.contains_key(name) && rows.len() < MAX_COUNTED_LIMITS {
-                let row = Arc::new(Row { name: name.into(), ..Row::default() });
-                by_name.insert(name.into(), Arc::clone(&row));
-                rows.push(row);
-            }
-            let row = by_name.get(name).unwrap_or(&self.other);
-            in_force.push((Arc::clone(limit), Arc::clone(row)));
-        }
-        in_force.sort_unstable_by_key(|(limit, _)| Arc::as_ptr(limit).addr());
-        Self { in_force, rows, by_name, other: Arc::clone(&self.other) }
-    }
-
-    /// The row of `limit`. One that is not of the policy in force is looked up by its name: a
-    /// request brought it along, or it was asked while the policy was replaced.
-    fn row(&self, limit: &Arc<Limit>) -> &Row {
-        let address = Arc::as_ptr(limit).addr();
-        match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
-            Ok(place) => &self.in_force[place].1,
-            Err(_) => self.by_name.get(limit.name()).unwrap_or(&self.other),
-        }
-    }
-
-    fn count_shadow(&self, shadow: &Verdict) {
-        for standing in &shadow.standings {
-            let row = self.row(&standing.limit);
-            let count =
-                if standing.is_refusal() { &row.shadow_refused } else { &row.shadow_admitted };
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+fn count_shadow(rows: &Rows<Row>, shadow: &Verdict) {
+    for standing in &shadow.standings {
+        let row = rows.row(&standing.limit);
+        let count = if standing.is_refusal() { &row.shadow_refused } else { &row.shadow_admitted };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -199,31 +156,18 @@ impl Counts {
 }
 
 /// What is counted for one limit.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Row {
-    name: Box<str>,
     decided: Counts,
     refusals: Counters,
     shadow_admitted: AtomicU64,
     shadow_refused: AtomicU64,
 }
 
-impl Default for Row {
-    fn default() -> Self {
-        Self {
-            name: OTHER.into(),
-            decided: Counts::default(),
-            refusals: Counters::default(),
-            shadow_admitted: AtomicU64::default(),
-            shadow_refused: AtomicU64::default(),
-        }
-    }
-}
-
 impl Row {
-    fn counts(&self) -> LimitCounts {
+    fn counts(&self, limit: &str) -> LimitCounts {
         LimitCounts {
-            limit: self.name.clone(),
+            limit: limit.into(),
             admitted: read(&self.decided.admitted),
             refused: read(&self.decided.refused),
             refusals: read(&self.refusals),

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::descriptors;
 use crate::http::idempotency::MAX_KEY_BYTES;
 use crate::http::problem::Kind;
-use crate::http::rollout::{RolloutAnswer, RolloutRequest};
 use crate::http::route::{Entry, Route};
 use crate::http::wire::{
     BatchAnswer, BatchRequest, CheckRequest, MAX_LIMITS, RefundAnswer, RefundRequest,
@@ -49,7 +48,7 @@ pub(super) enum Holds {
 /// What is sent.
 pub(super) struct Body {
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
-    examples: &'static [(&'static str, &'static str)],
+    pub(super) examples: &'static [(&'static str, &'static str)],
 }
 
 impl Operation {
@@ -127,7 +126,7 @@ const REFUND: Operation = Operation {
     problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
 };
 
-/// In the order in which they are read.
+/// What those ask who are limited, and those who watch them.
 pub(super) const OPERATIONS: &[Operation] = &[
     AUTHORIZE,
     Operation { method: "post", id: "authorizePost", ..AUTHORIZE },
@@ -217,50 +216,6 @@ pub(super) const OPERATIONS: &[Operation] = &[
         told: "How they stand now.",
         ..STANDING
     },
-    Operation {
-        path: "/v1/status",
-        method: "get",
-        id: "status",
-        summary: "How the node and its store stand",
-        description: "Asks for an administrator's token.",
-        body: None,
-        parameters: Vec::new,
-        answer: Holds::Json(any_object),
-        told: "The policy's version, the store, its shards and what was counted of them.",
-        refusal: None,
-        problems: &[Kind::NotFound],
-    },
-    Operation {
-        path: "/v1/policy/reload",
-        method: "post",
-        id: "reloadPolicy",
-        summary: "Read the policy file anew",
-        description: "All of it or nothing: where the file cannot be used the policy in force \
-            stays so. Asks for an administrator's token.",
-        body: None,
-        parameters: Vec::new,
-        answer: Holds::Json(any_object),
-        told: "The version that is in force, and whether that is another one than before.",
-        refusal: None,
-        problems: &[Kind::NotFound, Kind::PolicyRefused],
-    },
-    Operation {
-        path: "/v1/rollout",
-        method: "put",
-        id: "turnRollout",
-        summary: "Turn how many clients the new one of two stores decides",
-        description: "It stays so on this node until it is turned again: here, or by another \
-            percentage in the policy file. Asks for an administrator's token; the log keeps it.",
-        body: Some(Body {
-            schema: of::<RolloutRequest>,
-            examples: &[("third", r#"{"percent":30}"#)],
-        }),
-        parameters: Vec::new,
-        answer: Holds::Json(of::<RolloutAnswer>),
-        told: "What it was turned to, and from.",
-        refusal: None,
-        problems: &[Kind::InvalidJson, Kind::NotFound],
-    },
 ];
 
 const STANDING: Operation = Operation {
@@ -321,11 +276,11 @@ const DESCRIPTORS: Operation = Operation {
     problems: &[Kind::StoreUnavailable],
 };
 
-fn any_object(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn any_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object" })
 }
 
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+pub(super) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 

@@ -1,0 +1,130 @@
+//! `GET /v1/top?by=refused&limit=core&count=20`: who is charged or refused most, for those who run
+//! it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate::core::Store;
+use tollgate::core::policy::NameError;
+use tollgate::observe::{self, TOP_SUBJECTS, TopOfLimit};
+
+use super::app::App;
+use super::check::names_nothing;
+use super::json;
+use super::problem::{Kind, Problem};
+use super::query::{invalid, parameters};
+use super::respond::Answer;
+use super::shown::ShownSubject;
+
+/// How many subjects of each limit are told unless another number is asked for.
+pub(super) const DEFAULT_COUNT: usize = 20;
+
+/// The heaviest subjects of each limit.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TopAnswer")]
+pub(super) struct TopAnswer {
+    /// The second of the Unix epoch from which on is counted: five to ten minutes ago, or the
+    /// start of this node.
+    since: u64,
+    /// By what they are ranked.
+    by: By,
+    /// Each limit that has some.
+    limits: Vec<TopLimit>,
+}
+
+/// By what subjects are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    /// Units that they were charged.
+    Charged,
+    /// Units that were refused to them.
+    Refused,
+}
+
+/// The heaviest subjects of one limit.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TopLimit {
+    /// Its name in the policy.
+    limit: Box<str>,
+    /// The heaviest first.
+    subjects: Vec<TopSubject>,
+}
+
+/// A subject that weighs much.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TopSubject {
+    /// A value for each subject that the limit counts by; null for who has none. What the policy
+    /// does not reveal is its keyed hash, `#` and 32 hexadecimal digits.
+    subject: ShownSubject,
+    /// The most units that it can have.
+    units: u64,
+    /// How many of them may be of others: it has `units` less these at least.
+    error: u64,
+}
+
+/// What is asked.
+struct Asked {
+    by: By,
+    limit: Option<String>,
+    count: usize,
+}
+
+impl<S: Store> App<S> {
+    /// Who is charged or refused most at this node, if this door tells.
+    pub(super) fn top(&self, query: &str) -> Answer {
+        let asked = Asked::read(query)?;
+        let Some(top) = &self.options.top else {
+            return Err(Problem::new(Kind::NotFound, "this door tells no top subjects"));
+        };
+        let policy = self.limiter.policy();
+        if let Some(limit) = &asked.limit
+            && !policy.limits().iter().any(|known| known.limit.name() == limit)
+        {
+            return Err(names_nothing(&policy, &NameError::Limit(limit.as_str().into())));
+        }
+        let now = self.limiter.now();
+        let by = match asked.by {
+            By::Charged => observe::By::Charged,
+            By::Refused => observe::By::Refused,
+        };
+        let ranked = top.ranked(by, asked.limit.as_deref(), asked.count, now);
+        let limits = ranked.into_iter().map(|top| self.shown(top)).collect();
+        let since = top.since(now).as_millis() / 1_000;
+        Ok(json::write(&TopAnswer { since, by: asked.by, limits })?)
+    }
+
+    fn shown(&self, TopOfLimit { limit, subjects }: TopOfLimit) -> TopLimit {
+        let (sight, key) = (self.options.sight_of(&limit), self.limiter.key());
+        let subject = |one: &observe::TopSubject| TopSubject {
+            subject: ShownSubject::of(&one.subject, sight, key),
+            units: one.units,
+            error: one.error,
+        };
+        TopLimit { limit, subjects: subjects.iter().map(subject).collect() }
+    }
+}
+
+impl Asked {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let mut asked = Self { by: By::Charged, limit: None, count: DEFAULT_COUNT };
+        for (name, value) in parameters(query)? {
+            match (&*name, value.as_deref()) {
+                ("by", Some("charged")) => asked.by = By::Charged,
+                ("by", Some("refused")) => asked.by = By::Refused,
+                ("by", _) => return Err(invalid("`by` is `charged` or `refused`")),
+                ("limit", Some(limit)) => asked.limit = Some(limit.to_owned()),
+                ("count", Some(count)) => asked.count = count_of(count)?,
+                _ => {
+                    let known = "`by=refused`, `limit=NAME` and `count=NUMBER`";
+                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn count_of(text: &str) -> Result<usize, Problem> {
+    let count = text.parse().ok().filter(|count| (1..=TOP_SUBJECTS).contains(count));
+    count.ok_or_else(|| invalid(format!("`count` is a number from 1 to {TOP_SUBJECTS}")))
+}

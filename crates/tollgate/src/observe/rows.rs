@@ -1,0 +1,61 @@
+//! One row for each limit, found by where the limit lies.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tollgate_core::{Limit, Policy};
+
+use super::decisions::{MAX_COUNTED_LIMITS, OTHER};
+
+/// The rows of all limits that ever were, and those of the policy in force by where they lie.
+#[derive(Debug)]
+pub(super) struct Rows<R> {
+    /// Sorted by address. Each holds its limit, so that no other lies there meanwhile.
+    in_force: Vec<(Arc<Limit>, Arc<R>)>,
+    rows: Vec<(Box<str>, Arc<R>)>,
+    by_name: HashMap<Box<str>, Arc<R>>,
+    other: Arc<R>,
+}
+
+impl<R: Default> Rows<R> {
+    /// Those of the limits of `policy`, up to [`MAX_COUNTED_LIMITS`], and [`OTHER`] for the rest.
+    pub(super) fn of(policy: &Policy) -> Self {
+        let other = Arc::default();
+        let (in_force, rows, by_name) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { in_force, rows, by_name, other }.extended(policy)
+    }
+
+    /// These rows with the limits of `policy` in force.
+    pub(super) fn extended(&self, policy: &Policy) -> Self {
+        let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
+        let mut in_force = Vec::with_capacity(policy.limits().len());
+        for limit in policy.limits().iter().map(|limited| &limited.limit) {
+            let name = limit.name();
+            if name != OTHER && !by_name.contains_key(name) && rows.len() < MAX_COUNTED_LIMITS {
+                let row = Arc::<R>::default();
+                by_name.insert(name.into(), Arc::clone(&row));
+                rows.push((name.into(), row));
+            }
+            let row = by_name.get(name).unwrap_or(&self.other);
+            in_force.push((Arc::clone(limit), Arc::clone(row)));
+        }
+        in_force.sort_unstable_by_key(|(limit, _)| Arc::as_ptr(limit).addr());
+        Self { in_force, rows, by_name, other: Arc::clone(&self.other) }
+    }
+
+    /// The row of `limit`. One that is not of the policy in force is looked up by its name: a
+    /// request brought it along, an override made it, or it was asked while the policy was replaced.
+    pub(super) fn row(&self, limit: &Arc<Limit>) -> &R {
+        let address = Arc::as_ptr(limit).addr();
+        match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
+            Ok(place) => &self.in_force[place].1,
+            Err(_) => self.by_name.get(limit.name()).unwrap_or(&self.other),
+        }
+    }
+
+    /// Every row with its limit's name, [`OTHER`] last.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&str, &R)> {
+        let rows = self.rows.iter().map(|(name, row)| (&**name, &**row));
+        rows.chain([(OTHER, &*self.other)])
+    }
+}

@@ -1,0 +1,129 @@
+//! Which subjects weigh most of a stream that is too long to count.
+
+use tollgate_core::Subject;
+
+/// Subjects that one sketch holds at most.
+pub(super) const COUNTERS: usize = 32;
+
+/// The Space-Saving sketch of Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent
+/// and Top-k Elements in Data Streams" (ICDT 2005), with weights.
+///
+/// It holds every subject whose weight is more than a 32nd of all ([`COUNTERS`]). A subject's
+/// true weight is at most what is told, and at least that less the told error, which is at most a
+/// 32nd of all.
+#[derive(Debug, Default)]
+pub(super) struct SpaceSaving {
+    /// Beside the entries, so that looking one up reads a few cache lines.
+    hashes: Vec<u64>,
+    entries: Vec<Weighed>,
+}
+
+/// A subject with what it weighs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Weighed {
+    pub(super) subject: Subject,
+    pub(super) units: u64,
+    pub(super) error: u64,
+}
+
+impl SpaceSaving {
+    /// Adds the weight of `units` to that of `subject`, whose hash this is.
+    pub(super) fn add(&mut self, hash: u64, subject: &Subject, units: u64) {
+        if let Some(place) = self.place(hash, subject) {
+            let entry = &mut self.entries[place];
+            entry.units = entry.units.saturating_add(units);
+        } else if self.entries.len() < COUNTERS {
+            self.hashes.push(hash);
+            self.entries.push(Weighed { subject: subject.clone(), units, error: 0 });
+        } else if let Some((place, lightest)) = self.lightest() {
+            self.hashes[place] = hash;
+            let units = lightest.saturating_add(units);
+            self.entries[place] = Weighed { subject: subject.clone(), units, error: lightest };
+        }
+    }
+
+    /// What each subject weighs that is held, in no order.
+    pub(super) fn entries(&self) -> &[Weighed] {
+        &self.entries
+    }
+
+    /// What a subject may weigh at most that is not held.
+    pub(super) fn unheard(&self) -> u64 {
+        if self.entries.len() < COUNTERS {
+            0
+        } else {
+            self.lightest().map_or(0, |(_, units)| units)
+        }
+    }
+
+    /// Forgets everything, and keeps the room.
+    pub(super) fn clear(&mut self) {
+        self.hashes.clear();
+        self.entries.clear();
+    }
+
+    fn place(&self, hash: u64, subject: &Subject) -> Option<usize> {
+        let places = self.hashes.iter().enumerate().filter(|(_, other)| **other == hash);
+        places.map(|(place, _)| place).find(|place| self.entries[*place].subject == *subject)
+    }
+
+    fn lightest(&self) -> Option<(usize, u64)> {
+        let units = self.entries.iter().map(|entry| entry.units).enumerate();
+        units.min_by_key(|(_, units)| *units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use tollgate_core::Value;
+
+    use super::*;
+    use crate::HashKey;
+
+    fn subject(number: u64) -> Subject {
+        let name = number.to_string();
+        Subject::new([("user", Value::Clear(name.as_bytes()))], &HashKey::from_secret(b"k"))
+    }
+
+    #[test]
+    fn what_is_told_lies_between_its_bounds_for_every_subject() {
+        let (mut sketch, mut exact, mut all) = (SpaceSaving::default(), HashMap::new(), 0);
+        let mut state = 7_u64;
+        for step in 0..20_000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
+            // A few subjects weigh much, most are seen once.
+            let number = if state >> 61 < 3 { state >> 62 } else { 100 + (state >> 40) };
+            let units = 1 + (state >> 20) % 5;
+            sketch.add(number, &subject(number), units);
+            *exact.entry(number).or_insert(0) += units;
+            all += units;
+        }
+        let held: HashMap<_, _> =
+            sketch.entries().iter().map(|entry| (entry.subject.clone(), entry)).collect();
+        assert_eq!(held.len(), COUNTERS);
+        assert!(sketch.unheard() <= all / COUNTERS as u64);
+        for (number, exact) in exact {
+            match held.get(&subject(number)) {
+                Some(entry) => {
+                    assert!(exact <= entry.units && entry.units - entry.error <= exact);
+                    assert!(entry.error <= all / COUNTERS as u64);
+                }
+                None => assert!(exact <= sketch.unheard(), "{number} weighs {exact}"),
+            }
+        }
+    }
+
+    #[test]
+    fn subjects_whose_hashes_meet_are_told_apart() {
+        let mut sketch = SpaceSaving::default();
+        sketch.add(1, &subject(1), 2);
+        sketch.add(1, &subject(2), 3);
+        sketch.add(1, &subject(1), 2);
+        let units: Vec<_> = sketch.entries().iter().map(|entry| entry.units).collect();
+        assert_eq!(units, [4, 3]);
+        sketch.clear();
+        assert!(sketch.entries().is_empty() && sketch.unheard() == 0);
+    }
+}

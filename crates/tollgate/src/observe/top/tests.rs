@@ -1,0 +1,107 @@
+//! Subjects by their weight, in time.
+
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::policy::{LimitFor, Rules};
+use tollgate_core::{Algorithm, Cost, Fit, Reading, Standing, Value};
+
+use super::*;
+use crate::HashKey;
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_100_000);
+
+fn limit(name: &str) -> Arc<Limit> {
+    let window = FixedWindow::new(10, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    Arc::new(Limit::new(name, Algorithm::FixedWindow(window)).unwrap())
+}
+
+fn policy(limits: &[&Arc<Limit>]) -> Policy {
+    let limits = limits.iter().map(|limit| LimitFor { limit: Arc::clone(limit), per: Vec::new() });
+    Policy::new(Vec::new(), limits.collect(), Vec::new(), Rules::FirstMatch).unwrap()
+}
+
+fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> Planned {
+    let key = HashKey::from_secret(b"a test's key");
+    let subject = Subject::new([("user", Value::Clear(user.as_bytes()))], &key);
+    Planned { limit: Arc::clone(limit), subject, cost: Cost::new(cost).unwrap() }
+}
+
+/// A verdict over `planned` in which each limit fits as said.
+fn judge(top: &Top, now: Timestamp, planned: &[(Planned, Fit)]) {
+    let standings = planned.iter().map(|(planned, fit)| {
+        let reading = Reading { fit: *fit, ..Reading::default() };
+        Standing::new(Arc::clone(&planned.limit), planned.cost, &reading)
+    });
+    let verdict = Verdict { now, standings: standings.collect() };
+    let planned: Vec<_> = planned.iter().map(|(planned, _)| planned.clone()).collect();
+    top.judged(&planned, &verdict);
+}
+
+/// Each limit, and its subjects with their units and errors.
+type Told = Vec<(String, Vec<(String, u64, u64)>)>;
+
+fn ranked(top: &Top, by: By, now: Timestamp) -> Told {
+    let told = |one: TopSubject| (one.subject.to_string(), one.units, one.error);
+    let of_limit =
+        |top: TopOfLimit| (top.limit.into(), top.subjects.into_iter().map(told).collect());
+    top.ranked(by, None, 10, now).into_iter().map(of_limit).collect()
+}
+
+#[test]
+fn charges_and_refusals_are_ranked_apart_and_only_who_refused_is_blamed() {
+    let (core, day) = (limit("core"), limit("day"));
+    let top = Top::new(&policy(&[&core, &day]), START);
+    for (user, cost) in [("a", 1), ("b", 5), ("a", 2), ("peek", 0)] {
+        judge(&top, START, &[(planned(&core, user, cost), Fit::Now)]);
+    }
+    let refused = Fit::At(START.after(Millis::from_secs(1)));
+    judge(&top, START, &[(planned(&core, "a", 9), refused), (planned(&day, "a", 9), Fit::Now)]);
+    let row = |user: &str, units| (format!("user={user}"), units, 0);
+    let charged = vec![("core".to_owned(), vec![row("b", 5), row("a", 3)])];
+    assert_eq!(ranked(&top, By::Charged, START), charged);
+    assert_eq!(ranked(&top, By::Refused, START), [("core".to_owned(), vec![row("a", 9)])]);
+    assert_eq!(top.ranked(By::Charged, Some("core"), 1, START)[0].subjects.len(), 1);
+    assert!(top.ranked(By::Charged, Some("day"), 1, START).is_empty());
+}
+
+#[test]
+fn what_is_told_covers_the_running_period_and_the_one_before() {
+    let core = limit("core");
+    let top = Top::new(&policy(&[&core]), START);
+    assert_eq!(top.since(START), START);
+    judge(&top, START, &[(planned(&core, "a", 1), Fit::Now)]);
+    let next = START.after(TOP_PERIOD);
+    judge(&top, next, &[(planned(&core, "a", 2), Fit::Now)]);
+    let both = ranked(&top, By::Charged, next);
+    assert_eq!(both[0].1, [("user=a".to_owned(), 3, 0)]);
+    let later = next.after(TOP_PERIOD);
+    assert_eq!(ranked(&top, By::Charged, later)[0].1, [("user=a".to_owned(), 2, 0)]);
+    assert!(top.since(later) > START && top.since(later) <= next);
+    // Who looks again after long finds nobody.
+    let long_after = later.after(TOP_PERIOD).after(TOP_PERIOD);
+    assert!(ranked(&top, By::Charged, long_after).is_empty());
+}
+
+#[test]
+fn the_heavy_stay_among_any_number_of_others() {
+    let core = limit("core");
+    let top = Top::new(&policy(&[&core]), START);
+    for round in 0..3_000_u32 {
+        judge(&top, START, &[(planned(&core, "heavy", 2), Fit::Now)]);
+        judge(&top, START, &[(planned(&core, &format!("light {round}"), 1), Fit::Now)]);
+    }
+    let ranked = top.ranked(By::Charged, None, usize::MAX, START);
+    let [TopOfLimit { subjects, .. }] = &*ranked else { panic!("{ranked:?}") };
+    assert!(subjects.len() <= TOP_SUBJECTS);
+    assert_eq!(subjects[0].subject.to_string(), "user=heavy");
+    assert!(subjects[0].units >= 6_000 && subjects[0].units - subjects[0].error <= 6_000);
+}
+
+#[test]
+fn a_limit_goes_on_where_the_policy_is_replaced() {
+    let (core, new) = (limit("core"), limit("core"));
+    let top = Top::new(&policy(&[&core]), START);
+    judge(&top, START, &[(planned(&core, "a", 1), Fit::Now)]);
+    top.replaced(&policy(&[&new]));
+    judge(&top, START, &[(planned(&new, "a", 1), Fit::Now)]);
+    assert_eq!(ranked(&top, By::Charged, START)[0].1, [("user=a".to_owned(), 2, 0)]);
+}
