@@ -1,5 +1,7 @@
 //! Who is limited: a subject, encoded so that two different ones never look alike.
 
+pub mod text;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;

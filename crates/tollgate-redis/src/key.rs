@@ -1,15 +1,19 @@
 //! The names of keys: which limit, which subject, and nothing that a client chose.
 
 use std::collections::HashSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-use tollgate_core::key::Stored;
+use tollgate_core::key::text::{push_base64, push_subject};
 use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
 use crate::cluster::Slot;
 
 /// The form of names and of what is stored under them. Another form is another prefix.
 const PREFIX: &str = "tg1";
+
+/// What of a subject in clear stays as it is, beside letters and digits. Braces do not: they are the
+/// hash tag.
+const KEPT: &[u8] = b"._-:/@";
 
 /// The longest subject that is written in clear; a longer one is hashed all the same.
 const LONGEST_CLEAR: usize = 512;
@@ -75,7 +79,7 @@ impl Keys {
         if reveal == Reveal::Clear {
             // What is hashed never begins with it.
             name.push('=');
-            push_clear(name, subject);
+            push_subject(name, subject, KEPT);
         }
         if name.len() == begin || name.len() > begin + LONGEST_CLEAR {
             name.truncate(begin);
@@ -96,8 +100,7 @@ impl Keys {
         name.push(':');
         name.push_str(limit_name);
         if let Some(generation) = limit.generation() {
-            name.push('~');
-            generation.get().to_be_bytes().iter().for_each(|byte| push_hex(&mut name, *byte));
+            let _ = write!(name, "~{generation}");
         }
         name.push(':');
         let reveal =
@@ -155,55 +158,6 @@ pub(crate) fn refund_name(name: &[u8], id: ChargeId) -> Box<[u8]> {
     let mut suffix = String::from(":");
     push_base64(&mut suffix, id.0.to_be_bytes());
     [name, suffix.as_bytes()].concat().into()
-}
-
-/// `user=42,address=2001:db8::/64`; `name~` without a value, `name#` and hexadecimal of a hash.
-fn push_clear(out: &mut String, subject: &Subject) {
-    for (index, (name, value)) in subject.pairs().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        push_escaped(out, name.as_bytes());
-        match value {
-            Stored::Absent => out.push('~'),
-            Stored::Clear(bytes) => {
-                out.push('=');
-                push_escaped(out, bytes);
-            }
-            Stored::Hashed(bytes) => {
-                out.push('#');
-                bytes.iter().for_each(|byte| push_hex(out, *byte));
-            }
-        }
-    }
-}
-
-fn push_escaped(out: &mut String, bytes: &[u8]) {
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"._-:/@".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            push_hex(out, byte);
-        }
-    }
-}
-
-fn push_hex(out: &mut String, byte: u8) {
-    for digit in [byte >> 4, byte & 15] {
-        out.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
-    }
-}
-
-/// 128 bits as 22 characters of the base64 alphabet for names (RFC 4648, section 5), unpadded.
-fn push_base64(out: &mut String, bytes: [u8; 16]) {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut rest = u128::from_be_bytes(bytes);
-    for _ in 0..22 {
-        // From the top, six bits at a time; the last character holds two.
-        out.push(char::from(ALPHABET[(rest >> 122) as usize]));
-        rest <<= 6;
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tollgate::HashKey;
 use tollgate::core::Cost;
-use tollgate::core::policy::{NameError, Named, Policy};
+use tollgate::core::policy::{LimitFor, NameError, Named, Policy};
 use tollgate_backend::home;
 use tollgate_policy::RedisSettings;
 
@@ -44,7 +44,7 @@ pub(crate) fn render(
         }
     }
     if rows.is_empty() {
-        return Err("no limit counts per what is given alone: name all that one counts per".into());
+        return Err(nothing_counts_per(policy, pairs).into());
     }
     if form == Form::Json {
         let row = |(limit, subject, shard, version): &(&str, String, Box<str>, _)| {
@@ -62,6 +62,26 @@ pub(crate) fn render(
         format!("{limit:width$}  {subject} lives on {shard}\n")
     };
     Ok(rows.iter().map(line).collect())
+}
+
+/// Says what could have been given.
+fn nothing_counts_per(policy: &Policy, pairs: &[Pair]) -> String {
+    let given: Vec<_> = pairs.iter().map(|pair| &*pair.name).collect();
+    let counts = |limit: &LimitFor| {
+        let per = limit.per.iter().filter_map(|index| policy.dimensions().get(*index));
+        let per: Vec<_> = per.map(|dimension| &*dimension.name).collect();
+        (!per.is_empty()).then(|| per.join(" and "))
+    };
+    let mut known: Vec<_> = policy.limits().iter().filter_map(counts).collect();
+    known.sort_unstable();
+    known.dedup();
+    if known.is_empty() {
+        return "every limit of this policy is on everybody: none has subjects".to_owned();
+    }
+    let (given, known) = (given.join(" and "), known.join(", or "));
+    format!(
+        "no limit counts per {given} alone; give as NAME=VALUE all that one counts per: {known}"
+    )
 }
 
 /// The subject of this limit; `None` if it counts per something that is not given.

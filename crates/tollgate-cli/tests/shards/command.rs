@@ -41,6 +41,8 @@ async fn a_subject_has_a_home_and_a_plan_says_who_moves() {
     assert!(text(&home.stdout).contains("lives on s"), "{}", text(&home.stdout));
     let nobody = shards(&[old, "--home", "user=42"]);
     assert_eq!(nobody.status.code(), Some(1), "no limit counts per user");
+    let said = text(&nobody.stderr);
+    assert!(said.contains("no limit counts per user alone") && said.contains("token"), "{said}");
 
     let plan = shards(&[old, "--plan", new, "--json"]);
     let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();

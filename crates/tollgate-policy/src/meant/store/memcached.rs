@@ -1,17 +1,13 @@
 //! The store in memcached.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
+use super::deadline::deadline;
 use super::{at_most, revealed};
-use crate::read::{Field, Given};
+use crate::read::Given;
 use crate::report::Report;
 use crate::settings::MemcachedSettings;
 use crate::written::{Memcached, PolicyFile};
-
-/// How long a decision may take where nothing is written, and at most.
-const DEADLINE: Duration = Duration::from_millis(15);
-const MAX_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The most servers: every decision looks at each.
 const MAX_SERVERS: usize = 1_024;
@@ -28,7 +24,7 @@ pub(super) fn settings(
     let memcached = &given.value;
     let servers = servers(memcached, report);
     let nodes = at_most(&memcached.nodes, MAX_NODES, "the number of nodes is", report);
-    let deadline = deadline(memcached, report);
+    let deadline = deadline(&memcached.deadline, report);
     Some(MemcachedSettings {
         servers: servers?,
         layout: memcached.layout.value().map(|layout| layout.0).unwrap_or_default(),
@@ -54,19 +50,4 @@ fn servers(memcached: &Memcached, report: &mut Report<'_>) -> Option<Vec<Box<str
         return None;
     }
     Some(servers.iter().map(|server| Box::from(&*server.value.0)).collect())
-}
-
-fn deadline(memcached: &Memcached, report: &mut Report<'_>) -> Option<Duration> {
-    let given = match &memcached.deadline {
-        Field::Absent => return Some(DEADLINE),
-        Field::Wrong => return None,
-        Field::Given(given) => given,
-    };
-    let deadline = Duration::from_millis(given.value.0.get());
-    if deadline > MAX_DEADLINE {
-        let message = format_args!("a deadline of {}", given.value.0);
-        report.mistake(given.at, message, "expected 1ms to 10s: a request waits for it");
-        return None;
-    }
-    Some(deadline)
 }

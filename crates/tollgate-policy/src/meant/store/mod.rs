@@ -1,5 +1,6 @@
 //! The store: one of several kinds, each with its settings.
 
+mod deadline;
 mod memcached;
 mod memory;
 mod migration;

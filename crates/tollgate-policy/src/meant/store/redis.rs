@@ -1,20 +1,13 @@
 //! The store in Redis or Valkey.
 
-use std::time::Duration;
-
 use super::super::names::Known;
 use super::super::secret;
+use super::deadline::deadline;
 use super::{at_most, previous, revealed, shards, tls};
 use crate::read::{Field, Given};
 use crate::report::Report;
 use crate::settings::{RedisSettings, RememberRefusals, SentinelAccess, ShardSettings, Topology};
 use crate::written::{PolicyFile, Redis, Subject};
-
-/// How long a decision may take where nothing is written.
-const DEADLINE: Duration = Duration::from_millis(15);
-
-/// The longest that a decision may be waited for.
-const MAX_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The most nodes that may share the limits.
 const MAX_NODES: u32 = 1_000_000;
@@ -29,7 +22,7 @@ pub(super) fn settings(
     let redis = &given.value;
     let mut shards = shards::shards(&redis.shards, report);
     let nodes = at_most(&redis.nodes, MAX_NODES, "the number of nodes is", report);
-    let deadline = deadline(redis, report);
+    let deadline = deadline(&redis.deadline, report);
     let route_by = redis.route_by.given().map(|name| {
         subjects.index(&name.value.0, name.at, report).map(|_| Box::from(&*name.value.0))
     });
@@ -68,21 +61,6 @@ fn none_or_right<T>(written: Option<Option<T>>) -> Option<Option<T>> {
         None => Some(None),
         Some(right) => right.map(Some),
     }
-}
-
-fn deadline(redis: &Redis, report: &mut Report<'_>) -> Option<Duration> {
-    let given = match &redis.deadline {
-        Field::Absent => return Some(DEADLINE),
-        Field::Wrong => return None,
-        Field::Given(given) => given,
-    };
-    let deadline = Duration::from_millis(given.value.0.get());
-    if deadline > MAX_DEADLINE {
-        let message = format_args!("a deadline of {}", given.value.0);
-        report.mistake(given.at, message, "expected 1ms to 10s: a request waits for it");
-        return None;
-    }
-    Some(deadline)
 }
 
 /// As whom sentinels are reached.
