@@ -3,6 +3,7 @@
 mod chaos;
 mod cmd;
 mod demo;
+mod doctor;
 mod limiter;
 mod log;
 mod metrics;
@@ -34,6 +35,7 @@ enum Command {
     Check(cmd::check::Flags),
     Import(cmd::import::Flags),
     Shards(cmd::shards::Flags),
+    Doctor(cmd::doctor::Flags),
     Simulate(cmd::simulate::Flags),
     Health(cmd::health::Flags),
     Man(cmd::man::Flags),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => cmd::check::run(&flags),
         Command::Import(flags) => cmd::import::run(&flags),
         Command::Shards(flags) => cmd::shards::run(&flags),
+        Command::Doctor(flags) => cmd::doctor::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
         Command::Health(flags) => cmd::health::run(&flags),
         Command::Man(flags) => cmd::man::run(&flags, Flags::command()),

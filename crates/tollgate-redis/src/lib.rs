@@ -15,6 +15,8 @@ mod command;
 mod error;
 #[cfg(test)]
 mod faults;
+mod info;
+mod inspect;
 mod job;
 mod key;
 mod lane;
@@ -34,6 +36,8 @@ pub use cluster::{
     MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
 };
 pub use error::StepError;
+pub use info::{Info, part};
+pub use inspect::{Inspection, inspect};
 pub use key::{Keys, Tag};
 pub use lane::{DEFAULT_DEADLINE, LaneCounts, LaneError, LaneLimits, LaneStatus};
 pub use link::{

@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod client;
 mod command;
+mod doctor;
 mod fleet;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;

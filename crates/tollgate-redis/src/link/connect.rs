@@ -311,7 +311,7 @@ async fn prepare(
 }
 
 /// The reply to `TIME`, in microseconds since the epoch; nothing if it is not one.
-fn micros(reply: &Value) -> Option<u64> {
+pub(crate) fn micros(reply: &Value) -> Option<u64> {
     let (secs, micros): (u64, u64) = redis::from_redis_value_ref(reply).ok()?;
     secs.checked_mul(1_000_000)?.checked_add(micros)
 }

@@ -12,7 +12,7 @@ mod stream;
 mod supervisor;
 mod tls;
 
-pub(crate) use connect::{Connection, Duty, Pushes, Told, open};
+pub(crate) use connect::{Connection, Duty, Pushes, Told, micros, open};
 pub use credentials::{Credentials, Secret, SecretSource};
 pub use endpoint::{Address, Endpoint, EndpointError, Protocol};
 pub use error::LinkError;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::role::Role;
+use crate::info::Info;
 
 /// What a server says of its replication, as `INFO replication` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +34,8 @@ pub(crate) struct Origin {
 impl Replication {
     /// Reads the reply to `INFO replication`; nothing if it is not one.
     pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
-        let text = match reply {
-            Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
-            Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
-            _ => return None,
-        };
-        let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-        };
+        let info = Info::from_reply(reply)?;
+        let field = |name: &str| info.field(name);
         // A replica's own count of what it has applied; a primary has only the other one.
         let offset = field("slave_repl_offset").or_else(|| field("master_repl_offset"))?;
         let silence = field("master_last_io_seconds_ago").map_or(Some(0), |secs| secs.parse().ok());

@@ -1,0 +1,119 @@
+//! The servers of a policy's shards, asked about themselves.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tollgate_policy::RedisSettings;
+use tollgate_redis::{Credentials, Endpoint, Inspection, LinkError, Tls, Topology};
+
+use crate::error::OpenError;
+use crate::servers::{Reached, reached};
+use crate::status::ShardStatus;
+
+/// What a server is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It keeps counters.
+    Keeper,
+    /// It watches over those that do.
+    Sentinel,
+}
+
+/// A server, and what it told of itself.
+#[derive(Debug)]
+pub struct Inspected {
+    /// The shard that it belongs to.
+    pub shard: Box<str>,
+    /// Where it is, without user and password.
+    pub address: String,
+    /// What it is for.
+    pub role: Role,
+    /// What it told, or why it told nothing.
+    pub told: Result<Inspection, LinkError>,
+}
+
+/// Asks every server of `redis` about itself, each `within` that time, all at once: those that the
+/// settings name, and those that `shards` were found to have. In the order of the shards.
+///
+/// # Errors
+/// [`OpenError`] if the settings name no server.
+pub async fn inspect(
+    redis: &RedisSettings,
+    shards: &[ShardStatus],
+    within: Duration,
+) -> Result<Vec<Inspected>, OpenError> {
+    let mut asked = JoinSet::new();
+    for (place, shard) in redis.shards.iter().enumerate() {
+        let found = shards.iter().find(|status| status.name == shard.name);
+        let found = found.into_iter().flat_map(|status| &status.lanes);
+        let found: Vec<_> = found.filter_map(|lane| lane.address.clone()).collect();
+        for (role, endpoint) in endpoints(reached(redis, shard)?, &found) {
+            let shard = shard.name.clone();
+            asked.spawn(async move {
+                let told = tollgate_redis::inspect(&endpoint, within).await;
+                let address = endpoint.to_string();
+                (place, Inspected { shard, address, role, told })
+            });
+        }
+    }
+    let mut told = asked.join_all().await;
+    told.sort_by(|(place, one), (other_place, other)| {
+        (place, one.role, &one.address).cmp(&(other_place, other.role, &other.address))
+    });
+    Ok(told.into_iter().map(|(_, inspected)| inspected).collect())
+}
+
+/// Each server once, whether it was named or found.
+fn endpoints(reached: Reached, found: &[String]) -> Vec<(Role, Endpoint)> {
+    let (sentinels, named, like) = match reached {
+        Reached::Cluster(cluster) => {
+            let like = cluster.seeds.first().map(Like::endpoint);
+            (Vec::new(), cluster.seeds, like)
+        }
+        Reached::Servers(servers) => match servers.topology {
+            Topology::Static { primary, replicas } => {
+                let like = Like::endpoint(&primary);
+                let named = std::iter::once(primary).chain(replicas).collect();
+                (Vec::new(), named, Some(like))
+            }
+            Topology::Sentinel(sentinels) => {
+                let access = sentinels.servers;
+                let like = Like { credentials: access.credentials, tls: access.tls };
+                (sentinels.sentinels, Vec::new(), Some(like))
+            }
+        },
+    };
+    let found = found.iter().filter_map(|address| like.as_ref()?.at(address));
+    let mut seen = BTreeSet::new();
+    let keepers = named.into_iter().chain(found).map(|endpoint| (Role::Keeper, endpoint));
+    let sentinels = sentinels.into_iter().map(|endpoint| (Role::Sentinel, endpoint));
+    keepers.chain(sentinels).filter(|(_, endpoint)| seen.insert(endpoint.to_string())).collect()
+}
+
+/// As what servers are reached that others told of.
+struct Like {
+    credentials: Credentials,
+    tls: Option<Tls>,
+}
+
+impl Like {
+    fn endpoint(endpoint: &Endpoint) -> Self {
+        let tls = match &endpoint.address {
+            tollgate_redis::Address::Tcp { tls, .. } => tls.clone(),
+            tollgate_redis::Address::Unix(_) => None,
+        };
+        Self { credentials: endpoint.credentials.clone(), tls }
+    }
+
+    fn at(&self, address: &str) -> Option<Endpoint> {
+        let endpoint: Endpoint = address.parse().ok()?;
+        let endpoint = endpoint.with_credentials(self.credentials.clone());
+        match (&endpoint.address, &self.tls) {
+            (tollgate_redis::Address::Tcp { tls: Some(_), .. }, Some(tls)) => {
+                endpoint.with_tls(tls.clone()).ok()
+            }
+            _ => Some(endpoint),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `tollgate doctor`: what is wrong with a deployment, and what to do about it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Failure;
+use crate::doctor;
+use crate::limiter;
+
+/// Check a deployment: the servers of a policy's store, and how they are set up
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The policy file
+    #[arg(value_name = "FILE")]
+    policy: PathBuf,
+    /// Fail on warnings, too
+    #[arg(long)]
+    strict: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    let loaded = limiter::load(&flags.policy)?;
+    let form = if flags.json { doctor::Form::Json } else { doctor::Form::Text };
+    let fails_from = if flags.strict { doctor::Level::Warning } else { doctor::Level::Problem };
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(doctor::run(&loaded, form, fails_from))
+}

@@ -1,0 +1,66 @@
+//! Versions with known holes: whoever may run a script can leave its sandbox.
+
+use tollgate_backend::Info;
+
+use super::{Finding, Level};
+
+const CHECK: &str = "version";
+
+/// The hole that the table below is about: CVE-2025-49844, in the Lua engine of every version
+/// before, by which a user who may load scripts runs what it wants.
+const HOLE: &str = "CVE-2025-49844";
+
+/// The first version of each line in which the hole is closed, as the projects' notes name them.
+const REDIS: [[u32; 3]; 5] = [[6, 2, 20], [7, 2, 11], [7, 4, 6], [8, 0, 4], [8, 2, 2]];
+const VALKEY: [[u32; 3]; 4] = [[7, 2, 11], [8, 0, 6], [8, 1, 4], [9, 0, 0]];
+
+/// The oldest version that is tested.
+const OLDEST: [u32; 3] = [6, 2, 0];
+
+pub(super) fn check(info: &Info) -> Option<Finding> {
+    let (name, text, closed) = match info.field("valkey_version") {
+        Some(version) => ("Valkey", version, VALKEY.as_slice()),
+        None => ("Redis", info.field("redis_version")?, REDIS.as_slice()),
+    };
+    let version = parse(text)?;
+    if version < OLDEST {
+        return Some(Finding::of(
+            CHECK,
+            Level::Problem,
+            format!("{name} {text} is older than any version that Tollgate is tested on"),
+            "update it to Redis 6.2.20 or later, or to Valkey",
+        ));
+    }
+    if is_closed(version, closed) {
+        return Some(Finding::ok(CHECK, format!("{name} {text}")));
+    }
+    Some(Finding::of(
+        CHECK,
+        Level::Warning,
+        format!("{name} {text} has the hole {HOLE}: who may load scripts can take the server over"),
+        format!("update it to {}", next(version, closed)),
+    ))
+}
+
+fn parse(text: &str) -> Option<[u32; 3]> {
+    let mut numbers = text.split('.').map(|part| {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        part[..digits].parse().ok()
+    });
+    Some([numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)])
+}
+
+/// Whether it is no older than the first of its line; a line without one never got it, unless it
+/// is younger than all.
+fn is_closed(version: [u32; 3], closed: &[[u32; 3]]) -> bool {
+    match closed.iter().find(|first| first[..2] == version[..2]) {
+        Some(first) => version >= *first,
+        None => closed.last().is_some_and(|last| version >= *last),
+    }
+}
+
+/// The nearest later version in which it is closed.
+fn next(version: [u32; 3], closed: &[[u32; 3]]) -> String {
+    let first = closed.iter().find(|first| **first > version).unwrap_or(&OLDEST);
+    format!("{}.{}.{} or later", first[0], first[1], first[2])
+}

@@ -1,0 +1,89 @@
+//! What there is to examine: every store that the policy names.
+
+use std::time::Duration;
+
+use tollgate::{Clock, SystemClock};
+use tollgate_backend::{Backend, Presence, Refunds, hash_key, inspect};
+use tollgate_policy::{
+    KeySource, Loaded, MemcachedSettings, RedisSettings, Settings, SideSettings, StoreSettings,
+};
+
+use super::{Finding, Level, checks, memcached};
+use crate::cmd::Failure;
+
+/// How long one server may take to tell of itself.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Examines the store of `loaded`; of two stores, one after the other.
+///
+/// # Errors
+/// What no waiting mends, such as files that are not there.
+pub(super) async fn store(loaded: &Loaded) -> Result<Vec<Finding>, Failure> {
+    let mut findings = vec![secret(&loaded.settings)];
+    let (one, other) = match loaded.settings.store.clone() {
+        StoreSettings::Memory(bounds) => (SideSettings::Memory(bounds), None),
+        StoreSettings::Redis(redis) => (SideSettings::Redis(redis), None),
+        StoreSettings::Memcached(memcached) => (SideSettings::Memcached(memcached), None),
+        StoreSettings::Rollout(rollout) => (rollout.from, Some(rollout.to)),
+        StoreSettings::Shadow(shadow) => (shadow.store, Some(shadow.compared_with)),
+    };
+    for side in std::iter::once(one).chain(other) {
+        match side {
+            SideSettings::Memory(_) => findings.push(in_memory()),
+            SideSettings::Redis(redis) => findings.extend(of_redis(loaded, &redis).await?),
+            SideSettings::Memcached(memcached) => findings.extend(of_memcached(&memcached).await),
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether nodes that share a store agree on who is who.
+fn secret(settings: &Settings) -> Finding {
+    const CHECK: &str = "secret";
+    let is_shared = !matches!(settings.store, StoreSettings::Memory(_));
+    let finding = match &settings.key {
+        KeySource::Random if is_shared => Finding::of(
+            CHECK,
+            Level::Problem,
+            "the secret that hashes subjects is made anew by every process: each node counts alone",
+            "name one that all nodes share: secret: { file: PATH } or secret: { env: NAME }",
+        ),
+        KeySource::Random => Finding::ok(CHECK, "made by chance, as fits counters in a process"),
+        KeySource::Environment { name } => Finding::ok(CHECK, format!("from the variable {name}")),
+        KeySource::File { path } => Finding::ok(CHECK, format!("from {}", path.display())),
+    };
+    finding.about("policy")
+}
+
+fn in_memory() -> Finding {
+    let what = "counters are kept in each process: nothing to ask, and they end with it";
+    Finding::ok("store", what).about("memory")
+}
+
+async fn of_redis(loaded: &Loaded, redis: &RedisSettings) -> Result<Vec<Finding>, Failure> {
+    // Somebody who looks is no node: nothing waits for it, and nobody counts it.
+    let settings = Settings {
+        store: StoreSettings::Redis(Box::new(redis.clone())),
+        ..loaded.settings.clone()
+    };
+    let key = hash_key(&settings.key)?;
+    let policy = &loaded.policy;
+    let backend = Backend::open_as(Presence::Observer, &settings, key, policy, Refunds::ByAnswers)?;
+    let shards = backend.started().await;
+    let now = SystemClock.now();
+    let inspected = inspect(redis, &shards, PATIENCE).await?;
+    let mut findings = checks::of_shards(redis, &shards, &inspected);
+    for server in &inspected {
+        findings.extend(checks::of_server(server, now));
+    }
+    Ok(findings)
+}
+
+async fn of_memcached(settings: &MemcachedSettings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for server in &settings.servers {
+        let told = memcached::stats(server, PATIENCE).await;
+        findings.extend(checks::of_memcached(server, told.as_ref()));
+    }
+    findings
+}

@@ -1,0 +1,57 @@
+//! What a memcached server tells of itself.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+use tollgate_memcached::Address;
+
+/// The most bytes of an answer that are read; a server tells about 4 KiB.
+const MOST: u64 = 64 << 10;
+
+/// What the server at `address` answers to `stats`.
+///
+/// # Errors
+/// Why it did not answer `within` that time.
+pub(super) async fn stats(
+    address: &str,
+    within: Duration,
+) -> Result<BTreeMap<String, String>, String> {
+    let address: Address = address.parse().map_err(|error| format!("{error}"))?;
+    match timeout(within, ask(&address)).await {
+        Ok(told) => told.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", within.as_secs())),
+    }
+}
+
+async fn ask(address: &Address) -> io::Result<BTreeMap<String, String>> {
+    match address {
+        Address::Tcp { host, port } => {
+            read(TcpStream::connect((host.as_str(), *port)).await?).await
+        }
+        Address::Unix(path) => read(UnixStream::connect(path).await?).await,
+    }
+}
+
+async fn read<S>(mut stream: S) -> io::Result<BTreeMap<String, String>>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    stream.write_all(b"stats\r\n").await?;
+    let mut lines = BufReader::new(stream.take(MOST)).lines();
+    let mut told = BTreeMap::new();
+    while let Some(line) = lines.next_line().await? {
+        let mut words = line.splitn(3, ' ');
+        match (words.next(), words.next(), words.next()) {
+            (Some("STAT"), Some(name), Some(value)) => {
+                told.insert(name.to_owned(), value.to_owned());
+            }
+            (Some("END"), None, None) => return Ok(told),
+            _ => break,
+        }
+    }
+    Err(io::Error::other("it does not answer stats as memcached does"))
+}
