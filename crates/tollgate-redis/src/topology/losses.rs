@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use redis::Value;
 use tokio::time::{Instant, timeout};
 
+use crate::info::Info;
 use crate::link::{Connection, Replication};
 
 /// The key that is lost only with the others. No limit's key has this form.
@@ -32,13 +33,19 @@ pub enum Loss {
         /// How much of it, in bytes of the stream to replicas, at the least.
         bytes: u64,
     },
+    /// The primary dropped keys for want of memory: each may have been a counter in force.
+    Evicted {
+        /// How many, of whoever uses the server.
+        keys: u64,
+    },
 }
 
 /// Watches over the primary's data.
 ///
 /// A random value is kept in the shard, and renewed. It is gone or another one if the others are
 /// gone as well; and how far the data goes, the primary tells by the name of its history and its
-/// place in it. Each node sees for itself what happens from its own start on.
+/// place in it. Which keys it dropped for want of memory it does not tell, but how many. Each node
+/// sees for itself what happens from its own start on.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Mutex<Known>);
 
@@ -47,6 +54,8 @@ struct Known {
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
+    /// How many keys the primary has dropped for want of memory.
+    evicted: Option<u64>,
     count: u64,
     last: Option<Loss>,
 }
@@ -68,9 +77,11 @@ impl Losses {
         told: Option<&Replication>,
         within: Duration,
     ) {
-        let found = timeout(within, self.generation(connection)).await;
+        let looked = async { (self.generation(connection).await, evicted(connection).await) };
+        let (found, evicted) = timeout(within, looked).await.unwrap_or((Found::Unreadable, None));
         let known = &mut *self.0.lock();
-        if let Some(loss) = known.observe(told, &found.unwrap_or(Found::Unreadable)) {
+        let dropped = known.dropped(told, evicted);
+        if let Some(loss) = known.observe(told, &found).or(dropped) {
             known.count += 1;
             known.last = Some(loss);
         }
@@ -119,6 +130,14 @@ async fn read(connection: &Connection) -> Found {
     }
 }
 
+/// How many keys the server has dropped for want of memory since it began.
+async fn evicted(connection: &Connection) -> Option<u64> {
+    let mut info = redis::cmd("INFO");
+    info.arg("stats");
+    let reply = connection.call(&info).await.ok()?;
+    Info::from_reply(&reply)?.number("evicted_keys")
+}
+
 fn random() -> String {
     let draw = |place: u8| RandomState::new().hash_one(place);
     format!("{:016x}{:016x}", draw(0), draw(1))
@@ -142,6 +161,15 @@ impl Known {
             Found::Unreadable if self.generation.is_some() => Found::Nothing,
             found => found,
         }
+    }
+
+    /// What the primary dropped since the last look, if it is the same one: another has its own
+    /// count. To be asked before [`observe`](Self::observe), which takes its history for known.
+    fn dropped(&mut self, told: Option<&Replication>, evicted: Option<u64>) -> Option<Loss> {
+        let before = std::mem::replace(&mut self.evicted, evicted);
+        let keys = evicted?.checked_sub(before?)?;
+        let is_loss = keys > 0 && self.course(told) == Course::Same;
+        is_loss.then_some(Loss::Evicted { keys })
     }
 
     /// What was lost since the last look.
@@ -214,6 +242,11 @@ impl fmt::Display for Loss {
                 f,
                 "the new primary lacks the last {bytes} bytes or more that the old one had written"
             ),
+            Self::Evicted { keys } => write!(
+                f,
+                "it dropped {keys} keys for want of memory; give it more, and set its \
+                 maxmemory-policy to noeviction"
+            ),
         }
     }
 }
@@ -259,6 +292,20 @@ mod tests {
 
     fn failed_over(bytes: u64) -> Option<Loss> {
         Some(Loss::FailedOver { bytes })
+    }
+
+    #[test]
+    fn keys_that_the_same_primary_dropped_are_a_loss() {
+        let same = Replication::leading("x", 120, None);
+        let mut known = known();
+        assert_eq!(known.dropped(Some(&same), Some(5)), None, "dropped before the first look");
+        assert_eq!(known.dropped(Some(&same), Some(8)), Some(Loss::Evicted { keys: 3 }));
+        assert_eq!(known.dropped(Some(&same), Some(8)), None);
+        assert_eq!(known.dropped(Some(&same), None), None);
+        assert_eq!(known.dropped(Some(&same), Some(9)), None, "since when is not known");
+        let promoted = Replication::leading("y", 130, Some(("x", 110)));
+        assert_eq!(known.dropped(Some(&promoted), Some(50)), None, "its own count");
+        assert_eq!(known.dropped(Some(&same), Some(0)), None, "it began anew");
     }
 
     #[test]

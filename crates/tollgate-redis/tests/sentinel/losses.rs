@@ -26,3 +26,27 @@ async fn emptied_and_restarted_shards_are_counted() {
     client.store.ready(crate::PATIENCE).await.unwrap();
     assert_eq!(client.take().await, Ok(1));
 }
+
+/// What a server drops for want of memory it does not name, but how much.
+#[tokio::test]
+async fn keys_that_are_dropped_for_want_of_memory_are_told() {
+    let server = Server::start_with(&["--maxmemory-policy", "volatile-ttl"]).await;
+    let client = Client::connect(&ShardSettings::new(server.url().parse().unwrap())).await;
+    assert_eq!(client.take().await, Ok(1));
+    // Keys of somebody else, which end before any of ours.
+    let flood = "for i = 1, 5000 do redis.call('SET', 'flood:' .. i, 'x', 'PX', 60000) end";
+    server.tell(&["EVAL", flood, "0"]).await;
+    let room = (memory(&server).await - 100_000).to_string();
+    server.tell(&["CONFIG", "SET", "maxmemory", &room]).await;
+    let told = || client.store.windows_lost();
+    until(|| matches!(told(), (1.., Some(Loss::Evicted { keys: 1.. })))).await;
+    let (_, Some(loss)) = told() else { panic!("{:?}", told()) };
+    assert!(loss.to_string().contains("noeviction"), "{loss}");
+}
+
+async fn memory(server: &Server) -> u64 {
+    let mut connection = server.connect().await;
+    let told: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await.unwrap();
+    let used = told.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    used.unwrap().trim().parse().unwrap()
+}
