@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate_backend::Slots;
+use tollgate_backend::{Backend, Counts, Slots};
 use tollgate_conformance::check;
 use tollgate_redis::{Choice, ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, Tag};
 
-use crate::fleet::key;
-use crate::kit::{Cluster, Replicas, Version};
+use crate::fleet::{PATIENT, key, open, routed_by_subject};
+use crate::kit::{Cluster, Replicas, Server, Version};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,6 +38,35 @@ async fn charges_that_span_slots_are_a_store() {
     for node in &cluster.nodes {
         if !node.keys().await.is_empty() {
             node.assert_every_key_ends().await;
+        }
+    }
+}
+
+/// A call may live in a slot of the cluster and at a primary by itself.
+#[tokio::test]
+async fn a_cluster_is_one_shard_of_two() {
+    let cluster = Cluster::start(Version::default(), Replicas::None).await;
+    let alone = Server::start().await;
+    let store = format!(
+        "shards: {{ alone: {{ primary: \"{}\" }}, cluster: {{ nodes: [\"{}\"] }} }}, {PATIENT}, \
+         remember_refusals: false",
+        alone.url(),
+        cluster.nodes[0].url(),
+    );
+    let store = open(&routed_by_subject(&store));
+    let status = store.started().await;
+    assert!(status.iter().all(tollgate_backend::ShardStatus::is_served), "{status:?}");
+    check(&store, "a cluster beside a primary").await;
+    let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
+    let counts = fleet.counts();
+    assert_eq!(counts, Counts { discarded: counts.discarded, ..Counts::default() });
+    for shard in store.status() {
+        let jobs: u64 = shard.lanes.iter().map(|lane| lane.counts.jobs).sum();
+        assert!(jobs > 0, "nobody lives on {}", shard.name);
+    }
+    for server in cluster.nodes.iter().chain([&alone]) {
+        if !server.keys().await.is_empty() {
+            server.assert_every_key_ends().await;
         }
     }
 }

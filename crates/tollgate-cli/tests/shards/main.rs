@@ -4,8 +4,11 @@
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod client;
 mod command;
+mod disagree;
 mod doctor;
 mod fleet;
+mod followed;
+mod frozen;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
 mod moving;

@@ -7,6 +7,7 @@ mod faults;
 mod lag;
 mod pair;
 mod readings;
+mod resync;
 mod turns;
 
 use std::time::Duration;

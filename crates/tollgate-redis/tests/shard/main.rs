@@ -10,6 +10,7 @@ mod failover;
 mod flush;
 mod foreign;
 mod freeze;
+mod herd;
 mod memory;
 mod site;
 
@@ -24,7 +25,7 @@ use tollgate_core::{Reading, Timestamp};
 use tollgate_redis::{Gate, LaneError};
 
 use kit::{Server, Version};
-use site::{Client, Site, Way, in_every_way};
+use site::{Client, Site, Way, in_every_way, patient};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,48 @@
+//! Two nodes with two maps, and nothing that moves between them: a mistake, which has its bound.
+
+use std::time::Duration;
+
+use tollgate::core::algo::{Anchor, FixedWindow};
+use tollgate::core::{Algorithm, Limit, Millis};
+use tollgate::store::carry::over_admitted_at_most;
+
+use crate::fleet::{Fleet, QUOTA, charge, node};
+
+const TOKENS: usize = 24;
+/// Charges of each token at each node while they disagree.
+const APART: usize = 10;
+
+/// What both are told.
+const ALARM: &str = "1 node uses another map of shards";
+
+#[tokio::test]
+async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_told() {
+    let fleet = Fleet::start(2).await;
+    let right = node(&fleet.policy("right.yaml", &[0], None));
+    let wrong = node(&fleet.policy("wrong.yaml", &[0, 1], None));
+    let mut admitted = charge(&[&right, &wrong], TOKENS, APART);
+    assert!(admitted.iter().all(|units| *units == 2 * APART), "{admitted:?}");
+    for node in [&right, &wrong] {
+        // Who came last may have heard of the other before its doors were open.
+        if !node.told().contains(ALARM) {
+            node.tells(ALARM);
+        }
+    }
+    drop(wrong);
+    let mended = node(&fleet.policy("mended.yaml", &[0], None));
+    let rest = charge(&[&right, &mended], TOKENS, QUOTA);
+    admitted.iter_mut().zip(rest).for_each(|(all, units)| *all += units);
+
+    let window =
+        FixedWindow::new(QUOTA as u64, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
+    let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
+    // So many units in one second, in which they disagreed.
+    let bound = over_admitted_at_most(&limit, APART as u64, Duration::from_secs(1)) as usize;
+    let beyond: Vec<_> = admitted.iter().map(|units| units.saturating_sub(QUOTA)).collect();
+    let most = beyond.iter().max().unwrap();
+    println!("units beyond the limit {most} ≤ {bound}, of {TOKENS} clients: {beyond:?}");
+    assert!(*most > 0, "nobody lives elsewhere under the other map: nothing was shown");
+    assert!(*most <= bound, "{admitted:?}");
+    assert!(admitted.iter().all(|units| *units >= QUOTA), "nobody loses quota: {admitted:?}");
+    assert!(beyond.contains(&0), "who lives in the same place is counted there once: {beyond:?}");
+}

@@ -1,0 +1,37 @@
+//! `tollgate shards --follow`, from the first look to the end of a move.
+
+use std::fs;
+
+use crate::fleet::{Fleet, charge, node, shards};
+
+/// The phases as the lines begin with them, each line once.
+fn phases(told: &str) -> Vec<&str> {
+    let mut phases: Vec<_> = told.lines().filter_map(|line| line.split(' ').next()).collect();
+    phases.dedup();
+    phases
+}
+
+#[tokio::test]
+async fn a_move_is_followed_to_its_end() {
+    let fleet = Fleet::start(2).await;
+    let path = fleet.policy("new.yaml", &[0, 1], Some(&[0]));
+    // A move is over with the longest window that began before it.
+    let brief = fs::read_to_string(&path).unwrap().replace("window: 1h", "window: 1s");
+    fs::write(&path, brief).unwrap();
+    let decides = node(&path);
+    charge(&[&decides], 4, 2);
+    let followed = shards(&[path.to_str().unwrap(), "--follow"]);
+    let told = String::from_utf8(followed.stdout).unwrap();
+    assert!(followed.status.success(), "{told}{}", String::from_utf8_lossy(&followed.stderr));
+    // Who looks rarely may miss a phase, and sees none after a later one.
+    let seen = phases(&told);
+    assert!(
+        ["following leading over", "leading over", "following over"]
+            .contains(&seen.join(" ").as_str()),
+        "{told}"
+    );
+    let last = told.lines().last().unwrap();
+    assert!(last.contains(" -> ") && last.contains("leave store.redis.previous out"), "{told}");
+    // The node has come as far by itself.
+    decides.tells("the move is over");
+}

@@ -1,0 +1,61 @@
+//! A replica that is given everything anew, which takes it a while.
+
+use tollgate_redis::{Choice, Gate};
+
+use crate::kit::{QUICK, Server};
+use crate::pair::{Client, Pair};
+use crate::{NOW, until};
+
+/// What makes loading last, in a server that says so while it loads.
+const SLOWLY: [&str; 4] =
+    ["--key-load-delay", "200", "--loading-process-events-interval-bytes", "1024"];
+const KEYS: &str = "2000";
+
+/// Meanwhile each charge counts, and no look is told of a replica that has nothing yet: what it told
+/// before it was noticed is as old as a replica may be, and no older.
+#[tokio::test]
+async fn a_replica_that_loads_is_not_read_from() {
+    let arguments = [&QUICK[..], &["--enable-debug-command", "yes"]].concat();
+    let (primary, replica) =
+        (Server::start_with(&arguments).await, Server::start_with(&SLOWLY).await);
+    primary.tell(&["DEBUG", "POPULATE", KEYS]).await;
+    replica.follow(&primary).await;
+    let pair = Pair { primary, replica };
+    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let known = client.take(NOW, 3).await.unwrap().used;
+    pair.primary.is_followed().await;
+
+    // A history of its own, so that it can go on in no other.
+    pair.replica.promote().await;
+    pair.replica.begin_to_follow(&pair.primary).await;
+    let (mut used, mut loading) = (known, 0);
+    while !is_in_step(&pair.replica).await {
+        loading += u64::from(is_loading(&pair.replica).await);
+        assert_eq!(client.take(NOW, 1).await.unwrap().used, used + 1);
+        used += 1;
+        let seen = client.used().await;
+        assert!((known..=used).contains(&seen), "{seen} of {used}, {known} of them long ago");
+    }
+    let looks = used - known;
+    println!("looks while it was given everything {looks}, of them {loading} while it loaded");
+    assert!(loading > 0, "it did not load: nothing was shown");
+    until(|| client.gate(1) == Gate::Closed).await;
+    pair.primary.is_followed().await;
+    let before = client.store.status()[1].counts.jobs;
+    assert_eq!(client.used().await, used);
+    assert_eq!(client.store.status()[1].counts.jobs, before + 1, "the replica is asked again");
+}
+
+async fn is_loading(server: &Server) -> bool {
+    info(server, "persistence").await.contains("loading:1")
+}
+
+async fn is_in_step(server: &Server) -> bool {
+    let told = info(server, "replication").await;
+    told.contains("role:slave") && told.contains("master_link_status:up")
+}
+
+async fn info(server: &Server, section: &str) -> String {
+    let mut connection = server.connect().await;
+    redis::cmd("INFO").arg(section).query_async(&mut connection).await.unwrap()
+}
