@@ -55,9 +55,14 @@ impl Fleet {
         Ok(Self { nodes, recorder, alone, deadline })
     }
 
+    /// Each node's store.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &Backend> {
+        self.nodes.iter().map(|node| node.store().store())
+    }
+
     /// How each node sees its shards.
     pub(crate) fn status(&self) -> impl Iterator<Item = Vec<ShardStatus>> {
-        self.nodes.iter().map(|node| node.store().store().status())
+        self.stores().map(Backend::status)
     }
 
     /// Whether each node charges `url` as the first shard's primary.
@@ -130,6 +135,7 @@ fn admitted_alone_at_most(loaded: &Loaded) -> u64 {
 fn deadline(loaded: &Loaded) -> Duration {
     match &loaded.settings.store {
         StoreSettings::Redis(redis) => redis.deadline,
+        StoreSettings::Memcached(memcached) => memcached.deadline,
         _ => Duration::ZERO,
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use super::error::ChaosError;
 
 /// What is read at once of one direction.
-const CHUNK: usize = 1 << 14;
+const CHUNK: usize = 1 << 16;
 
 /// What the network does with the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,11 @@ impl Network {
     /// Where the server is reached through it.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The port of 127.0.0.1 where the server is reached through it.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// What happens from now on to requests.

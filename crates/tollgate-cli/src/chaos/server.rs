@@ -101,7 +101,12 @@ impl Server {
 
     /// Follows `leader`, and waits until it is in step.
     pub(crate) async fn follow(&self, leader: &Self) -> Result<(), ChaosError> {
-        self.tell(&["REPLICAOF", "127.0.0.1", &leader.port.to_string()]).await?;
+        self.follow_at(leader.port).await
+    }
+
+    /// Follows the server that is reached at a port of 127.0.0.1, and waits until it is in step.
+    pub(crate) async fn follow_at(&self, port: u16) -> Result<(), ChaosError> {
+        self.tell(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
         until("that a replica is in step", async || {
             let role: redis::Value = self.ask(&["ROLE"]).await?;
             Ok(format!("{role:?}").contains("connected"))
@@ -134,6 +139,13 @@ impl Server {
     pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
         let stats: String = self.ask(&["INFO", "commandstats"]).await?;
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
+    }
+
+    /// The number that follows `words` in a section of what it tells of itself, or 0 where it says
+    /// nothing of it.
+    pub(crate) async fn tells(&self, section: &str, words: &str) -> Result<u64, ChaosError> {
+        let told: String = self.ask(&["INFO", section]).await?;
+        Ok(told.lines().find_map(|line| number(line.strip_prefix(words)?)).unwrap_or_default())
     }
 
     async fn is_ready(&mut self) -> bool {
@@ -178,6 +190,12 @@ fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
     counts.then(|| told.split(',').next()?.parse().ok()).flatten()
 }
 
+/// The number that a text begins with.
+fn number(text: &str) -> Option<u64> {
+    let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
 fn wait_failed(error: &redis::RedisError) -> ChaosError {
     ChaosError::Command("WAIT for its replica".into(), error.clone())
 }
@@ -185,6 +203,13 @@ fn wait_failed(error: &redis::RedisError) -> ChaosError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_ends_where_its_digits_do() {
+        assert_eq!(number("12,rejected=0"), Some(12));
+        assert_eq!(number("7"), Some(7));
+        assert_eq!(number("none"), None);
+    }
 
     #[test]
     fn calls_are_read_from_the_statistics() {

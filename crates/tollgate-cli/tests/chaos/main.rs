@@ -2,6 +2,7 @@
 
 mod ended;
 mod example;
+mod page;
 mod reports;
 mod scenarios;
 

@@ -17,6 +17,7 @@ macro_rules! scenarios_hold {
 
 scenarios_hold! {
     primary_killed "primary-killed"
+    host_dies "host-dies"
     primary_frozen "primary-frozen"
     frozen_returns "frozen-returns"
     slow_replies "slow-replies"
@@ -26,8 +27,12 @@ scenarios_hold! {
     step_forgotten "step-forgotten"
     primary_demoted "primary-demoted"
     out_of_memory "out-of-memory"
+    evicted "evicted"
+    no_replicas "no-replicas"
+    server_busy "server-busy"
     flushed "flushed"
     restarted "restarted"
+    memcached_restarted "memcached-restarted"
     clocks_disagree "clocks-disagree"
 }
 

@@ -74,6 +74,10 @@ pub struct History {
     pub calls: Vec<Call>,
     /// Each ends every window early.
     pub losses: Vec<Loss>,
+    /// Each takes along what the store counted last: a window that was opened in it is gone, and
+    /// what was charged to others in it may be. How many units, an [`Allowance`](super::Allowance)
+    /// says.
+    pub cuts: Vec<Loss>,
     /// Calls that were made and are not here: with any of them nothing can be said.
     pub unrecorded: u64,
 }

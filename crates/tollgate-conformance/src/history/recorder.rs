@@ -54,9 +54,22 @@ impl Recorder {
     /// whoever kills or flushes it holds that meanwhile.
     #[must_use = "the loss ends when this is dropped"]
     pub fn losing(&self) -> Losing<'_> {
+        self.begin(losses)
+    }
+
+    /// Records that the store loses what it counts from now on until what is returned is dropped,
+    /// as where a server takes over that has heard of a part of it.
+    #[must_use = "the cut ends when this is dropped"]
+    pub fn cutting(&self) -> Losing<'_> {
+        self.begin(cuts)
+    }
+
+    fn begin(&self, kind: fn(&mut History) -> &mut Vec<Loss>) -> Losing<'_> {
         let mut history = self.lock();
-        history.losses.push(Loss { from: self.tick(), until: NEVER });
-        Losing { recorder: self, index: history.losses.len() - 1 }
+        let all = kind(&mut history);
+        all.push(Loss { from: self.tick(), until: NEVER });
+        let index = all.len() - 1;
+        Losing { recorder: self, kind, index }
     }
 
     /// What was recorded so far. Calls without an answer yet have an unknown outcome.
@@ -107,16 +120,25 @@ impl Issued<'_> {
     }
 }
 
-/// A store that loses its state.
+/// A store that loses its state, or the end of it.
 #[derive(Debug)]
 pub struct Losing<'r> {
     recorder: &'r Recorder,
+    kind: fn(&mut History) -> &mut Vec<Loss>,
     index: usize,
 }
 
 impl Drop for Losing<'_> {
     fn drop(&mut self) {
         let until = self.recorder.tick();
-        self.recorder.lock().losses[self.index].until = until;
+        (self.kind)(&mut self.recorder.lock())[self.index].until = until;
     }
+}
+
+const fn losses(history: &mut History) -> &mut Vec<Loss> {
+    &mut history.losses
+}
+
+const fn cuts(history: &mut History) -> &mut Vec<Loss> {
+    &mut history.cuts
 }

@@ -93,14 +93,16 @@ fn a_loss_ends_every_window_early_and_nothing_else_does() {
     assert!(broken_rules(&calls).contains(&Rule::Quota));
     let lost = |from, until| {
         let losses = vec![Loss { from, until }];
-        History { calls: calls.clone(), losses, unrecorded: 0 }.check(Allowance::default())
+        History { calls: calls.clone(), losses, ..History::default() }.check(Allowance::default())
     };
     lost(2, 5).assert_sound();
     assert!(!lost(8, 9).is_sound());
     // What was asked while it lasted may be of either side.
     let during = vec![calls[0].clone(), admitted(3, 4, 1, 10), admitted(6, 7, 2, 3)];
     let losses = vec![Loss { from: 2, until: 5 }];
-    History { calls: during, losses, unrecorded: 0 }.check(Allowance::default()).assert_sound();
+    History { calls: during, losses, ..History::default() }
+        .check(Allowance::default())
+        .assert_sound();
 }
 
 #[test]
@@ -173,4 +175,20 @@ fn a_violation_names_the_limit_the_subject_and_both_answers() {
     ] {
         assert!(report.contains(part), "{part} is not in\n{report}");
     }
+}
+
+/// A window that a new primary had not heard of begins anew; one that it had heard of does not.
+#[test]
+fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
+    let later = Timestamp::from_millis(RESET.as_millis() + 100);
+    let anew = Reading { whole_at: later, found: Found::Nothing, ..reading(1) };
+    let calls = [admitted(4, 5, 2, 2), call(8, 9, 1, Outcome::Answered(Readings::one(anew)))];
+    let judged = |from, until| {
+        let cuts = vec![Loss { from, until }];
+        let history = History { calls: calls.to_vec(), cuts, ..History::default() };
+        let report = history.check(Allowance { lost: 2, ..Allowance::default() });
+        report.violations.iter().map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(3, 7), []);
+    assert_eq!(judged(6, 7), [Rule::Reset, Rule::Reset]);
 }

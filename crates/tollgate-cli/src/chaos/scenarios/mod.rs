@@ -3,15 +3,20 @@
 mod changing_world;
 mod clients_paused;
 mod clocks_disagree;
+mod evicted;
 mod flushed;
 mod frozen_returns;
+mod host_dies;
+mod memcached_restarted;
 mod network_silent;
+mod no_replicas;
 mod out_of_memory;
 mod primary_demoted;
 mod primary_frozen;
 mod primary_killed;
 mod replies_cut;
 mod restarted;
+mod server_busy;
 mod slow_replies;
 mod step_forgotten;
 
@@ -23,7 +28,8 @@ use super::figure::Figure;
 use super::finding::Finding;
 use super::fleet::Fleet;
 use super::network::{Network, Passage};
-use super::policy::{DEADLINE, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
+use super::policy::{DEADLINE, HOUR, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
+use super::server::Server;
 use super::site::{Length, Pair, Site};
 use super::trial::{Told, Trial};
 use super::wait::until;
@@ -33,6 +39,8 @@ use super::wait::until;
 pub(crate) enum Scenario {
     /// A primary dies, and its replica is promoted
     PrimaryKilled,
+    /// A primary's machine dies, and what was on its way to the replica is lost
+    HostDies,
     /// A primary freezes, and goes on
     PrimaryFrozen,
     /// A frozen primary comes back after its replica was promoted
@@ -51,10 +59,18 @@ pub(crate) enum Scenario {
     PrimaryDemoted,
     /// The server has no memory for new keys
     OutOfMemory,
+    /// The server drops counters to make room for other keys
+    Evicted,
+    /// The primary takes no writes, since its replica does not keep up
+    NoReplicas,
+    /// A script of somebody else's keeps the server busy
+    ServerBusy,
     /// Every key is deleted
     Flushed,
     /// The server is killed, and loads its data for a while
     Restarted,
+    /// A memcached is killed, and begins anew
+    MemcachedRestarted,
     /// The clocks of two nodes disagree, and one steps back
     ClocksDisagree,
     /// All under one load: from memcached to shards, a death, a freeze, one shard more
@@ -79,6 +95,7 @@ impl Scenario {
     pub(crate) async fn run(self, site: &Site) -> Result<Finding, ChaosError> {
         match self {
             Self::PrimaryKilled => primary_killed::run(site).await,
+            Self::HostDies => host_dies::run(site).await,
             Self::PrimaryFrozen => primary_frozen::run(site).await,
             Self::FrozenReturns => frozen_returns::run(site).await,
             Self::SlowReplies => slow_replies::run(site).await,
@@ -88,8 +105,12 @@ impl Scenario {
             Self::StepForgotten => step_forgotten::run(site).await,
             Self::PrimaryDemoted => primary_demoted::run(site).await,
             Self::OutOfMemory => out_of_memory::run(site).await,
+            Self::Evicted => evicted::run(site).await,
+            Self::NoReplicas => no_replicas::run(site).await,
+            Self::ServerBusy => server_busy::run(site).await,
             Self::Flushed => flushed::run(site).await,
             Self::Restarted => restarted::run(site).await,
+            Self::MemcachedRestarted => memcached_restarted::run(site).await,
             Self::ClocksDisagree => clocks_disagree::run(site).await,
             Self::ChangingWorld => changing_world::run(site).await,
         }

@@ -18,7 +18,7 @@ use tollgate_core::{Algorithm, Fit, Source};
 
 use super::account::{Account, Clocks};
 use super::allowance::Allowance;
-use super::call::{Call, History, Outcome};
+use super::call::{Call, History, Loss, Outcome};
 use super::event::{Event, Units};
 use super::report::{Report, Rule, Violation};
 
@@ -31,7 +31,8 @@ pub(super) fn check(history: &History, allowance: Allowance) -> Report {
     }
     let clocks = Clocks::of(history);
     for account in Account::all(history) {
-        let mut case = Case { account: &account, allowance, clocks: &clocks, report: &mut report };
+        let (account, clocks, cuts) = (&account, &clocks, &history.cuts[..]);
+        let mut case = Case { account, allowance, clocks, cuts, report: &mut report };
         reading::check(&mut case);
         refund::check(&mut case);
         fallback::check(&mut case);
@@ -54,6 +55,7 @@ struct Case<'a, 'h> {
     account: &'a Account<'h>,
     allowance: Allowance,
     clocks: &'a Clocks,
+    cuts: &'a [Loss],
     report: &'a mut Report,
 }
 
@@ -66,6 +68,11 @@ impl Case<'_, '_> {
 
     fn lost(&self) -> Units {
         Units::from(self.allowance.lost)
+    }
+
+    /// Whether a window that `opened` told of first may be gone as a whole.
+    fn is_cut(&self, opened: &Event<'_>) -> bool {
+        self.cuts.iter().any(|cut| opened.answered >= cut.from && opened.issued <= cut.until)
     }
 
     fn violates(&mut self, rule: Rule, what: String, events: &[&Event<'_>]) {

@@ -49,7 +49,7 @@ fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'
     for pair in told.windows(2) {
         let ((earlier, one), (later, other)) = (pair[0], pair[1]);
         let both_told = one.answered.max(other.answered);
-        let forgotten = case.clocks.latest_before(both_told) >= earlier;
+        let forgotten = case.clocks.latest_before(both_told) >= earlier || case.is_cut(one);
         if later < earlier.after(limit.window()) && !forgotten {
             let (earlier, later) = (earlier.as_millis(), later.as_millis());
             let what =
@@ -61,7 +61,10 @@ fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'
 
 /// Nobody is told that nothing is used while a window is open.
 fn check_remembered(case: &mut Case<'_, '_>, epoch: &[Event<'_>], windows: &[Window<'_>]) {
-    let charges = windows.iter().flat_map(|window| &window.charges);
+    let may_be_gone =
+        |window: &&Window<'_>| window.first_told().is_some_and(|opened| case.is_cut(opened));
+    let kept = windows.iter().filter(|window| !may_be_gone(window));
+    let charges = kept.flat_map(|window| &window.charges);
     let mut charges: Vec<_> = charges.map(|charge| (charge.answered, charge)).collect();
     charges.sort_by_key(|(answered, _)| *answered);
     let mut seen = charges.into_iter().peekable();

@@ -1,0 +1,40 @@
+//! The server drops counters in force, to make room for keys of somebody else.
+
+use super::*;
+
+/// Keys of somebody else, and what is left for them, in bytes: hardly anything.
+const FLOOD: &str = "for i = 1, 20000 do redis.call('SET', 'flood:' .. i, 'x') end";
+const ROOM: u64 = 64 * 1024;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&["--maxmemory-policy", "allkeys-lru"]).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
+    let dropped = {
+        // Each counter is dropped once: nobody asks meanwhile.
+        let _hush = trial.load.hush().await;
+        let _losing = trial.fleet.recorder().losing();
+        let before = counters(&server).await?;
+        let most = server.tells("memory", "used_memory:").await? + ROOM;
+        server.tell(&["CONFIG", "SET", "maxmemory", &most.to_string()]).await?;
+        server.tell(&["EVAL", FLOOD, "0"]).await?;
+        let fits = async || Ok(server.tells("memory", "used_memory:").await? <= most);
+        until("that the server has made room", fits).await?;
+        server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
+        before.saturating_sub(counters(&server).await?)
+    };
+    let told = async || Ok(trial.fleet.windows_lost() > 0);
+    until("that all nodes tell of lost windows", told).await?;
+    trial.part().await;
+    let figures = vec![
+        Figure::bites("counters dropped", dropped),
+        Figure::bites("losses told by each node", trial.fleet.windows_lost()),
+    ];
+    let did = "had the server drop counters to make room for other keys";
+    Ok(trial.end(Told { did, figures, lost: 0, losses: 1 }).await)
+}
+
+/// How many counters of clients there are.
+async fn counters(server: &Server) -> Result<u64, ChaosError> {
+    let keys: Vec<Vec<u8>> = server.ask(&["KEYS", &format!("tg1:{HOUR}*")]).await?;
+    Ok(keys.len() as u64)
+}

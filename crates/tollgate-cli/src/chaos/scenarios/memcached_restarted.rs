@@ -1,0 +1,42 @@
+//! A memcached dies, and another one, which knows nothing, takes its place.
+
+use tollgate_backend::{Backend, Leaf};
+
+use super::*;
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let mut server = site.memcached().await?;
+    let (at, deadline) = (server.address(), DEADLINE.as_millis());
+    let store =
+        format!("{{ memcached: {{ servers: ['{at}'], nodes: {NODES}, deadline: {deadline}ms }} }}");
+    let trial = Trial::of(site, Fleet::open(&store).await?).await?;
+    let before = trial.load.alone();
+    {
+        let recorder = trial.fleet.recorder();
+        let _losing = recorder.losing();
+        server.kill()?;
+        trial.stands_in(before).await?;
+        trial.part().await;
+        server.start_again().await?;
+        let found = async || Ok(trial.fleet.stores().all(|store| restarts(store) > 0));
+        until("that all nodes tell of the restart", found).await?;
+    }
+    let alone = trial.load.alone() - before;
+    trial.part().await;
+    let told = trial.fleet.stores().map(restarts).min().unwrap_or_default();
+    let figures = vec![
+        Figure::bites("decisions by nodes alone", alone),
+        Figure::bites("restarts told by each node", told),
+    ];
+    let did = "killed a memcached, and started it again with nothing in it";
+    Ok(trial.end(Told { did, figures, lost: 0, losses: 1 }).await)
+}
+
+/// How often a node found its server started anew.
+fn restarts(store: &Backend) -> u64 {
+    let servers = store.leaves().into_iter().flat_map(|(_, leaf)| match leaf {
+        Leaf::Memcached(fleet) => fleet.status(),
+        Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
+    });
+    servers.map(|(_, server)| server.losses.restarts).sum()
+}

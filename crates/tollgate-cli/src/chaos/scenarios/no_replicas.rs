@@ -1,0 +1,28 @@
+//! The primary takes no writes, because its replica has not kept up.
+
+use super::*;
+
+/// What bounds the loss at a failover: see `docs/redis.md`.
+const GUARDED: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let (primary, replica) = (site.server(&GUARDED).await?, site.server(&[]).await?);
+    replica.follow(&primary).await?;
+    let pair = Pair { primary, replica };
+    let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
+    let refused = async || pair.primary.tells("errorstats", "errorstat_NOREPLICAS:count=").await;
+    pair.replica.freeze()?;
+    until("that the primary takes no writes", async || Ok(refused().await? > 0)).await?;
+    let before = trial.load.alone();
+    trial.stands_in(before).await?;
+    trial.part().await;
+    let alone = trial.load.alone() - before;
+    pair.replica.thaw()?;
+    trial.recovers().await?;
+    let figures = vec![
+        Figure::bites("calls that the primary refused for it", refused().await?),
+        Figure::bites("decisions by nodes alone", alone),
+    ];
+    let did = "froze the replica without which the primary takes no writes, and let it go on";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}

@@ -1,0 +1,30 @@
+//! A script that does not end keeps the server from everything else.
+
+use super::*;
+
+/// The server says that it is busy after so many milliseconds.
+const SOON: [&str; 2] = ["--lua-time-limit", "5"];
+const ENDLESS: [&str; 3] = ["EVAL", "while true do end", "0"];
+
+pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
+    let server = site.server(&SOON).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
+    let before = trial.load.alone();
+    let port = server.port();
+    // It has no answer before it is ended.
+    let endless =
+        tokio::spawn(async move { Server::ask_at::<redis::Value>(port, &ENDLESS).await.is_err() });
+    trial.stands_in(before).await?;
+    trial.part().await;
+    let alone = trial.load.alone() - before;
+    until("that the script is ended", async || Ok(server.tell(&["SCRIPT", "KILL"]).await.is_ok()))
+        .await?;
+    let was_ended = endless.await.unwrap_or(false);
+    trial.recovers().await?;
+    let figures = vec![
+        Figure::bites("scripts that had to be ended", u64::from(was_ended)),
+        Figure::bites("decisions by nodes alone", alone),
+    ];
+    let did = "kept the server busy with a script that does not end, and ended it";
+    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+}
