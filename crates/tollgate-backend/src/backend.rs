@@ -10,6 +10,7 @@ use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
 
 use crate::compared::Compared;
 use crate::error::OpenError;
+use crate::leaf::Leaf;
 use crate::memcached_fleet::MemcachedFleet;
 use crate::moving::Moving;
 use crate::recall::Refunds;
@@ -107,13 +108,24 @@ impl Backend {
     /// first: those in Redis.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
+        self.leaves().iter().flat_map(|(_, leaf)| leaf.shards()).collect()
+    }
+
+    /// The stores that limits are kept in: one under no name, or two under their keys in the
+    /// policy file, such as `from` and `to`.
+    #[must_use]
+    pub fn leaves(&self) -> Vec<(&'static str, Leaf<'_>)> {
         match self {
-            Self::Memory(_) | Self::Memcached(_) => Vec::new(),
-            Self::Redis(fleet) => fleet.status(),
-            Self::Rollout(moving) => [moving.from().status(), moving.to().status()].concat(),
-            Self::Shadow(compared) => {
-                [compared.store().status(), compared.compared_with().status()].concat()
+            Self::Memory(memory) => vec![("", Leaf::Memory(memory))],
+            Self::Redis(fleet) => vec![("", Leaf::Redis(fleet))],
+            Self::Memcached(fleet) => vec![("", Leaf::Memcached(fleet))],
+            Self::Rollout(moving) => {
+                vec![("from", moving.from().leaf()), ("to", moving.to().leaf())]
             }
+            Self::Shadow(compared) => vec![
+                ("store", compared.store().leaf()),
+                ("compared_with", compared.compared_with().leaf()),
+            ],
         }
     }
 

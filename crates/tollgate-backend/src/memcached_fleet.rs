@@ -1,10 +1,11 @@
 //! Servers of memcached as one store, with all that an outage asks for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tollgate::HashKey;
-use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::core::{Charge, Found, Reading, Readings, Source, Store, StoreError, Timestamp};
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::memory::Bounds;
 use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Shard, Sharded, Share};
@@ -12,6 +13,7 @@ use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings, ServerStatus};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 
 use crate::error::OpenError;
+use crate::status::Counts;
 use crate::watch::START_WAIT;
 
 /// Servers, together all or nothing.
@@ -28,6 +30,7 @@ pub(crate) type Layers = Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>
 #[derive(Debug)]
 pub struct MemcachedFleet {
     store: Layers,
+    discarded: AtomicU64,
 }
 
 impl MemcachedFleet {
@@ -45,19 +48,32 @@ impl MemcachedFleet {
         let sharded = Sharded::new(key, opened).map_err(OpenError::Shards)?;
         let exact = Deadline::new(Arc::new(Atomic::new(sharded))).with_budget(settings.deadline);
         let share = Share::new(Memory::new(stand_in), settings.nodes);
-        Ok(Self { store: Refused::new(Fallback::new(exact, share)) })
+        let store = Refused::new(Fallback::new(exact, share));
+        Ok(Self { store, discarded: AtomicU64::new(0) })
     }
 
-    /// How the servers stand, in the order of the settings.
+    /// The servers by their names in the settings, in that order, and how each stands.
     #[must_use]
-    pub fn status(&self) -> Vec<ServerStatus> {
-        self.servers().homes().shards().iter().map(|server| server.store.status()).collect()
+    pub fn status(&self) -> Vec<(Box<str>, ServerStatus)> {
+        let servers = self.servers().homes().shards().iter();
+        servers.map(|server| (server.name.clone(), server.store.status())).collect()
     }
 
-    /// Calls that this node's share answered.
+    /// What was decided without a server, and what went wrong, since the fleet was opened.
     #[must_use]
-    pub fn stood_in(&self) -> u64 {
-        self.store.store().counts().stood_in
+    pub fn counts(&self) -> Counts {
+        let fallback = self.store.store();
+        let stood_in = fallback.counts();
+        let servers = self.servers();
+        let of_servers = servers.homes().shards().iter().map(|server| server.store.status());
+        Counts {
+            remembered: self.store.answered(),
+            stood_in: stood_in.stood_in,
+            unanswered: stood_in.unanswered,
+            missed: fallback.store().missed(),
+            stranded: of_servers.map(|it| it.stranded).sum::<u64>() + servers.stranded(),
+            discarded: self.discarded.load(Ordering::Relaxed),
+        }
     }
 
     /// Waits until every server is connected, or [`START_WAIT`] is over.
@@ -86,7 +102,13 @@ impl MemcachedFleet {
 
 impl Store for MemcachedFleet {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        self.store.apply(now, charges).await
+        let readings = self.store.apply(now, charges).await?;
+        let found = |reading: &Reading| reading.found == Found::Discarded;
+        // What is remembered was counted when it was heard.
+        if readings.source() == Source::Store && readings.iter().any(found) {
+            self.discarded.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(readings)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::rollout::OnMove;
+use tollgate::store::rollout::{DEFAULT_ARRIVALS, DEFAULT_CARRY, OnMove};
 use tollgate::store::sharded::Routing;
 use tollgate::store::{Atomic, Dial, Percent, Rollout};
 use tollgate::{Clock, HashKey};
@@ -42,6 +43,7 @@ impl Moving {
         };
         let rollout = Rollout::new(key, Dial::new(percent(settings.percent)), from, to)
             .with_routing(routing(settings))
+            .with_arrivals(DEFAULT_ARRIVALS, carry_within(settings))
             .with_on_move(on_move);
         let written = AtomicU8::new(settings.percent);
         Ok(Self { store: Atomic::new(rollout), written })
@@ -131,4 +133,15 @@ fn routing(settings: &RolloutSettings) -> Routing {
         SideSettings::Memory(_) | SideSettings::Memcached(_) => None,
     });
     route_by.map_or(Routing::First, Routing::Dimension)
+}
+
+/// How long bringing a client along may take: what a decision may take at the slower store. Who is
+/// not brought along begins anew.
+fn carry_within(settings: &RolloutSettings) -> Duration {
+    let deadline = |side: &SideSettings| match side {
+        SideSettings::Memory(_) => DEFAULT_CARRY,
+        SideSettings::Redis(redis) => redis.deadline,
+        SideSettings::Memcached(memcached) => memcached.deadline,
+    };
+    deadline(&settings.from).max(deadline(&settings.to))
 }

@@ -9,10 +9,10 @@ use tollgate_policy::{MemoryBounds, SideSettings};
 
 use crate::backend::memory_bounds;
 use crate::error::OpenError;
+use crate::leaf::Leaf;
 use crate::memcached_fleet::MemcachedFleet;
 use crate::recall::Refunds;
 use crate::redis_fleet::{Presence, RedisFleet};
-use crate::status::ShardStatus;
 
 /// One of two stores that limits move between, or that are compared: with all around it that it
 /// would have alone.
@@ -50,12 +50,13 @@ impl Side {
         })
     }
 
-    /// How the shards stand, in the order of the settings: those in Redis.
+    /// The same, as any store that limits are kept in.
     #[must_use]
-    pub fn status(&self) -> Vec<ShardStatus> {
+    pub fn leaf(&self) -> Leaf<'_> {
         match self {
-            Self::Memory(_) | Self::Memcached(_) => Vec::new(),
-            Self::Redis(fleet) => fleet.status(),
+            Self::Memory(memory) => Leaf::Memory(memory),
+            Self::Redis(fleet) => Leaf::Redis(fleet),
+            Self::Memcached(fleet) => Leaf::Memcached(fleet),
         }
     }
 

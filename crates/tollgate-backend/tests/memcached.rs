@@ -38,7 +38,7 @@ async fn two_servers_are_a_store() {
         store.started().await;
         check(&store, layout).await;
         let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };
-        assert_eq!(fleet.stood_in(), 0);
+        assert_eq!(fleet.counts().stood_in, 0);
     }
 }
 

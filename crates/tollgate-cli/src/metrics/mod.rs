@@ -5,8 +5,11 @@
 
 mod decisions;
 mod families;
+mod lanes;
+mod memcached;
 mod process;
 mod store;
+mod two_stores;
 
 use std::sync::{Arc, OnceLock};
 

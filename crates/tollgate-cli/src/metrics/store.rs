@@ -1,106 +1,121 @@
-//! The store: memory, or shards and the lanes to their servers.
+//! The store: memory, shards, servers, or two of them at once.
 
 use std::time::Duration;
 
-use tollgate::store::Memory;
-use tollgate_backend::{Backend, Counts, LaneStatus, ShardStatus};
+use tollgate::store::carry::Phase;
+use tollgate::store::memory::Stats;
+use tollgate_backend::{Backend, Counts, Leaf, MapStatus, ShardStatus, phase_word};
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
-    CALLS, CIRCUIT, CIRCUIT_OPENED, CLOCK_OFFSET, CLOCK_SKEW, CLOCK_STEPS, DISCARDED, JOBS,
-    MEMORY_BYTES, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS,
-    MEMORY_SWEPT, MISSED, OVERLOADED, REMEMBERED, RETRIES, SHARD_UP, STOOD_IN, STRANDED,
-    UNANSWERED, UNKNOWN, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES,
+    MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS, MEMORY_SWEPT,
+    MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED, SHARD_UP,
+    STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
 };
+use super::{lanes, memcached, two_stores};
 
-/// The states of a circuit, as they are called in the status.
-const STATES: [&str; 3] = ["closed", "seeking", "open"];
+/// What is told of one of the stores, and which it is: see [`Backend::leaves`].
+pub(super) type Sided<T> = (&'static str, T);
+
+const PHASES: [Phase; 3] = [Phase::Following, Phase::Leading, Phase::Over];
 
 pub(super) fn write(page: &mut Exposition, store: &Backend) {
-    if let Backend::Memory(memory) = store {
-        write_memory(page, memory);
-    }
-    if let Backend::Redis(fleet) = store {
-        counts(page, &fleet.counts());
-    }
-    let status = store.status();
-    shards(page, &status);
-    lanes(page, &status);
+    let leaves = store.leaves();
+    memory(page, &leaves);
+    counts(page, &leaves);
+    let of_leaf = |(side, leaf): &Sided<Leaf<'_>>| {
+        let side = *side;
+        leaf.shards().into_iter().map(move |shard| (side, shard))
+    };
+    let all: Vec<_> = leaves.iter().flat_map(of_leaf).collect();
+    shards(page, &all);
+    lanes::write(page, &all);
+    maps(page, &leaves);
+    memcached::write(page, &leaves);
+    two_stores::write(page, store);
 }
 
-fn write_memory(page: &mut Exposition, memory: &Memory) {
-    let stats = memory.stats();
-    for (family, value) in [
-        (&MEMORY_ENTRIES, stats.entries as u64),
-        (&MEMORY_REFUNDS, stats.refunds as u64),
-        (&MEMORY_BYTES, stats.bytes as u64),
-        (&MEMORY_EVICTED, stats.evicted),
-        (&MEMORY_SWEPT, stats.swept),
-        (&MEMORY_DISCARDED, stats.discarded),
-        (&MEMORY_FULL, stats.full),
-    ] {
-        page.family(family, [([""; 0], value)]);
-    }
-}
-
-fn counts(page: &mut Exposition, counts: &Counts) {
-    for (family, value) in [
-        (&REMEMBERED, counts.remembered),
-        (&STOOD_IN, counts.stood_in),
-        (&UNANSWERED, counts.unanswered),
-        (&MISSED, counts.missed),
-        (&STRANDED, counts.stranded),
-        (&DISCARDED, counts.discarded),
-    ] {
-        page.family(family, [([""; 0], value)]);
-    }
-}
-
-fn shards(page: &mut Exposition, shards: &[ShardStatus]) {
-    let up = |shard: &ShardStatus| u8::from(shard.primary().is_some());
-    page.family(&SHARD_UP, shards.iter().map(|shard| ([&*shard.name], up(shard))));
-    let offsets = shards.iter().filter_map(|shard| {
-        let offset = shard.clock_offset?.millis;
-        let sign = if offset < 0 { "-" } else { "" };
-        let seconds = Duration::from_millis(offset.unsigned_abs()).as_secs_f64();
-        Some(([&*shard.name], format!("{sign}{seconds}")))
-    });
-    page.family(&CLOCK_OFFSET, offsets);
-    let skews = shards.iter().map(|shard| ([&*shard.name], shard.skew().as_secs_f64()));
-    page.family(&CLOCK_SKEW, skews);
-    page.family(&WINDOWS_LOST, shards.iter().map(|shard| ([&*shard.name], shard.windows_lost)));
-}
-
-fn lanes(page: &mut Exposition, shards: &[ShardStatus]) {
-    let lanes: Vec<_> = shards
+fn memory(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+    let stats: Vec<_> = leaves
         .iter()
-        .flat_map(|shard| {
-            let named = |(place, lane)| (&*shard.name, lane_name(place), lane);
-            shard.lanes.iter().enumerate().map(named)
+        .filter_map(|(side, leaf)| match leaf {
+            Leaf::Memory(memory) => Some((*side, memory.stats())),
+            Leaf::Redis(_) | Leaf::Memcached(_) => None,
         })
         .collect();
-    let circuits = lanes.iter().flat_map(|(shard, name, lane)| {
-        let gate = format!("{:?}", lane.gate).to_lowercase();
-        STATES.map(|state| ([*shard, &**name, state], u8::from(state == gate)))
-    });
-    page.family(&CIRCUIT, circuits);
-    let mut counters = |family: &Family, value: fn(&LaneStatus) -> u64| {
-        let samples = lanes.iter().map(|(shard, name, lane)| ([*shard, &**name], value(lane)));
-        page.family(family, samples);
+    let mut family = |family: &Family, value: fn(&Stats) -> u64| {
+        page.family(family, stats.iter().map(|(side, stats)| ([*side], value(stats))));
     };
-    counters(&CIRCUIT_OPENED, |lane| lane.opened);
-    counters(&CLOCK_STEPS, |lane| lane.clock_steps);
-    counters(&CALLS, |lane| lane.counts.calls);
-    counters(&JOBS, |lane| lane.counts.jobs);
-    counters(&RETRIES, |lane| lane.counts.late);
-    counters(&OVERLOADED, |lane| lane.counts.overloaded);
-    counters(&UNKNOWN, |lane| lane.counts.timed_out);
+    family(&MEMORY_ENTRIES, |stats| stats.entries as u64);
+    family(&MEMORY_REFUNDS, |stats| stats.refunds as u64);
+    family(&MEMORY_BYTES, |stats| stats.bytes as u64);
+    family(&MEMORY_EVICTED, |stats| stats.evicted);
+    family(&MEMORY_SWEPT, |stats| stats.swept);
+    family(&MEMORY_DISCARDED, |stats| stats.discarded);
+    family(&MEMORY_FULL, |stats| stats.full);
 }
 
-/// The first leads to the primary; the others to replicas, in the order of the settings.
-fn lane_name(place: usize) -> String {
-    match place {
-        0 => "primary".to_owned(),
-        replica => format!("replica-{replica}"),
-    }
+fn counts(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+    let counts: Vec<_> = leaves
+        .iter()
+        .filter_map(|(side, leaf)| match leaf {
+            Leaf::Memory(_) => None,
+            Leaf::Redis(fleet) => Some((*side, fleet.counts())),
+            Leaf::Memcached(fleet) => Some((*side, fleet.counts())),
+        })
+        .collect();
+    let mut family = |family: &Family, value: fn(&Counts) -> u64| {
+        page.family(family, counts.iter().map(|(side, counts)| ([*side], value(counts))));
+    };
+    family(&REMEMBERED, |counts| counts.remembered);
+    family(&STOOD_IN, |counts| counts.stood_in);
+    family(&UNANSWERED, |counts| counts.unanswered);
+    family(&MISSED, |counts| counts.missed);
+    family(&STRANDED, |counts| counts.stranded);
+    family(&DISCARDED, |counts| counts.discarded);
+}
+
+fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {
+    let labels =
+        |(side, shard): &'_ Sided<ShardStatus>| [(*side).to_owned(), shard.name.to_string()];
+    let up = |shard: &ShardStatus| u8::from(shard.primary().is_some());
+    page.family(&SHARD_UP, shards.iter().map(|it| (labels(it), up(&it.1))));
+    let offsets = shards.iter().filter_map(|it| {
+        let offset = it.1.clock_offset?.millis;
+        let sign = if offset < 0 { "-" } else { "" };
+        let seconds = Duration::from_millis(offset.unsigned_abs()).as_secs_f64();
+        Some((labels(it), format!("{sign}{seconds}")))
+    });
+    page.family(&CLOCK_OFFSET, offsets);
+    page.family(&CLOCK_SKEW, shards.iter().map(|it| (labels(it), it.1.skew().as_secs_f64())));
+    page.family(&WINDOWS_LOST, shards.iter().map(|it| (labels(it), it.1.windows_lost)));
+}
+
+fn maps(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+    let maps: Vec<Sided<MapStatus>> = leaves
+        .iter()
+        .filter_map(|(side, leaf)| match leaf {
+            Leaf::Redis(fleet) => Some((*side, fleet.map_status())),
+            Leaf::Memory(_) | Leaf::Memcached(_) => None,
+        })
+        .collect();
+    let version =
+        |(side, map): &Sided<MapStatus>| ([(*side).to_owned(), map.version.to_string()], 1);
+    page.family(&MAP, maps.iter().map(version));
+    let heard = || maps.iter().filter_map(|(side, map)| Some((*side, map.nodes?)));
+    let nodes = heard().flat_map(|(side, nodes)| {
+        let by_map = [("alike", nodes.alike), ("before", nodes.before), ("other", nodes.others)];
+        by_map.map(|(map, count)| ([side, map], count))
+    });
+    page.family(&MAP_NODES, nodes);
+    page.family(&MAP_SILENT, heard().map(|(side, nodes)| ([side], nodes.silent)));
+    let moves = || maps.iter().filter_map(|(side, map)| Some((*side, map.moving?)));
+    let phases = moves().flat_map(|(side, it)| {
+        PHASES.map(|phase| ([side, phase_word(phase)], u8::from(phase == it.phase)))
+    });
+    page.family(&MOVE_PHASE, phases);
+    page.family(&MOVE_CARRIED, moves().map(|(side, it)| ([side], it.carried)));
+    page.family(&MOVE_LAGGING, moves().map(|(side, it)| ([side], it.lagging)));
+    page.family(&MOVE_LEFT_BEHIND, moves().map(|(side, it)| ([side], it.left_behind)));
 }

@@ -1,5 +1,6 @@
 //! How the store stands, as the administration's door tells it.
 
+mod leaf;
 mod two_stores;
 
 use std::sync::Arc;
@@ -7,36 +8,49 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tollgate::Limiter;
-use tollgate_backend::{Backend, Counts, PolicyFile, ReloadStatus, ShardStatus};
+use tollgate_backend::{Backend, Leaf, PolicyFile, ReloadStatus};
 use tollgate_server::http::Status;
-
-use crate::shards::follow;
 
 /// The status of what `limiter` asks, and of the `file` that its policy is from.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Status {
     Status::new(move || {
-        let (store, counts, map) = match limiter.store() {
-            Backend::Memory(_) => ("memory", Value::Null, Value::Null),
-            Backend::Redis(fleet) => {
-                ("redis", counted(&fleet.counts()), follow::value(&fleet.map_status()))
-            }
-            Backend::Memcached(fleet) => {
-                ("memcached", json!({ "stood_in": fleet.stood_in() }), Value::Null)
-            }
-            Backend::Rollout(moving) => ("rollout", two_stores::moving(moving), Value::Null),
-            Backend::Shadow(compared) => ("shadow", two_stores::compared(compared), Value::Null),
+        let leaves = limiter.store().leaves();
+        let counts = match (limiter.store(), &leaves[..]) {
+            (Backend::Rollout(moving), _) => two_stores::moving(moving),
+            (Backend::Shadow(compared), _) => two_stores::compared(compared),
+            (_, [(_, leaf), ..]) => leaf::counts(leaf),
+            (_, []) => Value::Null,
         };
-        let shards: Vec<Value> = limiter.store().status().iter().map(shard).collect();
+        let all = |of: fn(&'static str, &Leaf<'_>) -> Vec<Value>| {
+            leaves.iter().flat_map(|(side, leaf)| of(side, leaf)).collect::<Vec<_>>()
+        };
+        let map = match &leaves[..] {
+            [(_, leaf)] => leaf::map(leaf),
+            // Each of two has its own, beside its counts.
+            _ => Value::Null,
+        };
         let policy = limiter.policy();
         json!({
             "policy": &**policy.version(),
             "reloads": reloads(&file.status()),
-            "store": store,
+            "store": kind(limiter.store()),
             "map": map,
-            "shards": shards,
+            "shards": all(leaf::shards),
+            "servers": all(leaf::servers),
             "counts": counts,
         })
     })
+}
+
+/// The word of the policy file for it.
+const fn kind(store: &Backend) -> &'static str {
+    match store {
+        Backend::Memory(_) => "memory",
+        Backend::Redis(_) => "redis",
+        Backend::Memcached(_) => "memcached",
+        Backend::Rollout(_) => "rollout",
+        Backend::Shadow(_) => "shadow",
+    }
 }
 
 /// How the policy came in force, as far as that was after the start.
@@ -56,39 +70,4 @@ pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
 /// Since the epoch.
 fn seconds(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-fn counted(counts: &Counts) -> Value {
-    json!({
-        "remembered": counts.remembered,
-        "stood_in": counts.stood_in,
-        "unanswered": counts.unanswered,
-        "missed": counts.missed,
-        "stranded": counts.stranded,
-        "discarded": counts.discarded,
-    })
-}
-
-fn shard(shard: &ShardStatus) -> Value {
-    let lanes = shard.lanes.iter().map(|lane| {
-        json!({
-            "address": lane.address,
-            "circuit": format!("{:?}", lane.gate).to_lowercase(),
-            "opened": lane.opened,
-            "clock_steps": lane.clock_steps,
-            "calls": lane.counts.calls,
-            "jobs": lane.counts.jobs,
-            "late": lane.counts.late,
-            "overloaded": lane.counts.overloaded,
-            "timed_out": lane.counts.timed_out,
-            "last_error": lane.last_error.as_ref().map(ToString::to_string),
-        })
-    });
-    json!({
-        "name": &*shard.name,
-        "primary": shard.primary(),
-        "runs": shard.runs.to_string(),
-        "clock_offset_ms": shard.clock_offset.map(|offset| offset.millis),
-        "lanes": lanes.collect::<Vec<_>>(),
-    })
 }

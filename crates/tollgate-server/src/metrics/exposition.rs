@@ -54,7 +54,8 @@ pub struct Exposition {
 
 impl Exposition {
     /// A sample of `family` for each of `samples`: the values of its labels, and its own. Nothing
-    /// is told of a family without samples.
+    /// is told of a family without samples, nor of a label without a value: to Prometheus an empty
+    /// label is one that is not there.
     pub fn family<const N: usize, L: AsRef<str>, V: Display>(
         &mut self,
         family: &Family,
@@ -125,9 +126,13 @@ impl Exposition {
     fn labels<V: AsRef<str>>(&mut self, labels: impl Iterator<Item = (&'static str, V)>) {
         let mut before = '{';
         for (name, value) in labels {
+            let value = value.as_ref();
+            if value.is_empty() {
+                continue;
+            }
             self.text.push(before);
             let _ = write!(self.text, "{name}=\"");
-            for char in value.as_ref().chars() {
+            for char in value.chars() {
                 match char {
                     '\\' => self.text.push_str("\\\\"),
                     '"' => self.text.push_str("\\\""),
@@ -169,6 +174,18 @@ mod tests {
             page.into_text(),
             "# HELP a_total A \\\\ of\\nthem\n# TYPE a_total counter\n\
              a_total{of=\"\\\"} 1\\nb_total{of=\\\"\\\\é\"} 7\n"
+        );
+    }
+
+    #[test]
+    fn a_label_without_a_value_is_none() {
+        const SIDED: Family = Family { labels: &["side", "of"], ..PLAIN };
+        let mut page = Exposition::default();
+        page.family(&SIDED, [(["", ""], 1), (["", "b"], 2), (["a", ""], 3)]);
+        let text = page.into_text();
+        assert!(
+            text.ends_with("\na_total 1\na_total{of=\"b\"} 2\na_total{side=\"a\"} 3\n"),
+            "{text}"
         );
     }
 

@@ -35,8 +35,12 @@ const GUARDED: [(&str, &str); 7] = [
     ("POST", "/json"),
 ];
 
-const FOR_ADMINISTRATORS: [(&str, &str); 3] =
-    [("DELETE", "/v1/standing"), ("GET", "/v1/status"), ("POST", "/v1/policy/reload")];
+const FOR_ADMINISTRATORS: [(&str, &str); 4] = [
+    ("DELETE", "/v1/standing"),
+    ("GET", "/v1/status"),
+    ("POST", "/v1/policy/reload"),
+    ("PUT", "/v1/rollout"),
+];
 
 #[tokio::test]
 async fn verdicts_need_a_token() {

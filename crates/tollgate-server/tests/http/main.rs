@@ -5,6 +5,7 @@ mod check;
 mod hostile;
 mod idempotency;
 mod openapi;
+mod rollout;
 mod schemathesis;
 mod served;
 mod standing;

@@ -5,7 +5,7 @@ use tollgate::core::Fit;
 use tollgate::store::shadow::{Difference, Told};
 use tollgate_backend::{Compared, Moving, Side};
 
-use super::counted;
+use super::leaf;
 
 /// How far a move is.
 pub(super) fn moving(moving: &Moving) -> Value {
@@ -40,12 +40,8 @@ pub(super) fn compared(compared: &Compared) -> Value {
 }
 
 fn side(side: &Side) -> Value {
-    let (store, counts) = match side {
-        Side::Memory(_) => ("memory", Value::Null),
-        Side::Redis(fleet) => ("redis", counted(&fleet.counts())),
-        Side::Memcached(fleet) => ("memcached", json!({ "stood_in": fleet.stood_in() })),
-    };
-    json!({ "store": store, "counts": counts })
+    let leaf = side.leaf();
+    json!({ "store": leaf::kind(&leaf), "counts": leaf::counts(&leaf), "map": leaf::map(&leaf) })
 }
 
 fn example(difference: &Difference) -> Value {

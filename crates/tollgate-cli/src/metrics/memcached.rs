@@ -1,0 +1,34 @@
+//! Servers of memcached.
+
+use tollgate_backend::{Leaf, MemcachedStatus};
+use tollgate_server::metrics::{Exposition, Family};
+
+use super::families::{
+    MEMCACHED_CONNECTED, MEMCACHED_CONNECTIONS_MAX, MEMCACHED_CONTENDED, MEMCACHED_EVICTED,
+    MEMCACHED_FLUSHES, MEMCACHED_OUTRUN, MEMCACHED_RESTARTS, MEMCACHED_STRANDED, MEMCACHED_TORN,
+};
+use super::store::Sided;
+
+pub(super) fn write(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+    let of_leaf = |(side, leaf): &Sided<Leaf<'_>>| {
+        let side = *side;
+        let servers = match leaf {
+            Leaf::Memcached(fleet) => fleet.status(),
+            Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
+        };
+        servers.into_iter().map(move |(name, status)| (side, name, status))
+    };
+    let servers: Vec<_> = leaves.iter().flat_map(of_leaf).collect();
+    let mut family = |family: &Family, value: fn(&MemcachedStatus) -> u64| {
+        page.family(family, servers.iter().map(|(side, name, it)| ([*side, &**name], value(it))));
+    };
+    family(&MEMCACHED_CONNECTED, |it| it.connected as u64);
+    family(&MEMCACHED_CONNECTIONS_MAX, |it| it.connections as u64);
+    family(&MEMCACHED_EVICTED, |it| it.losses.evicted);
+    family(&MEMCACHED_RESTARTS, |it| it.losses.restarts);
+    family(&MEMCACHED_FLUSHES, |it| it.losses.flushes);
+    family(&MEMCACHED_TORN, |it| it.torn);
+    family(&MEMCACHED_OUTRUN, |it| it.outrun);
+    family(&MEMCACHED_CONTENDED, |it| it.contended);
+    family(&MEMCACHED_STRANDED, |it| it.stranded);
+}

@@ -1,0 +1,96 @@
+//! `PUT /v1/rollout`: who may turn it, to what, and what is told.
+
+use axum::body::Body;
+use axum::http::Request;
+use tollgate::store::{Dial, Memory, Percent};
+use tollgate_server::http::HttpOptions;
+use tollgate_server::{Access, Tokens};
+
+use crate::world::{Answered, World};
+
+const ADMIN: &str = "fedcba9876543210";
+
+/// A door for administrators, over a store that this dial turns, if it is one.
+fn world(rollout: Option<Dial>) -> World {
+    let access = Access::Tokens(Tokens::parse(ADMIN).unwrap());
+    let admin = Some(access.clone());
+    let options = HttpOptions { access, admin, rollout, ..HttpOptions::default() };
+    World::over(Memory::default(), options)
+}
+
+async fn put(world: &World, body: &str) -> Answered {
+    let request = Request::put("/v1/rollout")
+        .header("authorization", format!("Bearer {ADMIN}"))
+        .header("content-type", "application/json");
+    world.ask(request.body(Body::from(body.to_owned())).unwrap()).await
+}
+
+#[tokio::test]
+async fn each_turn_tells_what_was_before_and_is_in_force_at_once() {
+    let dial = Dial::new(Percent::NONE);
+    let world = world(Some(dial.clone()));
+    let mut before = 0;
+    for percent in [30, 100, 100, 0] {
+        let told = put(&world, &format!("{{\"percent\": {percent}}}")).await.ok();
+        assert_eq!(told, serde_json::json!({ "percent": percent, "before": before }));
+        assert_eq!(dial.get().get(), percent);
+        before = percent;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_percentage_turns_nothing() {
+    let dial = Dial::new(Percent::new(7).unwrap());
+    let world = world(Some(dial.clone()));
+    for (body, name, pointer) in [
+        ("{\"percent\": 101}", "invalid-request", "/percent"),
+        ("{\"percent\": 18446744073709551615}", "invalid-request", "/percent"),
+        ("{\"percent\": -1}", "invalid-request", "/percent"),
+        ("{\"percent\": 30.5}", "invalid-request", "/percent"),
+        ("{\"percent\": 1e1}", "invalid-request", "/percent"),
+        ("{\"percent\": \"30\"}", "invalid-request", "/percent"),
+        ("{\"percent\": null}", "invalid-request", "/percent"),
+        ("{\"percent\": 30, \"percent\": 40}", "invalid-request", ""),
+        ("{\"percents\": 30}", "invalid-request", ""),
+        ("{}", "invalid-request", ""),
+        ("30", "invalid-request", ""),
+        ("{\"percent\": 30", "invalid-json", ""),
+        ("", "invalid-json", ""),
+    ] {
+        let answered = put(&world, body).await;
+        assert_eq!(answered.problem(400), name, "{body}");
+        let told = answered.json();
+        if !pointer.is_empty() {
+            assert_eq!(told["pointer"], pointer, "{body}: {told}");
+        }
+        assert_eq!(dial.get().get(), 7, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_no_rollout_cannot_be_turned() {
+    let answered = put(&world(None), "{\"percent\": 30}").await;
+    assert_eq!(answered.problem(404), "not-found");
+    let told = answered.json();
+    assert!(told["detail"].as_str().unwrap().contains("no rollout"), "{told}");
+}
+
+#[tokio::test]
+async fn only_an_administrator_turns_it() {
+    let dial = Dial::new(Percent::NONE);
+    let ask = async |world: &World, token: Option<&str>| {
+        let request = Request::put("/v1/rollout").header("content-type", "application/json");
+        let request = token.into_iter().fold(request, |request, token| {
+            request.header("authorization", format!("Bearer {token}"))
+        });
+        world.ask(request.body(Body::from("{\"percent\": 30}")).unwrap()).await
+    };
+    let guarded = world(Some(dial.clone()));
+    assert_eq!(ask(&guarded, None).await.problem(401), "unauthorized");
+    assert_eq!(ask(&guarded, Some("0123456789abcdef")).await.problem(401), "unauthorized");
+    // At a door for callers there is nothing to turn, whatever is shown.
+    let options = HttpOptions { rollout: Some(dial.clone()), ..HttpOptions::default() };
+    let callers = World::over(Memory::default(), options);
+    assert_eq!(ask(&callers, Some(ADMIN)).await.problem(403), "forbidden");
+    assert_eq!(dial.get(), Percent::NONE);
+}
