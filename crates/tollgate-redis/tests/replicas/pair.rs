@@ -121,14 +121,16 @@ impl Client {
 }
 
 impl Server {
+    /// What it tells of itself in this section.
+    pub(crate) async fn info(&self, section: &str) -> String {
+        let mut connection = self.connect().await;
+        let told = redis::cmd("INFO").arg(section).query_async(&mut connection).await;
+        told.expect("statistics")
+    }
+
     /// How often it carried out each command since [`Self::forget_commands`].
     pub(crate) async fn commands(&self) -> BTreeMap<String, u64> {
-        let mut connection = self.connect().await;
-        let info: String = redis::cmd("INFO")
-            .arg("commandstats")
-            .query_async(&mut connection)
-            .await
-            .expect("statistics");
+        let info = self.info("commandstats").await;
         // cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0,failed_calls=0
         let count = |line: &str| {
             let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;

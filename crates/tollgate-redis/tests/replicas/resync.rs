@@ -47,15 +47,10 @@ async fn a_replica_that_loads_is_not_read_from() {
 }
 
 async fn is_loading(server: &Server) -> bool {
-    info(server, "persistence").await.contains("loading:1")
+    server.info("persistence").await.contains("loading:1")
 }
 
 async fn is_in_step(server: &Server) -> bool {
-    let told = info(server, "replication").await;
+    let told = server.info("replication").await;
     told.contains("role:slave") && told.contains("master_link_status:up")
-}
-
-async fn info(server: &Server, section: &str) -> String {
-    let mut connection = server.connect().await;
-    redis::cmd("INFO").arg(section).query_async(&mut connection).await.unwrap()
 }
