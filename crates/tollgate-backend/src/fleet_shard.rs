@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
+use tollgate::store::Repair;
+use tollgate::store::repair::Repaired;
 use tollgate::{HashKey, store};
 use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
 use tollgate_redis::{ClockOffset, Keys, RedisCluster, RedisShard, Tag};
@@ -11,15 +13,15 @@ use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
 use crate::servers::{Reached, choice, reached};
 
-/// A primary with its replicas, as the fleet holds it.
-pub(crate) type Servers = RedisShard;
+/// A primary with its replicas, which is told after a failover what it lacks.
+pub(crate) type Servers = Repair<RedisShard>;
 
 /// A shard as the fleet holds it.
 #[derive(Debug)]
 pub(crate) enum FleetShard {
     /// A primary with its replicas.
     Servers(Box<Servers>),
-    /// A Redis Cluster.
+    /// A Redis Cluster. What a failover loses of it is not repaired.
     Cluster(ClusterStore),
 }
 
@@ -41,7 +43,8 @@ impl FleetShard {
         Ok(match reached(redis, shard)? {
             Reached::Servers(servers) => {
                 let opened = RedisShard::open(&servers, keys, choice);
-                Self::Servers(Box::new(opened.with_deadline(deadline).with_clock(clock)))
+                let held = opened.with_deadline(deadline).with_clock(clock).with_held_histories();
+                Self::Servers(Box::new(Repair::new(held)))
             }
             Reached::Cluster(mut settings) => {
                 // Limits that live on one shard together live in one slot of it together.
@@ -56,15 +59,33 @@ impl FleetShard {
     pub(crate) async fn ready(&self, within: Duration) {
         // Whether it is connected, its status says.
         match self {
-            Self::Servers(servers) => drop(servers.ready(within).await),
+            Self::Servers(servers) => drop(servers.store().ready(within).await),
             Self::Cluster(store) => drop(store.homes().cluster().ready(within).await),
+        }
+    }
+
+    /// Tells it what this node remembers and it may lack, unless it was told: where nobody asks for
+    /// anything, that is of use to others.
+    pub(crate) async fn settle(&self, now: Timestamp) {
+        match self {
+            // Where it fails, it is tried again, and charges wait until then.
+            Self::Servers(servers) => drop(servers.settle(now).await),
+            Self::Cluster(_) => {}
+        }
+    }
+
+    /// What it lacked after failovers, and was told.
+    pub(crate) fn repaired(&self) -> Repaired {
+        match self {
+            Self::Servers(servers) => servers.repaired(),
+            Self::Cluster(_) => Repaired::default(),
         }
     }
 
     /// How far its clock is ahead of the application's, which shows `now`.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         match self {
-            Self::Servers(servers) => servers.clock_offset(now),
+            Self::Servers(servers) => servers.store().clock_offset(now),
             Self::Cluster(store) => store.homes().cluster().clock_offset(now),
         }
     }

@@ -8,6 +8,7 @@ use tollgate::HashKey;
 use tollgate::core::{Charge, Found, Reading, Readings, Source, Store, StoreError, Timestamp};
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::memory::Bounds;
+use tollgate::store::repair::Repaired;
 use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Shard, Sharded, Share};
 use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings, ServerStatus};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
@@ -73,6 +74,7 @@ impl MemcachedFleet {
             missed: fallback.store().missed(),
             stranded: of_servers.map(|it| it.stranded).sum::<u64>() + servers.stranded(),
             discarded: self.discarded.load(Ordering::Relaxed),
+            repaired: Repaired::NOTHING,
         }
     }
 

@@ -43,8 +43,9 @@ pub(crate) type Layers = Refused<Fallback<Deadline<Arc<ShardMap>>, Share<Memory>
 /// home, of several at once where it must be; what has no answer within the deadline is decided
 /// by this node's share. Each layer says what it weakens and by how much: [`Refused`],
 /// [`Fallback`], [`Share`], [`Deadline`], [`Atomic`](tollgate::store::Atomic),
-/// [`Sharded`](tollgate::store::Sharded), [`RedisShard`](tollgate_redis::RedisShard); and, while
-/// subjects move from one map of shards to another, [`Carry`](tollgate::store::Carry).
+/// [`Sharded`](tollgate::store::Sharded), [`Repair`](tollgate::store::Repair),
+/// [`RedisShard`](tollgate_redis::RedisShard); and, while subjects move from one map of shards to
+/// another, [`Carry`](tollgate::store::Carry).
 #[derive(Debug)]
 pub struct RedisFleet {
     store: Layers,
@@ -110,6 +111,7 @@ impl RedisFleet {
             missed: fallback.store().missed(),
             stranded: self.shards().stranded(),
             discarded: self.discarded.load(Ordering::Relaxed),
+            repaired: self.shards().repaired(),
         }
     }
 
@@ -128,10 +130,12 @@ impl RedisFleet {
     }
 
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        match self.clock {
+        let clock: Arc<dyn Clock> = match self.clock {
             DecidingClock::Application => Arc::new(clock),
             DecidingClock::Store => Arc::new(StoreClock::new(clock, Arc::clone(self.shards()))),
-        }
+        };
+        self.watch.go_by(Arc::clone(&clock));
+        clock
     }
 
     pub(crate) const fn layers(&self) -> &Layers {

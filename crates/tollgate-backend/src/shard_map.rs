@@ -7,6 +7,7 @@ use std::time::Duration;
 use tollgate::HashKey;
 use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
 use tollgate::store::carry::{Phase, Shards};
+use tollgate::store::repair::Repaired;
 use tollgate::store::rollout::DEFAULT_ARRIVALS;
 use tollgate::store::sharded::{MapVersion, Routing};
 use tollgate::store::{Atomic, Carry, Sharded};
@@ -98,6 +99,11 @@ impl ShardMap {
             Self::Moving { carry, .. } => carry.before().stranded() + carry.after().stranded(),
         };
         over_shards + self.shards().map(|shard| shard.store.stranded()).sum::<u64>()
+    }
+
+    /// What shards lacked after failovers, and were told.
+    pub(crate) fn repaired(&self) -> Repaired {
+        self.shards().map(|shard| shard.store.repaired()).sum()
     }
 }
 

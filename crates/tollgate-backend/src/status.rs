@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate::store::repair::Repaired;
 use tollgate::{Clock, SystemClock};
 use tollgate_redis::{ClockOffset, ClusterStatus, Gate, GroupStatus, LaneStatus, Loss, Runs};
 
@@ -25,6 +26,8 @@ pub struct ShardStatus {
     pub windows_lost: u64,
     /// Why they were lost the last time.
     pub last_loss: Option<Loss>,
+    /// What failovers had lost of it that this node remembered, and it was told again.
+    pub repaired: Repaired,
     /// How it stands as a cluster, if it is one.
     pub cluster: Option<ClusterStatus>,
 }
@@ -45,6 +48,8 @@ pub struct Counts {
     /// Calls that met stored state that counts as none: of another type, junk, or of a time that
     /// no clock within the limit's skew can have shown.
     pub discarded: u64,
+    /// What failovers had lost that this node remembered, and all shards were told again.
+    pub repaired: Repaired,
 }
 
 impl ShardStatus {
@@ -58,7 +63,8 @@ impl ShardStatus {
         }
     }
 
-    fn of_servers(name: &str, servers: &Servers) -> Self {
+    fn of_servers(name: &str, repair: &Servers) -> Self {
+        let servers = repair.store();
         let (windows_lost, last_loss) = servers.windows_lost();
         Self {
             name: name.into(),
@@ -67,6 +73,7 @@ impl ShardStatus {
             clock_offset: servers.clock_offset(SystemClock.now()),
             windows_lost,
             last_loss,
+            repaired: repair.repaired(),
             cluster: None,
         }
     }
@@ -80,6 +87,7 @@ impl ShardStatus {
             clock_offset: cluster.groups.iter().find_map(|group| group.clock_offset),
             windows_lost: 0,
             last_loss: None,
+            repaired: Repaired::default(),
             cluster: Some(cluster),
         }
     }

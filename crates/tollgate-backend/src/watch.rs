@@ -2,15 +2,17 @@
 
 mod seen;
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tollgate::core::Policy;
 use tollgate::core::time::DEFAULT_SKEW_MAX;
+use tollgate::{Clock, SystemClock};
 
 use crate::fleet_shard::Shard;
 use crate::shard_map::ShardMap;
@@ -23,12 +25,16 @@ pub const START_WAIT: Duration = Duration::from_secs(1);
 /// The time between two looks at the shards. Each look tells of a server at most once.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// Looks at the shards again and again until it is dropped, and tells what changed.
-#[derive(Debug)]
+/// The clock by which this node decides, once it is known.
+type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
+
+/// Looks at the shards again and again until it is dropped, and tells what changed: to whoever
+/// operates them, and to the shards what they lost of what this node remembers.
 pub(crate) struct Watch {
     started: watch::Receiver<bool>,
     /// The most that clocks may be apart, in milliseconds.
     skew_max: Arc<AtomicU64>,
+    deciding: Deciding,
     task: AbortHandle,
 }
 
@@ -38,6 +44,8 @@ impl Watch {
         let (has_started, started) = watch::channel(false);
         let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
         let allowed = Arc::clone(&skew_max);
+        let deciding = Deciding::default();
+        let clock = Arc::clone(&deciding);
         let task = tokio::spawn(async move {
             let mut seen = Vec::new();
             let began = Instant::now();
@@ -55,11 +63,21 @@ impl Watch {
             loop {
                 looks.tick().await;
                 for (shard, seen) in shards.shards().zip(&mut seen) {
+                    let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
+                    let settled = shard.store.settle(now);
+                    // In vain or too late: the next look tries again.
+                    let _ = timeout(WATCH_PERIOD, settled).await;
                     look(shard, seen, millis(&allowed));
                 }
             }
         });
-        Self { started, skew_max, task: task.abort_handle() }
+        Self { started, skew_max, deciding, task: task.abort_handle() }
+    }
+
+    /// Judges how old it is what this node remembers by `clock`, by which it decides; by the
+    /// machine's before it is told, and the first one that it is told.
+    pub(crate) fn go_by(&self, clock: Arc<dyn Clock>) {
+        self.deciding.get_or_init(|| clock);
     }
 
     /// Goes on with clocks that may be as far off as the limits of `policy` say.
@@ -71,6 +89,12 @@ impl Watch {
     pub(crate) async fn started(&self) {
         // An error means that the runtime is shutting down: nothing is left to wait for.
         let _ = self.started.clone().wait_for(|has_started| *has_started).await;
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("skew_max", &self.skew_max).finish_non_exhaustive()
     }
 }
 
@@ -104,13 +128,17 @@ fn look(shard: &Shard, seen: &mut Vec<Seen>, skew_max: Duration) {
 
 fn tell(shard: &str, change: &Change) {
     match change {
-        Change::Connected { .. } | Change::ReplicaFound { .. } | Change::ClockAgrees => {
+        Change::Connected { .. }
+        | Change::ReplicaFound { .. }
+        | Change::Repaired { .. }
+        | Change::ClockAgrees => {
             tracing::info!(shard, "{change}");
         }
         Change::Lost { .. }
         | Change::Unsteady { .. }
         | Change::ReplicaLost { .. }
         | Change::WindowsLost { .. }
+        | Change::Abandoned { .. }
         | Change::ClockDiffers { .. } => tracing::warn!(shard, "{change}"),
     }
 }

@@ -211,6 +211,11 @@ impl<C: Codec> Lane<C> {
         self.link.histories().hold_until_released();
     }
 
+    /// Whether what is not ahead is held back now.
+    pub(crate) fn holds(&self) -> bool {
+        self.link.histories().holds()
+    }
+
     /// The number of the history that the server's data is of.
     pub(crate) fn history(&self) -> u64 {
         self.link.histories().number()

@@ -9,7 +9,7 @@ use tollgate_core::{Charge, Histories, Readings, Store, StoreError, Timestamp};
 
 use crate::job::Job;
 use crate::key::Keys;
-use crate::lane::{DEFAULT_DEADLINE, LaneError, LaneStatus};
+use crate::lane::{DEFAULT_DEADLINE, LaneError, LaneStatus, Route};
 use crate::link::LinkError;
 use crate::offset::ClockOffset;
 use crate::script::{Choice, Runs};
@@ -73,7 +73,7 @@ impl RedisShard {
 
     /// The same store, which holds charges back after the primary's data has become of another
     /// history, as a failover makes it, until that is [released](Histories::release): for whoever
-    /// joins what is missing first. The first history is held back, too.
+    /// joins what is missing first. The first history is held back, too; what only reads never is.
     #[must_use]
     pub fn with_held_histories(self) -> Self {
         self.shard.primary().hold_until_released();
@@ -137,8 +137,11 @@ impl RedisShard {
         {
             return answer.into_readings().map_err(LaneError::Step);
         }
+        // What only reads decides nothing, so nobody holds it back; alone then, and else with others.
+        let route = if lane.holds() && job.only_reads() { Route::Ahead } else { Route::Any };
         // A replica without an answer has charged nothing, and left half of the time.
-        lane.submit(job, begun + within).await?.into_readings().map_err(LaneError::Step)
+        let answer = lane.submit_by(route, job, begun + within).await?;
+        answer.into_readings().map_err(LaneError::Step)
     }
 
     /// The moment of a decision that is made when the application's clock shows `now`.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use tollgate::store::repair::Repaired;
 use tollgate_redis::{Gate, LaneStatus, Runs};
 
 use crate::status::{ShardStatus, reached};
@@ -14,6 +15,7 @@ pub(super) struct Seen {
     lanes: Vec<Lane>,
     clock: Agreement,
     windows_lost: u64,
+    repaired: Repaired,
     skew_max: Duration,
 }
 
@@ -32,6 +34,10 @@ pub(super) enum Change {
     ReplicaLost { reason: String },
     /// Counters that it had are gone, so often since it was last looked at.
     WindowsLost { times: u64, reason: String },
+    /// It lacked what this node remembers, and was told so much of it.
+    Repaired { units: u64, places: u64 },
+    /// It could not be told of so many limits and subjects in time.
+    Abandoned { places: u64 },
     /// Its clock and this machine's are further apart than the limits allow.
     ClockDiffers { by: Duration, allowed: Duration },
     /// They are not any more.
@@ -66,7 +72,13 @@ enum Agreement {
 impl Seen {
     /// A shard of which nothing was told.
     pub(super) const fn new(skew_max: Duration) -> Self {
-        Self { lanes: Vec::new(), clock: Agreement::Agrees, windows_lost: 0, skew_max }
+        Self {
+            lanes: Vec::new(),
+            clock: Agreement::Agrees,
+            windows_lost: 0,
+            repaired: Repaired::NOTHING,
+            skew_max,
+        }
     }
 
     /// Sets how far clocks may be apart from now on.
@@ -74,8 +86,8 @@ impl Seen {
         self.skew_max = skew_max;
     }
 
-    /// What is new in `status`: one thing of each server at most, one of what was lost, and one of
-    /// the clock.
+    /// What is new in `status`: one thing of each server at most, one of what was lost, two of
+    /// what was repaired, and one of the clock.
     pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
         self.lanes.resize_with(status.lanes.len(), Lane::default);
         let mut changes = Vec::new();
@@ -85,6 +97,7 @@ impl Seen {
             changes.extend(change);
         }
         changes.extend(self.losses(status));
+        changes.extend(self.repairs(status));
         changes.extend(self.clock(status));
         changes
     }
@@ -94,6 +107,17 @@ impl Seen {
         let times = status.windows_lost.saturating_sub(before);
         let reason = status.last_loss.as_ref()?.to_string();
         (times > 0).then_some(Change::WindowsLost { times, reason })
+    }
+
+    fn repairs(&mut self, status: &ShardStatus) -> impl Iterator<Item = Change> + use<> {
+        let (before, now) =
+            (std::mem::replace(&mut self.repaired, status.repaired), status.repaired);
+        let places = now.places.saturating_sub(before.places);
+        let units = now.units.saturating_sub(before.units);
+        let abandoned = now.abandoned.saturating_sub(before.abandoned);
+        let repaired = (places > 0).then_some(Change::Repaired { units, places });
+        let abandoned = (abandoned > 0).then_some(Change::Abandoned { places: abandoned });
+        repaired.into_iter().chain(abandoned)
     }
 
     fn clock(&mut self, status: &ShardStatus) -> Option<Change> {
@@ -185,6 +209,16 @@ impl fmt::Display for Change {
                 "counters were lost {times} times, and their windows begin anew; the last time \
                  {reason}"
             ),
+            Self::Repaired { units, places } => write!(
+                f,
+                "it was told {units} units of {places} clients' limits that this node remembered \
+                 and it did not"
+            ),
+            Self::Abandoned { places } => write!(
+                f,
+                "it could not be told in time what {places} clients' limits had used: as much can \
+                 be admitted once more; look at how busy it is"
+            ),
             Self::ClockDiffers { by, allowed } => write!(
                 f,
                 "its clock and this machine's are {by:?} apart, and {allowed:?} is the most that \
@@ -222,6 +256,7 @@ mod tests {
             clock_offset: None,
             windows_lost: 0,
             last_loss: None,
+            repaired: Repaired::NOTHING,
             cluster: None,
         }
     }
@@ -295,6 +330,23 @@ mod tests {
         assert_eq!(told(1, Loss::Flushed), None);
         let reason = Loss::Restarted.to_string();
         assert_eq!(told(3, Loss::Restarted), Some(Change::WindowsLost { times: 2, reason }));
+    }
+
+    #[test]
+    fn what_was_repaired_is_told_of_once() {
+        let mut seen = Seen::new(SKEW_MAX);
+        let up = lane(Some("one"), Gate::Closed, 0);
+        seen.observe(&status(std::slice::from_ref(&up)));
+        let mut told = |repaired| {
+            let up = status(std::slice::from_ref(&up));
+            seen.observe(&ShardStatus { repaired, ..up })
+        };
+        let first = Repaired { repairs: 1, places: 2, units: 7, abandoned: 0 };
+        assert_eq!(told(first), [Change::Repaired { units: 7, places: 2 }]);
+        assert_eq!(told(Repaired { repairs: 2, ..first }), []);
+        let second = Repaired { repairs: 3, places: 3, units: 9, abandoned: 4 };
+        let changes = [Change::Repaired { units: 2, places: 1 }, Change::Abandoned { places: 4 }];
+        assert_eq!(told(second), changes);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod history;
 mod kit;
 mod outage;
 mod pairs;
+mod repair;
 mod replicas;
 mod settings;
 mod status;

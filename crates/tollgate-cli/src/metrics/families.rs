@@ -80,6 +80,12 @@ families! {
         "By how much the clock of a shard surely differs from this machine's";
     WINDOWS_LOST = Counter "tollgate_shard_windows_lost_total" ["side", "shard"]
         "Times that counters of a shard were found lost, so that windows began anew";
+    REPAIRED_UNITS = Counter "tollgate_shard_repaired_units_total" ["side", "shard"]
+        "Units that a failover had lost of a shard, that this node remembered, and that it was told again";
+    REPAIRED_LIMITS = Counter "tollgate_shard_repaired_limits_total" ["side", "shard"]
+        "Clients' limits that those units were of";
+    REPAIR_ABANDONED = Counter "tollgate_shard_repair_abandoned_limits_total" ["side", "shard"]
+        "Clients' limits that a shard could not be told again in time";
     CIRCUIT = Gauge "tollgate_lane_circuit" ["side", "shard", "lane", "state"]
         "1 for the state that the circuit of a lane is in: closed (asked), seeking (waited for), open (not asked)";
     CIRCUIT_OPENED = Counter "tollgate_lane_circuit_opened_total" ["side", "shard", "lane"]

@@ -10,8 +10,8 @@ use tollgate_server::metrics::{Exposition, Family};
 use super::families::{
     CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES,
     MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS, MEMORY_SWEPT,
-    MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED, SHARD_UP,
-    STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
+    MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED, REPAIR_ABANDONED,
+    REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_UP, STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
 };
 use super::{lanes, memcached, two_stores};
 
@@ -89,7 +89,13 @@ fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {
     });
     page.family(&CLOCK_OFFSET, offsets);
     page.family(&CLOCK_SKEW, shards.iter().map(|it| (labels(it), it.1.skew().as_secs_f64())));
-    page.family(&WINDOWS_LOST, shards.iter().map(|it| (labels(it), it.1.windows_lost)));
+    let mut counter = |family: &Family, value: fn(&ShardStatus) -> u64| {
+        page.family(family, shards.iter().map(|it| (labels(it), value(&it.1))));
+    };
+    counter(&WINDOWS_LOST, |shard| shard.windows_lost);
+    counter(&REPAIRED_UNITS, |shard| shard.repaired.units);
+    counter(&REPAIRED_LIMITS, |shard| shard.repaired.places);
+    counter(&REPAIR_ABANDONED, |shard| shard.repaired.abandoned);
 }
 
 fn maps(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {

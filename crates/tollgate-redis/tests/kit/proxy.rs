@@ -86,7 +86,15 @@ async fn pass(
         let now = *passage.borrow_and_update();
         match now {
             Passage::Open => {}
-            Passage::Slow(time) => tokio::time::sleep(time).await,
+            Passage::Slow(time) => {
+                tokio::time::sleep(time).await;
+                // What is on its way when the network fails is lost with it.
+                match *passage.borrow() {
+                    Passage::Lost => continue,
+                    Passage::Cut => return,
+                    Passage::Open | Passage::Slow(_) | Passage::Held => {}
+                }
+            }
             Passage::Held => {
                 if passage.wait_for(|passage| *passage != Passage::Held).await.is_err() {
                     return;

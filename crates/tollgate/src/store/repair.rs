@@ -5,6 +5,7 @@ mod memory;
 mod pass;
 
 use std::fmt;
+use std::iter::Sum;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -59,6 +60,7 @@ pub const DEFAULT_REPAIR_TIME: Duration = Duration::from_millis(250);
 /// - Of sliding windows, logs and two-bucket estimates each node knows its own part alone: what is
 ///   lost of a place is less than all that was admitted there since the replica heard of it, by the
 ///   largest part of one node.
+/// - What was [joined](Cells::join) from elsewhere, and not charged since, is not remembered.
 /// - What made way for newer entries, subjects that are longer than [`LONGEST_SUBJECT`], and what is
 ///   older than [`with_remembered`](Self::with_remembered), is not repaired.
 ///
@@ -70,7 +72,9 @@ pub struct Repair<S> {
     memory: Memory,
     remembered: Millis,
     time: Duration,
-    /// The history that was repaired last.
+    /// The history whose repair began last: what is heard of another one since, it may not know.
+    begun: AtomicU64,
+    /// The history that was repaired last, and is released.
     settled: AtomicU64,
     pass: Mutex<Option<Pass>>,
     counters: Counters,
@@ -89,6 +93,22 @@ pub struct Repaired {
     pub abandoned: u64,
 }
 
+impl Repaired {
+    /// Nothing yet.
+    pub const NOTHING: Self = Self { repairs: 0, places: 0, units: 0, abandoned: 0 };
+}
+
+impl Sum for Repaired {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        each.fold(Self::default(), |all, one| Self {
+            repairs: all.repairs.saturating_add(one.repairs),
+            places: all.places.saturating_add(one.places),
+            units: all.units.saturating_add(one.units),
+            abandoned: all.abandoned.saturating_add(one.abandoned),
+        })
+    }
+}
+
 impl<S> Repair<S> {
     /// `store`, of which is remembered what was heard in [`DEFAULT_REMEMBERED`].
     #[must_use]
@@ -98,6 +118,7 @@ impl<S> Repair<S> {
             memory: Memory::new(DEFAULT_ENTRIES),
             remembered: DEFAULT_REMEMBERED,
             time: DEFAULT_REPAIR_TIME,
+            begun: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             pass: Mutex::new(None),
             counters: Counters::default(),
@@ -169,7 +190,11 @@ impl<S: Histories> Repair<S> {
     /// Why the store did not take what is remembered. It will be tried again.
     pub async fn settle(&self, now: Timestamp) -> Result<u64, StoreError> {
         let settled = self.settled.load(Ordering::Acquire);
-        if settled == self.store.history() { Ok(settled) } else { self.repair(now).await }
+        if settled == self.store.history() {
+            return Ok(settled);
+        }
+        // Boxed, as all that is rare: so that it makes no charge larger.
+        Box::pin(self.repair(now)).await
     }
 
     async fn repair(&self, now: Timestamp) -> Result<u64, StoreError> {
@@ -180,6 +205,7 @@ impl<S: Histories> Repair<S> {
                 return Ok(history);
             }
             if pass.as_ref().is_none_or(|pass| pass.history != history) {
+                self.begun.store(history, Ordering::SeqCst);
                 let known = self.memory.known(now, self.remembered);
                 self.counters.repairs.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
                 *pass = Some(Pass::new(history, known));
@@ -188,8 +214,9 @@ impl<S: Histories> Repair<S> {
                 pass.go_on(&self.store, now, self.time, &self.counters).await?;
             }
             *pass = None;
-            self.settled.store(history, Ordering::Release);
             self.store.release(history);
+            // Only now: nobody who sees it is held back.
+            self.settled.store(history, Ordering::Release);
         }
     }
 
@@ -219,25 +246,28 @@ impl<S: Histories> Store for Repair<S> {
         let (mut history, mut answer) = self.charge(now, charges).await;
         if matches!(answer, Err(StoreError::Unavailable)) && history != self.store.history() {
             // It was held back: another history began while it waited to be sent.
-            (history, answer) = self.charge(now, charges).await;
+            (history, answer) = Box::pin(self.charge(now, charges)).await;
         }
-        if answer.is_ok() && history != self.settled.load(Ordering::Acquire) {
-            // An old history's last word: the repair has not known of it.
+        if answer.is_ok() && history != self.begun.load(Ordering::SeqCst) {
+            // An old history's last word: the repair may not have known of it.
             let known = self.memory.known_of(now, charges);
             // It is decided, whether it can be joined or not.
-            let _ = make_whole(&self.store, now, &known, &self.counters).await;
+            let _ = Box::pin(make_whole(&self.store, now, &known, &self.counters)).await;
         }
         answer
     }
 }
 
 impl<S: Histories> Cells for Repair<S> {
-    fn cells(
+    /// What is read out has what this node remembers, so that who moves away takes it along.
+    async fn cells(
         &self,
         now: Timestamp,
         places: &[Place<'_>],
-    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.store.cells(now, places)
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        // Where it fails, the store says so, or what it lacks is joined before its next charge.
+        let _ = self.settle(now).await;
+        self.store.cells(now, places).await
     }
 
     fn join(

@@ -1,16 +1,20 @@
 //! A primary and a replica in memory, of which the test says how far behind it is.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tollgate::core::{
     Cell, Cells, Charge, Histories, Place, Readings, Store, StoreError, Timestamp,
 };
 use tollgate::store::Memory;
 
+/// What happens while a history is released.
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 /// A primary that holds charges back until its history is released, as each node sees it.
-#[derive(Debug)]
 pub(crate) struct Promoted {
     servers: Arc<Servers>,
     released: AtomicU64,
@@ -18,6 +22,10 @@ pub(crate) struct Promoted {
     pub(crate) hangs: AtomicBool,
     /// How many cells were joined.
     pub(crate) joined: AtomicU64,
+    /// Charges are answered once it has a permit for them.
+    pub(crate) answers: Mutex<Option<Arc<Semaphore>>>,
+    /// Happens just before the next release.
+    pub(crate) before_release: Mutex<Option<Meanwhile>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +58,8 @@ impl Promoted {
             released: AtomicU64::new(0),
             hangs: AtomicBool::new(false),
             joined: AtomicU64::new(0),
+            answers: Mutex::default(),
+            before_release: Mutex::default(),
         }
     }
 
@@ -68,7 +78,14 @@ impl Store for Promoted {
             let replica = Arc::clone(&self.servers.replica.lock());
             replica.apply(now, charges).await?;
         }
-        self.primary().apply(now, charges).await
+        let answer = self.primary().apply(now, charges).await;
+        let gate = self.answers.lock().clone();
+        if let Some(gate) = gate
+            && let Ok(permit) = gate.acquire().await
+        {
+            permit.forget();
+        }
+        answer
     }
 }
 
@@ -96,6 +113,15 @@ impl Histories for Promoted {
     }
 
     fn release(&self, history: u64) {
+        if let Some(meanwhile) = self.before_release.lock().take() {
+            meanwhile();
+        }
         self.released.fetch_max(history, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Promoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Promoted").field("servers", &self.servers).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,18 @@
 //! What a failover loses is told again by those who heard it.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
-use tollgate::core::{Ask, Fit, Limit, Millis, Reading, Store, Subject, Timestamp};
+use tokio::sync::Semaphore;
+use tollgate::core::{
+    Ask, Cells, Cost, Fit, Limit, Millis, Place, Reading, Store, Subject, Timestamp, assess,
+};
 use tollgate::store::repair::{DEFAULT_ENTRIES, DEFAULT_REMEMBERED, LONGEST_SUBJECT, Repaired};
 use tollgate::store::{Memory, Repair};
 
@@ -49,6 +55,20 @@ fn what_the_replica_lacks_is_there_before_the_next_charge() {
         let repaired = Repaired { repairs: 1, places: 1, units: 7, abandoned: 0 };
         assert_eq!(node.repaired(), repaired, "{limit:?}");
     }
+}
+
+#[test]
+fn what_is_read_out_is_whole() {
+    let (servers, [node]) = nodes();
+    let (limit, subject) = (fixed("core", QUOTA), user(1));
+    takes(&node, &limit, 1..=10);
+    servers.cut();
+    takes(&node, &limit, 11..=17);
+    servers.promote(Memory::default());
+    let place = Place { limit: &limit, subject: &subject };
+    let cells = at_once(node.cells(NOW, &[place])).unwrap();
+    let used = assess(cells[0].as_ref(), &limit, Cost::PEEK, NOW).used;
+    assert_eq!(used, 17);
 }
 
 #[test]
@@ -221,6 +241,54 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
     assert_eq!(used, 11);
 }
 
+/// Polls `future` once, which has to wait.
+async fn waits(mut future: Pin<&mut impl Future>) {
+    poll_fn(|context| {
+        assert!(future.as_mut().poll(context).is_pending(), "it does not wait");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_word_that_comes_while_others_repair_is_not_lost() {
+    let (servers, [node]) = nodes();
+    let (limit, subject) = (fixed("core", QUOTA), user(1));
+    servers.cut();
+    takes(&node, &limit, 1..=10);
+    let gate = Arc::new(Semaphore::new(0));
+    *node.store().answers.lock() = Some(Arc::clone(&gate));
+    let mut last = pin!(ask(&node, NOW, &limit, &subject, take(1, 11)));
+    waits(last.as_mut()).await;
+    servers.promote(Memory::default());
+    node.store().hangs.store(true, Ordering::SeqCst);
+    {
+        let mut repair = pin!(node.settle(NOW));
+        waits(repair.as_mut()).await;
+        node.store().hangs.store(false, Ordering::SeqCst);
+        *node.store().answers.lock() = None;
+        gate.add_permits(1);
+        assert_eq!(last.await.unwrap().used, 11);
+    }
+    assert_eq!(ask(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 12);
+}
+
+#[test]
+fn who_sees_a_history_settled_is_not_held_back() {
+    let (servers, [node]) = nodes();
+    let (limit, node) = (fixed("core", QUOTA), Arc::new(node));
+    servers.promote(Memory::default());
+    let (other, of) = (Arc::clone(&node), limit.clone());
+    *node.store().before_release.lock() = Some(Box::new(move || {
+        let subject = user(2);
+        let charge = pin!(ask(&*other, NOW, &of, &subject, take(1, 1)));
+        let polled = charge.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending(), "it waits for the release: {polled:?}");
+    }));
+    assert_eq!(takes(&*node, &limit, 1..=1).used, 1);
+    assert!(node.store().before_release.lock().is_none(), "nothing was released");
+}
+
 #[test]
 fn a_node_that_nobody_asks_repairs_too() {
     let limit = fixed("core", QUOTA);
@@ -240,7 +308,7 @@ fn looks_are_never_held_back() {
     let limit = fixed("core", QUOTA);
     takes(&node, &limit, 1..=10);
     servers.promote(Memory::default());
-    let look = Ask::Look { cost: tollgate::core::Cost::new(1).unwrap() };
+    let look = Ask::Look { cost: Cost::new(1).unwrap() };
     assert_eq!(at_once(ask(&node, NOW, &limit, &user(1), look)).unwrap().fit, Fit::Now);
     assert_eq!(node.repaired(), Repaired::default());
 }

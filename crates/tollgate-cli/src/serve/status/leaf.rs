@@ -73,6 +73,11 @@ fn shard(side: &'static str, shard: &ShardStatus) -> Value {
         "side": named(side),
         "primary": shard.primary(),
         "runs": shard.runs.to_string(),
+        "repaired": {
+            "units": shard.repaired.units,
+            "limits": shard.repaired.places,
+            "abandoned": shard.repaired.abandoned,
+        },
         "clock_offset_ms": shard.clock_offset.map(|offset| offset.millis),
         "windows_lost": shard.windows_lost,
         "lanes": lanes.collect::<Vec<_>>(),

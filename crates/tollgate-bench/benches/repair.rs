@@ -1,0 +1,102 @@
+//! What it costs a decision to be remembered: `cargo bench -p tollgate-bench --bench repair`.
+//!
+//! The store beneath is the one in memory, which answers at once: what is left is the wrapper's.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use tollgate::core::algo::{Anchor, FixedWindow};
+use tollgate::core::{
+    Algorithm, Ask, Cell, Cells, Charge, ChargeId, Cost, Histories, Limit, Millis, Place, Readings,
+    Store, StoreError, Subject, Timestamp, Value,
+};
+use tollgate::store::{Memory, Repair};
+use tollgate::{Clock, HashKey, SystemClock};
+use tollgate_bench::draw;
+
+const DECISIONS: usize = 10_000;
+/// As many as are remembered, or one, or far more.
+const SUBJECTS: [u32; 3] = [1, 8_192, 1_000_000];
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(args = SUBJECTS)]
+fn bare(bencher: Bencher<'_, '_>, subjects: u32) {
+    charges(bencher, subjects, &Lasting::default());
+}
+
+#[divan::bench(args = SUBJECTS)]
+fn remembered(bencher: Bencher<'_, '_>, subjects: u32) {
+    charges(bencher, subjects, &Repair::new(Lasting::default()));
+}
+
+/// Charges a fixed window that nobody uses up.
+fn charges(bencher: Bencher<'_, '_>, subjects: u32, store: &impl Store) {
+    let window = FixedWindow::new(1 << 40, Millis::from_secs(3_600), Anchor::FirstRequest);
+    let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
+    let key = HashKey::from_secret(b"of the bench");
+    let drawn = draw::uniform(subjects, DECISIONS, 1);
+    let subject =
+        |number: &u32| Subject::new([("user", Value::Clear(&number.to_le_bytes()))], &key);
+    let subjects: Vec<_> = drawn.iter().map(subject).collect();
+    let now = SystemClock.now();
+    bencher.counter(ItemsCount::new(DECISIONS)).bench_local(|| {
+        for subject in &subjects {
+            let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
+            let charge = Charge { limit: &limit, subject, ask };
+            assert!(at_once(store.apply(now, &[charge])).unwrap().all_fit());
+        }
+    });
+}
+
+/// The output of a future that never waits.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("the store in memory answers at once"),
+    }
+}
+
+/// A store whose history is one for as long as it is there.
+#[derive(Debug, Default)]
+struct Lasting(Memory);
+
+impl Store for Lasting {
+    fn apply(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
+        self.0.apply(now, charges)
+    }
+}
+
+impl Cells for Lasting {
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[Place<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+        self.0.cells(now, places)
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(Place<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.0.join(now, cells)
+    }
+}
+
+impl Histories for Lasting {
+    fn history(&self) -> u64 {
+        1
+    }
+
+    fn release(&self, _history: u64) {}
+}
