@@ -30,7 +30,7 @@ pub use facts::{Facts, Headers};
 pub use histories::Histories;
 pub use key::{KeyedHash, Subject, Value};
 pub use limit::{Algorithm, Cost, Limit, LimitError, OnChange, Refusals, Unit, Visibility};
-pub use policy::Policy;
+pub use policy::{Policy, Priority};
 pub use reading::{Fit, Found, Reading, Readings, Source};
 pub use store::{Cells, Place, Store, StoreError};
 pub use time::{MAX_EXACT, Millis, Timestamp};

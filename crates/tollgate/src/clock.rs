@@ -1,7 +1,7 @@
 //! The only file of the workspace that reads a clock for a decision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_core::{Millis, Timestamp};
 
@@ -9,6 +9,25 @@ use tollgate_core::{Millis, Timestamp};
 pub trait Clock: Send + Sync {
     /// Now. It may step back: the limits see to it that time does not within a key.
     fn now(&self) -> Timestamp;
+}
+
+/// How long something takes, by a clock that is never set. What it shows is measured, not decided
+/// by: who decides is told of it as a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// One that runs from now on.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Whole microseconds since it was started.
+    #[must_use]
+    pub fn micros(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
 }
 
 /// The machine's wall clock.

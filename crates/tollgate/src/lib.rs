@@ -12,6 +12,7 @@ pub mod observe;
 pub mod problem;
 pub mod receipt;
 mod revision;
+pub mod shed;
 pub mod standing;
 pub mod store;
 pub mod tower;

@@ -4,6 +4,7 @@ mod completion;
 mod decision;
 mod forget;
 mod redeem;
+mod shedding;
 
 use std::fmt;
 use std::future::Future;
@@ -20,6 +21,7 @@ use tollgate_core::{
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
 pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
+pub use shedding::{PROBE_PERIOD, Place};
 
 use decision::is_looked_at;
 
@@ -28,6 +30,7 @@ use crate::hash_key::HashKey;
 use crate::observe::Observer;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
+use crate::shed::Worker;
 
 /// When a plan is charged, and what becomes of it while the store has no answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,13 +48,16 @@ pub struct Limiter<S> {
     clock: Box<dyn Clock>,
     key: HashKey,
     observer: Box<dyn Observer>,
+    worker: Arc<Worker>,
 }
 
 impl<S: Store> Limiter<S> {
     /// A limiter by the machine's clock, with a hash key of its own.
     pub fn new(policy: impl Into<Revision>, store: S) -> Self {
+        let policy = policy.into();
         Self {
-            policy: ArcSwap::from_pointee(policy.into()),
+            worker: Arc::new(Worker::new(policy.shedding())),
+            policy: ArcSwap::from_pointee(policy),
             store,
             clock: Box::new(SystemClock),
             key: HashKey::random(),
@@ -95,6 +101,7 @@ impl<S: Store> Limiter<S> {
     pub fn replace_policy(&self, policy: Revision) {
         let policy = policy.in_place_of(&self.policy.load());
         self.observer.replaced(&policy);
+        self.worker.follow(policy.shedding());
         self.policy.store(Arc::new(policy));
     }
 

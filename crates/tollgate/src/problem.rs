@@ -5,6 +5,8 @@ use std::fmt::Write;
 use tollgate_core::policy::HeaderProfile;
 use tollgate_core::{Millis, Standing, Verdict};
 
+use crate::shed::{Cause, Shed};
+
 /// The media type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
@@ -77,5 +79,23 @@ pub fn store_unavailable() -> String {
         "{{\"type\":\"{TYPES}#temporary-reduced-capacity\",\"title\":\"Limits cannot be checked\",\
          \"status\":503,\"detail\":\"The service cannot check its limits now; try again later.\",\
          \"violated-policies\":[]}}"
+    )
+}
+
+/// The body of a refusal because there is too much to do: what there was too much of, and for whom.
+#[must_use]
+pub fn shed(shed: &Shed) -> String {
+    let (priority, cause) = (shed.priority.name(), shed.cause.name());
+    let what = match shed.cause {
+        Cause::Fleet => "All places for such requests are taken",
+        Cause::InFlight => "Too many requests are in flight",
+        Cause::QueueDelay => "Requests wait too long",
+        Cause::LoopDelay => "The node has too much to do",
+    };
+    let seconds = shed.retry_after.as_secs_ceil().max(1);
+    format!(
+        "{{\"type\":\"{TYPES}#temporary-reduced-capacity\",\"title\":\"Request shed\",\
+         \"status\":503,\"detail\":\"{what} (priority {priority}); try again in {seconds} s.\",\
+         \"violated-policies\":[],\"shed-by\":\"{cause}\",\"priority\":\"{priority}\"}}"
     )
 }

@@ -9,7 +9,9 @@ pub mod matching;
 pub mod named;
 pub mod path;
 pub mod plan;
+pub mod priority;
 pub mod rule;
+pub mod shedding;
 pub mod subject;
 
 use alloc::sync::Arc;
@@ -22,7 +24,9 @@ pub use matching::{HeaderMatch, Match, Unmet};
 pub use named::{NameError, Named, NamedPlan};
 pub use path::PathPattern;
 pub use plan::{Plan, Planned};
+pub use priority::Priority;
 pub use rule::{ChargeOn, Mode, OnFailure, Rule, Use};
+pub use shedding::Shedding;
 pub use subject::{Dimension, Source};
 
 use crate::limit::Limit;
@@ -57,6 +61,7 @@ pub struct Policy {
     pub(crate) answers: Answers,
     /// In the order of their names.
     pub(crate) domains: Vec<Domain>,
+    pub(crate) shedding: Shedding,
 }
 
 impl Policy {
@@ -84,6 +89,7 @@ impl Policy {
             forwarding,
             answers,
             domains: Vec::new(),
+            shedding: Shedding::default(),
         })
     }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::matching::Unmet;
 use super::path::{NormalPath, PathPattern};
-use super::{ChargeOn, Mode, OnFailure, Policy, Rule, Rules, Use};
+use super::{ChargeOn, Mode, OnFailure, Policy, Priority, Rule, Rules, Use};
 use crate::facts::Facts;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::{Cost, Limit};
@@ -30,6 +30,9 @@ pub struct Plan<'p> {
     pub enforced: Vec<Planned>,
     /// What is counted and judged beside it, all or nothing, and stops nobody.
     pub shadowed: Vec<Planned>,
+    /// How much the request matters when some are shed: the highest word of its rules, or its
+    /// method's.
+    pub priority: Priority,
 }
 
 impl Plan<'_> {
@@ -77,6 +80,8 @@ impl Policy {
                 break;
             }
         }
+        let said = plan.rules.iter().filter_map(|rule| rule.priority).max();
+        plan.priority = said.unwrap_or_else(|| Priority::of_method(facts.method));
         plan
     }
 

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::matching::Match;
+use super::priority::Priority;
 use crate::limit::Cost;
 
 /// One rule: which requests, which limits.
@@ -21,15 +22,18 @@ pub struct Rule {
     pub charge: ChargeOn,
     /// What it does while the store has no answer.
     pub on_failure: OnFailure,
+    /// How much its requests matter when some are shed; if it does not say, by their method.
+    pub priority: Option<Priority>,
 }
 
 impl Rule {
     /// A rule that refuses, charges when the request arrives, and for want of the store decides by
-    /// this node's share.
+    /// this node's share. Its requests matter by their methods.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, matches: Match, limits: Vec<Use>) -> Self {
         let (mode, charge) = (Mode::default(), ChargeOn::default());
-        Self { name: name.into(), matches, limits, mode, charge, on_failure: OnFailure::default() }
+        let (on_failure, priority) = (OnFailure::default(), None);
+        Self { name: name.into(), matches, limits, mode, charge, on_failure, priority }
     }
 }
 

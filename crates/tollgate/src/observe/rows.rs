@@ -29,7 +29,11 @@ impl<R: Default> Rows<R> {
     pub(super) fn extended(&self, policy: &Policy) -> Self {
         let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
         let mut in_force = Vec::with_capacity(policy.limits().len());
-        for limit in policy.limits().iter().map(|limited| &limited.limit) {
+        let pools = policy.shedding().fleet.map(|fleet| [fleet.pool, fleet.noncritical]);
+        // What the fleet sheds is no decision by limits.
+        let is_pool = |index: &usize| pools.is_some_and(|pools| pools.contains(index));
+        let limits = policy.limits().iter().enumerate().filter(|(index, _)| !is_pool(index));
+        for limit in limits.map(|(_, limited)| &limited.limit) {
             let name = limit.name();
             if name != OTHER && !by_name.contains_key(name) && rows.len() < MAX_COUNTED_LIMITS {
                 let row = Arc::<R>::default();

@@ -6,36 +6,50 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tollgate_core::{Millis, Store};
+use tollgate_core::{Millis, Store, Timestamp};
 
 use super::background;
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, Place};
 use crate::receipt::Receipt;
+use crate::shed::{Outcome, Permit};
 
 /// A lease is renewed each time that this part of it has passed: it outlives a renewal that fails.
 const RENEWALS_A_LEASE: u64 = 3;
 
-/// The leases of a request in flight: renewed while this lives, and given back when it is dropped,
-/// at the end of the answer's body or of the connection that it was upgraded to, when the client is
-/// gone, or when the service panics.
-pub(super) struct InFlight(Option<Held>);
+/// What a request holds while it runs: its leases, renewed while this lives, and its place in the
+/// node. All of it is given back when this is dropped, at the end of the answer's body or of the
+/// connection that it was upgraded to, when the client is gone, or when the service panics.
+pub(super) struct InFlight {
+    leases: Vec<Held>,
+    permit: Option<Permit>,
+}
 
+/// Leases of one receipt.
 struct Held {
     /// None outside of a runtime, where leases end by their expiry.
     renewing: Option<AbortHandle>,
-    give_back: Box<dyn FnOnce() + Send + Sync>,
+    give_back: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl InFlight {
     /// Holds nothing.
     pub(super) const fn nothing() -> Self {
-        Self(None)
+        Self { leases: Vec::new(), permit: None }
     }
 
-    /// Holds `leases` of `limiter`.
-    pub(super) fn new<S: Store + 'static>(limiter: Arc<Limiter<S>>, leases: Receipt) -> Self {
-        let Some(lease) = leases.shortest_lease() else { return Self(None) };
-        let leases = Arc::new(leases);
+    /// Holds the `place` of a request that was taken on.
+    pub(super) fn new<S: Store + 'static>(limiter: &Arc<Limiter<S>>, place: Place) -> Self {
+        let mut in_flight = Self { permit: place.permit, ..Self::nothing() };
+        if let Some(fleet) = place.fleet {
+            in_flight.hold(limiter, fleet);
+        }
+        in_flight
+    }
+
+    /// Holds `leases` of `limiter` too.
+    pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, leases: Receipt) {
+        let Some(lease) = leases.shortest_lease() else { return };
+        let (limiter, leases) = (Arc::clone(limiter), Arc::new(leases));
         let renewing = renew_until_aborted(&limiter, &leases, lease);
         // A store that has no answer keeps them until they expire.
         let give_back = Box::new(move || {
@@ -43,15 +57,29 @@ impl InFlight {
                 let _ = limiter.give_back(limiter.now(), &leases).await;
             });
         });
-        Self(Some(Held { renewing, give_back }))
+        self.leases.push(Held { renewing, give_back: Some(give_back) });
+    }
+
+    /// The service gets the request `now`.
+    pub(super) fn begins(&mut self, now: impl FnOnce() -> Timestamp) {
+        if let Some(permit) = &mut self.permit {
+            permit.begins(now());
+        }
+    }
+
+    /// The service answered `now`.
+    pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: Outcome) {
+        if let Some(permit) = &self.permit {
+            permit.answered(now(), outcome);
+        }
     }
 }
 
-impl Drop for InFlight {
+impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(Held { renewing, give_back }) = self.0.take() {
-            // A renewal under way that comes after the end finds no lease, and makes none.
-            renewing.inspect(AbortHandle::abort);
+        // A renewal under way that comes after the end finds no lease, and makes none.
+        self.renewing.take().inspect(AbortHandle::abort);
+        if let Some(give_back) = self.give_back.take() {
             give_back();
         }
     }
@@ -59,7 +87,7 @@ impl Drop for InFlight {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InFlight").field("holds", &self.0.is_some()).finish()
+        f.debug_struct("InFlight").field("leases", &self.leases.len()).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use tollgate_core::policy::ChargeOn;
 use tollgate_core::policy::answers::{Answers, Refund};
@@ -21,6 +21,7 @@ use super::marks::UpstreamFailed;
 use super::on_completion::OnCompletion;
 use super::upgraded::Upgraded;
 use crate::limiter::{Decision, Limiter, Settlement, Source};
+use crate::shed::{Outcome, Shed};
 use crate::{headers, problem, standing};
 
 /// A service behind a [`Limiter`].
@@ -69,27 +70,38 @@ where
                 if asks_for_standings(&limiter, &facts) {
                     Asked::Standings(limiter.standings(&facts))
                 } else {
-                    Asked::Service(limiter.check(&facts))
+                    let (now, policy) = (limiter.now(), limiter.policy());
+                    let plan = policy.plan(&facts, limiter.key());
+                    let place = limiter.enter(now, &policy, plan.priority);
+                    Asked::Service(place, limiter.check_plan_at(now, &policy, plan))
                 }
             };
-            let decision = match asked {
+            let (place, decision) = match asked {
                 Asked::Standings(standings) => return Ok(answer_standings(standings.await)),
-                Asked::Service(decision) => decision.await,
+                Asked::Service(place, decision) => (place.await, decision),
             };
+            let in_flight = match place {
+                Ok(place) => InFlight::new(&limiter, place),
+                Err(shed) => return Ok(answer_shed(&shed)),
+            };
+            let decision = decision.await;
             if !decision.is_admitted() {
                 return Ok(refuse(&decision));
             }
-            let mut charged = Charged::new(&limiter, decision);
-            let response = inner.call(Request::from_parts(parts, body)).await?;
+            let mut charged = Charged::new(&limiter, decision, in_flight);
+            charged.in_flight.begins(|| limiter.now());
+            let answered = inner.call(Request::from_parts(parts, body)).await;
+            charged.in_flight.answered(|| limiter.now(), outcome(&answered));
+            let response = answered?;
             charged.settle(&response);
             Ok(charged.answer(response))
         })
     }
 }
 
-enum Asked<Standings, Check> {
+enum Asked<Standings, Enter, Check> {
     Standings(Standings),
-    Service(Check),
+    Service(Enter, Check),
 }
 
 fn asks_for_standings<S: Store>(limiter: &Limiter<S>, facts: &Facts<'_>) -> bool {
@@ -117,6 +129,24 @@ fn refuse<B>(decision: &Decision) -> Response<Body<B>> {
     response
 }
 
+fn answer_shed<B>(shed: &Shed) -> Response<Body<B>> {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let mut response = answer(status, problem::CONTENT_TYPE, problem::shed(shed));
+    let seconds = shed.retry_after.as_secs_ceil().max(1);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+/// What an answer says of the service's load.
+fn outcome<B, E>(answered: &Result<Response<B>, E>) -> Outcome {
+    let overloaded =
+        [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+    match answered {
+        Ok(response) if !overloaded.contains(&response.status()) => Outcome::Served,
+        Ok(_) | Err(_) => Outcome::Overloaded,
+    }
+}
+
 fn store_unavailable<B>() -> Response<Body<B>> {
     let body = problem::store_unavailable();
     answer(StatusCode::SERVICE_UNAVAILABLE, problem::CONTENT_TYPE, body)
@@ -138,15 +168,12 @@ struct Charged<S: Store + 'static> {
 }
 
 impl<S: Store + 'static> Charged<S> {
-    fn new(limiter: &Arc<Limiter<S>>, mut decision: Decision) -> Self {
-        let in_flight = match decision.receipt.take() {
-            None => InFlight::nothing(),
-            Some(receipt) => {
-                let (counted, leases) = receipt.split_leases();
-                decision.receipt = Some(counted);
-                InFlight::new(Arc::clone(limiter), leases)
-            }
-        };
+    fn new(limiter: &Arc<Limiter<S>>, mut decision: Decision, mut in_flight: InFlight) -> Self {
+        if let Some(receipt) = decision.receipt.take() {
+            let (counted, leases) = receipt.split_leases();
+            decision.receipt = Some(counted);
+            in_flight.hold(limiter, leases);
+        }
         let on_completion = OnCompletion::new(limiter, decision.pending.take());
         Self { limiter: Arc::clone(limiter), decision, on_completion, in_flight }
     }

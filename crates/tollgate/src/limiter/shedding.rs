@@ -1,0 +1,94 @@
+//! Requests that are shed before any limit is asked.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::policy::shedding::ShedMode;
+use tollgate_core::policy::{ChargeOn, OnFailure, Priority};
+use tollgate_core::reading::Source;
+use tollgate_core::{Store, Timestamp};
+
+use super::{Judged, Limiter};
+use crate::clock::Stopwatch;
+use crate::receipt::Receipt;
+use crate::revision::Revision;
+use crate::shed::{Cause, FLEET_RETRY_AFTER, Permit, Shed, TICK, Worker};
+
+/// How often [`Limiter::watch_load`] sees how late it runs.
+pub const PROBE_PERIOD: Duration = Duration::from_millis(20);
+
+/// How often it looks where nothing is shed: a policy that sheds may come.
+const IDLE_PERIOD: Duration = Duration::from_millis(TICK.get() * 10);
+
+/// What an admitted request holds while it runs.
+#[derive(Debug, Default)]
+#[must_use = "a request is in flight for as long as this lives"]
+pub struct Place {
+    /// Its place in this node, if it has one.
+    pub permit: Option<Permit>,
+    /// Its place in the fleet, if it has one: to be [renewed](Limiter::renew) while it runs and
+    /// [given back](Limiter::refund) at its end.
+    pub fleet: Option<Receipt>,
+}
+
+impl<S: Store> Limiter<S> {
+    /// Takes a request of `priority` on, or sheds it, as `policy` says. No limit is charged: do that
+    /// next, by the same policy.
+    ///
+    /// The node is asked first, then the fleet, which takes one call of the store. A store without
+    /// an answer sheds nobody; what stands in for it answers in its place.
+    ///
+    /// # Errors
+    /// [`Shed`]: there is too much to do. Nothing is held, and nothing was charged.
+    pub fn enter<'s>(
+        &'s self,
+        now: Timestamp,
+        policy: &Arc<Revision>,
+        priority: Priority,
+    ) -> impl Future<Output = Result<Place, Shed>> + Send + use<'s, S> {
+        let fleet = policy.shedding().fleet();
+        let fleet = fleet.map(|fleet| (fleet.mode, policy.fleet_plan(&fleet, priority)));
+        // Where nothing bounds the node, nobody waits for the lock of its load.
+        let is_bounded = policy.shedding().worker().is_some();
+        async move {
+            let permit = if is_bounded { self.worker.enter(now, priority)? } else { None };
+            let Some((mode, planned)) = fleet else { return Ok(Place { permit, fleet: None }) };
+            let judged = self.judge(now, planned, ChargeOn::Arrival, OnFailure::Local).await;
+            let Judged { verdict, source, receipt, .. } = judged;
+            if verdict.is_admitted() || matches!(source, Source::Failure(_)) {
+                return Ok(Place { permit, fleet: receipt });
+            }
+            let shed = Shed { priority, cause: Cause::Fleet, retry_after: FLEET_RETRY_AFTER };
+            self.worker.counts().count(&shed, mode);
+            match mode {
+                ShedMode::Enforce => Err(shed),
+                ShedMode::Shadow | ShedMode::Off => Ok(Place { permit, fleet: None }),
+            }
+        }
+    }
+
+    /// This node's load, and what was shed.
+    #[must_use]
+    pub const fn worker(&self) -> &Arc<Worker> {
+        &self.worker
+    }
+
+    /// Measures how late tasks of this runtime run, and lets the node's load be known where no
+    /// requests come: to be spawned beside the service where the policy sheds by a worker's load.
+    /// It never ends, and measures nothing where nothing is shed.
+    pub async fn watch_load(self: Arc<Self>) {
+        loop {
+            if !self.worker.is_watched() {
+                tokio::time::sleep(IDLE_PERIOD).await;
+                continue;
+            }
+            let asleep = Stopwatch::start();
+            tokio::time::sleep(PROBE_PERIOD).await;
+            let period = u64::try_from(PROBE_PERIOD.as_micros()).unwrap_or(u64::MAX);
+            let now = self.now();
+            self.worker.ran_late(now, asleep.micros().saturating_sub(period));
+            self.worker.look(now);
+        }
+    }
+}

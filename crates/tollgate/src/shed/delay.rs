@@ -1,0 +1,81 @@
+//! Delays that stay, told from those that pass.
+
+use tollgate_core::{Millis, Timestamp};
+
+/// For how long a delay must not have gone away once to count.
+pub const INTERVAL: Millis = Millis::new(100);
+
+/// The least delay of the last whole [`INTERVAL`]: what a burst leaves behind is gone by then, what
+/// is left is a queue that stands. After `CoDel` (Nichols and Jacobson, "Controlling Queue Delay",
+/// 2012).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StandingDelay {
+    /// The beginning of the interval under way.
+    began_at: Timestamp,
+    /// The least of it, in microseconds, if anything was seen.
+    least: Option<u64>,
+    /// The least of the interval before.
+    standing: Option<u64>,
+}
+
+impl StandingDelay {
+    /// Takes a delay of so many microseconds in, which was seen `now`.
+    pub fn observe(&mut self, now: Timestamp, micros: u64) {
+        self.turn(now);
+        self.least = Some(self.least.map_or(micros, |least| least.min(micros)));
+    }
+
+    /// The delay that stands `now`, in microseconds; none where none was seen.
+    pub fn micros(&mut self, now: Timestamp) -> u64 {
+        self.turn(now);
+        self.standing.unwrap_or(0)
+    }
+
+    /// Ends the interval under way if it is over.
+    fn turn(&mut self, now: Timestamp) {
+        let intervals = match now < self.began_at {
+            // The clock was set back: nothing is known of this time.
+            true => u64::MAX,
+            false => now.since(self.began_at).get() / INTERVAL.get(),
+        };
+        if intervals > 0 {
+            let standing = if intervals == 1 { self.least } else { None };
+            *self = Self { began_at: now, least: None, standing };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(1_000_000 + millis)
+    }
+
+    #[test]
+    fn what_passes_is_no_standing_delay() {
+        let mut delay = StandingDelay::default();
+        for (millis, micros) in [(0, 9_000), (10, 50_000), (60, 0), (90, 9_000)] {
+            delay.observe(at(millis), micros);
+            assert_eq!(delay.micros(at(millis)), 0, "no interval is over yet");
+        }
+        assert_eq!(delay.micros(at(100)), 0, "it went away once");
+        delay.observe(at(110), 7_000);
+        delay.observe(at(190), 5_000);
+        assert_eq!(delay.micros(at(200)), 5_000);
+        assert_eq!(delay.micros(at(299)), 5_000);
+        assert_eq!(delay.micros(at(300)), 0, "nothing was seen any more");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_forgets() {
+        let mut delay = StandingDelay::default();
+        delay.observe(at(0), 5_000);
+        assert_eq!(delay.micros(at(100)), 5_000);
+        delay.observe(at(110), 5_000);
+        assert_eq!(delay.micros(at(50)), 0);
+        delay.observe(at(60), 3_000);
+        assert_eq!(delay.micros(at(150)), 3_000);
+    }
+}
