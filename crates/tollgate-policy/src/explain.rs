@@ -8,7 +8,7 @@ use tollgate_core::policy::answers::Refund;
 
 use crate::load::Loaded;
 use crate::settings::Settings;
-use crate::{descriptor_words, store_words, words};
+use crate::{descriptor_words, shed_words, store_words, words};
 
 /// A policy file in words; [`Display`](fmt::Display) writes it, several lines, each with its end.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ impl fmt::Display for Explanation<'_> {
             table(f, &descriptor_words::title(domain), rows.collect())?;
         }
         self.answers(f)?;
+        table(f, "shedding", shed_words::rows(policy))?;
         table(f, "store", store_words::store(&self.settings.store))
     }
 }
@@ -146,6 +147,35 @@ descriptors of shop, each counted by itself; they are refused while the store ha
   path=/health  no limit
 ";
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn shedding_is_said_in_words() {
+        let said = |shed: &str| {
+            let text = format!(
+                "limits: {{ core: {{ quota: 1, window: 1s }} }}\n\
+                 rules: [{{ limits: core, priority: critical }}]\nshed: {shed}\n"
+            );
+            let said = explain(&crate::parse("shop.yaml", &text).unwrap()).to_string();
+            let (_, said) = said.split_once("rule-1  every request → ").unwrap();
+            let (rule, said) = said.split_once('\n').unwrap();
+            assert_eq!(rule, "core; priority critical");
+            let (_, said) = said.split_once("shedding\n").unwrap();
+            said.split_once("store\n").unwrap().0.to_owned()
+        };
+        let fixed = "{ mode: shadow, fleet: { capacity: 200 }, worker: { in_flight: 9, loop_delay: 5ms, mode: off } }";
+        let expected = "  \
+  fleet   at most 200 requests in flight in all nodes, 40 of them kept for critical ones
+  worker  at most 9 requests in flight; tasks 5ms late at most (off)
+  all     only counted
+";
+        assert_eq!(said(fixed), expected);
+        let adaptive =
+            "{ worker: { adaptive: { algorithm: aimd, min: 2, max: 8 }, queue_delay: 1s } }";
+        let expected = "  \
+  worker  2 to 8 requests in flight, by AIMD, answers within 5s; queueing for 1s at most
+";
+        assert_eq!(said(adaptive), expected);
     }
 
     #[test]

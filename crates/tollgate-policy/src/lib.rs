@@ -39,6 +39,7 @@ mod read;
 mod report;
 mod schema;
 mod settings;
+mod shed_words;
 mod store_words;
 mod trace;
 mod tree;

@@ -142,7 +142,8 @@ pub(crate) fn manner(rule: &Rule) -> String {
         OnFailure::Allow => "; passes while the store has no answer",
         OnFailure::Deny => "; refused with 503 while the store has no answer",
     };
-    format!("{mode}{charge}{on_failure}")
+    let priority = rule.priority.map(|priority| format!("; priority {}", priority.name()));
+    format!("{mode}{charge}{on_failure}{}", priority.unwrap_or_default())
 }
 
 /// The names of the header profiles as a policy file writes them.

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use tollgate_core::policy::OnFailure;
 use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
-use tollgate_core::{Cost, Facts, Headers, KeyedHash, Policy, Refusals};
+use tollgate_core::policy::shedding::InFlightBound;
+use tollgate_core::policy::{OnFailure, Planned, Priority};
+use tollgate_core::{Cost, Facts, Headers, KeyedHash, Millis, Policy, Refusals};
 use tollgate_policy::{
     KeySource, Loaded, ShardSettings, SideSettings, StoreSettings, Topology, load, parse,
 };
@@ -171,6 +172,50 @@ fn envoy() {
     }
 }
 
+/// How much a request matters.
+fn priority(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> Priority {
+    let headers: &dyn Headers = &Fields(headers);
+    policy.plan(&Facts { method, path, host: None, peer: None, headers }, &Fold).priority
+}
+
+#[test]
+fn stripe() {
+    let policy = policy("stripe.yaml");
+    let key: &[(&str, &[u8])] = &[("authorization", b"Bearer sk_live")];
+    let test: &[(&str, &[u8])] = &[("authorization", b"Bearer sk_test"), ("x-mode", b"test")];
+    let limits = "rate/key 1, concurrent/key 1";
+    for (method, path, headers, rule, matters) in [
+        ("POST", "/v1/charges", key, "charge", Priority::Critical),
+        ("POST", "/v1/charges/ch_1/capture", key, "charge", Priority::Critical),
+        ("GET", "/v1/charges", key, "user", Priority::Read),
+        ("POST", "/v1/customers", key, "user", Priority::Write),
+        ("POST", "/v1/charges", test, "test", Priority::Test),
+    ] {
+        assert_eq!(
+            met(&policy, method, path, headers),
+            format!("{rule}: {limits}"),
+            "{method} {path}"
+        );
+        assert_eq!(priority(&policy, method, path, headers), matters, "{method} {path}");
+    }
+    assert_eq!(met(&policy, "GET", "/", &[]), "stranger: anonymous/address 1");
+    let shedding = policy.shedding();
+    let fleet = shedding.fleet().unwrap();
+    let places = |priority| -> Vec<(String, u64)> {
+        let planned = policy.fleet_plan(&fleet, priority);
+        let told = |it: &Planned| (it.limit.name().to_owned(), it.limit.capacity());
+        planned.iter().map(told).collect()
+    };
+    let (pool, noncritical) =
+        (("shed.fleet".to_owned(), 200), ("shed.fleet.noncritical".to_owned(), 160));
+    assert_eq!(places(Priority::Critical), [pool.clone()]);
+    assert_eq!(places(Priority::Write), [pool, noncritical]);
+    let worker = shedding.worker().unwrap();
+    assert_eq!(worker.in_flight, Some(InFlightBound::Fixed(100.try_into().unwrap())));
+    assert_eq!(worker.queue_delay, Some(Millis::new(100)));
+    assert_eq!(worker.loop_delay, Some(Millis::new(50)));
+}
+
 #[test]
 fn migration() {
     let StoreSettings::Rollout(rollout) = loaded("migration.yaml").settings.store else {
@@ -196,6 +241,7 @@ fn every_policy_is_spoken_of_here() {
         "layered.yaml",
         "migration.yaml",
         "sign-in.yaml",
+        "stripe.yaml",
     ];
     assert_eq!(names, spoken_of);
 }

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 26] = [
+const PLACES: [(&str, &str); 30] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -54,6 +54,13 @@ const PLACES: [(&str, &str); 26] = [
     ("Answers", "answers: { zzzzzzzz: 1 }"),
     ("Refunds", "answers: { refund: { zzzzzzzz: 1 } }"),
     ("RefuseAnswer", "answers: { refuse: { zzzzzzzz: 1 } }"),
+    ("Shed", "shed: { zzzzzzzz: 1 }"),
+    ("Fleet", "shed: { fleet: { capacity: 9, zzzzzzzz: 1 } }"),
+    ("Worker", "shed: { worker: { zzzzzzzz: 1 } }"),
+    (
+        "Adaptive",
+        "shed: { worker: { adaptive: { algorithm: aimd, min: 1, max: 2, zzzzzzzz: 1 } } }",
+    ),
     ("Secret", "secret: { env: A, zzzzzzzz: 1 }"),
     ("Store", "store: { zzzzzzzz: 1 }"),
     ("Memory", "store: { memory: { zzzzzzzz: 1 } }"),
@@ -218,6 +225,10 @@ fn title(name: &str) -> &'static str {
         "Answers" => "`answers`",
         "Refunds" => "`answers.refund`",
         "RefuseAnswer" => "`answers.refuse`",
+        "Shed" => "`shed`",
+        "Fleet" => "`shed.fleet`",
+        "Worker" => "`shed.worker`",
+        "Adaptive" => "`shed.worker.adaptive`",
         "Secret" => {
             "`secret`, `store.redis.password`, `store.redis.sentinel.password` and `serve.DOOR.tokens`"
         }

@@ -134,7 +134,7 @@ fn algorithm(
 }
 
 /// What is written, or the default if nothing is; `None` if what is written is wrong.
-fn or_default<W, T>(field: &Field<W>, value: impl Fn(&W) -> T, default: T) -> Option<T> {
+pub(super) fn or_default<W, T>(field: &Field<W>, value: impl Fn(&W) -> T, default: T) -> Option<T> {
     match field {
         Field::Absent => Some(default),
         Field::Wrong => None,

@@ -9,6 +9,7 @@ mod names;
 mod rules;
 mod secret;
 mod serve;
+mod shed;
 mod spans;
 mod store;
 mod subjects;
@@ -34,6 +35,7 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
     let forwarding = forwarding::forwarding(file, report);
     let answers = answers::answers(file.answers.value(), report);
+    let shed = shed::shed(file, counted.len(), report);
     let key = secret::key(file, report);
     let serve = serve::serve(file, report);
     let store = store::store(file, &mut subjects, report);
@@ -41,15 +43,18 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
         return None;
     }
     let rule_spans: Vec<_> = rules.iter().flatten().map(|rule| rule.at).collect();
+    let shed = shed?;
+    let limits_of_rules = counted.into_iter().map(|counted| Some(counted?.limit));
     let policy = Policy::new(
         dimensions.into_iter().collect::<Option<_>>()?,
-        counted.into_iter().map(|counted| Some(counted?.limit)).collect::<Option<_>>()?,
+        limits_of_rules.chain(shed.pools.into_iter().map(Some)).collect::<Option<_>>()?,
         rules.into_iter().map(|rule| Some(rule?.rule)).collect::<Option<_>>()?,
         order,
     )?
     .with_forwarding(forwarding?)
     .with_answers(answers?)
-    .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?;
+    .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
+    .with_shedding(shed.shedding)?;
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings { key: key?, store: store?, serve: serve? };
     spans::warn(&policy, file, &settings.store, &rule_spans, report);

@@ -12,6 +12,7 @@ mod migration;
 mod redis;
 mod rule;
 mod serve;
+mod shed;
 mod subject;
 
 pub(crate) use answers::Answers;
@@ -24,6 +25,7 @@ pub(crate) use migration::{Rollout, Shadow, Side};
 pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{Conditions, LimitUse, Rule};
 pub(crate) use serve::{Door, DoorTls, Serve};
+pub(crate) use shed::{Adaptive, AdaptiveKind, Fleet, Shed, ShedModeName, Worker};
 pub(crate) use subject::Subject;
 
 use crate::read::{List, Names, OneOrMore, Text, keys};
@@ -47,6 +49,8 @@ keys! {
         descriptors: List<DescriptorDomain>,
         /// What clients are told.
         answers: Answers,
+        /// What is shed when there is more to do than can be done. By default nothing.
+        shed: Shed,
         /// Where the key comes from under which credentials are hashed before they are used. By default one is made by chance when the process starts.
         secret: Secret,
         /// Where the counters are kept. By default in memory.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::choices::{ChargeMoment, OnFailureName, RuleMode};
+use super::shed::PriorityName;
 use crate::read::{Field, Given, Names, OneOrMore, Read, Text, Whole, keys, unexpected};
 use crate::report::Report;
 use crate::tree::{Node, Shape};
@@ -24,6 +25,8 @@ keys! {
         charge: ChargeMoment,
         /// What becomes of a request while the store has no answer. By default what `answers` says. Of several rules that match, the strictest decides.
         on_failure: OnFailureName,
+        /// How much its requests matter when some are shed. By default `read` for GET, HEAD, OPTIONS and TRACE, else `write`. Of several rules that match, the highest word decides.
+        priority: PriorityName,
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn rules(
         rule.mode = given.value.mode.value().map(|mode| mode.0).unwrap_or_default();
         rule.charge = given.value.charge.value().map(|charge| charge.0).unwrap_or_default();
         rule.on_failure = given.value.on_failure.value().map_or(on_failure, |own| own.0);
+        rule.priority = given.value.priority.value().map(|priority| priority.0);
         Some(Placed { rule, at: given.at })
     };
     let placed = written.iter().zip(names).map(rule).collect();

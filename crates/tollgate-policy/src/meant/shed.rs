@@ -1,0 +1,170 @@
+//! Shedding: pools, bounds and modes.
+
+use std::num::NonZeroU32;
+
+use tollgate_core::policy::LimitFor;
+use tollgate_core::policy::shedding::{
+    AdaptiveAlgorithm, AdaptiveBound, FLEET_NONCRITICAL, FLEET_POOL, FleetShedding, InFlightBound,
+    ShedMode, Shedding, WorkerShedding,
+};
+use tollgate_core::{LimitError, Millis};
+
+use super::limits::or_default;
+use crate::read::{Duration, Field, Given, Whole, quoted};
+use crate::report::Report;
+use crate::written::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
+
+/// The hundredths of the fleet's capacity that are kept for critical requests where nobody says.
+const RESERVE: u64 = 20;
+
+/// How long a request counts in the fleet whose node has died.
+const LEASE: Millis = Millis::from_secs(60);
+
+/// The longest that an answer may take where nobody says.
+const TIMEOUT: Millis = Millis::from_secs(5);
+
+/// The most requests that a node can be allowed to have in flight.
+const MAX_IN_FLIGHT: u64 = 1_000_000;
+
+/// How requests are shed, and the limits that stand for the fleet's pool.
+#[derive(Default)]
+pub(super) struct Meant {
+    pub(super) shedding: Shedding,
+    pub(super) pools: Vec<LimitFor>,
+}
+
+/// What is shed in a policy that has so many limits; `None` if something is wrong, which is
+/// reported.
+pub(super) fn shed(file: &PolicyFile, limits: usize, report: &mut Report<'_>) -> Option<Meant> {
+    let given = match &file.shed {
+        Field::Absent => return Some(Meant::default()),
+        Field::Wrong => return None,
+        Field::Given(given) => given,
+    };
+    let Shed { mode: shed_mode, fleet, worker } = &given.value;
+    if fleet.is_absent() && worker.is_absent() {
+        let hint = "fleet: { capacity: 200 }, or worker: { in_flight: 100 }";
+        report.mistake(given.key, "nothing says what is shed", hint);
+        return None;
+    }
+    let pools = match fleet.given() {
+        Some(fleet) => {
+            names_are_free(file, report);
+            Vec::from(pools(fleet, report)?)
+        }
+        None => Vec::new(),
+    };
+    let fleet = match fleet {
+        Field::Absent => None,
+        Field::Wrong => return None,
+        Field::Given(fleet) => {
+            let mode = mode(&fleet.value.mode)?;
+            Some(FleetShedding { mode, pool: limits, noncritical: limits + 1 })
+        }
+    };
+    let worker = match worker {
+        Field::Absent => None,
+        Field::Wrong => return None,
+        Field::Given(worker) => Some(bounds(worker, report)?),
+    };
+    Some(Meant { shedding: Shedding { mode: mode(shed_mode)?, fleet, worker }, pools })
+}
+
+fn mode(written: &Field<ShedModeName>) -> Option<ShedMode> {
+    or_default(written, |mode| mode.0, ShedMode::default())
+}
+
+/// Reports limits that are called as those of the pool are.
+fn names_are_free(file: &PolicyFile, report: &mut Report<'_>) {
+    let named = file.limits.value().into_iter().flat_map(|names| &names.0);
+    for name in named.map(|named| &named.name) {
+        if [FLEET_POOL, FLEET_NONCRITICAL].contains(&&*name.value) {
+            let message = format_args!("{} is the name of the fleet's pool", quoted(&name.value));
+            report.mistake(name.at, message, "call this limit otherwise");
+        }
+    }
+}
+
+/// The limits of the fleet's pool.
+fn pools(fleet: &Given<Fleet>, report: &mut Report<'_>) -> Option<[LimitFor; 2]> {
+    let Fleet { capacity, reserve_critical, lease, .. } = &fleet.value;
+    let capacity_at = capacity.given()?.at;
+    let capacity = capacity.value()?.0;
+    let reserve = or_default(reserve_critical, |percent| u64::from(percent.0), RESERVE)?;
+    let lease_at = lease.given().map_or(fleet.at, |lease| lease.at);
+    let lease = or_default(lease, |lease| lease.0, LEASE)?;
+    // Never less than was asked for.
+    let reserved = capacity.saturating_mul(reserve).div_ceil(100);
+    if capacity > 0 && reserved >= capacity {
+        let at = reserve_critical.given().map_or(capacity_at, |percent| percent.at);
+        let message = format_args!("{reserve}% of {capacity} leaves nothing for other requests");
+        report.mistake(at, message, "keep less, or raise the capacity");
+        return None;
+    }
+    let at = |error: &LimitError| match error {
+        LimitError::Zero("lease") | LimitError::TooLarge { what: "lease", .. } => lease_at,
+        _ => capacity_at,
+    };
+    let limits = FleetShedding::limits(capacity, reserved, lease);
+    limits.map_err(|error| report.plain_mistake(at(&error), error)).ok()
+}
+
+/// What a node may carry.
+fn bounds(worker: &Given<Worker>, report: &mut Report<'_>) -> Option<WorkerShedding> {
+    let Worker { in_flight, adaptive, queue_delay, loop_delay, mode: written } = &worker.value;
+    if let (Some(_), Some(adaptive)) = (in_flight.given(), adaptive.given()) {
+        let message = "`in_flight` and `adaptive` bound the same";
+        report.mistake(adaptive.key, message, "leave one of them out");
+        return None;
+    }
+    let in_flight = match (in_flight, adaptive) {
+        (Field::Wrong, _) | (_, Field::Wrong) => return None,
+        (Field::Given(fixed), _) => Some(InFlightBound::Fixed(requests(fixed, report)?)),
+        (_, Field::Given(adaptive)) => Some(InFlightBound::Adaptive(follows(adaptive, report)?)),
+        (Field::Absent, Field::Absent) => None,
+    };
+    let (queue_delay, loop_delay) = (delay(queue_delay)?, delay(loop_delay)?);
+    if in_flight.is_none() && queue_delay.is_none() && loop_delay.is_none() {
+        let hint = "give in_flight, adaptive, queue_delay or loop_delay";
+        report.mistake(worker.key, "nothing bounds the worker", hint);
+        return None;
+    }
+    Some(WorkerShedding { mode: mode(written)?, in_flight, queue_delay, loop_delay })
+}
+
+fn follows(adaptive: &Given<Adaptive>, report: &mut Report<'_>) -> Option<AdaptiveBound> {
+    let Adaptive { algorithm, min, max, timeout } = &adaptive.value;
+    let kind = algorithm.value()?.0;
+    if let (AdaptiveKind::Gradient, Some(timeout)) = (kind, timeout.given()) {
+        report.mistake(timeout.key, "`timeout` means nothing to gradient", "it belongs to aimd");
+        return None;
+    }
+    let timeout = or_default(timeout, |timeout| timeout.0, TIMEOUT)?;
+    let (least, most) = (requests(min.given()?, report)?, requests(max.given()?, report)?);
+    if least > most {
+        let message = format_args!("`max` is {most}, less than `min`");
+        report.mistake(max.given()?.at, message, format_args!("at least {least}"));
+        return None;
+    }
+    let algorithm = match kind {
+        AdaptiveKind::Gradient => AdaptiveAlgorithm::Gradient,
+        AdaptiveKind::Aimd => AdaptiveAlgorithm::Aimd { timeout },
+    };
+    Some(AdaptiveBound { algorithm, min: least, max: most })
+}
+
+/// A number of requests in flight.
+fn requests(given: &Given<Whole>, report: &mut Report<'_>) -> Option<NonZeroU32> {
+    let number = Some(given.value.0).filter(|number| *number <= MAX_IN_FLIGHT);
+    let number = number.and_then(|number| NonZeroU32::new(u32::try_from(number).ok()?));
+    if number.is_none() {
+        let message = format_args!("{} requests in flight are no bound", given.value.0);
+        report.mistake(given.at, message, format_args!("expected 1 to {MAX_IN_FLIGHT}"));
+    }
+    number
+}
+
+/// A delay, if it is written.
+fn delay(written: &Field<Duration>) -> Option<Option<Millis>> {
+    or_default(written, |delay| Some(delay.0), None)
+}

@@ -1,0 +1,52 @@
+//! Shedding in words, for people.
+
+use tollgate_core::Policy;
+use tollgate_core::policy::shedding::{
+    AdaptiveAlgorithm, FleetShedding, InFlightBound, ShedMode, WorkerShedding,
+};
+
+/// What each shedder does, if there is any.
+pub(crate) fn rows(policy: &Policy) -> Vec<(&'static str, String)> {
+    let shedding = policy.shedding();
+    let fleet = shedding.fleet.map(|it| ("fleet", fleet(policy, &it) + mode(it.mode)));
+    let worker = shedding.worker.map(|it| ("worker", worker(&it) + mode(it.mode)));
+    let all = match shedding.mode {
+        ShedMode::Enforce => None,
+        ShedMode::Shadow => Some(("all", "only counted".to_owned())),
+        ShedMode::Off => Some(("all", "off".to_owned())),
+    };
+    [fleet, worker, all].into_iter().flatten().collect()
+}
+
+fn fleet(policy: &Policy, fleet: &FleetShedding) -> String {
+    let capacity = |index: usize| policy.limits().get(index).map_or(0, |it| it.limit.capacity());
+    let (all, others) = (capacity(fleet.pool), capacity(fleet.noncritical));
+    let reserved = all.saturating_sub(others);
+    format!(
+        "at most {all} requests in flight in all nodes, {reserved} of them kept for critical ones"
+    )
+}
+
+fn worker(worker: &WorkerShedding) -> String {
+    let in_flight = worker.in_flight.map(|bound| match bound {
+        InFlightBound::Fixed(bound) => format!("at most {bound} requests in flight"),
+        InFlightBound::Adaptive(bound) => {
+            let how = match bound.algorithm {
+                AdaptiveAlgorithm::Gradient => "by the gradient of latency".to_owned(),
+                AdaptiveAlgorithm::Aimd { timeout } => format!("by AIMD, answers within {timeout}"),
+            };
+            format!("{} to {} requests in flight, {how}", bound.min, bound.max)
+        }
+    });
+    let queue = worker.queue_delay.map(|delay| format!("queueing for {delay} at most"));
+    let late = worker.loop_delay.map(|delay| format!("tasks {delay} late at most"));
+    [in_flight, queue, late].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+const fn mode(mode: ShedMode) -> &'static str {
+    match mode {
+        ShedMode::Enforce => "",
+        ShedMode::Shadow => " (only counted)",
+        ShedMode::Off => " (off)",
+    }
+}
