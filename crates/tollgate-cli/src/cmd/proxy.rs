@@ -81,7 +81,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
             .with_on_reload(move |policy| trusted.set(policy.forwarding().trusted.clone()));
         let file = Arc::new(file);
-        let watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
+        let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
+        watch.1.spawn(Arc::clone(&limiter).watch_load());
         for door in &opened {
             eprintln!("{} at {}", door.name, door.address);
         }

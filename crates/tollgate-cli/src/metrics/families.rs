@@ -40,6 +40,14 @@ families! {
         "Decisions that the store did not make, by rule, who decided instead and why";
     COMPLETIONS = Counter "tollgate_completions_total" ["outcome"]
         "Charges that waited for the answer of a request: charged, found a limit full (overrun), or unknown (lost)";
+    SHED = Counter "tollgate_shed_requests_total" ["priority", "cause", "mode"]
+        "Requests that were shed before any limit was asked, by what there was too much of: the fleet's, or this node's, requests in flight, queueing, late tasks; those of a shedder in shadow mode passed";
+    SHED_LEVEL = Gauge "tollgate_shed_level" []
+        "How much this node sheds by its own load: 1000 for each priority that is shed whole, test, read, write and critical in this order";
+    SHED_IN_FLIGHT = Gauge "tollgate_shed_in_flight" []
+        "Requests in flight that this node's shedder counts";
+    SHED_IN_FLIGHT_MAX = Gauge "tollgate_shed_in_flight_max" []
+        "How many of them there may be, which may be adaptive; missing where that is not bounded";
     DURATION = Histogram "tollgate_door_duration_seconds" ["door"]
         "How long decisions took behind a door, with the store and without the network to the client";
     CONNECTIONS = Gauge "tollgate_door_connections" ["door"]

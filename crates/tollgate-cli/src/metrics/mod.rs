@@ -8,6 +8,7 @@ mod families;
 mod lanes;
 mod memcached;
 mod process;
+mod shedding;
 mod store;
 mod two_stores;
 
@@ -68,6 +69,7 @@ impl Counted {
             process::build(page);
             process::policy(page, &limiter.policy(), &file.status());
             decisions::write(page, &counted);
+            shedding::write(page, limiter.policy().shedding(), limiter.worker());
             process::doors(page, counted.doors.get().map_or(&[], Vec::as_slice));
             store::write(page, limiter.store());
         })
