@@ -1,7 +1,7 @@
 //! Benchmarks of Tollgate beside its peers: always in the same run, in turns.
 //!
 //! `memory_vs_governor`, `redis_vs_two_keys` and `doors` print the comparisons that
-//! `docs/benchmarks.md` shows; the divan benches time single cases while one works on them.
+//! `docs/benchmarks.md` shows, and `shedding` the one of `docs/load-shedding.md`; the divan benches time single cases while one works on them.
 
 pub mod contender;
 pub mod doors;
@@ -11,4 +11,5 @@ pub mod redis_store;
 pub mod report;
 pub mod rounds;
 pub mod server;
+pub mod shedding;
 pub mod spread;

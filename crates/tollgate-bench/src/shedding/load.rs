@@ -1,0 +1,120 @@
+//! Requests that come whether or not those before were answered.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tollgate::shed::Priority;
+
+use super::upstream::CAPACITY;
+
+/// An answer that takes longer is worth nothing: the client is gone by then.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A stretch of time in which so much comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    /// How long it is.
+    pub seconds: u64,
+    /// How much comes, in halves of what the service can do.
+    pub halves: u64,
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// How much it mattered.
+    pub priority: Priority,
+    /// In which second it was sent, from the beginning of the run.
+    pub second: u64,
+    /// What came of it.
+    pub end: End,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was served within [`PATIENCE`], after so long.
+    Served(Duration),
+    /// It was shed, or refused by the service.
+    Refused,
+    /// It was not answered in time.
+    Late,
+}
+
+/// A sixth is critical, a sixth writes, a third reads, a third is on trial.
+const MIX: [Priority; 6] = [
+    Priority::Read,
+    Priority::Test,
+    Priority::Critical,
+    Priority::Read,
+    Priority::Test,
+    Priority::Write,
+];
+
+/// Sends all of `phases` to `proxy`, evenly.
+pub async fn send(proxy: SocketAddr, phases: &[Phase]) -> Vec<Sent> {
+    let began = Instant::now();
+    let (mut requests, mut second, mut count) = (JoinSet::new(), 0, 0);
+    for phase in phases {
+        let rate = CAPACITY * phase.halves / 2;
+        for within in 0..phase.seconds {
+            for index in 0..rate {
+                let micros = (second + within) * 1_000_000 + index * 1_000_000 / rate;
+                sleep_until(began + Duration::from_micros(micros)).await;
+                let priority = MIX[count % MIX.len()];
+                count += 1;
+                let second = second + within;
+                requests.spawn(async move {
+                    Sent { priority, second, end: request(proxy, priority).await }
+                });
+            }
+        }
+        second += phase.seconds;
+    }
+    requests.join_all().await
+}
+
+async fn request(proxy: SocketAddr, priority: Priority) -> End {
+    let sent = Instant::now();
+    let answer = timeout_at(sent + PATIENCE, status(proxy, priority)).await;
+    match answer {
+        Ok(Ok(answer)) if answer.starts_with(b"HTTP/1.1 200") => End::Served(sent.elapsed()),
+        Ok(_) => End::Refused,
+        Err(_) => End::Late,
+    }
+}
+
+async fn status(proxy: SocketAddr, priority: Priority) -> std::io::Result<Vec<u8>> {
+    let (method, path) = match priority {
+        Priority::Critical => ("POST", "/charge"),
+        Priority::Write => ("POST", "/item"),
+        Priority::Read => ("GET", "/item"),
+        Priority::Test => ("GET", "/test"),
+    };
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(proxy).await?;
+    stream.write_all(head.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(answer)
+}
+
+/// The policy of the run, which sheds in `mode`.
+#[must_use]
+pub fn policy(mode: &str) -> String {
+    format!(
+        "limits: {{ all: {{ quota: 1_000_000_000, window: 1h }} }}\n\
+         shed:\n  mode: {mode}\n  fleet: {{ capacity: 16, reserve_critical: 50% }}\n  \
+         worker: {{ in_flight: 12 }}\n\
+         rules:\n  \
+         - {{ name: charge, match: {{ path: /charge }}, limits: all, priority: critical }}\n  \
+         - {{ name: trial, match: {{ path: /test }}, limits: all, priority: test }}\n  \
+         - {{ name: rest, limits: all }}\n"
+    )
+}

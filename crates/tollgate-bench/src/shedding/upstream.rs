@@ -1,0 +1,77 @@
+//! A service that can do so much at a time and no more: whoever comes then waits, first come, first
+//! served.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// How many requests it works on at a time.
+pub const PLACES: u32 = 8;
+
+/// How long each of them takes.
+pub const SERVICE: Duration = Duration::from_millis(100);
+
+/// What it can do in a second.
+pub const CAPACITY: u64 = PLACES as u64 * 10;
+
+/// Bytes that one read takes, at most: more than any request here has.
+const READ: usize = 16 * 1024;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+/// A server that answers as long as the value is there.
+#[derive(Debug)]
+pub struct Upstream {
+    address: SocketAddr,
+    _serving: JoinSet<()>,
+}
+
+impl Upstream {
+    /// Listens on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let places = Arc::new(Semaphore::new(PLACES as usize));
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(answer(stream, Arc::clone(&places)));
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Ok(Self { address, _serving: serving })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Works on requests that have no body, one after another; also on those that nobody waits for any
+/// more, which a service learns too late.
+async fn answer(mut stream: TcpStream, places: Arc<Semaphore>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut head = Vec::with_capacity(READ);
+    while stream.read_buf(&mut head).await? > 0 {
+        if head.ends_with(b"\r\n\r\n") {
+            head.clear();
+            let place = places.acquire().await;
+            tokio::time::sleep(SERVICE).await;
+            drop(place);
+            stream.write_all(ANSWER).await?;
+        }
+    }
+    Ok(())
+}
