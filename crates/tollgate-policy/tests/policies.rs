@@ -206,10 +206,9 @@ fn stripe() {
         let told = |it: &Planned| (it.limit.name().to_owned(), it.limit.capacity());
         planned.iter().map(told).collect()
     };
-    let (pool, noncritical) =
-        (("shed.fleet".to_owned(), 200), ("shed.fleet.noncritical".to_owned(), 160));
-    assert_eq!(places(Priority::Critical), [pool.clone()]);
-    assert_eq!(places(Priority::Write), [pool, noncritical]);
+    let pools = [("shed.fleet".to_owned(), 200), ("shed.fleet.noncritical".to_owned(), 160)];
+    assert_eq!(places(Priority::Critical), pools[..1]);
+    assert_eq!(places(Priority::Write), pools);
     let worker = shedding.worker().unwrap();
     assert_eq!(worker.in_flight, Some(InFlightBound::Fixed(100.try_into().unwrap())));
     assert_eq!(worker.queue_delay, Some(Millis::new(100)));

@@ -64,7 +64,7 @@ pub struct Report<'r> {
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new();
-        table.load_preset(presets::ASCII_MARKDOWN);
+        table.load_style(presets::ASCII_MARKDOWN);
         table.set_header(["", "priority", "sent", "refused", "in time", "", "median", "99 %"]);
         for (name, sent) in self.runs {
             for priority in Priority::ALL.into_iter().rev() {

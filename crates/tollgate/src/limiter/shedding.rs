@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::policy::shedding::ShedMode;
-use tollgate_core::policy::{ChargeOn, OnFailure, Priority};
+use tollgate_core::policy::{ChargeOn, Priority};
 use tollgate_core::reading::Source;
 use tollgate_core::{Store, Timestamp};
 
-use super::{Judged, Limiter};
+use super::{Limiter, proof};
 use crate::clock::Stopwatch;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::{Cause, FLEET_RETRY_AFTER, Permit, Shed, TICK, Worker};
 
@@ -54,17 +54,28 @@ impl<S: Store> Limiter<S> {
         async move {
             let permit = if is_bounded { self.worker.enter(now, priority)? } else { None };
             let Some((mode, planned)) = fleet else { return Ok(Place { permit, fleet: None }) };
-            let judged = self.judge(now, planned, ChargeOn::Arrival, OnFailure::Local).await;
-            let Judged { verdict, source, receipt, .. } = judged;
-            if verdict.is_admitted() || matches!(source, Source::Failure(_)) {
-                return Ok(Place { permit, fleet: receipt });
+            let id = new_charge_id();
+            let mut place = Place { permit, fleet: None };
+            match self.take(now, &planned, id).await {
+                Ok(readings) if readings.all_fit() => {
+                    (place.fleet, _) = proof(id, ChargeOn::Arrival, planned, &readings);
+                }
+                Ok(readings) if !matches!(readings.source(), Source::Failure(_)) => {
+                    self.shed_by_fleet(mode, priority)?;
+                }
+                Ok(_) | Err(_) => {}
             }
-            let shed = Shed { priority, cause: Cause::Fleet, retry_after: FLEET_RETRY_AFTER };
-            self.worker.counts().count(&shed, mode);
-            match mode {
-                ShedMode::Enforce => Err(shed),
-                ShedMode::Shadow | ShedMode::Off => Ok(Place { permit, fleet: None }),
-            }
+            Ok(place)
+        }
+    }
+
+    /// Counts a request of `priority` that the fleet has no place for; lets it pass in shadow mode.
+    fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), Shed> {
+        let shed = Shed { priority, cause: Cause::Fleet, retry_after: FLEET_RETRY_AFTER };
+        self.worker.counts().count(&shed, mode);
+        match mode {
+            ShedMode::Enforce => Err(shed),
+            ShedMode::Shadow | ShedMode::Off => Ok(()),
         }
     }
 

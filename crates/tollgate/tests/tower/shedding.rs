@@ -18,7 +18,8 @@ fn fleet(mode: ShedMode) -> Policy {
     let pools = FleetShedding::limits(2, 1, Millis::from_secs(30)).unwrap();
     limits.extend(pools.iter().map(|pool| (*pool.limit).clone()));
     let fleet = FleetShedding { mode, pool: 1, noncritical: 2 };
-    shared(policy(limits, rules, github()), Shedding { fleet: Some(fleet), ..Shedding::default() })
+    let shedding = Shedding { fleet: Some(fleet), ..Shedding::default() };
+    shared(&policy(limits, rules, github()), shedding)
 }
 
 fn worker() -> Policy {
@@ -39,7 +40,7 @@ fn critical(rule: Rule) -> Rule {
 }
 
 /// The same policy, with limits of the pool that everybody shares.
-fn shared(policy: Policy, shedding: Shedding) -> Policy {
+fn shared(policy: &Policy, shedding: Shedding) -> Policy {
     let mut limits = policy.limits().to_vec();
     limits[1..].iter_mut().for_each(|pool| pool.per.clear());
     let (dimensions, rules) = (policy.dimensions().to_vec(), policy.rules().to_vec());
