@@ -1,7 +1,8 @@
 //! Benchmarks of Tollgate beside its peers: always in the same run, in turns.
 //!
 //! `memory_vs_governor`, `redis_vs_two_keys` and `doors` print the comparisons that
-//! `docs/benchmarks.md` shows, and `shedding` the one of `docs/load-shedding.md`; the divan benches time single cases while one works on them.
+//! `docs/benchmarks.md` shows, and `shedding` what becomes of critical requests under overload; the
+//! divan benches time single cases while one works on them.
 
 pub mod contender;
 pub mod doors;
