@@ -52,9 +52,9 @@ pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
 pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{
-    DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout, MemcachedSettings,
-    MemoryBounds, OnMove, PreviousMap, Reads, RedisSettings, RememberRefusals, RolloutSettings,
-    SentinelAccess, ServeSettings, Settings, ShadowSettings, ShardSettings, SideSettings, StepForm,
-    StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
+    DashboardSettings, DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout,
+    MemcachedSettings, MemoryBounds, OnMove, PreviousMap, Reads, RedisSettings, RememberRefusals,
+    RolloutSettings, SentinelAccess, ServeSettings, Settings, ShadowSettings, ShardSettings, Shown,
+    SideSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
 };
 pub use trace::{Outcome, Step, Trace, trace};

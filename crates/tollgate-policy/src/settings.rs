@@ -35,6 +35,27 @@ pub struct ServeSettings {
     pub resp: Option<DoorSettings>,
     /// For those who run it.
     pub admin: Option<DoorSettings>,
+    /// The page at that door.
+    pub dashboard: DashboardSettings,
+}
+
+/// The page for those who run it, at the administration's door.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DashboardSettings {
+    /// Whether it is there.
+    pub shown: Shown,
+    /// The host names by which browsers reach that door, in lower case, beside its addresses.
+    pub hosts: Vec<Box<str>>,
+}
+
+/// Whether a page is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// It is.
+    #[default]
+    Yes,
+    /// It is not.
+    No,
 }
 
 /// One door.

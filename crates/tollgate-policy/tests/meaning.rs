@@ -12,8 +12,8 @@ use tollgate_core::policy::{
 };
 use tollgate_core::{Algorithm, Limit, Millis, Refusals, Unit, Visibility};
 use tollgate_policy::{
-    DoorSettings, DoorTlsFiles, KeySource, Loaded, MemoryBounds, ServeSettings, Settings,
-    StoreSettings, parse,
+    DashboardSettings, DoorSettings, DoorTlsFiles, KeySource, Loaded, MemoryBounds, ServeSettings,
+    Settings, Shown, StoreSettings, parse,
 };
 
 const HOUR: Millis = Millis::from_secs(3_600);
@@ -278,12 +278,22 @@ serve:
     let tokens = KeySource::File { path: file("/run/secrets/tokens") };
     let variable = KeySource::Environment { name: "TOLLGATE_TOKENS".to_owned() };
     let expected = ServeSettings {
+        dashboard: DashboardSettings::default(),
         http: Some(door("127.0.0.1:8181")),
         grpc: Some(DoorSettings { tls: Some(tls), ..door("unix:/run/tollgate/grpc.sock") }),
         resp: Some(DoorSettings { tokens: Some(tokens), ..door("0.0.0.0:6380") }),
         admin: Some(DoorSettings { tokens: Some(variable), ..door("systemd:admin") }),
     };
     assert_eq!(loaded.settings.serve, expected);
+}
+
+#[test]
+fn the_dashboard_can_be_put_away_and_has_names() {
+    let dashboard = |serve: &str| with(serve).settings.serve.dashboard;
+    assert_eq!(dashboard(""), DashboardSettings { shown: Shown::Yes, hosts: Vec::new() });
+    let written = "serve: { dashboard: { show: false, hosts: [Tollgate.example.com, node-1] } }\n";
+    let hosts = vec!["tollgate.example.com".into(), "node-1".into()];
+    assert_eq!(dashboard(written), DashboardSettings { shown: Shown::No, hosts });
 }
 
 #[test]

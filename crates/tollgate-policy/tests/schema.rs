@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 30] = [
+const PLACES: [(&str, &str); 31] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -72,6 +72,7 @@ const PLACES: [(&str, &str); 30] = [
     ("Shadow", "store: { shadow: { store: {}, compared_with: {}, zzzzzzzz: 1 } }"),
     ("Side", "store: { shadow: { store: { zzzzzzzz: 1 }, compared_with: {} } }"),
     ("Serve", "serve: { zzzzzzzz: 1 }"),
+    ("Dashboard", "serve: { dashboard: { zzzzzzzz: 1 } }"),
     ("Door", "serve: { http: { listen: a, zzzzzzzz: 1 } }"),
     ("DoorTls", "serve: { http: { listen: a, tls: { certificate: a, key: a, zzzzzzzz: 1 } } }"),
     ("SentinelAccess", "store: { redis: { shards: {}, sentinel: { zzzzzzzz: 1 } } }"),
@@ -245,6 +246,7 @@ fn title(name: &str) -> &'static str {
         "Side" => "`store.rollout.from`, `.to`, `store.shadow.store` and `.compared_with`",
         "Serve" => "`serve`",
         "Door" => "`serve.DOOR`",
+        "Dashboard" => "`serve.dashboard`",
         "DoorTls" => "`serve.DOOR.tls`",
         other => panic!("say where the keys of {other} stand"),
     }

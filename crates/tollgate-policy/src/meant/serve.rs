@@ -5,8 +5,11 @@ use std::net::SocketAddr;
 use super::secret;
 use crate::read::{Field, Given, Text, quoted};
 use crate::report::Report;
-use crate::settings::{DoorSettings, DoorTlsFiles, ServeSettings};
-use crate::written::{Door, DoorTls, PolicyFile};
+use crate::settings::{DashboardSettings, DoorSettings, DoorTlsFiles, ServeSettings, Shown};
+use crate::written::{Dashboard, Door, DoorTls, PolicyFile};
+
+/// The longest name of a host (RFC 1035), in bytes.
+const LONGEST_HOST: usize = 253;
 
 /// The doors that the file opens; `None` if something is wrong, which is reported.
 pub(super) fn serve(file: &PolicyFile, report: &mut Report<'_>) -> Option<ServeSettings> {
@@ -22,7 +25,48 @@ pub(super) fn serve(file: &PolicyFile, report: &mut Report<'_>) -> Option<ServeS
     };
     let (http, grpc) = (read(&doors.http), read(&doors.grpc));
     let (resp, admin) = (read(&doors.resp), read(&doors.admin));
-    Some(ServeSettings { http: http?, grpc: grpc?, resp: resp?, admin: admin? })
+    let dashboard = match &doors.dashboard {
+        Field::Absent => Some(DashboardSettings::default()),
+        Field::Wrong => None,
+        Field::Given(given) => dashboard(&given.value, report),
+    };
+    Some(ServeSettings {
+        http: http?,
+        grpc: grpc?,
+        resp: resp?,
+        admin: admin?,
+        dashboard: dashboard?,
+    })
+}
+
+fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSettings> {
+    let shown = match &given.show {
+        Field::Absent => Some(Shown::Yes),
+        Field::Wrong => None,
+        Field::Given(flag) => Some(if flag.value.0 { Shown::Yes } else { Shown::No }),
+    };
+    let hosts = match &given.hosts {
+        Field::Absent => Some(Vec::new()),
+        Field::Wrong => None,
+        Field::Given(names) => {
+            // Every name is looked at, so that all mistakes are told.
+            let hosts: Vec<_> = names.value.0.iter().map(|name| host(name, report)).collect();
+            hosts.into_iter().collect()
+        }
+    };
+    Some(DashboardSettings { shown: shown?, hosts: hosts? })
+}
+
+/// A host's name as a browser writes it, without a port.
+fn host(name: &Given<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let text = name.value.0.to_ascii_lowercase();
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    if text.len() <= LONGEST_HOST && text.bytes().all(is_known) {
+        return Some(text.into());
+    }
+    let message = format_args!("{} is no name of a host", quoted(&name.value.0));
+    report.mistake(name.at, message, "expected one such as tollgate.example.com, without a port");
+    None
 }
 
 fn door(given: &Given<Door>, report: &mut Report<'_>) -> Option<DoorSettings> {

@@ -1,7 +1,7 @@
 //! The doors, as written.
 
 use super::deployment::Secret;
-use crate::read::{Text, keys};
+use crate::read::{Flag, OneOrMore, Text, keys};
 
 keys! {
     /// The doors through which other programs ask `tollgate serve`. What its flags say goes first.
@@ -12,8 +12,21 @@ keys! {
         grpc: Door,
         /// The Redis protocol.
         resp: Door,
-        /// For those who run it: health, readiness, status.
+        /// For those who run it: health, readiness, status, the dashboard.
         admin: Door,
+        /// The dashboard, a page at the administration's door, and by which names browsers reach that door.
+        dashboard: Dashboard,
+    }
+}
+
+keys! {
+    /// The dashboard, a page at the administration's door.
+    struct Dashboard as "a dashboard" {
+        /// Whether it is there; `true` unless said otherwise.
+        show: Flag,
+        /// The host names by which browsers reach the administration's door, without a port: those of a proxy before it,
+        /// or this machine's. Its addresses and `localhost` need not be named.
+        hosts: OneOrMore<Text>,
     }
 }
 
