@@ -6,6 +6,7 @@
 
 mod access;
 mod connection;
+mod dashboard;
 pub mod grpc;
 pub mod http;
 mod hyper_door;
@@ -18,6 +19,7 @@ mod tls;
 
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
 pub use connection::{Connection, ConnectionLimits, Door};
+pub use dashboard::Dashboard;
 pub use grpc::GrpcDoor;
 pub use http::{HttpDoor, HttpOptions};
 pub use hyper_door::{

@@ -107,6 +107,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 fn admin(flags: &Flags, loaded: &Loaded) -> Result<Doors, Failure> {
     let Some(listen) = flags.admin.clone() else { return Ok(Doors(Vec::new())) };
     let door = Door::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
+    let door = door.with_browsers(&loaded.settings.serve.dashboard);
     door.check()?;
     Ok(Doors(vec![door]))
 }

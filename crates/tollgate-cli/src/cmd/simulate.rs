@@ -11,6 +11,7 @@ use tollgate_backend::memory_bounds;
 use super::Failure;
 use crate::limiter;
 use crate::simulate::log::{FieldMap, Format, Input, Options};
+use crate::simulate::progress::Watcher;
 use crate::simulate::report;
 use crate::simulate::run::{self, Candidate, Plan};
 
@@ -94,6 +95,7 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
         policy: candidate(&flags.policy)?,
         compare: flags.compare.as_deref().map(candidate).transpose()?,
         top: usize::from(flags.top),
+        watcher: Watcher::Terminal,
     })
 }
 

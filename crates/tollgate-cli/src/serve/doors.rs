@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use tollgate_policy::{DoorSettings, KeySource, ServeSettings};
-use tollgate_server::{Access, Listen, ServerTls, Tokens};
+use tollgate_policy::{DashboardSettings, DoorSettings, KeySource, ServeSettings, Shown};
+use tollgate_server::http::Hosts;
+use tollgate_server::{Access, Dashboard, Listen, ServerTls, Tokens};
 
 use super::open::Exposure;
 use crate::cmd::Failure;
@@ -40,6 +41,31 @@ pub(crate) struct Door {
     /// The file that `access` was read from, if it was.
     pub(crate) tokens_file: Option<PathBuf>,
     pub(crate) tls: Option<ServerTls>,
+    /// What browsers find there.
+    pub(crate) browsers: Browsers,
+}
+
+/// What browsers find behind a door.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Browsers {
+    pub(crate) dashboard: Dashboard,
+    /// By which names they may call it; by any where programs ask.
+    pub(crate) hosts: Option<Hosts>,
+}
+
+impl Browsers {
+    /// Those of the administration's `door`, as the file says.
+    fn new(door: &Door, settings: &DashboardSettings) -> Self {
+        let dashboard = match settings.shown {
+            Shown::Yes => Dashboard::Served,
+            Shown::No => Dashboard::Absent,
+        };
+        let hosts = match &door.tls {
+            Some(_) => Hosts::certified(&settings.hosts),
+            None => Hosts::new(&door.listen, &door.access, &settings.hosts),
+        };
+        Self { dashboard, hosts: Some(hosts) }
+    }
 }
 
 impl Kind {
@@ -83,7 +109,8 @@ impl Doors {
                     .map_err(|error| format!("serve.{}.listen: {error}", kind.name()))?,
                 (None, None) => continue,
             };
-            doors.push(Door::new(kind, listen, settings.as_ref())?);
+            let door = Door::new(kind, listen, settings.as_ref())?;
+            doors.push(door.with_browsers(&file.dashboard));
         }
         if doors.iter().all(|door| door.kind == Kind::Admin) {
             let message = "no door is open: say where, such as --http 127.0.0.1:8181, or write \
@@ -125,7 +152,16 @@ impl Door {
             let read = ServerTls::read(&files.certificate, &files.key, clients, kind.protocols());
             tls = Some(read.map_err(|error| format!("{}: {error}", key("tls")))?);
         }
-        Ok(Self { kind, listen, access, tokens_file, tls })
+        let browsers = Browsers::default();
+        Ok(Self { kind, listen, access, tokens_file, tls, browsers })
+    }
+
+    /// Says what browsers find there, where they are meant to come.
+    pub(crate) fn with_browsers(mut self, settings: &DashboardSettings) -> Self {
+        if self.kind == Kind::Admin {
+            self.browsers = Browsers::new(&self, settings);
+        }
+        self
     }
 
     /// Checks that it is not open to a network by mistake.

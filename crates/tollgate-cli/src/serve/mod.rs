@@ -4,3 +4,4 @@ pub(crate) mod doors;
 pub(crate) mod open;
 pub(crate) mod reload;
 pub(crate) mod status;
+pub(crate) mod what_if;

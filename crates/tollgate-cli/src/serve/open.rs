@@ -10,8 +10,8 @@ use tollgate_server::{
     RespSettings, Served,
 };
 
-use super::doors::{Door, Doors, Kind};
-use super::status;
+use super::doors::{Browsers, Door, Doors, Kind};
+use super::{status, what_if};
 use crate::cmd::Failure;
 use crate::metrics::{Counted, CountedDoor};
 use crate::policy_file;
@@ -30,6 +30,7 @@ pub(crate) struct Opened {
     pub(crate) address: String,
     kind: Kind,
     access: Access,
+    browsers: Browsers,
     listener: Listener,
 }
 
@@ -46,7 +47,8 @@ fn listener(door: &Door, port: Port) -> Result<Opened, Failure> {
     if let Some(tls) = &door.tls {
         listener = listener.with_tls(tls.clone());
     }
-    Ok(Opened { name, address, kind: door.kind, access: door.access.clone(), listener })
+    let (kind, access, browsers) = (door.kind, door.access.clone(), door.browsers.clone());
+    Ok(Opened { name, address, kind, access, browsers, listener })
 }
 
 /// What answers behind the doors.
@@ -69,7 +71,7 @@ pub(crate) fn serve(opened: Vec<Opened>, behind: &Behind) -> Vec<Served> {
 impl Behind {
     fn answer(&self, door: Opened) -> (Served, CountedDoor) {
         let limits = ConnectionLimits::default();
-        let Opened { name, kind, access, listener, .. } = door;
+        let Opened { name, kind, access, browsers, listener, .. } = door;
         let limiter = Arc::clone(&self.limiter);
         let (served, latency) = match kind {
             Kind::Http => {
@@ -80,7 +82,7 @@ impl Behind {
             }
             Kind::Admin => {
                 // Who runs it may ask for verdicts too; that is no traffic.
-                let door = HttpDoor::new(limiter, self.administration(access), limits);
+                let door = HttpDoor::new(limiter, self.administration(access, browsers), limits);
                 (Served::new(name, listener, limits, door), None)
             }
             Kind::Resp => {
@@ -100,7 +102,7 @@ impl Behind {
     }
 
     /// The door of those who run it.
-    fn administration(&self, access: Access) -> HttpOptions {
+    fn administration(&self, access: Access, browsers: Browsers) -> HttpOptions {
         let (limiter, file) = (|| Arc::clone(&self.limiter), || Arc::clone(&self.file));
         HttpOptions {
             admin: Some(access.clone()),
@@ -109,6 +111,9 @@ impl Behind {
             status: Some(status::of(limiter(), file())),
             metrics: Some(self.counted.metrics(limiter(), file())),
             rollout: rollout(self.limiter.store()),
+            simulate: Some(what_if::of(limiter())),
+            dashboard: browsers.dashboard,
+            hosts: browsers.hosts,
             top: Some(self.counted.top()),
             revealed: Arc::clone(&self.revealed),
             ..HttpOptions::default()

@@ -6,7 +6,7 @@
 mod limit_text;
 pub(crate) mod log;
 mod outcome;
-mod progress;
+pub(crate) mod progress;
 pub(crate) mod report;
 mod request;
 pub(crate) mod run;

@@ -9,6 +9,15 @@ use super::log::Log;
 /// Entries between two updates.
 const STRIDE: u64 = 4_096;
 
+/// Who is shown how far a log has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watcher {
+    /// Who sits at a terminal.
+    Terminal,
+    /// Nobody.
+    Nobody,
+}
+
 /// Shows on standard error how far a log has been read; nothing where that is no terminal.
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -17,13 +26,14 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// The progress of `log`.
-    pub(super) fn of(log: &Log) -> Self {
-        // The target hides itself where standard error is no terminal.
-        let bar = ProgressBar::with_draw_target(
-            log.bytes_total(),
-            ProgressDrawTarget::stderr_with_hz(10),
-        );
+    /// The progress of `log`, for `watcher`.
+    pub(super) fn of(log: &Log, watcher: Watcher) -> Self {
+        let target = match watcher {
+            // It hides itself where standard error is no terminal.
+            Watcher::Terminal => ProgressDrawTarget::stderr_with_hz(10),
+            Watcher::Nobody => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(log.bytes_total(), target);
         let template = match log.bytes_total() {
             Some(_) => {
                 "{bar:40} {percent:>3} % · {bytes}/{total_bytes} · {bytes_per_sec} · {eta} left"

@@ -9,7 +9,7 @@ use tollgate::store::memory::Bounds;
 
 use super::log::{Input, Log, LogError, Options};
 use super::outcome::{Outcome, Simulation};
-use super::progress::Progress;
+use super::progress::{Progress, Watcher};
 use super::request::Request;
 use super::trial::Trial;
 
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) compare: Option<Candidate>,
     /// Subjects to show.
     pub(crate) top: usize,
+    /// Who is shown how far it is.
+    pub(crate) watcher: Watcher,
 }
 
 /// Puts every entry of the logs to the policies, each on a memory store of its own, in the log's time.
@@ -52,7 +54,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
     };
     let mut first = trial(plan.policy);
     let mut second = plan.compare.map(trial);
-    let mut progress = Progress::of(&log);
+    let mut progress = Progress::of(&log, plan.watcher);
     let mut period: Option<(u64, u64)> = None;
     while let Some(entry) = log.next_entry()? {
         period = Some((period.map_or(entry.time, |(from, _)| from), entry.time));

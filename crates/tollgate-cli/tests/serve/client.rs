@@ -88,7 +88,7 @@ pub(crate) fn request(method: &str, path: &str, token: Option<&str>) -> String {
     let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
     let body = if method == "POST" { BODY } else { "" };
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: a\r\n{}content-type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{}content-type: application/json\r\n\
          content-length: {}\r\n\r\n{body}",
         token.unwrap_or_default(),
         body.len()

@@ -2,6 +2,7 @@
 
 mod access;
 mod client;
+mod dashboard;
 mod drain;
 mod flood;
 mod grpc;

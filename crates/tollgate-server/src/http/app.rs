@@ -9,12 +9,15 @@ use tollgate::core::Store;
 use tollgate::observe::Top;
 use tollgate::store::Dial;
 
+use super::hosts::Hosts;
 use super::idempotency::Remembered;
 use super::metrics::Metrics;
 use super::reload::Reload;
 use super::shown::Sight;
+use super::simulate::Simulate;
 use super::status::Status;
 use crate::access::Access;
+use crate::dashboard::Dashboard;
 use crate::grpc::json_route;
 use crate::metrics::Histogram;
 
@@ -38,6 +41,12 @@ pub struct HttpOptions {
     /// The limits whose subjects administrators see in clear; none by default. Credentials are
     /// hashed all the same.
     pub revealed: Arc<[Box<str>]>,
+    /// How administrators try policies on access logs; not at all by default.
+    pub simulate: Option<Simulate>,
+    /// Whether the dashboard is served; it is not by default.
+    pub dashboard: Dashboard,
+    /// By which names browsers may call the door; by any, by default.
+    pub hosts: Option<Hosts>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
     /// How long charges took, from the head of a request to its answer.

@@ -18,6 +18,19 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long a body may take from its head to its last byte.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How large a body may be, and how slow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub(super) bytes: usize,
+    /// From the head of the request to the body's last byte.
+    pub(super) within: Duration,
+}
+
+impl Bound {
+    /// Of what says which limits and subjects are meant.
+    pub(super) const SMALL: Self = Self { bytes: MAX_BODY_BYTES, within: BODY_TIMEOUT };
+}
+
 /// Checks that a body says it is JSON: no browser sends another site's page's without asking first.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     if is_json(headers) {
@@ -28,40 +41,43 @@ pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// The bytes of a request's body.
-pub(super) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Problem>
+pub(super) async fn read<B>(headers: &HeaderMap, body: B, bound: Bound) -> Result<Bytes, Problem>
 where
     B: Body<Data = Bytes>,
 {
     let announced = headers.get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
-        return Err(too_large());
+    if announced.is_some_and(|length| length > bound.bytes as u64) {
+        return Err(too_large(bound));
     }
     let body = pin!(body);
-    let mut collected = pin!(collect(body));
+    let mut collected = pin!(collect(body, bound));
     // Most bodies come with their heads, and need no clock.
     if let Some(collected) = collected.as_mut().now_or_never() {
         return collected;
     }
-    timeout(BODY_TIMEOUT, collected).await.unwrap_or_else(|_| {
-        let detail = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
+    timeout(bound.within, collected).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not come within {} s", bound.within.as_secs());
         Err(Problem::new(Kind::SlowBody, detail))
     })
 }
 
-async fn collect<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Bytes, Problem> {
+async fn collect<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+    bound: Bound,
+) -> Result<Bytes, Problem> {
     let first = piece(body.as_mut()).await?.unwrap_or_default();
-    if body.is_end_stream() && first.len() <= MAX_BODY_BYTES {
+    if body.is_end_stream() && first.len() <= bound.bytes {
         return Ok(first);
     }
     let mut whole = Vec::from(first);
     while let Some(piece) = piece(body.as_mut()).await? {
-        if piece.len() > MAX_BODY_BYTES.saturating_sub(whole.len()) {
-            return Err(too_large());
+        if piece.len() > bound.bytes.saturating_sub(whole.len()) {
+            return Err(too_large(bound));
         }
         whole.extend_from_slice(&piece);
     }
-    if whole.len() > MAX_BODY_BYTES { Err(too_large()) } else { Ok(whole.into()) }
+    if whole.len() > bound.bytes { Err(too_large(bound)) } else { Ok(whole.into()) }
 }
 
 /// The next piece of a body, if there is one.
@@ -77,8 +93,8 @@ async fn piece<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<By
     Ok(None)
 }
 
-fn too_large() -> Problem {
-    Problem::new(Kind::BodyTooLarge, format!("a body has at most {MAX_BODY_BYTES} bytes"))
+fn too_large(bound: Bound) -> Problem {
+    Problem::new(Kind::BodyTooLarge, format!("this body has at most {} bytes", bound.bytes))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

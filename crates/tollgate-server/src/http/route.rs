@@ -2,8 +2,10 @@
 
 use axum::http::Method;
 
+use crate::dashboard::{self, Found};
+
 /// What can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
     Check,
     CheckBatch,
@@ -19,6 +21,9 @@ pub(super) enum Route {
     Reload,
     Rollout,
     Top,
+    Policy,
+    Simulate,
+    Dashboard(Found),
     Live,
     Ready,
     Document,
@@ -44,12 +49,14 @@ pub(super) enum Brings {
     Nothing,
     /// A body that says it is JSON.
     Json,
+    /// A body that says it is JSON, with an access log in it.
+    Log,
     /// A body of JSON, whatever it says.
     Bytes,
 }
 
 /// Why a request leads nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Astray {
     /// There is no such path.
     Path,
@@ -69,20 +76,29 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/standing", &[(Method::GET, Route::Standing), (Method::DELETE, Route::Forget)]),
     ("/metrics", &[(Method::GET, Route::Metrics)]),
     ("/v1/status", &[(Method::GET, Route::Status)]),
+    ("/v1/policy", &[(Method::GET, Route::Policy)]),
     ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
     ("/v1/rollout", &[(Method::PUT, Route::Rollout)]),
     ("/v1/top", &[(Method::GET, Route::Top)]),
+    ("/v1/simulate", &[(Method::POST, Route::Simulate)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::Document)]),
 ];
 
+/// What the dashboard's files are asked with.
+static DASHBOARD: &[(Method, Route)] = &[(Method::GET, Route::Dashboard(Found::Nothing))];
+
 impl Route {
     /// Where `method` on `path` leads. `HEAD` asks for what `GET` answers, without its body.
     pub(super) fn find(method: &Method, path: &str) -> Result<Self, Astray> {
         let known = ROUTES.iter().find(|(known, _)| *known == path);
-        let (_, methods) = known.ok_or(Astray::Path)?;
         let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let Some((_, methods)) = known else {
+            let found = dashboard::find(path).ok_or(Astray::Path)?;
+            let is_get = *method == Method::GET;
+            return is_get.then_some(Self::Dashboard(found)).ok_or(Astray::Method(DASHBOARD));
+        };
         let route = methods.iter().find(|(known, _)| known == method);
         route.map(|(_, route)| *route).ok_or(Astray::Method(methods))
     }
@@ -90,13 +106,15 @@ impl Route {
     /// Who may ask.
     pub(super) const fn entry(self) -> Entry {
         match self {
-            Self::Live | Self::Ready | Self::Document => Entry::Everybody,
+            Self::Live | Self::Ready | Self::Document | Self::Dashboard(_) => Entry::Everybody,
             Self::Authorize => Entry::Proxy,
             Self::Forget
             | Self::Status
             | Self::Metrics
+            | Self::Policy
             | Self::Reload
             | Self::Rollout
+            | Self::Simulate
             | Self::Top => Entry::Administrator,
             Self::Check
             | Self::CheckBatch
@@ -113,6 +131,11 @@ impl Route {
         matches!(self, Self::Check | Self::CheckBatch | Self::Authorize | Self::Descriptors)
     }
 
+    /// Whether supervisors and balancers ask it, by whatever name they have for the node.
+    pub(super) const fn is_probe(self) -> bool {
+        matches!(self, Self::Live | Self::Ready)
+    }
+
     /// What a request brings with it.
     pub(super) const fn brings(self) -> Brings {
         match self {
@@ -122,14 +145,17 @@ impl Route {
             | Self::Refund
             | Self::Release
             | Self::Rollout => Brings::Json,
+            Self::Simulate => Brings::Log,
             Self::Descriptors => Brings::Bytes,
             Self::Standing
             | Self::Forget
             | Self::Authorize
             | Self::Status
             | Self::Metrics
+            | Self::Policy
             | Self::Reload
             | Self::Top
+            | Self::Dashboard(_)
             | Self::Live
             | Self::Ready
             | Self::Document => Brings::Nothing,

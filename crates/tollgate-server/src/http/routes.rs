@@ -15,12 +15,15 @@ use tollgate::core::Store;
 use tower::{ServiceExt, service_fn};
 
 use super::app::{App, HttpOptions};
+use super::body::Bound;
 use super::idempotency::{Key, Told};
 use super::openapi::openapi;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Answer, Response};
 use super::route::{Astray, Brings, Route};
+use super::simulate::{MAX_SIMULATION_BYTES, SIMULATION_BODY_TIMEOUT};
 use super::{authorize, body, gate, health, json};
+use crate::dashboard::{self, Dashboard, Found};
 use crate::hyper_door::Peer;
 use crate::shutdown::Shutdown;
 
@@ -63,7 +66,7 @@ impl<S: Store + 'static> Routes<S> {
                 answered
             }
             Ok(route) => self.carry_out(route, &head, body).await,
-            Err(astray) => Ok(nothing_there(astray)),
+            Err(astray) => self.called(&head).map(|()| nothing_there(astray)),
         };
         respond::to(&head.method, answered.unwrap_or_else(Problem::into_response))
     }
@@ -73,14 +76,18 @@ impl<S: Store + 'static> Routes<S> {
         B: Body<Data = Bytes>,
     {
         let app = &self.app;
+        if !route.is_probe() {
+            self.called(head)?;
+        }
         gate::admit(&app.options, route.entry(), &head.headers)?;
         let body = match route.brings() {
             Brings::Nothing => Bytes::new(),
-            Brings::Bytes => body::read(&head.headers, body).await?,
+            Brings::Bytes => body::read(&head.headers, body, Bound::SMALL).await?,
             Brings::Json => {
                 body::expect_json(&head.headers)?;
-                body::read(&head.headers, body).await?
+                body::read(&head.headers, body, Bound::SMALL).await?
             }
+            Brings::Log => return self.simulate(head, body).await,
         };
         let query = head.uri.query().unwrap_or_default();
         Ok(respond::with(match route {
@@ -91,6 +98,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Standing => app.standing(query).await,
             Route::Forget => app.forget(query).await,
             Route::Status => app.status(),
+            Route::Policy => app.policy(),
             Route::Reload => app.reload().await,
             Route::Rollout => app.turn(&body),
             Route::Top => app.top(query),
@@ -98,9 +106,37 @@ impl<S: Store + 'static> Routes<S> {
             Route::Authorize => return authorize::authorize(app, self.peer, &head.headers).await,
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
+            Route::Simulate => app.simulation()?.run(&body).await,
+            Route::Dashboard(found) => return self.dashboard(found),
             Route::Live => return Ok(health::live()),
             Route::Ready => return health::ready(app, self.shutdown.as_ref()),
         }))
+    }
+
+    /// Whether the request calls this door by a name that it has.
+    fn called(&self, head: &Parts) -> Result<(), Problem> {
+        self.app.options.hosts.as_ref().map_or(Ok(()), |hosts| hosts.admit(head))
+    }
+
+    /// Reads a log when its turn has come, and simulates.
+    async fn simulate<B>(&self, head: &Parts, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes>,
+    {
+        body::expect_json(&head.headers)?;
+        let turn = self.app.simulation()?;
+        let bound = Bound { bytes: MAX_SIMULATION_BYTES, within: SIMULATION_BODY_TIMEOUT };
+        let body = body::read(&head.headers, body, bound).await?;
+        Ok(respond::with(turn.run(&body).await))
+    }
+
+    fn dashboard(&self, found: Found) -> Result<Response, Problem> {
+        match (self.app.options.dashboard, found) {
+            (Dashboard::Absent, _) | (_, Found::Nothing) => {
+                Err(Problem::new(Kind::NotFound, "the dashboard has no such file"))
+            }
+            (Dashboard::Served, found) => Ok(dashboard::answer(found)),
+        }
     }
 
     /// Carries a charge out, once for each idempotency key.

@@ -35,11 +35,13 @@ const GUARDED: [(&str, &str); 7] = [
     ("POST", "/json"),
 ];
 
-const FOR_ADMINISTRATORS: [(&str, &str); 4] = [
+const FOR_ADMINISTRATORS: [(&str, &str); 6] = [
     ("DELETE", "/v1/standing"),
     ("GET", "/v1/status"),
     ("POST", "/v1/policy/reload"),
     ("PUT", "/v1/rollout"),
+    ("GET", "/v1/policy"),
+    ("POST", "/v1/simulate"),
 ];
 
 #[tokio::test]

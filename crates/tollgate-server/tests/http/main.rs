@@ -2,6 +2,7 @@
 
 mod access;
 mod check;
+mod dashboard;
 mod hostile;
 mod idempotency;
 mod openapi;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 
 use super::error::LogError;
@@ -20,6 +21,8 @@ pub(crate) enum Input {
     File(PathBuf),
     /// A log that is part of the program.
     Embedded(&'static [u8]),
+    /// A log that somebody sent, plain or gzip.
+    Sent(Bytes),
 }
 
 impl From<PathBuf> for Input {
@@ -34,6 +37,7 @@ impl fmt::Display for Input {
             Self::Stdin => f.write_str("standard input"),
             Self::File(path) => path.display().fmt(f),
             Self::Embedded(_) => f.write_str("the log of the demonstration"),
+            Self::Sent(_) => f.write_str("the log"),
         }
     }
 }
@@ -64,10 +68,14 @@ impl Source {
                 (Box::new(file), metadata.is_file().then_some(metadata.len()))
             }
             Input::Embedded(bytes) => (Box::new(*bytes), Some(bytes.len() as u64)),
+            Input::Sent(bytes) => (Box::new(Cursor::new(bytes.clone())), Some(bytes.len() as u64)),
         };
         let counted = Counted { reader: raw, read: Arc::clone(read) };
         let reader = decompressed(counted).map_err(open_error)?;
-        Ok(Self { reader, size })
+        Ok(match input {
+            Input::Sent(_) => Self { reader: Box::new(Bounded { reader, left: SENT_MAX }), size },
+            _ => Self { reader, size },
+        })
     }
 }
 
@@ -92,6 +100,32 @@ fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Re
         return Ok(Box::new(whole));
     }
     Ok(Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(GZIP_CHUNK, whole))))
+}
+
+/// Bytes of a log that somebody sent, when it is decompressed: a few bytes of gzip could be any
+/// number of them.
+pub(crate) const SENT_MAX: u64 = 64 << 20;
+
+/// A reader that fails where it would give more than it may.
+struct Bounded<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.reader.read(out)?;
+        let Some(left) = self.left.checked_sub(bytes as u64) else {
+            let told = format!(
+                "it has more than {} MiB when it is decompressed: `tollgate simulate` reads logs \
+                 of any size",
+                SENT_MAX >> 20
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, told));
+        };
+        self.left = left;
+        Ok(bytes)
+    }
 }
 
 /// A reader that counts.
@@ -134,6 +168,18 @@ mod tests {
         assert_eq!(read([gzip(b"one\n"), gzip(b"two\n")].concat()).unwrap(), b"one\ntwo\n");
         for plain in ["", "\x1f", "a", "plain text"] {
             assert_eq!(read(plain.into()).unwrap(), plain.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_sent_is_bounded_when_it_is_decompressed() {
+        let line = [b'a'; 1 << 16];
+        for (lines, is_read) in [(SENT_MAX >> 16, true), ((SENT_MAX >> 16) + 1, false)] {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            (0..lines).for_each(|_| encoder.write_all(&line).unwrap());
+            let sent = Input::Sent(encoder.finish().unwrap().into());
+            let mut source = Source::open(&sent, &Arc::default()).unwrap();
+            assert_eq!(io::copy(&mut source, &mut io::sink()).is_ok(), is_read, "{lines}");
         }
     }
 

@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 use tollgate::observe::TOP_SUBJECTS;
 
 use super::operation::{Body, Holds, Operation, any_object, of};
+use crate::http::policy::PolicyAnswer;
 use crate::http::problem::Kind;
 use crate::http::rollout::{RolloutAnswer, RolloutRequest};
+use crate::http::simulate::SimulateRequest;
 use crate::http::top::{DEFAULT_COUNT, TopAnswer};
 
 /// All of it asks for an administrator's token.
@@ -22,6 +24,41 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         told: "The policy's version, the store, its shards and what was counted of them.",
         refusal: None,
         problems: &[Kind::NotFound],
+    },
+    Operation {
+        path: "/v1/policy",
+        method: "get",
+        id: "policy",
+        summary: "The policy in force",
+        description: "Its limits, what they count by, and the rules that use them. Asks for an \
+            administrator's token.",
+        body: None,
+        parameters: Vec::new,
+        answer: Holds::Json(of::<PolicyAnswer<'_>>),
+        told: "The policy.",
+        refusal: None,
+        problems: &[],
+    },
+    Operation {
+        path: "/v1/simulate",
+        method: "post",
+        id: "simulate",
+        summary: "What a policy would have done with the requests of an access log",
+        description: "The policy in force, and beside it another one if it is given: each on \
+            counters of its own, by the log's clock. One log at a time, of 8 MiB at most and 64 MiB \
+            when it is decompressed. Asks for an administrator's token.",
+        body: Some(Body {
+            schema: of::<SimulateRequest<'_>>,
+            examples: &[(
+                "one",
+                r#"{"log":"MTkyLjAuMi4xIC0gLSBbMTAvT2N0LzIwMjY6MTM6NTU6MzYgKzAwMDBdICJHRVQgLyBIVFRQLzEuMSIgMjAwIDUK"}"#,
+            )],
+        }),
+        parameters: Vec::new,
+        answer: Holds::Json(any_object),
+        told: "The report of `tollgate simulate --json`.",
+        refusal: None,
+        problems: &[Kind::InvalidJson, Kind::NotFound, Kind::NotSimulated, Kind::Busy],
     },
     Operation {
         path: "/v1/policy/reload",

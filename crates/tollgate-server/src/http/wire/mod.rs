@@ -26,7 +26,7 @@ use serde::{Deserialize, Deserializer};
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A member that may be left out, and that is not `null` when it is there.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(in crate::http) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)

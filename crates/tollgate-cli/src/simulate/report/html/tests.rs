@@ -35,6 +35,7 @@ fn simulation() -> Simulation {
         policy: candidate("<i>a</i>.yaml"),
         compare: Some(candidate("b&b.yaml")),
         top: 5,
+        watcher: Watcher::Nobody,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(run::run(plan)).unwrap()

@@ -1,0 +1,96 @@
+//! Every view shows what the node says.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::{Browser, charge, node, open};
+use crate::world::{Folder, Node};
+
+#[test]
+fn each_view_shows_what_the_node_says() {
+    let (_folder, node) = node("");
+    charge(&node, "few", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "");
+    page.says("Busiest limits");
+    // Three were admitted and two refused, before anybody looked.
+    let cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
+    page.until(&format!("{cells}.some((text) => /^few\\s+\\S+\\s+\\S+\\s+2$/.test(text))"));
+    page.says("Counters are in this process.");
+    page.until("document.querySelector('svg.chart').getAttribute('aria-label').includes('now')");
+    page.value("document.querySelector('summary').click()");
+    page.until("document.querySelectorAll('details[open] tbody tr').length > 0");
+    page.click("#views a", "Limits");
+    page.says("3 per 1h");
+    page.says("per address");
+    page.click("tbody a", "few");
+    page.says("Since the start: 3 admitted, 2 refused by this limit, 0 degraded.");
+    page.says("named charges 1 unit a request");
+    page.click("#views a", "Top subjects");
+    page.says("Units refused at this node");
+    // Nothing is revealed of a store in this process: a hash of the one who was refused.
+    page.until("/^user=#[0-9a-f]{32}\\s+few\\s+2\\s+0$/.test(document.querySelector('tbody tr').innerText)");
+    page.click("#views a", "Policy");
+    page.says("2 limits, 2 rules, 2 kinds of subjects");
+    page.says("few, many");
+    page.click("#views a", "Rollout");
+    page.says("This node has one store.");
+    page.is_clean();
+}
+
+#[test]
+fn a_shard_that_is_not_there_is_told_of() {
+    // Nothing listens at port 1.
+    let folder = Folder::with(
+        "limits: { all: { quota: 3, window: 1h } }\n\
+         rules: [ { limits: all } ]\n\
+         store: { redis: { shards: { east: { primary: \"redis://127.0.0.1:1\" } } } }\n",
+    );
+    let any = "127.0.0.1:0";
+    let mut command = crate::world::command(&folder.policy(), &["--http", any, "--admin", any]);
+    command.env("TOLLGATE_SECRET", "a-secret-of-the-tests");
+    let node = Node::start(command);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "");
+    page.says("Counters are in shards of Redis.");
+    page.until("document.querySelector('.pill')?.innerText === 'down'");
+    page.is_clean();
+}
+
+#[test]
+fn a_thousand_limits_are_searched_and_paged() {
+    let mut policy = String::from("subjects: { user: { header: x-user } }\nlimits:\n");
+    for index in 0..1_000 {
+        writeln!(policy, "  limit-{index:04}: {{ quota: 3, window: 1h, per: user }}").unwrap();
+    }
+    policy += "rules: [ { limits: limit-0000 } ]\n";
+    let folder = Folder::with(&policy);
+    let node = Node::open(&folder.policy());
+    charge(&node, "limit-0777", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "limits");
+    page.says("1–50 of 1,000");
+    page.click("button.sort", "Refused in all");
+    page.until("document.querySelector('tbody th').innerText === 'limit-0777'");
+    assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(50));
+    page.click("button.sort", "Limit");
+    page.click(".pages button", "Next");
+    page.says("51–100 of 1,000");
+    page.until("document.querySelector('tbody th').innerText === 'limit-0050'");
+    page.value("document.querySelector('input[type=search]').focus()");
+    page.call("Input.insertText", &json!({ "text": "T-0999" }));
+    page.says("1 row");
+    page.until("document.querySelector('tbody th').innerText === 'limit-0999'");
+    // Two more looks at the node change neither the search nor the place.
+    let looks = "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/metrics')).length";
+    let seen = page.value(looks).as_u64().unwrap();
+    page.until(&format!("{looks} > {}", seen + 2));
+    assert_eq!(page.value("document.activeElement.value"), json!("T-0999"));
+    assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(1));
+    // A subject of a thousand limits is asked about in several questions.
+    page.go(&super::address(&node, "subject?user=mallory"));
+    page.says("1,000 limits count this subject");
+    page.says("of 1,000");
+    page.is_clean();
+}

@@ -1,0 +1,181 @@
+// What this node counts, looked at every two seconds.
+
+import { ask, askText } from './api.js';
+import { parse, quantile } from './metrics.js';
+import { KEPT, Series } from './series.js';
+
+const PERIOD = 2_000;
+const DEGRADED = new Set(['fallback', 'failure']);
+/// Changes of shards that are remembered.
+const MOST_EVENTS = 50;
+
+/// Three counters that are drawn together.
+class Traffic {
+  constructor() {
+    this.admitted = new Series();
+    this.refused = new Series();
+    this.degraded = new Series();
+  }
+
+  look(round, counts, seconds) {
+    this.admitted.look(round, counts.admitted, seconds);
+    this.refused.look(round, counts.refused, seconds);
+    this.degraded.look(round, counts.degraded, seconds);
+  }
+}
+
+/// Looks at the node again and again, and tells who listens.
+export class Feed {
+  constructor() {
+    this.round = -1;
+    this.times = new Float64Array(KEPT).fill(NaN);
+    this.all = new Traffic();
+    this.limits = new Map();
+    this.doors = new Map();
+    this.status = null;
+    this.problem = null;
+    this.events = [];
+    this.listeners = new Set();
+    this.timer = null;
+  }
+
+  /// Calls `listener` after each look; the result ends that.
+  listen(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /// Looks, and goes on looking. A page that nobody sees does not.
+  async run() {
+    clearTimeout(this.timer);
+    if (!document.hidden) await this.look();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.run(), PERIOD);
+  }
+
+  /// Ends looking.
+  stop() {
+    clearTimeout(this.timer);
+    this.timer = null;
+  }
+
+  async look() {
+    try {
+      const [page, status] = await Promise.all([askText('metrics'), ask('v1/status')]);
+      this.take(parse(page), status, Date.now());
+      this.problem = null;
+    } catch (problem) {
+      this.problem = problem;
+    }
+    for (const listener of this.listeners) listener(this);
+  }
+
+  take(families, status, at) {
+    const before = this.round < 0 ? NaN : this.times[this.round % KEPT];
+    const seconds = (at - before) / 1000;
+    this.round += 1;
+    this.times[this.round % KEPT] = at;
+    this.all.look(this.round, totals(families), seconds);
+    for (const [name, counts] of byLimit(families)) {
+      if (!this.limits.has(name)) this.limits.set(name, { name, traffic: new Traffic(), counts });
+      const limit = this.limits.get(name);
+      limit.counts = counts;
+      limit.traffic.look(this.round, counts, seconds);
+    }
+    this.lookAtDoors(families, seconds);
+    if (this.status) this.compare(this.status, status, at);
+    this.families = families;
+    this.status = status;
+  }
+
+  lookAtDoors(families, seconds) {
+    for (const { labels: { door }, value } of families.get('tollgate_door_connections') ?? []) {
+      if (!this.doors.has(door)) this.doors.set(door, { name: door, buckets: null, decisions: new Series() });
+      this.doors.get(door).connections = value;
+    }
+    const read = new Map();
+    for (const { labels: { door, le }, value } of families.get('tollgate_door_duration_seconds_bucket') ?? []) {
+      if (!read.has(door)) read.set(door, []);
+      read.get(door).push([le === '+Inf' ? Infinity : Number(le), value]);
+    }
+    for (const [name, buckets] of read) {
+      const door = this.doors.get(name);
+      if (!door) continue;
+      const old = door.buckets ?? buckets.map(([bound]) => [bound, 0]);
+      const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
+      door.decisions.look(this.round, buckets.at(-1)[1], seconds);
+      // What nobody asked in these two seconds took as long as before.
+      if (since.at(-1)[1] > 0) {
+        door.half = quantile(since, 0.5);
+        door.most = quantile(since, 0.99);
+      }
+      door.buckets = buckets;
+    }
+  }
+
+  /// Remembers what changed of the shards.
+  compare(old, now, at) {
+    const tell = (text) => this.events.unshift({ at, text });
+    for (const shard of now.shards ?? []) {
+      const before = old.shards?.find((other) => shardName(other) === shardName(shard));
+      if (!before) continue;
+      const name = shardName(shard);
+      if (before.primary !== shard.primary) {
+        tell(shard.primary ? `${name}: ${shard.primary} is the primary now` : `${name}: no primary answers`);
+      }
+      for (const lane of shard.lanes) {
+        const other = before.lanes.find((one) => one.address === lane.address);
+        if (other && other.circuit !== lane.circuit) {
+          tell(`${name}: the circuit of ${lane.address} is ${lane.circuit}`);
+        }
+      }
+    }
+    if (old.policy !== now.policy) tell(`the policy is version ${now.policy} now`);
+    this.events.length = Math.min(this.events.length, MOST_EVENTS);
+  }
+
+  /// The rounds that are remembered, the oldest first.
+  rounds() {
+    const first = Math.max(0, this.round - KEPT + 1);
+    return Array.from({ length: this.round - first + 1 }, (_, place) => first + place);
+  }
+
+  time(round) {
+    return this.times[round % KEPT];
+  }
+}
+
+/// A shard's name: two stores may each have one of it.
+export function shardName({ side, name }) {
+  return side ? `${side}/${name}` : name;
+}
+
+function none() {
+  return { admitted: 0, refused: 0, degraded: 0 };
+}
+
+function totals(families) {
+  const all = none();
+  for (const { labels, value } of families.get('tollgate_requests_total') ?? []) {
+    all[labels.verdict === 'admitted' ? 'admitted' : 'refused'] += value;
+    if (DEGRADED.has(labels.source)) all.degraded += value;
+  }
+  return all;
+}
+
+/// What each limit admitted, and refused by itself.
+function byLimit(families) {
+  const limits = new Map();
+  const of = (name) => {
+    if (!limits.has(name)) limits.set(name, none());
+    return limits.get(name);
+  };
+  for (const { labels, value } of families.get('tollgate_decisions_total') ?? []) {
+    if (labels.verdict === 'admitted') of(labels.limit).admitted += value;
+    if (DEGRADED.has(labels.source)) of(labels.limit).degraded += value;
+  }
+  for (const { labels, value } of families.get('tollgate_refusals_total') ?? []) {
+    of(labels.limit).refused += value;
+  }
+  return limits;
+}

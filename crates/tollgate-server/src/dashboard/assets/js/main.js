@@ -1,0 +1,127 @@
+// The page: which view is shown, and who may look.
+
+import { ask, token } from './api.js';
+import { element, fill, say } from './dom.js';
+import { Feed } from './feed.js';
+import { limit } from './views/limit.js';
+import { limits } from './views/limits.js';
+import { overview } from './views/overview.js';
+import { policy } from './views/policy.js';
+import { rollout } from './views/rollout.js';
+import { signIn } from './views/sign-in.js';
+import { subject } from './views/subject.js';
+import { top } from './views/top.js';
+import { whatIf } from './views/what-if.js';
+
+/// The views, by the first word of the address. Where this node does not tell of `path`, nor has the
+/// page the view.
+const VIEWS = [
+  { word: '', label: 'Overview', open: overview },
+  { word: 'limits', label: 'Limits', open: (context, rest) => (rest.length ? limit : limits)(context, rest) },
+  { word: 'subject', label: 'Subject', open: subject },
+  { word: 'top', label: 'Top subjects', open: top, path: '/v1/top' },
+  { word: 'policy', label: 'Policy', open: policy },
+  { word: 'what-if', label: 'What if', open: whatIf },
+  { word: 'rollout', label: 'Rollout', open: rollout },
+];
+
+const content = document.getElementById('content');
+const feed = new Feed();
+const missing = new Set();
+let shown = null;
+
+/// Shows the view that the address names.
+function show() {
+  close();
+  const [word, ...rest] = location.hash.replace(/^#\/?/, '').split('?')[0].split('/').map(unescaped);
+  const view = VIEWS.find((one) => one.word === word && !missing.has(one.word)) ?? VIEWS[0];
+  for (const link of document.querySelectorAll('#views a')) {
+    if (link.getAttribute('href') === `#/${view.word}`) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  open(view.open({ feed, refuse }, rest), view.label);
+}
+
+function open(opened, label) {
+  shown = opened;
+  document.title = `${opened.title ?? label} · Tollgate`;
+  fill(content, opened.node);
+  if (!opened.update) return;
+  shown.deaf = feed.listen(opened.update);
+  if (feed.status) opened.update(feed);
+}
+
+function close() {
+  shown?.deaf?.();
+  shown?.close?.();
+  shown = null;
+}
+
+/// Asks for a token: an answer said that it needs one.
+function refuse(reason) {
+  feed.stop();
+  close();
+  document.getElementById('leave').hidden = true;
+  fill(document.getElementById('views'));
+  open(signIn(reason, start), 'Token');
+  content.querySelector('input')?.focus();
+}
+
+/// What the address says, for people who typed it as well.
+function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function draw() {
+  const links = VIEWS.filter(({ word }) => !missing.has(word))
+    .map(({ word, label }) => element('li', {}, element('a', { href: `#/${word}` }, label)));
+  fill(document.getElementById('views'), element('ul', {}, links));
+}
+
+/// Begins, with the token that is kept or none.
+async function start() {
+  try {
+    const { paths } = await ask('openapi.json');
+    for (const { word, path } of VIEWS) {
+      if (path && !(path in paths)) missing.add(word);
+    }
+    await ask('v1/status');
+  } catch (problem) {
+    if (problem.status === 401) return refuse(token.read() ? problem.message : null);
+  }
+  document.getElementById('leave').hidden = !token.read();
+  draw();
+  show();
+  await feed.run();
+}
+
+feed.listen(() => {
+  const { problem } = feed;
+  if (problem?.status === 401) return refuse(problem.message);
+  const state = document.getElementById('state');
+  state.classList.toggle('bad', Boolean(problem));
+  say(state, problem ? problem.message : `policy ${feed.status.policy}`);
+});
+
+window.addEventListener('hashchange', () => {
+  // The link that skips to the content is no view.
+  if (location.hash === '#content') return;
+  if (!document.querySelector('#views a')) return;
+  show();
+  const heading = content.querySelector('h1');
+  heading?.setAttribute('tabindex', '-1');
+  heading?.focus();
+  window.scrollTo(0, 0);
+});
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && feed.timer) feed.run();
+});
+document.getElementById('leave').addEventListener('click', () => {
+  token.forget();
+  refuse(null);
+});
+start();

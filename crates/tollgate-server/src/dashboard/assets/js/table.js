@@ -1,0 +1,160 @@
+// Tables that are searched, sorted and paged.
+
+import { announce, element, fill, say } from './dom.js';
+import { count, many } from './format.js';
+
+const PAGE = 50;
+
+/// A table of rows. A column has a `label`, gives a row's `text`, and may have `value` to be sorted
+/// by, `link` for where it leads, `draw(cell, row)` for what is no text, and be `number`.
+export class Table {
+  constructor({ caption, columns, key, sort, empty, search }) {
+    Object.assign(this, { columns, key, sort, empty, search });
+    this.rows = [];
+    this.drawn = new Map();
+    this.page = 0;
+    this.wanted = '';
+    this.head = element('tr', {}, columns.map((column) => this.heading(column)));
+    this.body = element('tbody');
+    this.told = element('p', { class: 'told' });
+    this.pages = element('div', { class: 'pages', role: 'group', 'aria-label': `Pages of ${caption}` });
+    const table = element('table', {},
+      element('caption', { class: 'unseen' }, caption), element('thead', {}, this.head), this.body);
+    this.node = element('div', { class: 'rows' },
+      search && this.searching(search),
+      element('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': caption }, table),
+      element('div', { class: 'under' }, this.told, this.pages));
+  }
+
+  searching(label) {
+    const input = element('input', {
+      type: 'search', autocomplete: 'off', spellcheck: 'false', 'aria-label': label, placeholder: label,
+      oninput: () => {
+        this.wanted = input.value.trim().toLowerCase();
+        this.page = 0;
+        this.order();
+        announce(`${many(this.found.length, 'row')} found`);
+      },
+    });
+    return element('div', { class: 'searching', role: 'search' }, input);
+  }
+
+  heading(column) {
+    const cell = element('th', { scope: 'col', class: column.number ? 'number' : null });
+    if (!column.value) {
+      cell.append(column.label);
+      return cell;
+    }
+    const button = element('button', { type: 'button', class: 'sort', onclick: () => this.sortBy(column) }, column.label);
+    cell.append(button);
+    cell.setAttribute('aria-sort', 'none');
+    column.cell = cell;
+    return cell;
+  }
+
+  sortBy(column) {
+    const down = this.sort?.column === column.label ? !this.sort.down : Boolean(column.number);
+    this.sort = { column: column.label, down };
+    this.page = 0;
+    this.order();
+    announce(`Sorted by ${column.label}, ${down ? 'descending' : 'ascending'}`);
+  }
+
+  /// Shows `rows`. While the focus is among them they keep their order.
+  set(rows) {
+    this.rows = rows;
+    const known = new Map(rows.map((row) => [this.key(row), row]));
+    const isHeld = this.found && this.body.contains(document.activeElement);
+    if (!isHeld) {
+      for (const key of this.drawn.keys()) {
+        if (!known.has(key)) this.drawn.delete(key);
+      }
+      return this.order();
+    }
+    for (const [key, drawn] of this.drawn) {
+      if (known.has(key) && drawn.node.isConnected) this.write(drawn, known.get(key));
+    }
+  }
+
+  order() {
+    const wanted = this.wanted;
+    const isFound = (row) => this.columns.some((column) =>
+      column.text && column.text(row).toLowerCase().includes(wanted));
+    this.found = wanted ? this.rows.filter(isFound) : [...this.rows];
+    const column = this.columns.find(({ label }) => label === this.sort?.column);
+    if (column) {
+      const turn = this.sort.down ? -1 : 1;
+      this.found.sort((one, other) => turn * before(column.value(one), column.value(other)));
+    }
+    for (const { cell, label } of this.columns) {
+      const direction = this.sort?.down ? 'descending' : 'ascending';
+      cell?.setAttribute('aria-sort', label === this.sort?.column ? direction : 'none');
+    }
+    this.show();
+  }
+
+  show() {
+    const last = Math.max(0, Math.ceil(this.found.length / PAGE) - 1);
+    this.page = Math.min(this.page, last);
+    const from = this.page * PAGE;
+    const shown = this.found.slice(from, from + PAGE);
+    const nodes = shown.map((row) => this.row(row));
+    const isSame = nodes.length === this.body.children.length
+      && nodes.every((node, place) => node === this.body.children[place]);
+    if (!isSame) fill(this.body, nodes);
+    if (!nodes.length) {
+      const told = this.rows.length ? 'Nothing is called so.' : this.empty;
+      fill(this.body, element('tr', {}, element('td', { class: 'empty', colspan: this.columns.length }, told)));
+    }
+    const isCut = this.found.length > PAGE;
+    const range = `${count(from + 1)}–${count(from + shown.length)} of ${count(this.found.length)}`;
+    say(this.told, isCut ? range : this.search ? many(this.found.length, 'row') : '');
+    this.turning(last);
+  }
+
+  turning(last) {
+    if (last === 0) return fill(this.pages);
+    if (!this.pages.firstChild) {
+      const turn = (by) => () => {
+        this.page += by;
+        this.show();
+        announce(this.told.textContent);
+      };
+      this.back = element('button', { type: 'button', class: 'quiet', onclick: turn(-1) }, 'Previous');
+      this.forth = element('button', { type: 'button', class: 'quiet', onclick: turn(1) }, 'Next');
+      fill(this.pages, this.back, this.forth);
+    }
+    this.back.disabled = this.page === 0;
+    this.forth.disabled = this.page === last;
+  }
+
+  row(row) {
+    const key = this.key(row);
+    let drawn = this.drawn.get(key);
+    if (!drawn) {
+      const cells = this.columns.map((column, place) =>
+        element(place ? 'td' : 'th', { class: column.number ? 'number' : null, scope: place ? null : 'row' }));
+      drawn = { node: element('tr', {}, cells), cells };
+      this.drawn.set(key, drawn);
+    }
+    this.write(drawn, row);
+    return drawn.node;
+  }
+
+  write({ cells }, row) {
+    this.columns.forEach((column, place) => {
+      const cell = cells[place];
+      if (column.draw) return column.draw(cell, row);
+      const link = column.link?.(row);
+      if (!link) return say(cell, column.text(row));
+      if (!cell.firstChild) cell.append(element('a', {}));
+      cell.firstChild.setAttribute('href', link);
+      say(cell.firstChild, column.text(row));
+    });
+  }
+}
+
+function before(one, other) {
+  if (typeof one === 'string') return one.localeCompare(other);
+  return (one || 0) - (other || 0);
+}

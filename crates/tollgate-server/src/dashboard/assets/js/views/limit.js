@@ -1,0 +1,59 @@
+// One limit: what it allows, who is held to it, and its traffic.
+
+import { ask } from '../api.js';
+import { trafficChart } from '../chart.js';
+import { element, fill, notice, say } from '../dom.js';
+import { allows, count, counted, many } from '../format.js';
+
+export function limit({ refuse }, [name]) {
+  const chart = trafficChart('Decisions of this limit');
+  const facts = element('dl', { class: 'facts wide' });
+  const rules = element('ul', { class: 'plain' });
+  const totals = element('p', { class: 'words' });
+  const node = element('div', {},
+    element('p', { class: 'path' }, element('a', { href: '#/limits' }, 'Limits')),
+    element('h1', {}, name),
+    element('section', { class: 'card', 'aria-label': 'What it allows' }, facts),
+    element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
+    element('section', { class: 'card' }, element('h2', {}, 'Rules that use it'), rules));
+  const load = async () => {
+    try {
+      const policy = await ask('v1/policy');
+      const meant = policy.limits.find((one) => one.name === name);
+      if (!meant) return fill(facts, notice('calm', 'The policy in force has no such limit.'));
+      describe(facts, meant);
+      const users = policy.rules.flatMap((rule) =>
+        rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
+      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it: descriptors and callers by name may.'));
+    } catch (problem) {
+      if (problem.status === 401) return refuse(problem.message);
+      fill(facts, notice('bad', problem.message));
+    }
+  };
+  load();
+  const update = (feed) => {
+    const known = feed.limits.get(name);
+    if (!known) return say(totals, 'It was not asked yet.');
+    const { admitted, refused, degraded } = known.counts;
+    say(totals, `Since the start: ${count(admitted)} admitted, ${count(refused)} refused by this limit, ${count(degraded)} degraded.`);
+    chart.draw(feed, known.traffic);
+  };
+  return { node, update, title: name };
+}
+
+function describe(facts, meant) {
+  const link = element('a', { href: '#/subject' }, counted(meant));
+  const told = [
+    ['Allows', allows(meant)],
+    ['Counts', meant.per.length ? link : counted(meant)],
+    ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
+    ['Clients see it as', meant.visible ? meant.resource : 'nothing'],
+  ];
+  fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
+}
+
+function ruleText({ rule, used }) {
+  return element('li', {}, element('b', {}, rule.name), ` charges ${many(used.cost, 'unit')} a request`,
+    rule.mode === 'shadow' ? ', and only counts what it would refuse' : '',
+    `; without the store: ${rule.on_failure}`);
+}

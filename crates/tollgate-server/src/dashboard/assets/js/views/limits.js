@@ -1,0 +1,59 @@
+// Every limit, with what became of those who met it.
+
+import { ask } from '../api.js';
+import { spark } from '../chart.js';
+import { element, fill, notice, shape } from '../dom.js';
+import { allows, count, counted, rate } from '../format.js';
+import { Table } from '../table.js';
+
+export function limits({ refuse }) {
+  let meant = [];
+  let feedSeen = null;
+  const trouble = element('div');
+  const series = (row, name) => feedSeen?.limits.get(row.name)?.traffic[name];
+  const now = (row, name) => series(row, name)?.at(feedSeen.round) ?? 0;
+  const all = (row, name) => feedSeen?.limits.get(row.name)?.counts[name] ?? 0;
+  const table = new Table({
+    caption: 'Limits',
+    search: 'Search limits',
+    key: (row) => row.name,
+    sort: { column: 'Refused / s', down: true },
+    empty: 'The policy has no limits.',
+    columns: [
+      { label: 'Limit', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
+      { label: 'Allows', text: allows },
+      { label: 'Counts', text: counted },
+      { label: 'Admitted / s', number: true, text: (row) => rate(now(row, 'admitted')), value: (row) => now(row, 'admitted') },
+      { label: 'Refused / s', number: true, text: (row) => rate(now(row, 'refused')), value: (row) => now(row, 'refused') },
+      { label: 'Refused, lately', draw: (cell, row) => drawn(cell, feedSeen, series(row, 'refused')) },
+      { label: 'Admitted in all', number: true, text: (row) => count(all(row, 'admitted')), value: (row) => all(row, 'admitted') },
+      { label: 'Refused in all', number: true, text: (row) => count(all(row, 'refused')), value: (row) => all(row, 'refused') },
+    ],
+  });
+  const load = async () => {
+    try {
+      meant = (await ask('v1/policy')).limits;
+      fill(trouble);
+      table.set(meant);
+    } catch (problem) {
+      if (problem.status === 401) return refuse(problem.message);
+      fill(trouble, notice('bad', problem.message));
+    }
+  };
+  load();
+  let version = null;
+  const update = (feed) => {
+    feedSeen = feed;
+    if (version && version !== feed.status.policy) load();
+    version = feed.status.policy;
+    table.set(meant);
+  };
+  const node = element('div', {},
+    element('h1', {}, 'Limits'), trouble, element('section', { class: 'card', 'aria-label': 'Limits' }, table.node));
+  return { node, update };
+}
+
+function drawn(cell, feed, series) {
+  if (!cell.firstChild) cell.append(shape('svg', { class: 'spark', width: 96, height: 22, 'aria-hidden': 'true' }));
+  if (feed && series) spark(cell.firstChild, feed, series);
+}

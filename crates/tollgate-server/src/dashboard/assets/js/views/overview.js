@@ -1,0 +1,160 @@
+// How the node stands: traffic, doors, shards.
+
+import { trafficChart } from '../chart.js';
+import { element, fill, say } from '../dom.js';
+import { clock, count, percent, rate, took } from '../format.js';
+import { shardName } from '../feed.js';
+import { Table } from '../table.js';
+
+/// Limits that are told of here; the rest have a view of their own.
+const BUSIEST = 5;
+
+export function overview() {
+  const chart = trafficChart('All requests');
+  const tiles = ['Admitted / s', 'Refused / s', 'Refused of all', 'Degraded / s', 'Slowest of 100'].map(tile);
+  const busiest = busiestTable();
+  const doors = doorsTable();
+  const store = storeCard();
+  const node = element('div', {},
+    element('h1', {}, 'Overview'),
+    element('div', { class: 'tiles' }, tiles.map(({ node: one }) => one)),
+    element('section', { class: 'card', 'aria-label': 'All requests' }, chart.node),
+    element('div', { class: 'pair' },
+      section('Busiest limits', busiest.node, element('p', { class: 'more' }, element('a', { href: '#/limits' }, 'All limits'))),
+      section('Doors', doors.node)),
+    store.node);
+  const update = (feed) => {
+    const now = (series) => series.at(feed.round);
+    const [admitted, refused, degraded] = [now(feed.all.admitted), now(feed.all.refused), now(feed.all.degraded)];
+    const slowest = [...feed.doors.values()].map((door) => door.most).filter((most) => most !== undefined);
+    const told = [rate(admitted), rate(refused), percent(refused, admitted + refused), rate(degraded),
+      took(slowest.length ? Math.max(...slowest) : null)];
+    tiles.forEach(({ figure }, place) => say(figure, told[place]));
+    tiles[3].node.classList.toggle('warn', degraded > 0);
+    chart.draw(feed, feed.all);
+    busiest.set(busiestOf(feed));
+    doors.set([...feed.doors.values()].map((door) => ({ ...door, now: now(door.decisions) })));
+    store.update(feed);
+  };
+  return { node, update };
+}
+
+function section(title, ...children) {
+  return element('section', { class: 'card' }, element('h2', {}, title), ...children);
+}
+
+function tile(label) {
+  const figure = element('dd', {}, '–');
+  return { node: element('dl', { class: 'tile' }, element('dt', {}, label), figure), figure };
+}
+
+function busiestTable() {
+  return new Table({
+    caption: 'The busiest limits',
+    key: (row) => row.name,
+    empty: 'No limit was asked yet.',
+    columns: [
+      { label: 'Limit', text: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
+      { label: 'Admitted / s', number: true, text: (row) => rate(row.admitted) },
+      { label: 'Refused / s', number: true, text: (row) => rate(row.refused) },
+      { label: 'Refused in all', number: true, text: (row) => count(row.counts.refused) },
+    ],
+  });
+}
+
+function busiestOf(feed) {
+  const rows = [...feed.limits.values()].map(({ name, counts, traffic }) => ({
+    name, counts, admitted: traffic.admitted.at(feed.round), refused: traffic.refused.at(feed.round),
+  }));
+  const busy = (row) => (row.admitted || 0) + (row.refused || 0);
+  const all = (row) => row.counts.admitted + row.counts.refused;
+  return rows.sort((one, other) => busy(other) - busy(one) || all(other) - all(one)).slice(0, BUSIEST);
+}
+
+function doorsTable() {
+  return new Table({
+    caption: 'The doors',
+    key: (row) => row.name,
+    empty: 'No door is open.',
+    columns: [
+      { label: 'Door', text: (row) => row.name },
+      { label: 'Decisions / s', number: true, text: (row) => (row.buckets ? rate(row.now) : '–') },
+      { label: 'Median', number: true, text: (row) => took(row.half) },
+      { label: '99 of 100', number: true, text: (row) => took(row.most) },
+      { label: 'Connections', number: true, text: (row) => count(row.connections ?? 0) },
+    ],
+  });
+}
+
+/// The store: shards, lanes and their circuits, moves, and what happened to them.
+function storeCard() {
+  const told = element('p', { class: 'words' });
+  const facts = element('dl', { class: 'facts' });
+  const shards = new Table({
+    caption: 'The shards',
+    key: shardName,
+    empty: 'No shards.',
+    columns: [
+      { label: 'Shard', text: shardName },
+      { label: 'Health', draw: health, text: (row) => state(row).text },
+      { label: 'Primary', text: (row) => row.primary ?? 'none' },
+      { label: 'Runs', text: (row) => row.runs },
+      { label: 'Circuits', text: (row) => row.lanes.map((lane) => lane.circuit).join(', ') },
+      { label: 'Opened', number: true, text: (row) => count(sum(row.lanes, 'opened')) },
+      { label: 'Unknown', number: true, text: (row) => count(sum(row.lanes, 'timed_out')) },
+      { label: 'Clock', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
+    ],
+  });
+  const events = element('ol', { class: 'events' });
+  const history = section('What happened since this page was opened', events);
+  const node = element('div', {}, section('Store', told, facts, shards.node), history);
+  const update = ({ status, events: all }) => {
+    say(told, words(status));
+    const pairs = Object.entries(status.counts ?? {}).filter(([, value]) => typeof value === 'number');
+    list(facts, pairs);
+    shards.node.hidden = !status.shards.length;
+    shards.set(status.shards);
+    history.hidden = !all.length;
+    if (events.childElementCount !== all.length || events.dataset.last !== String(all[0]?.at)) {
+      events.dataset.last = String(all[0]?.at);
+      fill(events, all.map(({ at, text }) => element('li', {}, element('time', {}, clock(at)), ' ', text)));
+    }
+  };
+  return { node, update };
+}
+
+function list(facts, pairs) {
+  const isNew = facts.childElementCount !== pairs.length;
+  if (isNew) fill(facts, pairs.map(([name]) => element('div', {}, element('dt', {}, name.replaceAll('_', ' ')), element('dd'))));
+  pairs.forEach(([, value], place) => say(facts.children[place].lastChild, count(value)));
+}
+
+function words({ store, map }) {
+  const moving = map?.moving;
+  const kinds = {
+    memory: 'Counters are in this process.',
+    redis: 'Counters are in shards of Redis.',
+    memcached: 'Counters are in memcached.',
+    rollout: 'Counters move from one store to another.',
+    shadow: 'Two stores are compared.',
+  };
+  const move = moving ? ` A move from map ${moving.from} to ${map.version} is ${moving.phase}: ${count(moving.carried)} subjects carried.` : '';
+  return (kinds[store] ?? store) + move;
+}
+
+function sum(lanes, name) {
+  return lanes.reduce((all, lane) => all + lane[name], 0);
+}
+
+function state(shard) {
+  if (!shard.primary) return { kind: 'bad', text: 'down' };
+  const isWhole = shard.lanes.every((lane) => lane.circuit === 'closed');
+  return isWhole ? { kind: 'good', text: 'up' } : { kind: 'warn', text: 'degraded' };
+}
+
+function health(cell, shard) {
+  const { kind, text } = state(shard);
+  if (!cell.firstChild) cell.append(element('span', {}));
+  cell.firstChild.className = `pill ${kind}`;
+  say(cell.firstChild, text);
+}

@@ -1,0 +1,91 @@
+// The policy in force, and reading its file anew.
+
+import { ask } from '../api.js';
+import { announce, element, fill, notice } from '../dom.js';
+import { count, many, moment } from '../format.js';
+import { Table } from '../table.js';
+
+export function policy({ refuse, feed }) {
+  const facts = element('dl', { class: 'facts wide' });
+  const refused = element('div');
+  const told = element('div', { 'aria-live': 'polite' });
+  const button = element('button', { type: 'button', onclick: () => reload() }, 'Read the file anew');
+  const rules = rulesTable();
+  const node = element('div', {},
+    element('h1', {}, 'Policy'),
+    element('section', { class: 'card', 'aria-label': 'In force' }, facts, refused, element('p', {}, button), told),
+    element('section', { class: 'card' }, element('h2', {}, 'Rules'), rules.node));
+  const load = async () => {
+    const meant = await ask('v1/policy');
+    rules.set(meant.rules.map((rule, place) => ({ ...rule, place: place + 1 })));
+    shape = meant;
+    describe();
+  };
+  let shape = null;
+  let seen = null;
+  const describe = () => {
+    const { status } = feed;
+    if (!shape || !status) return;
+    const { reloads } = status;
+    const pairs = [
+      ['Version', status.policy],
+      ['Holds', `${many(shape.limits.length, 'limit')}, ${many(shape.rules.length, 'rule')}, ${many(shape.subjects.length, 'kind')} of subjects`],
+      ['Rules', shape.order === 'all_matches' ? 'all that match decide' : 'the first that matches decides'],
+      ['In force since', reloads.replaced_at ? moment(reloads.replaced_at) : 'the start'],
+      ['Reloads', `${count(reloads.done)} done, ${count(reloads.refused)} refused`],
+    ];
+    const text = JSON.stringify([pairs, reloads.refusal]);
+    if (text === seen) return;
+    seen = text;
+    fill(facts, pairs.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
+    fill(refused, reloads.refusal && notice('bad',
+      element('p', {}, `The file as it is now is not in force, since ${moment(reloads.refusal.at)}:`),
+      element('pre', {}, reloads.refusal.reason)));
+  };
+  const attempt = async (work) => {
+    try {
+      await work();
+    } catch (problem) {
+      if (problem.status === 401) return refuse(problem.message);
+      fill(told, notice('bad', element('p', {}, problem.title ?? 'No answer'), element('pre', {}, problem.message)));
+    }
+  };
+  const reload = () => attempt(async () => {
+    button.disabled = true;
+    try {
+      const { replaced, policy: version } = await ask('v1/policy/reload', { method: 'POST' });
+      const text = replaced ? `Version ${version} is in force now.` : `The file is the one in force: version ${version}.`;
+      fill(told, notice('good', text));
+      announce(text);
+      await load();
+    } finally {
+      button.disabled = false;
+      button.focus();
+    }
+  });
+  attempt(load);
+  let version = null;
+  const update = ({ status }) => {
+    if (version && version !== status.policy) attempt(load);
+    version = status.policy;
+    describe();
+  };
+  return { node, update };
+}
+
+function rulesTable() {
+  return new Table({
+    caption: 'Rules',
+    search: 'Search rules',
+    key: (row) => row.name,
+    empty: 'The policy has no rules.',
+    columns: [
+      { label: 'Rule', text: (row) => row.name, value: (row) => row.name },
+      { label: 'Tried as', number: true, text: (row) => count(row.place), value: (row) => row.place },
+      { label: 'Charges', text: (row) => row.limits.map(({ name, cost }) => (cost === 1 ? name : `${name} × ${count(cost)}`)).join(', ') || 'nothing' },
+      { label: 'Mode', text: (row) => row.mode },
+      { label: 'When', text: (row) => row.charge.replace('_', ' ') },
+      { label: 'Without the store', text: (row) => row.on_failure },
+    ],
+  });
+}

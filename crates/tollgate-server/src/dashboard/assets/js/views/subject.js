@@ -1,0 +1,224 @@
+// One subject: how it stands with every limit that counts it, and forgetting what it used.
+
+import { ask } from '../api.js';
+import { spark } from '../chart.js';
+import { announce, element, field, fill, notice, say, shape } from '../dom.js';
+import { allows, count, many, moment } from '../format.js';
+import { KEPT } from '../series.js';
+import { Table } from '../table.js';
+
+/// Limits that one question may name.
+const AT_ONCE = 32;
+/// What stands in a policy, and not in a request.
+const NOT_ASKED = new Set(['constant']);
+
+export function subject({ refuse }) {
+  const form = element('form', { class: 'row' });
+  const told = element('div', { 'aria-live': 'polite' });
+  const results = element('section', { class: 'card', 'aria-label': 'Standings', hidden: true });
+  const node = element('div', {},
+    element('h1', {}, 'Subject'),
+    element('section', { class: 'card', 'aria-label': 'Whose' },
+      element('p', { class: 'words' }, 'A value as a request would hold it; credentials with or without their scheme.'), form, told),
+    results);
+  let standings = null;
+  const attempt = async (work) => {
+    try {
+      await work();
+    } catch (problem) {
+      if (problem.status === 401) return refuse(problem.message);
+      fill(told, notice('bad', problem.message));
+    }
+  };
+  attempt(async () => {
+    const policy = await ask('v1/policy');
+    const inputs = draw(form, policy);
+    prefill(inputs);
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      fill(told);
+      results.hidden = true;
+      attempt(async () => {
+        standings = new Standings(policy, valuesOf(inputs));
+        await standings.look();
+        fill(results, standings.node);
+        results.hidden = false;
+        announce(`${many(standings.limits.length, 'limit')} found`);
+      });
+    });
+    if ([...inputs.values()].some((input) => input.value)) form.requestSubmit();
+  });
+  const update = () => {
+    if (standings?.isShown) attempt(() => standings.look());
+  };
+  return { node, update };
+}
+
+function draw(form, { subjects, limits }) {
+  const counts = new Set(limits.flatMap((limit) => limit.per));
+  const inputs = new Map();
+  const fields = subjects.filter(({ name, source }) => counts.has(name) && !NOT_ASKED.has(source))
+    .map(({ name, source, secret }) => {
+      const input = element('input', { type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' });
+      inputs.set(name, input);
+      return field(name, input, `${source.replace('_', ' ')}${secret ? ', hashed before it is used' : ''}`);
+    });
+  fill(form, fields, element('button', { type: 'submit' }, 'Look'));
+  if (!fields.length) fill(form, element('p', {}, 'No limit of this policy counts by subject.'));
+  return inputs;
+}
+
+/// The address may name a subject: `#/subject?address=192.0.2.1`.
+function prefill(inputs) {
+  const [, query] = location.hash.split('?');
+  for (const [name, value] of new URLSearchParams(query ?? '')) {
+    if (inputs.has(name)) inputs.get(name).value = value;
+  }
+}
+
+function valuesOf(inputs) {
+  const values = {};
+  for (const [name, input] of inputs) {
+    if (input.value.trim()) values[name] = input.value.trim();
+  }
+  return values;
+}
+
+/// How a subject stands, looked at again and again.
+class Standings {
+  constructor(policy, values) {
+    this.values = values;
+    this.limits = policy.limits.filter((limit) =>
+      limit.per.length > 0 && limit.per.every((name) => name in values));
+    this.known = new Map(policy.limits.map((limit) => [limit.name, limit]));
+    this.history = new Map();
+    this.looks = 0;
+    this.isLooking = false;
+    this.table = table(this);
+    this.forgotten = element('div', { 'aria-live': 'polite' });
+    this.node = element('div', {},
+      element('h2', {}, this.title()),
+      this.limits.length
+        ? [this.table.node, this.actions(), this.forgotten]
+        : element('p', {}, 'No limit counts by these values alone: give those that a limit counts by together.'));
+  }
+
+  title() {
+    // A credential is not written onto the screen.
+    return many(this.limits.length, 'limit counts', 'limits count') + ' this subject';
+  }
+
+  get isShown() {
+    return this.node.isConnected && this.limits.length > 0;
+  }
+
+  /// Asks, unless that is under way: a policy may have more limits than are answered in a round.
+  async look() {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    try {
+      await this.gather();
+    } finally {
+      this.isLooking = false;
+    }
+  }
+
+  async gather() {
+    const rows = [];
+    for (let from = 0; from < this.limits.length; from += AT_ONCE) {
+      const limits = this.limits.slice(from, from + AT_ONCE);
+      const body = { limits: limits.map((limit) => this.named(limit)) };
+      rows.push(...(await ask('v1/peek', { method: 'POST', body })).standings);
+    }
+    this.looks += 1;
+    for (const { name, used } of rows) {
+      if (!this.history.has(name)) this.history.set(name, new Float64Array(KEPT).fill(NaN));
+      this.history.get(name)[this.looks % KEPT] = used;
+    }
+    this.table.set(rows);
+  }
+
+  named({ name, per }) {
+    return { name, cost: 0, subject: Object.fromEntries(per.map((one) => [one, this.values[one]])) };
+  }
+
+  actions() {
+    const dialog = element('dialog', { 'aria-labelledby': 'forget-title' },
+      element('h2', { id: 'forget-title' }, 'Forget what it used?'),
+      element('p', {}, `The next charge on ${many(this.limits.length, 'limit')} starts afresh, and receipts of what was forgotten are void.`),
+      element('p', { class: 'buttons' },
+        element('button', { type: 'button', class: 'danger', onclick: () => { dialog.close(); this.forget(); } }, 'Forget it'),
+        element('button', { type: 'button', class: 'quiet', onclick: () => dialog.close() }, 'Leave it')));
+    return element('p', { class: 'buttons' }, dialog,
+      element('button', { type: 'button', class: 'danger', onclick: () => dialog.showModal() }, 'Forget what it used'));
+  }
+
+  async forget() {
+    try {
+      for (let from = 0; from < this.limits.length; from += AT_ONCE) {
+        await ask(`v1/standing?${this.query(this.limits.slice(from, from + AT_ONCE))}`, { method: 'DELETE' });
+      }
+      const text = 'What it used is forgotten.';
+      fill(this.forgotten, notice('good', text));
+      announce(text);
+      await this.look();
+    } catch (problem) {
+      fill(this.forgotten, notice('bad', problem.message));
+    }
+  }
+
+  query(limits) {
+    const query = new URLSearchParams();
+    for (const { name } of limits) query.append('limit', name);
+    for (const name of new Set(limits.flatMap((limit) => limit.per))) {
+      query.append(`subject[${name}]`, this.values[name]);
+    }
+    return query;
+  }
+}
+
+function table(standings) {
+  return new Table({
+    caption: 'How it stands',
+    key: (row) => row.name,
+    empty: 'No standings.',
+    columns: [
+      { label: 'Limit', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
+      { label: 'Allows', text: (row) => allows(standings.known.get(row.name)) },
+      { label: 'Now', text: (row) => (row.admits ? 'admitted' : 'refused'), draw: verdict },
+      { label: 'Used', number: true, text: (row) => count(row.used), value: (row) => row.used },
+      { label: 'Of', number: true, text: (row) => count(row.limit), value: (row) => row.limit },
+      { label: 'Remaining', number: true, text: (row) => count(row.remaining), value: (row) => row.remaining },
+      { label: 'Part used', draw: meter },
+      { label: 'Since you look', draw: (cell, row) => drawn(cell, standings, row) },
+      { label: 'Resets', text: (row) => moment(row.reset) },
+    ],
+  });
+}
+
+function verdict(cell, { admits }) {
+  if (!cell.firstChild) cell.append(element('span', {}));
+  cell.firstChild.className = `pill ${admits ? 'good' : 'bad'}`;
+  say(cell.firstChild, admits ? 'admitted' : 'refused');
+}
+
+function meter(cell, { used, limit, name }) {
+  if (!cell.firstChild) cell.append(element('meter', { min: 0 }));
+  const node = cell.firstChild;
+  node.max = Math.max(1, limit);
+  node.low = 0.8 * node.max;
+  node.high = 0.999 * node.max;
+  node.optimum = 0;
+  node.value = Math.min(used, limit);
+  node.setAttribute('aria-label', `${name}: ${count(used)} of ${count(limit)} used`);
+}
+
+/// What was used at each look: the looks stand where times do.
+function drawn(cell, { history, looks }, { name }) {
+  if (!cell.firstChild) cell.append(shape('svg', { class: 'spark', width: 96, height: 22, 'aria-hidden': 'true' }));
+  const values = history.get(name);
+  const first = Math.max(1, looks - KEPT + 1);
+  const rounds = Array.from({ length: looks - first + 1 }, (_, place) => first + place);
+  const asked = { round: looks, time: (round) => round * 2_000, rounds: () => rounds };
+  spark(cell.firstChild, asked, { at: (round) => values[round % KEPT] });
+}

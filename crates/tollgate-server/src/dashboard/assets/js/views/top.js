@@ -1,0 +1,91 @@
+// The subjects that were charged or refused most.
+
+import { ask } from '../api.js';
+import { element, field, fill, notice, say } from '../dom.js';
+import { count, moment } from '../format.js';
+import { Table } from '../table.js';
+
+/// Subjects of one limit, and of each where all are shown.
+const MOST = 100;
+const MOST_OF_EACH = 10;
+/// Looks of the feed from one question to the next.
+const PATIENCE = 5;
+
+export function top({ refuse }) {
+  const limit = element('select', {}, element('option', { value: '' }, 'all'));
+  const by = element('select', {},
+    element('option', { value: 'refused' }, 'refused'), element('option', { value: 'charged' }, 'charged'));
+  const since = element('p', { class: 'words' });
+  const trouble = element('div');
+  const table = subjects();
+  const node = element('div', {},
+    element('h1', {}, 'Top subjects'),
+    element('section', { class: 'card', 'aria-label': 'Top subjects' },
+      element('form', { class: 'row', onsubmit: (event) => event.preventDefault() }, field('Most', by), field('Limit', limit)),
+      since, trouble, table.node));
+  let rounds = 0;
+  let asked = 0;
+  const look = async () => {
+    rounds = 0;
+    asked += 1;
+    const mine = asked;
+    const query = limit.value
+      ? new URLSearchParams({ by: by.value, limit: limit.value, count: MOST })
+      : new URLSearchParams({ by: by.value, count: MOST_OF_EACH });
+    try {
+      const told = await ask(`v1/top?${query}`);
+      // Another question went out meanwhile, whose answer is the one to show.
+      if (mine !== asked) return;
+      table.set(told.limits.flatMap(({ limit: name, subjects: all }) =>
+        all.map((one) => ({ ...one, limit: name, by: told.by }))));
+      say(since, `Units ${told.by} at this node since ${moment(told.since)}. Of the units, the error at most may be of others. Where a policy does not reveal a subject, its keyed hash is shown.`);
+      fill(trouble);
+    } catch (problem) {
+      if (problem.status === 401) return refuse(problem.message);
+      fill(trouble, notice('bad', problem.message));
+    }
+  };
+  for (const choice of [by, limit]) choice.addEventListener('change', look);
+  const update = (feed) => {
+    name(limit, feed);
+    rounds += 1;
+    if (rounds === PATIENCE || asked === 0) look();
+  };
+  return { node, update };
+}
+
+/// Offers the limits that are counted; one that was chosen stays so.
+function name(limit, feed) {
+  const names = [...feed.limits.keys()].sort();
+  if (limit.options.length === names.length + 1) return;
+  const chosen = limit.value;
+  fill(limit, element('option', { value: '' }, 'all'), names.map((one) => element('option', { value: one }, one)));
+  limit.value = chosen;
+}
+
+function subjects() {
+  return new Table({
+    caption: 'Subjects',
+    search: 'Search subjects',
+    key: (row) => JSON.stringify([row.by, row.limit, row.subject]),
+    sort: { column: 'Units', down: true },
+    empty: 'Nobody yet.',
+    columns: [
+      { label: 'Subject', text: (row) => words(row.subject), value: (row) => words(row.subject), link },
+      { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
+      { label: 'Units', number: true, text: (row) => count(row.units), value: (row) => row.units },
+      { label: 'Error', number: true, text: (row) => count(row.error), value: (row) => row.error },
+    ],
+  });
+}
+
+/// The subject's own page, where its values are known: a hash leads to nobody.
+function link({ subject }) {
+  const values = Object.entries(subject);
+  const isKnown = values.length > 0 && values.every(([, value]) => value !== null && !value.startsWith('#'));
+  return isKnown ? `#/subject?${new URLSearchParams(values)}` : null;
+}
+
+function words(subject) {
+  return Object.entries(subject).map(([name, value]) => `${name}=${value ?? '(none)'}`).join(', ') || 'everybody';
+}

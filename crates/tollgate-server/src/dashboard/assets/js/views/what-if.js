@@ -1,0 +1,155 @@
+// What a policy would have done with the requests of an access log.
+
+import { ask } from '../api.js';
+import { announce, element, field, fill, notice } from '../dom.js';
+import { count, many, percent } from '../format.js';
+import { Table } from '../table.js';
+
+/// What one question may hold.
+const MOST_BYTES = 8 << 20;
+const PATIENCE = 180_000;
+
+export function whatIf({ refuse }) {
+  const file = element('input', { type: 'file', required: true, accept: '.log,.json,.jsonl,.txt,.gz' });
+  const policy = element('textarea', { rows: 6, spellcheck: 'false', class: 'code' });
+  const told = element('div', { 'aria-live': 'polite' });
+  const results = element('div');
+  const button = element('button', { type: 'submit' }, 'Simulate');
+  const run = async (event) => {
+    event.preventDefault();
+    const [log] = file.files;
+    if (log.size > MOST_BYTES) {
+      return fill(told, notice('bad', `The file has more than ${MOST_BYTES >> 20} MiB. Compress it, or use \`tollgate simulate\`.`));
+    }
+    button.disabled = true;
+    fill(results);
+    fill(told, notice('calm', 'Simulating…'));
+    try {
+      const body = { log: await base64(log) };
+      if (policy.value.trim()) body.policy = policy.value;
+      const found = await ask('v1/simulate', { method: 'POST', body, patience: PATIENCE });
+      fill(told);
+      fill(results, report(found));
+      announce(`Simulated ${many(found.requests, 'request')}: ${count(found.refused)} refused`);
+    } catch (problem) {
+      if (problem.status === 401) return refuse(problem.message);
+      fill(told, notice('bad', element('p', {}, problem.title ?? 'No answer'), element('pre', {}, problem.message)));
+    } finally {
+      button.disabled = false;
+    }
+  };
+  const form = element('form', { onsubmit: run },
+    dropping(element('div', { class: 'drop' },
+      field('Access log', file, 'Common, combined or JSON lines, plain or gzip; at most 8 MiB. Drop it here or choose it.')), file),
+    field('Another policy to try (optional)', policy, 'The text of a policy file. The policy in force is simulated beside it.'),
+    element('p', {}, button));
+  const node = element('div', {},
+    element('h1', {}, 'What if'),
+    element('section', { class: 'card', 'aria-label': 'Simulation' },
+      element('p', { class: 'words' }, 'The requests of a log are decided by the log’s own clock, on counters of their own. Nobody is charged.'),
+      form, told),
+    results);
+  return { node };
+}
+
+/// Takes a file that is dropped on `zone`.
+function dropping(zone, file) {
+  const over = (isOver) => (event) => {
+    event.preventDefault();
+    zone.classList.toggle('over', isOver);
+  };
+  zone.addEventListener('dragover', over(true));
+  zone.addEventListener('dragleave', over(false));
+  zone.addEventListener('drop', (event) => {
+    over(false)(event);
+    if (event.dataTransfer.files.length) file.files = event.dataTransfer.files;
+  });
+  return zone;
+}
+
+function base64(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(',') + 1));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+function report(found) {
+  const outcomes = [found, found.compare].filter(Boolean);
+  return [
+    element('section', { class: 'card' }, element('h2', {}, 'In all'), whole(outcomes),
+      element('p', { class: 'words' }, period(found)), oddities(found)),
+    element('section', { class: 'card' }, element('h2', {}, 'By limit'), limits(outcomes)),
+    element('section', { class: 'card' }, element('h2', {}, 'Subjects that were hit most'), subjects(found)),
+  ];
+}
+
+function whole(outcomes) {
+  const columns = [
+    { label: 'Policy', text: (row) => row.policy },
+    ...['requests', 'admitted', 'refused', 'refunded', 'unlimited'].map((name) =>
+      ({ label: name[0].toUpperCase() + name.slice(1), number: true, text: (row) => count(row[name]) })),
+    { label: 'Refused of all', number: true, text: (row) => percent(row.refused, row.requests) },
+  ];
+  return filled({ caption: 'In all', key: (row) => `${outcomes.indexOf(row)}`, columns }, outcomes);
+}
+
+function limits(outcomes) {
+  const [now, other] = outcomes;
+  const names = [...new Set(outcomes.flatMap(({ limits: all }) => Object.keys(all)))];
+  const rows = names.map((name) => ({ name, now: now.limits[name], other: other?.limits[name] }));
+  const number = (label, of) => ({ label, number: true, text: (row) => shown(of(row)), value: (row) => of(row) ?? -1 });
+  const columns = [
+    { label: 'Limit', text: (row) => row.name, value: (row) => row.name },
+    { label: 'Allows', text: (row) => row.now?.rule ?? '–' },
+    number('Requests', (row) => row.now?.requests),
+    number('Refused', (row) => row.now?.refused),
+    number('Subjects', (row) => row.now?.subjects),
+    number('Subjects refused', (row) => row.now?.subjects_refused),
+    number('Highest use', (row) => row.now?.peak),
+  ];
+  if (other) {
+    columns.push({ label: 'To try', text: (row) => row.other?.rule ?? '–' }, number('Refused then', (row) => row.other?.refused));
+  }
+  return filled({
+    caption: 'By limit', search: names.length > 10 ? 'Search limits' : null, key: (row) => row.name,
+    sort: { column: 'Refused', down: true }, columns,
+  }, rows);
+}
+
+function subjects(found) {
+  const columns = [
+    { label: 'Subject', text: (row) => row.subject },
+    { label: 'Client', text: (row) => row.client },
+    { label: 'Limit', text: (row) => row.limit },
+    { label: 'Requests', number: true, text: (row) => count(row.requests) },
+    { label: 'Refused', number: true, text: (row) => count(row.refused) },
+    { label: 'Highest use', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
+  ];
+  return filled({ caption: 'Subjects', key: (row) => `${row.limit} ${row.subject}`, columns, empty: 'None.' }, found.subjects);
+}
+
+function filled(settings, rows) {
+  const table = new Table({ empty: 'None.', ...settings });
+  table.set(rows);
+  return table.node;
+}
+
+function shown(value) {
+  return value === undefined ? '–' : count(value);
+}
+
+function period({ from, to }) {
+  return from ? `From ${from} to ${to}.` : 'The log has no requests.';
+}
+
+/// Lines that were none, with examples.
+function oddities({ malformed, malformed_examples: examples, late }) {
+  if (!malformed && !late) return null;
+  return notice('calm',
+    element('p', {}, `${many(malformed, 'line')} could not be read, ${count(late)} came too late to be sorted.`),
+    examples.length && element('ul', {}, examples.map(({ line, why, excerpt }) =>
+      element('li', {}, `line ${line}: ${why} `, element('code', {}, excerpt)))));
+}

@@ -1,0 +1,242 @@
+//! By which names a door is called, and from whose pages: what keeps other sites' pages out of it.
+//!
+//! A browser lets any page send requests to an address on its own machine. Two things tell such a
+//! request from an administrator's: a page whose own host name was led to that address (DNS
+//! rebinding) has a foreign name in `host`, and a page elsewhere has its own in `origin`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+
+use super::problem::{Kind, Problem};
+use crate::access::Access;
+use crate::listen::Listen;
+
+/// What a browser says of where the page stands that asks.
+const SITE: &str = "sec-fetch-site";
+
+/// The names of the hosts by which browsers may call a door.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    reach: Reach,
+    listed: Arc<[Box<str>]>,
+}
+
+/// Which names need not be listed. A number is never one that somebody else led elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// `localhost`, and addresses of loopback.
+    Loopback,
+    /// `localhost`, and every address.
+    Addresses,
+    /// All: whoever reads something there has shown a token, or a certificate proves the name.
+    Everything,
+}
+
+impl Hosts {
+    /// The names of a door at `listen` that asks for what `access` says: those that are `listed`, in
+    /// lower case and without a port, and those that are its own by where it listens.
+    #[must_use]
+    pub fn new(listen: &Listen, access: &Access, listed: &[Box<str>]) -> Self {
+        let reach = match (listen, access) {
+            (Listen::Tcp(_), _) if listen.is_local() => Reach::Loopback,
+            // No browser connects to a path.
+            (Listen::Unix(_), _) => Reach::Everything,
+            (_, Access::Tokens(_)) if listed.is_empty() => Reach::Everything,
+            _ => Reach::Addresses,
+        };
+        Self { reach, listed: listed.into() }
+    }
+
+    /// The names of a door that shows a certificate: those that are `listed`, or any where none is.
+    /// A page whose name was led here has no certificate for it.
+    #[must_use]
+    pub fn certified(listed: &[Box<str>]) -> Self {
+        let reach = if listed.is_empty() { Reach::Everything } else { Reach::Addresses };
+        Self { reach, listed: listed.into() }
+    }
+
+    /// Lets only those requests pass that call the door by one of its names, and that no page
+    /// elsewhere made if they change something.
+    pub(super) fn admit(&self, head: &Parts) -> Result<(), Problem> {
+        let called = called(head)?;
+        if let Some(called) = &called
+            && !self.know(called.host())
+        {
+            let host = called.host();
+            let detail = format!(
+                "this door is not called {host:?}: ask it by its address, or name the host in the \
+                 policy file: `serve: {{ dashboard: {{ hosts: [{host:?}] }} }}`"
+            );
+            return Err(Problem::new(Kind::Misdirected, detail));
+        }
+        if matches!(head.method, Method::GET | Method::HEAD)
+            || is_own(&head.headers, called.as_ref())
+        {
+            return Ok(());
+        }
+        let detail = "another site's page may change nothing here";
+        Err(Problem::new(Kind::CrossSite, detail))
+    }
+
+    fn know(&self, host: &str) -> bool {
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        if self.reach == Reach::Everything || self.listed.iter().any(|listed| **listed == *name) {
+            return true;
+        }
+        let digits = name.trim_start_matches('[').trim_end_matches(']');
+        match digits.parse::<IpAddr>() {
+            Ok(address) => self.reach == Reach::Addresses || address.to_canonical().is_loopback(),
+            Err(_) => name == "localhost" || name.ends_with(".localhost"),
+        }
+    }
+}
+
+/// The authority that a request names; none in a request of HTTP/1.0, which no browser sends.
+fn called(head: &Parts) -> Result<Option<Authority>, Problem> {
+    let mut lines = head.headers.get_all(header::HOST).iter();
+    let named = match (lines.next(), lines.next()) {
+        (None, _) => None,
+        (Some(line), None) => Some(authority(line).ok_or_else(no_host)?),
+        (Some(_), Some(_)) => return Err(no_host()),
+    };
+    match (head.uri.authority(), named) {
+        // Two names, of which one would be looked at and the other believed.
+        (Some(target), Some(named)) if *target != named => Err(no_host()),
+        (target, named) => Ok(target.cloned().or(named)),
+    }
+}
+
+fn authority(line: &HeaderValue) -> Option<Authority> {
+    line.to_str().ok()?.parse().ok()
+}
+
+fn no_host() -> Problem {
+    Problem::new(Kind::Misdirected, "a request names one host")
+}
+
+/// Whether a page of this door made the request, or no page at all.
+fn is_own(headers: &HeaderMap, called: Option<&Authority>) -> bool {
+    let mut sites = headers.get_all(SITE).iter();
+    if !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
+        return false;
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    origins.all(|origin| {
+        let text = origin.to_str().unwrap_or_default();
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let host = rest.parse::<Authority>().ok();
+        matches!(scheme, "http" | "https") && host.is_some() && host.as_ref() == called
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+    use crate::access::Tokens;
+
+    fn tokens() -> Access {
+        Access::Tokens(Tokens::parse("0123456789abcdef").unwrap())
+    }
+
+    fn hosts(listen: &str, access: &Access, listed: &[&str]) -> Hosts {
+        let listed: Vec<Box<str>> = listed.iter().map(|name| (*name).into()).collect();
+        Hosts::new(&listen.parse().unwrap(), access, &listed)
+    }
+
+    fn status(hosts: &Hosts, method: &str, fields: &[(&str, &str)]) -> u16 {
+        let request = Request::builder().method(method).uri("/v1/status");
+        let request =
+            fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        hosts.admit(&head).map_or_else(|problem| problem.status().as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn a_door_on_loopback_has_the_names_of_loopback_and_those_that_are_listed() {
+        for access in [Access::Open, tokens()] {
+            let hosts = hosts("127.0.0.1:8182", &access, &["admin.example"]);
+            for (host, expected) in [
+                ("localhost", 200),
+                ("LOCALHOST:8182", 200),
+                ("localhost.:8182", 200),
+                ("node.localhost", 200),
+                ("127.0.0.1:8182", 200),
+                ("127.8.9.10", 200),
+                ("[::1]:8182", 200),
+                ("[::ffff:127.0.0.1]", 200),
+                ("admin.example:443", 200),
+                ("Admin.Example.", 200),
+                ("evil.example", 421),
+                ("localhost.evil.example", 421),
+                ("127.0.0.1.evil.example", 421),
+                ("evillocalhost", 421),
+                ("admin.example.evil", 421),
+                ("10.0.0.5", 421),
+                ("0.0.0.0:8182", 421),
+                ("2130706433", 421),
+                ("localhost@evil.example", 421),
+                ("", 421),
+                ("a b", 421),
+            ] {
+                assert_eq!(status(&hosts, "GET", &[("host", host)]), expected, "{host:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_door_on_a_network_has_its_addresses_and_with_tokens_every_name() {
+        let open = hosts("0.0.0.0:8182", &Access::Open, &[]);
+        let guarded = hosts("0.0.0.0:8182", &tokens(), &[]);
+        let listed = hosts("systemd:admin", &tokens(), &["admin.example"]);
+        for (host, expected) in [
+            ("10.0.0.5:8182", [200, 200, 200]),
+            ("[2001:db8::1]", [200, 200, 200]),
+            ("localhost", [200, 200, 200]),
+            ("admin.example", [421, 200, 200]),
+            ("evil.example", [421, 200, 421]),
+        ] {
+            let told =
+                [&open, &guarded, &listed].map(|hosts| status(hosts, "GET", &[("host", host)]));
+            assert_eq!(told, expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_elsewhere_change_nothing() {
+        let hosts = hosts("127.0.0.1:8182", &Access::Open, &[]);
+        let own = ("host", "127.0.0.1:8182");
+        for (field, expected) in [
+            (("origin", "http://127.0.0.1:8182"), 200),
+            (("origin", "https://127.0.0.1:8182"), 200),
+            (("origin", "http://127.0.0.1:9999"), 403),
+            (("origin", "http://127.0.0.1"), 403),
+            (("origin", "http://localhost:8182"), 403),
+            (("origin", "http://evil.example"), 403),
+            (("origin", "http://127.0.0.1:8182.evil.example"), 403),
+            (("origin", "http://evil@127.0.0.1:8182"), 403),
+            (("origin", "file://127.0.0.1:8182"), 403),
+            (("origin", "null"), 403),
+            (("origin", ""), 403),
+            (("sec-fetch-site", "same-origin"), 200),
+            (("sec-fetch-site", "same-site"), 403),
+            (("sec-fetch-site", "cross-site"), 403),
+        ] {
+            for method in ["POST", "PUT", "DELETE", "PATCH"] {
+                assert_eq!(status(&hosts, method, &[own, field]), expected, "{method} {field:?}");
+            }
+            // What is only read stays unread by who is not told that it may be.
+            assert_eq!(status(&hosts, "GET", &[own, field]), 200, "{field:?}");
+        }
+        assert_eq!(status(&hosts, "DELETE", &[own]), 200, "no page made this");
+        let twice = [own, ("host", "evil.example")];
+        assert_eq!(status(&hosts, "GET", &twice), 421);
+        let both = [own, ("origin", "http://127.0.0.1:8182"), ("origin", "http://evil.example")];
+        assert_eq!(status(&hosts, "DELETE", &both), 403);
+    }
+}

@@ -1,0 +1,184 @@
+//! `GET /v1/policy`: the policy in force, for those who run it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate::Revision;
+use tollgate::core::policy::{ChargeOn, LimitFor, Mode, OnFailure, Rule, Rules, Source, Use};
+use tollgate::core::{Algorithm, Limit, Store, Visibility};
+
+use super::app::App;
+use super::json;
+use super::respond::Answer;
+
+/// The policy in force.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PolicyAnswer<'a> {
+    /// Its version: the same for the same file on every node.
+    policy: &'a str,
+    /// Which of the rules that match decide: `first_match` or `all_matches`.
+    order: &'static str,
+    /// What limits count by.
+    subjects: Vec<SubjectText<'a>>,
+    /// The limits, in the file's order.
+    limits: Vec<LimitText<'a>>,
+    /// The rules, in the order in which they are tried.
+    rules: Vec<RuleText<'a>>,
+}
+
+/// A dimension of subjects.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicySubject")]
+struct SubjectText<'a> {
+    /// Its name.
+    name: &'a str,
+    /// Where its value comes from: `credential`, `header`, `cookie`, `client_address`,
+    /// `path_parameter`, `host`, `route`, `method` or `constant`.
+    source: &'static str,
+    /// Whether its values are credentials, which are hashed before they are used.
+    secret: bool,
+}
+
+/// A limit.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyLimit")]
+struct LimitText<'a> {
+    /// Its name.
+    name: &'a str,
+    /// The name under which clients see it.
+    resource: &'a str,
+    /// `fixed_window`, `sliding_window`, `two_bucket`, `sliding_log`, `token_bucket` or
+    /// `concurrency`.
+    algorithm: &'static str,
+    /// Units per window; of concurrency, units in flight.
+    quota: u64,
+    /// Milliseconds of the window; of concurrency, of a lease.
+    window_ms: u64,
+    /// The most units that can be used at one moment.
+    capacity: u64,
+    /// What it counts by; nothing for one counter over everybody.
+    per: Vec<&'a str>,
+    /// Whether clients are told of it.
+    visible: bool,
+}
+
+/// A rule.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyRule")]
+struct RuleText<'a> {
+    /// Its name.
+    name: &'a str,
+    /// `enforce` or `shadow`.
+    mode: &'static str,
+    /// When it charges: `on_arrival` or `on_completion`.
+    charge: &'static str,
+    /// What it does while the store has no answer: `allow`, `local` or `deny`.
+    on_failure: &'static str,
+    /// What a request costs.
+    limits: Vec<UseText<'a>>,
+}
+
+/// A limit as a rule uses it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyUse")]
+struct UseText<'a> {
+    /// The limit's name.
+    name: &'a str,
+    /// Units of one request.
+    cost: u64,
+}
+
+impl<S: Store> App<S> {
+    /// The policy in force.
+    pub(super) fn policy(&self) -> Answer {
+        Ok(json::write(&PolicyAnswer::of(&self.limiter.policy()))?)
+    }
+}
+
+impl<'a> PolicyAnswer<'a> {
+    fn of(policy: &'a Revision) -> Self {
+        let order = match policy.order() {
+            Rules::FirstMatch => "first_match",
+            Rules::AllMatches => "all_matches",
+        };
+        let subjects = policy.dimensions().iter().map(|dimension| SubjectText {
+            name: &dimension.name,
+            source: source(&dimension.source),
+            secret: matches!(dimension.source, Source::Credential { .. } | Source::Cookie { .. }),
+        });
+        Self {
+            policy: policy.version(),
+            order,
+            subjects: subjects.collect(),
+            limits: policy.limits().iter().map(|limit_for| limit(policy, limit_for)).collect(),
+            rules: policy.rules().iter().map(|one| rule(policy, one)).collect(),
+        }
+    }
+}
+
+fn source(source: &Source) -> &'static str {
+    match source {
+        Source::Credential { .. } => "credential",
+        Source::Header { .. } => "header",
+        Source::Cookie { .. } => "cookie",
+        Source::ClientAddress { .. } => "client_address",
+        Source::PathParameter { .. } => "path_parameter",
+        Source::Host => "host",
+        Source::Route => "route",
+        Source::Method => "method",
+        Source::Constant { .. } => "constant",
+    }
+}
+
+fn limit<'a>(policy: &'a Revision, LimitFor { limit, per }: &'a LimitFor) -> LimitText<'a> {
+    let (algorithm, quota, window) = numbers(limit);
+    let dimensions = per.iter().filter_map(|index| policy.dimensions().get(*index));
+    LimitText {
+        name: limit.name(),
+        resource: limit.resource(),
+        algorithm,
+        quota,
+        window_ms: window,
+        capacity: limit.capacity(),
+        per: dimensions.map(|dimension| &*dimension.name).collect(),
+        visible: limit.visibility() == Visibility::Visible,
+    }
+}
+
+/// The algorithm, units, and in how many milliseconds.
+fn numbers(limit: &Limit) -> (&'static str, u64, u64) {
+    match limit.algorithm() {
+        Algorithm::FixedWindow(limit) => ("fixed_window", limit.quota(), limit.window().get()),
+        Algorithm::SlidingWindow(limit) => ("sliding_window", limit.quota(), limit.window().get()),
+        Algorithm::TwoBucket(limit) => ("two_bucket", limit.quota(), limit.window().get()),
+        Algorithm::SlidingLog(limit) => ("sliding_log", limit.quota(), limit.window().get()),
+        Algorithm::TokenBucket(limit) => ("token_bucket", limit.quota(), limit.window().get()),
+        Algorithm::Concurrency(limit) => ("concurrency", limit.quota(), limit.lease().get()),
+    }
+}
+
+fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
+    let mode = match rule.mode {
+        Mode::Enforce => "enforce",
+        Mode::Shadow => "shadow",
+    };
+    let charge = match rule.charge {
+        ChargeOn::Completion => "on_completion",
+        ChargeOn::Arrival => "on_arrival",
+    };
+    let on_failure = match rule.on_failure {
+        OnFailure::Allow => "allow",
+        OnFailure::Local => "local",
+        OnFailure::Deny => "deny",
+    };
+    let used = |used: &Use| {
+        let limit_for = policy.limits().get(used.limit)?;
+        Some(UseText { name: limit_for.limit.name(), cost: used.cost.get() })
+    };
+    RuleText {
+        name: &rule.name,
+        mode,
+        charge,
+        on_failure,
+        limits: rule.limits.iter().filter_map(used).collect(),
+    }
+}
