@@ -192,6 +192,39 @@ impl Limit {
         self
     }
 
+    /// The same limit with another quota, counted where it is counted now: what was used stays used,
+    /// and what runs ends when it was to end. A token bucket holds `burst`; without one what it held
+    /// before, or the new quota if that was the old one. Others have no burst.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a quota that the algorithm cannot count.
+    pub fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
+        let algorithm = match &self.algorithm {
+            Algorithm::FixedWindow(limit) => {
+                Algorithm::FixedWindow(FixedWindow::new(quota, limit.window(), limit.anchor())?)
+            }
+            Algorithm::SlidingWindow(limit) => {
+                let limit = SlidingWindow::new(quota, limit.window(), limit.precision())?;
+                Algorithm::SlidingWindow(limit)
+            }
+            Algorithm::TwoBucket(limit) => {
+                Algorithm::TwoBucket(TwoBucket::new(quota, limit.window())?)
+            }
+            Algorithm::SlidingLog(limit) => {
+                Algorithm::SlidingLog(SlidingLog::new(quota, limit.window())?)
+            }
+            Algorithm::TokenBucket(limit) => {
+                let held = if limit.burst() == limit.quota() { quota } else { limit.burst() };
+                let burst = burst.unwrap_or(held);
+                Algorithm::TokenBucket(TokenBucket::new(quota, limit.window(), burst)?)
+            }
+            Algorithm::Concurrency(limit) => {
+                Algorithm::Concurrency(Concurrency::new(quota, limit.lease())?)
+            }
+        };
+        Ok(self.clone().with_algorithm(algorithm))
+    }
+
     /// The name, unique in its policy.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -404,6 +437,35 @@ pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algo::Anchor;
+
+    #[test]
+    fn another_quota_is_counted_in_the_same_place() {
+        let minute = Millis::from_secs(60);
+        let algorithms = [
+            Algorithm::FixedWindow(FixedWindow::new(5, minute, Anchor::Calendar).unwrap()),
+            Algorithm::SlidingWindow(SlidingWindow::new(5, minute, minute).unwrap()),
+            Algorithm::TwoBucket(TwoBucket::new(5, minute).unwrap()),
+            Algorithm::SlidingLog(SlidingLog::new(5, minute).unwrap()),
+            Algorithm::TokenBucket(TokenBucket::new(5, minute, 5).unwrap()),
+            Algorithm::Concurrency(Concurrency::new(5, minute).unwrap()),
+        ];
+        for on_change in [OnChange::Keep, OnChange::Restart] {
+            for algorithm in algorithms {
+                let limit = Limit::new("core", algorithm).unwrap().with_on_change(on_change);
+                let other = limit.with_quota(7, None).unwrap();
+                assert_eq!(other.capacity(), 7, "{algorithm:?}");
+                assert_eq!(other.state_digest(), limit.state_digest());
+                assert_eq!(other.generation(), limit.generation());
+                assert!(limit.with_quota(0, None).is_err());
+                assert_eq!(other.with_quota(5, None).unwrap(), limit);
+            }
+        }
+        let bucket = TokenBucket::new(5, minute, 50).unwrap();
+        let bucket = Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap();
+        assert_eq!(bucket.with_quota(7, None).unwrap().capacity(), 50);
+        assert_eq!(bucket.with_quota(7, Some(9)).unwrap().capacity(), 9);
+    }
 
     #[test]
     fn the_digest_is_the_published_one() {

@@ -62,7 +62,8 @@ pub enum Source {
     /// The store, or nobody because no limit applies.
     #[default]
     Store,
-    /// This node by itself, which remembers that the store refused and until when.
+    /// This node by itself, which remembers until when the store refused, or knows of an override
+    /// until when nobody may pass.
     Remembered,
     /// What stands in for the store, which had no answer for this reason.
     Fallback(StoreError),

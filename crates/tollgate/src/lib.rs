@@ -9,6 +9,7 @@ pub mod hash_key;
 pub mod headers;
 pub mod limiter;
 pub mod observe;
+pub mod overrides;
 pub mod problem;
 pub mod receipt;
 mod revision;

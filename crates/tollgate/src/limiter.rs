@@ -3,6 +3,7 @@
 mod completion;
 mod decision;
 mod forget;
+mod overridden;
 mod redeem;
 mod shedding;
 
@@ -24,10 +25,12 @@ pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
 pub use shedding::{PROBE_PERIOD, Place};
 
 use decision::is_looked_at;
+use overridden::Overridden;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
 use crate::observe::Observer;
+use crate::overrides::Overrides;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::Worker;
@@ -49,6 +52,7 @@ pub struct Limiter<S> {
     key: HashKey,
     observer: Box<dyn Observer>,
     worker: Arc<Worker>,
+    overrides: Arc<Overrides>,
 }
 
 impl<S: Store> Limiter<S> {
@@ -62,6 +66,7 @@ impl<S: Store> Limiter<S> {
             clock: Box::new(SystemClock),
             key: HashKey::random(),
             observer: Box::new(()),
+            overrides: Arc::default(),
         }
     }
 
@@ -129,7 +134,7 @@ impl<S: Store> Limiter<S> {
     /// are looked at instead, and [`Decision::pending`] is what they will be charged. Rules in
     /// shadow mode are charged beside them, on their own and at once, and stop nobody. Never fails:
     /// without an answer of the store the rules' [`OnFailure`] decides, and [`Decision::source`]
-    /// says so.
+    /// says so. Whom an override is about, it is decided by that ([`overrides`](Self::overrides)).
     pub fn check(&self, facts: &Facts<'_>) -> impl Future<Output = Decision> + Send + use<'_, S> {
         self.check_at(self.now(), facts)
     }
@@ -204,8 +209,14 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         planned: &[Planned],
     ) -> Result<(Verdict, Source), StoreError> {
-        let readings = self.ask(now, planned, |planned| Ask::Look { cost: planned.cost }).await?;
-        Ok((verdict(now, planned, &readings), readings.source()))
+        let planned = match self.overridden(now, planned.to_vec()) {
+            Overridden::Planned(planned) => planned,
+            Overridden::Blocked(_, standings) => {
+                return Ok((Verdict { now, standings }, Source::Remembered));
+            }
+        };
+        let readings = self.ask(now, &planned, |planned| Ask::Look { cost: planned.cost }).await?;
+        Ok((verdict(now, &planned, &readings), readings.source()))
     }
 
     /// How every visible limit stands that the caller of this request can meet; nothing is charged.
@@ -269,6 +280,16 @@ impl<S: Store> Limiter<S> {
         charge: ChargeOn,
         on_failure: OnFailure,
     ) -> Judged {
+        let planned = match self.overridden(now, planned) {
+            Overridden::Planned(planned) => planned,
+            Overridden::Blocked(planned, standings) => {
+                let judged = Judged::blocked(now, standings);
+                if mode == Mode::Enforce {
+                    self.observer.judged(&planned, &judged.verdict);
+                }
+                return judged;
+            }
+        };
         let id = new_charge_id();
         let ask = |planned: &Planned| {
             let Planned { limit, cost, .. } = planned;
@@ -346,6 +367,11 @@ struct Judged {
 impl Judged {
     fn failure(now: Timestamp, error: StoreError) -> Self {
         let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
+        Self { verdict, source, receipt: None, pending: None }
+    }
+
+    fn blocked(now: Timestamp, standings: Vec<Standing>) -> Self {
+        let (verdict, source) = (Verdict { now, standings }, Source::Remembered);
         Self { verdict, source, receipt: None, pending: None }
     }
 }

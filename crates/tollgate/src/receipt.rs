@@ -71,6 +71,19 @@ impl Receipt {
         leases.min()
     }
 
+    /// The same receipt, by the limits that `other` has in the place of its own.
+    pub(crate) fn by(
+        mut self,
+        other: impl Fn(&Arc<Limit>, &Subject) -> Option<Arc<Limit>>,
+    ) -> Self {
+        for entry in &mut self.entries {
+            if let Some(limit) = other(&entry.limit, &entry.subject) {
+                entry.limit = limit;
+            }
+        }
+        self
+    }
+
     /// What two receipts of the same request prove.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {

@@ -35,7 +35,7 @@ pub struct Forwarding {
 }
 
 /// A network: an address and how many of its leading bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
     prefix: u8,
@@ -101,6 +101,24 @@ impl Network {
             return Err(NetworkError::HostBits);
         }
         Ok(Self { address, prefix })
+    }
+
+    /// How many leading bits count.
+    #[must_use]
+    pub const fn prefix(&self) -> u8 {
+        self.prefix
+    }
+
+    /// Whether it is one of IPv4.
+    #[must_use]
+    pub const fn is_ipv4(&self) -> bool {
+        self.address.is_ipv4()
+    }
+
+    /// The network of `prefix` leading bits that this one is a part of; `None` if it is wider.
+    #[must_use]
+    pub fn within(&self, prefix: u8) -> Option<Self> {
+        (prefix <= self.prefix).then(|| Self { address: mask(self.address, prefix), prefix })
     }
 
     /// Whether `address` lies in the network.

@@ -76,14 +76,10 @@ impl Policy {
             .iter()
             .map(|dimension| dimension.given(named.subject))
             .collect::<Result<Vec<_>, _>>()?;
-        let pairs = dimensions.iter().zip(&values).map(|(dimension, given)| {
-            let value = match given {
-                None => Value::Absent,
-                Some(text) if dimension.source.is_secret() => Value::Secret(text.as_bytes()),
-                Some(text) => Value::Clear(text.as_bytes()),
-            };
-            (&*dimension.name, value)
-        });
+        let pairs = dimensions
+            .iter()
+            .zip(&values)
+            .map(|(dimension, given)| (&*dimension.name, dimension.value(given.as_deref())));
         let (limit, subject) = (limit_for.limit.clone(), Subject::new(pairs, key));
         Ok(Planned { limit, subject, cost: named.cost })
     }
@@ -96,6 +92,23 @@ impl Policy {
 }
 
 impl Dimension {
+    /// The pair of this dimension that requests with `value` have, as a subject of nothing else.
+    ///
+    /// # Errors
+    /// [`NameError`] if no request has such a value.
+    pub fn pair(&self, value: Option<&str>, key: &dyn KeyedHash) -> Result<Subject, NameError> {
+        let given = self.given(&[(&*self.name, value)])?;
+        Ok(Subject::new([(&*self.name, self.value(given.as_deref()))], key))
+    }
+
+    fn value<'v>(&self, normal: Option<&'v str>) -> Value<'v> {
+        match normal {
+            None => Value::Absent,
+            Some(text) if self.source.is_secret() => Value::Secret(text.as_bytes()),
+            Some(text) => Value::Clear(text.as_bytes()),
+        }
+    }
+
     /// The value that `subject` gives, in the form that it has when it is read from a request.
     fn given(&self, subject: &[(&str, Option<&str>)]) -> Result<Option<String>, NameError> {
         let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);

@@ -7,8 +7,10 @@ use axum::Router;
 use tollgate::Limiter;
 use tollgate::core::Store;
 use tollgate::observe::Top;
+use tollgate::overrides::Keep;
 use tollgate::store::Dial;
 
+use super::audit::Audit;
 use super::hosts::Hosts;
 use super::idempotency::Remembered;
 use super::metrics::Metrics;
@@ -36,6 +38,9 @@ pub struct HttpOptions {
     pub reload: Option<Reload>,
     /// What administrators turn by `PUT /v1/rollout`; nothing by default.
     pub rollout: Option<Dial>,
+    /// Who keeps the overrides that administrators set at `/v1/overrides`; nobody by default. It
+    /// has to put them in force where this limiter [finds](Limiter::overrides) them.
+    pub overrides: Option<Arc<dyn Keep>>,
     /// Whom administrators are told of at `GET /v1/top`; nobody by default.
     pub top: Option<Arc<Top>>,
     /// The limits whose subjects administrators see in clear; none by default. Credentials are
@@ -99,6 +104,7 @@ pub(super) struct App<S> {
     pub(super) limiter: Arc<Limiter<S>>,
     pub(super) options: HttpOptions,
     pub(super) remembered: Remembered,
+    pub(super) audit: Audit,
     /// `POST /json`: the gRPC door's service, in JSON.
     pub(super) descriptors: Router,
 }
@@ -106,6 +112,7 @@ pub(super) struct App<S> {
 impl<S: Store + 'static> App<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Arc<Self> {
         let descriptors = json_route(Arc::clone(&limiter));
-        Arc::new(Self { limiter, options, remembered: Remembered::default(), descriptors })
+        let (remembered, audit) = (Remembered::default(), Audit::default());
+        Arc::new(Self { limiter, options, remembered, audit, descriptors })
     }
 }

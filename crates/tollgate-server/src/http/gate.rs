@@ -35,6 +35,21 @@ pub(super) fn admit(
     }
 }
 
+/// Who is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eyes {
+    /// Those who run it.
+    Administrators,
+    /// Those who are limited, and whoever asks for them.
+    Callers,
+}
+
+/// Who is told that asks with these `headers`.
+pub(super) fn eyes(options: &HttpOptions, headers: &HeaderMap) -> Eyes {
+    let is_admin = |admin: &Access| admin.admits(bearer_token(headers));
+    if options.admin.as_ref().is_some_and(is_admin) { Eyes::Administrators } else { Eyes::Callers }
+}
+
 fn unknown(token: Option<&[u8]>) -> Problem {
     let detail = match token {
         Some(_) => "this token opens nothing here",
@@ -44,7 +59,7 @@ fn unknown(token: Option<&[u8]>) -> Problem {
 }
 
 /// The token of `Authorization: Bearer TOKEN`; none if there are several fields.
-fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?.as_bytes(), lines.next()) else { return None };

@@ -2,6 +2,7 @@
 
 mod answer;
 mod app;
+mod audit;
 mod authorize;
 mod body;
 mod check;
@@ -13,6 +14,8 @@ mod idempotency;
 mod json;
 mod metrics;
 mod openapi;
+mod override_target;
+mod overrides;
 mod policy;
 mod problem;
 mod query;
@@ -30,6 +33,7 @@ mod top;
 mod wire;
 
 pub use app::{HttpOptions, Readiness};
+pub use audit::MAX_AUDITED;
 pub use body::MAX_BODY_BYTES;
 pub use door::HttpDoor;
 pub use hosts::Hosts;

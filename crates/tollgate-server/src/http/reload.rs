@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
+use tollgate::core::Store;
 
 use super::app::App;
+use super::audit::{Caller, Deed};
 use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
@@ -28,14 +30,20 @@ impl fmt::Debug for Reload {
     }
 }
 
-impl<S> App<S> {
+impl<S: Store> App<S> {
     /// Reads the policy anew, if this door can.
-    pub(super) async fn reload(&self) -> Answer {
+    pub(super) async fn reload(&self, caller: &Caller) -> Answer {
         let Some(Reload(reload)) = self.options.reload.clone() else {
             return Err(Problem::new(Kind::NotFound, "this door reads no policy anew"));
         };
+        let version = || Value::from(&**self.limiter.policy().version());
+        let before = version();
         match spawn_blocking(move || reload()).await {
-            Ok(Ok(told)) => Ok(json::write(&told)?),
+            Ok(Ok(told)) => {
+                let (what, target) = ("policy reloaded", Value::Null);
+                self.note(caller, Deed { what, target, before, after: version() });
+                Ok(json::write(&told)?)
+            }
             Ok(Err(reason)) => Err(Problem::new(Kind::PolicyRefused, reason)),
             Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
         }

@@ -3,9 +3,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tollgate::core::Store;
 use tollgate::store::Percent;
 
 use super::app::App;
+use super::audit::{Caller, Deed};
 use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
@@ -30,10 +33,10 @@ pub(super) struct RolloutAnswer {
     before: u8,
 }
 
-impl<S> App<S> {
+impl<S: Store> App<S> {
     /// Turns the rollout, if there is one. It stays so until it is turned again: here, or by another
     /// percentage in the policy file. The log keeps it.
-    pub(super) fn turn(&self, body: &[u8]) -> Answer {
+    pub(super) fn turn(&self, body: &[u8], caller: &Caller) -> Answer {
         let RolloutRequest { percent } = json::read(body)?;
         let Some(dial) = &self.options.rollout else {
             let detail = "this node's store is no rollout: name one in the policy file";
@@ -46,7 +49,9 @@ impl<S> App<S> {
         };
         let before = dial.get();
         dial.set(percent);
-        tracing::info!(%before, %percent, "an administrator turned the rollout");
+        let (told, target) = (|percent: Percent| Value::from(percent.get()), Value::Null);
+        let (what, before_told, after) = ("rollout turned", told(before), told(percent));
+        self.note(caller, Deed { what, target, before: before_told, after });
         Ok(json::write(&RolloutAnswer { percent: percent.get(), before: before.get() })?)
     }
 }

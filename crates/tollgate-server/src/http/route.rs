@@ -24,6 +24,10 @@ pub(super) enum Route {
     Policy,
     Simulate,
     Dashboard(Found),
+    Overrides,
+    SetOverride,
+    RemoveOverride,
+    Audit,
     Live,
     Ready,
     Document,
@@ -81,6 +85,15 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/rollout", &[(Method::PUT, Route::Rollout)]),
     ("/v1/top", &[(Method::GET, Route::Top)]),
     ("/v1/simulate", &[(Method::POST, Route::Simulate)]),
+    (
+        "/v1/overrides",
+        &[
+            (Method::GET, Route::Overrides),
+            (Method::PUT, Route::SetOverride),
+            (Method::DELETE, Route::RemoveOverride),
+        ],
+    ),
+    ("/v1/audit", &[(Method::GET, Route::Audit)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::Document)]),
@@ -115,7 +128,11 @@ impl Route {
             | Self::Reload
             | Self::Rollout
             | Self::Simulate
-            | Self::Top => Entry::Administrator,
+            | Self::Top
+            | Self::Overrides
+            | Self::SetOverride
+            | Self::RemoveOverride
+            | Self::Audit => Entry::Administrator,
             Self::Check
             | Self::CheckBatch
             | Self::Peek
@@ -144,7 +161,8 @@ impl Route {
             | Self::Peek
             | Self::Refund
             | Self::Release
-            | Self::Rollout => Brings::Json,
+            | Self::Rollout
+            | Self::SetOverride => Brings::Json,
             Self::Simulate => Brings::Log,
             Self::Descriptors => Brings::Bytes,
             Self::Standing
@@ -156,6 +174,9 @@ impl Route {
             | Self::Reload
             | Self::Top
             | Self::Dashboard(_)
+            | Self::Overrides
+            | Self::RemoveOverride
+            | Self::Audit
             | Self::Live
             | Self::Ready
             | Self::Document => Brings::Nothing,

@@ -27,6 +27,11 @@ pub(super) enum Sight {
 }
 
 impl ShownSubject {
+    /// One value as it is.
+    pub(super) fn pair(name: &str, value: String) -> Self {
+        Self(vec![(name.into(), Some(value))])
+    }
+
     /// `subject` as it is shown. What looks like a hash in clear, and what is no text, is hashed.
     pub(super) fn of(subject: &Subject, sight: Sight, key: &HashKey) -> Self {
         let shown = |stored| match stored {

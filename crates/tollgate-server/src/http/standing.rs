@@ -1,16 +1,20 @@
 //! `/v1/standing?limit=core&subject[token]=abc`: `GET` tells how it stands, `DELETE` forgets it.
 
+use serde_json::{Value, json};
 use tollgate::core::policy::{NameError, Named, NamedPlan, Planned};
-use tollgate::core::{Cost, Policy, Store};
+use tollgate::core::{Cost, Policy, Store, Timestamp};
 
 use super::answer::source_of;
 use super::app::App;
+use super::audit::{Caller, Deed};
 use super::check::names_nothing;
+use super::gate::Eyes;
 use super::json;
 use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
 use super::respond::Answer;
-use super::wire::{MAX_LIMITS, Source, StandingAnswer};
+use super::shown::{ShownSubject, Sight};
+use super::wire::{MAX_LIMITS, OverrideShown, Source, StandingAnswer};
 
 /// Whose standing is asked: limits, and values for what they count by.
 struct Whose {
@@ -20,25 +24,47 @@ struct Whose {
 
 impl<S: Store> App<S> {
     /// How limits stand; nothing is charged.
-    pub(super) async fn standing(&self, query: &str) -> Answer {
+    pub(super) async fn standing(&self, query: &str, eyes: Eyes) -> Answer {
         let policy = self.limiter.policy();
         let NamedPlan { planned, .. } = self.named_by(&policy, &Whose::read(query)?)?;
-        let (verdict, source) = self.limiter.look_at(self.limiter.now(), &planned).await?;
+        let now = self.limiter.now();
+        let (verdict, source) = self.limiter.look_at(now, &planned).await?;
         let ((source, _), policy) = (source_of(source), &**policy.version());
-        Ok(json::write(&StandingAnswer { source, policy, standings: &verdict.standings })?)
+        let overrides = match eyes {
+            Eyes::Administrators => self.overrides_of(&planned, now),
+            Eyes::Callers => Vec::new(),
+        };
+        let standings = &verdict.standings;
+        Ok(json::write(&StandingAnswer { source, policy, standings, overrides })?)
+    }
+
+    fn overrides_of(&self, planned: &[Planned], now: Timestamp) -> Vec<OverrideShown> {
+        let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
+        let found = planned.iter().filter_map(|Planned { limit, subject, .. }| {
+            let found = overrides.find(limit, subject, key, now)?;
+            // Which limit it is about here, also where it is about others too.
+            let limit = Some(limit.name().into());
+            Some(OverrideShown { limit, ..self.shown_override(&found) })
+        });
+        found.collect()
     }
 
     /// Forgets what a subject used, and tells how it stands then. The log keeps who was forgotten:
     /// credentials as their hashes, like every store.
-    pub(super) async fn forget(&self, query: &str) -> Answer {
+    pub(super) async fn forget(&self, query: &str, caller: &Caller) -> Answer {
         let policy = self.limiter.policy();
         let NamedPlan { planned, .. } = self.named_by(&policy, &Whose::read(query)?)?;
         let verdict = self.limiter.forget_at(self.limiter.now(), &planned).await?;
         for Planned { limit, subject, .. } in &planned {
             tracing::info!(limit = limit.name(), %subject, "an administrator forgot what was used");
+            let shown = ShownSubject::of(subject, Sight::Veiled, self.limiter.key());
+            let target = json!({ "limit": limit.name(), "subject": shown });
+            let (what, before, after) = ("standing forgotten", Value::Null, Value::Null);
+            self.note(caller, Deed { what, target, before, after });
         }
         let (source, policy) = (Source::Store, &**policy.version());
-        Ok(json::write(&StandingAnswer { source, policy, standings: &verdict.standings })?)
+        let (standings, overrides) = (&verdict.standings, Vec::new());
+        Ok(json::write(&StandingAnswer { source, policy, standings, overrides })?)
     }
 
     /// Each limit takes of the subject what it counts by; what none counts by is a mistake.

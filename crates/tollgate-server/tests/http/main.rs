@@ -1,11 +1,13 @@
 //! The HTTP/JSON door: what it answers, and to whom.
 
 mod access;
+mod audit;
 mod check;
 mod dashboard;
 mod hostile;
 mod idempotency;
 mod openapi;
+mod overrides;
 mod rollout;
 mod schemathesis;
 mod served;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tollgate::observe::Top;
+use tollgate::overrides::Overrides;
 use tollgate::store::{Dial, Percent};
 use tollgate_server::http::{Metrics, Reload, Status};
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
@@ -28,6 +29,7 @@ async fn schemathesis_finds_no_contradiction() {
         metrics: Some(Metrics::new(|_| {})),
         reload: Some(Reload::new(|| Ok(json!({ "replaced": false, "policy": "0123abcd" })))),
         rollout: Some(Dial::new(Percent::NONE)),
+        overrides: Some(Arc::new(Arc::<Overrides>::default())),
         top: Some(Arc::new(Top::new(&policy(), START))),
         access,
         ..HttpOptions::default()

@@ -7,6 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
 use tollgate::core::{Policy, Store, Timestamp};
+use tollgate::overrides::Keep;
 use tollgate::store::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision};
 use tollgate_server::http::{HttpOptions, router};
@@ -72,8 +73,11 @@ impl World {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Limiter::new(Revision::new(policy(), "v1"), store)
             .with_key(HashKey::from_secret(b"a test's key"));
-        let limiter = limiter.with_clock(Arc::clone(&clock)).with_observer(observer);
-        Self { clock, router: router(Arc::new(limiter), options) }
+        let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)).with_observer(observer));
+        let kept = options.admin.as_ref().map(|_| Arc::clone(limiter.overrides()));
+        let overrides = kept.map(|kept| -> Arc<dyn Keep> { Arc::new(kept) });
+        let options = HttpOptions { overrides, ..options };
+        Self { clock, router: router(limiter, options) }
     }
 
     pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answered {
@@ -91,6 +95,15 @@ impl World {
             request = request.header(*name, *value);
         }
         self.ask(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: impl Into<Body>) -> Answered {
+        let request = Request::put(path).header("content-type", "application/json");
+        self.ask(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answered {
+        self.ask(Request::delete(path).body(Body::empty()).unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answered {

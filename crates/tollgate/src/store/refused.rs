@@ -78,6 +78,8 @@ pub struct Refused<S> {
 struct Remembered {
     /// The cost that it is the answer to.
     cost: Cost,
+    /// What the limit held that answered: an override or another policy may have changed it since.
+    capacity: u64,
     /// The largest cost that has the same answer where the limit is used up, else zero.
     same_up_to: u64,
     heard_at: Timestamp,
@@ -180,6 +182,9 @@ impl<S> Refused<S> {
             let known = self.recent.get(self.recent.key(charge))?;
             let answers = known.cost == cost || cost.get() <= known.same_up_to;
             // Time may have been set back; what was heard later says nothing of now.
+            if known.capacity != charge.limit.capacity() {
+                return None;
+            }
             if !answers || now < known.heard_at || now >= known.until {
                 return None;
             }
@@ -206,10 +211,10 @@ impl<S> Refused<S> {
             if let Some(cost) = counted_cost(charge)
                 && now < until
             {
-                let same_up_to =
-                    if is_used_up(charge.limit, reading) { charge.limit.capacity() } else { 0 };
-                let known =
-                    Remembered { cost, same_up_to, heard_at: now, until, reading: *reading };
+                let capacity = charge.limit.capacity();
+                let same_up_to = if is_used_up(charge.limit, reading) { capacity } else { 0 };
+                let (heard_at, reading) = (now, *reading);
+                let known = Remembered { cost, capacity, same_up_to, heard_at, until, reading };
                 self.recent.put(self.recent.key(charge), known, now);
             }
         }

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 use tollgate::observe::TOP_SUBJECTS;
 
 use super::operation::{Body, Holds, Operation, any_object, of};
+use crate::http::audit::AuditAnswer;
 use crate::http::policy::PolicyAnswer;
 use crate::http::problem::Kind;
 use crate::http::rollout::{RolloutAnswer, RolloutRequest};
 use crate::http::simulate::SimulateRequest;
 use crate::http::top::{DEFAULT_COUNT, TopAnswer};
+use crate::http::wire::{OverrideAnswer, OverrideRequest, OverridesAnswer};
 
 /// All of it asks for an administrator's token.
 pub(super) const ADMINISTRATION: &[Operation] = &[
@@ -88,6 +90,75 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         refusal: None,
         problems: &[Kind::InvalidQuery, Kind::UnknownLimit, Kind::NotFound],
     },
+    OVERRIDES,
+    Operation {
+        method: "put",
+        id: "setOverride",
+        summary: "Set an override",
+        description: "Another quota in the window that runs, unlimited, or blocked, for one subject \
+            or a group, until it ends; in the place of what was said of the same. Every node goes by \
+            it within a second.",
+        body: Some(Body {
+            schema: of::<OverrideRequest<'_>>,
+            examples: &[
+                (
+                    "quota",
+                    r#"{"limit":"core","subject":{"token":"abc"},"quota":20000,
+                    "expires_in":"7d","reason":"a launch"}"#,
+                ),
+                (
+                    "blocked",
+                    r#"{"group":{"address":"192.0.2.0/24"},"blocked":true,
+                    "expires_in":"1h","reason":"scraping"}"#,
+                ),
+            ],
+        }),
+        answer: Holds::Json(of::<OverrideAnswer>),
+        told: "What it was, and what it is.",
+        problems: &[
+            Kind::InvalidJson,
+            Kind::UnknownLimit,
+            Kind::InvalidSubject,
+            Kind::InvalidOverride,
+            Kind::OverrideRefused,
+            Kind::StoreUnavailable,
+            Kind::NotFound,
+        ],
+        ..OVERRIDES
+    },
+    Operation {
+        method: "delete",
+        id: "removeOverride",
+        summary: "Remove an override",
+        description: "The policy is in force again for this target. One that is not there is removed \
+            already.",
+        parameters: target,
+        answer: Holds::Json(of::<OverrideAnswer>),
+        told: "What it was.",
+        problems: &[
+            Kind::InvalidQuery,
+            Kind::UnknownLimit,
+            Kind::InvalidSubject,
+            Kind::InvalidOverride,
+            Kind::OverrideRefused,
+            Kind::StoreUnavailable,
+            Kind::NotFound,
+        ],
+        ..OVERRIDES
+    },
+    Operation {
+        path: "/v1/audit",
+        method: "get",
+        id: "audit",
+        summary: "Tell what administrators changed",
+        description: "The last 1,000 changes by this node's administrators, as its log has them.",
+        body: None,
+        parameters: Vec::new,
+        answer: Holds::Json(of::<AuditAnswer>),
+        told: "The last one first.",
+        refusal: None,
+        problems: &[],
+    },
     Operation {
         path: "/v1/rollout",
         method: "put",
@@ -106,6 +177,43 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         problems: &[Kind::InvalidJson, Kind::NotFound],
     },
 ];
+
+const OVERRIDES: Operation = Operation {
+    path: "/v1/overrides",
+    method: "get",
+    id: "overrides",
+    summary: "Tell the overrides in force",
+    description: "All of them, and where they are kept.",
+    body: None,
+    parameters: Vec::new,
+    answer: Holds::Json(of::<OverridesAnswer>),
+    told: "The overrides in force.",
+    refusal: None,
+    problems: &[Kind::NotFound],
+};
+
+fn target() -> Vec<Value> {
+    let values = |name: &str, description: &str| {
+        json!({
+            "name": name,
+            "in": "query",
+            "description": description,
+            "schema": { "type": "object", "additionalProperties": { "type": "string" } },
+            "style": "deepObject",
+            "explode": true,
+        })
+    };
+    vec![
+        json!({
+            "name": "limit",
+            "in": "query",
+            "description": "The name of the only limit that it is about.",
+            "schema": { "type": "string" },
+        }),
+        values("subject", "The subject that it is about."),
+        values("group", "The value or the network that it is about."),
+    ]
+}
 
 fn ranking() -> Vec<Value> {
     let parameter = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "query", "description": description, "schema": schema });

@@ -3,6 +3,7 @@
 mod charge;
 mod facts;
 mod fields;
+mod overrides;
 mod units;
 mod verdict;
 
@@ -11,6 +12,10 @@ pub(in crate::http) use charge::{
 };
 pub(in crate::http) use facts::RequestFacts;
 pub(in crate::http) use fields::HeaderFields;
+pub(in crate::http) use overrides::{
+    KeptIn, OverrideAnswer, OverrideRequest, OverrideShown, OverridesAnswer,
+};
+pub(in crate::http) use units::Units;
 pub(in crate::http) use verdict::{
     BatchAnswer, FailureCause, LimitStanding, Outcome, RefundAnswer, RefundedLimit, ShadowVerdict,
     Source, StandingAnswer, VerdictAnswer,

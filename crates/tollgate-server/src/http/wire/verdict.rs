@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use tollgate::core::{Fit, Standing};
 
-use super::HeaderFields;
+use super::{HeaderFields, OverrideShown};
 
 /// What became of one charge.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub(in crate::http) struct BatchAnswer<'a> {
 pub(in crate::http) enum Source {
     /// The store, or nobody because no limit applies.
     Store,
-    /// This node, which remembers that the store refused and until when.
+    /// This node, which remembers until when the store refused, or until when nobody may pass.
     Remembered,
     /// What stands in for the store, which had no answer.
     Fallback,
@@ -126,6 +126,11 @@ pub(in crate::http) struct StandingAnswer<'a> {
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStanding<'_>>")]
     pub(in crate::http) standings: &'a [Standing],
+    /// The overrides that say so; only administrators are told. Whom one lets pass unlimited has
+    /// no standing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<OverrideShown>")]
+    pub(in crate::http) overrides: Vec<OverrideShown>,
 }
 
 /// What a receipt did.

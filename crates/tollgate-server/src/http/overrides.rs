@@ -1,0 +1,221 @@
+//! `/v1/overrides`: another quota, unlimited or blocked, for some subjects and for a time.
+
+use serde_json::{Value, json as value};
+use tollgate::core::{Millis, Policy, Store, Timestamp};
+use tollgate::overrides::{
+    Change, Changed, Effect, Keep, KeepError, Kept, LONGEST_OVERRIDE, MAX_REASON, Override, Target,
+    Whom,
+};
+
+use super::app::App;
+use super::audit::{Caller, Deed};
+use super::json;
+use super::override_target::{Named, invalid, target};
+use super::problem::{Kind, Problem};
+use super::query::{self, parameters};
+use super::respond::Answer;
+use super::shown::{ShownSubject, Sight};
+use super::wire::{KeptIn, OverrideAnswer, OverrideRequest, OverrideShown, OverridesAnswer, Units};
+
+impl<S: Store> App<S> {
+    /// All overrides that are in force.
+    pub(super) fn overrides(&self) -> Answer {
+        let keeper = self.keeper()?;
+        let (table, now) = (keeper.table(), self.limiter.now());
+        let (kept, failure) = match keeper.kept() {
+            Kept::InProcess => (KeptIn::Process, None),
+            Kept::InStore { failure } => (KeptIn::Store, failure),
+        };
+        let lasting = table.overrides().iter().filter(|one| now < one.expires_at);
+        let overrides = lasting.map(|one| self.shown_override(one)).collect();
+        let version = table.version().changes;
+        Ok(json::write(&OverridesAnswer { kept, failure, version, overrides })?)
+    }
+
+    /// Sets an override.
+    pub(super) async fn set_override(&self, body: &[u8], caller: &Caller) -> Answer {
+        let keeper = self.keeper()?;
+        let request: OverrideRequest<'_> = json::read(body)?;
+        let now = self.limiter.now();
+        let one = self.requested(&request, now)?;
+        let shown = self.shown_override(&one);
+        let changed = keeper.change(now, Change::Set(one)).await.map_err(refused)?;
+        self.changed("override set", &changed, Some(shown), caller)
+    }
+
+    /// Removes an override; one that is not there is removed already.
+    pub(super) async fn remove_override(&self, query: &str, caller: &Caller) -> Answer {
+        let keeper = self.keeper()?;
+        let target = self.target_in(query)?;
+        match keeper.change(self.limiter.now(), Change::Remove(target)).await {
+            Err(KeepError::Missing) => {
+                let version = keeper.table().version().changes;
+                Ok(json::write(&OverrideAnswer { before: None, after: None, version })?)
+            }
+            Err(error) => Err(refused(error)),
+            Ok(changed) => self.changed("override removed", &changed, None, caller),
+        }
+    }
+
+    fn changed(
+        &self,
+        what: &'static str,
+        changed: &Changed,
+        after: Option<OverrideShown>,
+        caller: &Caller,
+    ) -> Answer {
+        let before = changed.before.as_ref().map(|one| self.shown_override(one));
+        let value = |shown: &Option<OverrideShown>| {
+            // Text and numbers always become JSON.
+            serde_json::to_value(shown).unwrap_or_default()
+        };
+        let (before_told, after_told) = (value(&before), value(&after));
+        let told = if after.is_some() { &after_told } else { &before_told };
+        let member = |name: &str| told.get(name).cloned().unwrap_or(Value::Null);
+        let target = value!({
+            "limit": member("limit"), "subject": member("subject"), "group": member("group"),
+        });
+        self.note(caller, Deed { what, target, before: before_told, after: after_told });
+        let version = changed.table.version().changes;
+        Ok(json::write(&OverrideAnswer { before, after, version })?)
+    }
+
+    fn requested(
+        &self,
+        request: &OverrideRequest<'_>,
+        now: Timestamp,
+    ) -> Result<Override, Problem> {
+        let policy = self.limiter.policy();
+        let named = match (&request.subject, &request.group) {
+            (Some(subject), None) => Named::Subject(subject.values().collect()),
+            (None, Some(group)) => Named::Group(group.values().collect()),
+            _ => return Err(unclear("give either \"subject\" or \"group\"")),
+        };
+        let target = target(&policy, self.limiter.key(), request.limit.as_deref(), &named)?;
+        let effect = effect(request, &policy, &target)?;
+        let expires_at = now.after(lasts(&request.expires_in)?);
+        if !(1..=MAX_REASON).contains(&request.reason.len()) {
+            return Err(invalid(format!("a reason has 1 to {MAX_REASON} bytes")));
+        }
+        Ok(Override { target, effect, expires_at, reason: request.reason.as_ref().into() })
+    }
+
+    fn target_in(&self, query: &str) -> Result<Target, Problem> {
+        let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
+        let parameters = parameters(query)?;
+        for (name, value) in &parameters {
+            let within = |word: &str| name.strip_prefix(word)?.strip_prefix('[')?.strip_suffix(']');
+            match (&**name, within("subject"), within("group")) {
+                ("limit", ..) => limit = value.as_deref(),
+                (_, Some(dimension), _) => subject.push((dimension, value.as_deref())),
+                (_, _, Some(dimension)) => group.push((dimension, value.as_deref())),
+                _ => {
+                    let known = "`limit=NAME`, `subject[NAME]=VALUE` and `group[NAME]=VALUE`";
+                    let detail = format!("unknown parameter {name:?}: there are {known}");
+                    return Err(query::invalid(detail));
+                }
+            }
+        }
+        let named = match (subject.is_empty(), group.is_empty()) {
+            (_, true) => Named::Subject(subject),
+            (true, false) => Named::Group(group),
+            (false, false) => return Err(query::invalid("name a subject or a group, not both")),
+        };
+        target(&self.limiter.policy(), self.limiter.key(), limit, &named)
+    }
+
+    /// An override as it is told to those who run it.
+    pub(super) fn shown_override(&self, one: &Override) -> OverrideShown {
+        let shown = |subject| ShownSubject::of(subject, Sight::Veiled, self.limiter.key());
+        let (subject, group) = match &one.target.whom {
+            Whom::Subject(subject) => (Some(shown(subject)), None),
+            Whom::Value(pair) => (None, Some(shown(pair))),
+            Whom::Network { dimension, network } => {
+                (None, Some(ShownSubject::pair(dimension, network.to_string())))
+            }
+        };
+        let (quota, burst) = match one.effect {
+            Effect::Quota { quota, burst } => (Some(quota), burst),
+            Effect::Unlimited | Effect::Blocked => (None, None),
+        };
+        OverrideShown {
+            limit: one.target.limit.clone(),
+            subject,
+            group,
+            quota,
+            burst,
+            unlimited: (one.effect == Effect::Unlimited).then_some(true),
+            blocked: (one.effect == Effect::Blocked).then_some(true),
+            expires: one.expires_at.as_secs_ceil(),
+            reason: one.reason.clone(),
+        }
+    }
+
+    fn keeper(&self) -> Result<&dyn Keep, Problem> {
+        let keeper = self.options.overrides.as_deref();
+        keeper.ok_or_else(|| Problem::new(Kind::NotFound, "this door keeps no overrides"))
+    }
+}
+
+/// What is decided instead; a quota is one that its limit can count.
+fn effect(
+    request: &OverrideRequest<'_>,
+    policy: &Policy,
+    target: &Target,
+) -> Result<Effect, Problem> {
+    let OverrideRequest { quota, burst, unlimited, blocked, .. } = request;
+    let units = |units: Units| units.cost().get();
+    let effect = match (*quota, *unlimited, *blocked) {
+        (Some(quota), None, None) => Effect::Quota { quota: units(quota), burst: burst.map(units) },
+        (None, Some(true), None) => Effect::Unlimited,
+        (None, None, Some(true)) => Effect::Blocked,
+        _ => return Err(unclear("give one of \"quota\", \"unlimited\": true, \"blocked\": true")),
+    };
+    let Effect::Quota { quota, burst } = effect else {
+        return match burst {
+            Some(_) => Err(invalid("a burst goes with a quota")),
+            None => Ok(effect),
+        };
+    };
+    let Some(name) = &target.limit else {
+        return Err(invalid("a quota is of one limit: name it"));
+    };
+    let limit = policy.limits().iter().find(|limit_for| limit_for.limit.name() == &**name);
+    match limit.map(|limit_for| limit_for.limit.with_quota(quota, burst)) {
+        Some(Err(error)) => Err(invalid(error.to_string())),
+        _ => Ok(effect),
+    }
+}
+
+/// `90s`, `15m`, `12h` or `7d`.
+fn lasts(text: &str) -> Result<Millis, Problem> {
+    let wrong = || unclear("`expires_in` is a time such as \"90s\", \"15m\", \"12h\" or \"7d\"");
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let is_number = (1..=8).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && !number.starts_with('0');
+    let number: u64 = number.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
+    let lasts = Millis::from_secs(number * seconds);
+    if lasts > LONGEST_OVERRIDE {
+        return Err(invalid("an override lasts 366 days at most: the policy says what is to stay"));
+    }
+    Ok(lasts)
+}
+
+fn unclear(detail: &'static str) -> Problem {
+    Problem::new(Kind::InvalidRequest, detail)
+}
+
+fn refused(error: KeepError) -> Problem {
+    match error {
+        KeepError::Store(_) => Problem::new(Kind::StoreUnavailable, error.to_string()),
+        _ => Problem::new(Kind::OverrideRefused, error.to_string()),
+    }
+}

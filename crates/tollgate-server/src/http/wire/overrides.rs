@@ -1,0 +1,130 @@
+//! Overrides as documents.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::charge::SubjectValues;
+use super::given;
+use super::units::Units;
+use crate::http::shown::ShownSubject;
+
+/// An override that is to be set: of a subject or a group, and a quota, unlimited or blocked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("allOf" = [
+    { "oneOf": [{ "required": ["subject"] }, { "required": ["group"] }] },
+    { "oneOf": [{ "required": ["quota"] }, { "required": ["unlimited"] }, { "required": ["blocked"] }] },
+]))]
+pub(in crate::http) struct OverrideRequest<'a> {
+    /// The name of the only limit that it is about; every limit that counts these if it is left out.
+    #[serde(borrow, default, deserialize_with = "given")]
+    #[schemars(with = "String", length(min = 1, max = 64))]
+    pub(in crate::http) limit: Option<Cow<'a, str>>,
+    /// One subject: a value for each that the limit counts by, or the value's keyed hash, `#` and
+    /// 32 hexadecimal digits.
+    #[serde(borrow, default, deserialize_with = "given")]
+    #[schemars(with = "SubjectValues<'_>")]
+    pub(in crate::http) subject: Option<SubjectValues<'a>>,
+    /// All subjects with this one value, or with an address in this network.
+    #[serde(borrow, default, deserialize_with = "given")]
+    #[schemars(with = "SubjectValues<'_>")]
+    pub(in crate::http) group: Option<SubjectValues<'a>>,
+    /// Units per window, of one limit.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Units")]
+    pub(in crate::http) quota: Option<Units>,
+    /// What a token bucket holds.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "Units")]
+    pub(in crate::http) burst: Option<Units>,
+    /// They pass, and nothing is counted.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool", extend("const" = true))]
+    pub(in crate::http) unlimited: Option<bool>,
+    /// They do not pass.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool", extend("const" = true))]
+    pub(in crate::http) blocked: Option<bool>,
+    /// How long it lasts: a number of seconds, minutes, hours or days such as `90s`, `15m`, `12h`
+    /// or `7d`; at most 366 days.
+    #[serde(borrow)]
+    #[schemars(regex(pattern = "^[1-9][0-9]{0,7}[smhd]$"))]
+    pub(in crate::http) expires_in: Cow<'a, str>,
+    /// Why, for those who run it. Clients are never told.
+    #[serde(borrow)]
+    #[schemars(length(min = 1, max = 500))]
+    pub(in crate::http) reason: Cow<'a, str>,
+}
+
+/// An override.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct OverrideShown {
+    /// The only limit that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(in crate::http) limit: Option<Box<str>>,
+    /// The subject, its values as their keyed hashes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ShownSubject")]
+    pub(in crate::http) subject: Option<ShownSubject>,
+    /// The value that all of them have, as its keyed hash, or the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ShownSubject")]
+    pub(in crate::http) group: Option<ShownSubject>,
+    /// Units per window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub(in crate::http) quota: Option<u64>,
+    /// What a token bucket holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub(in crate::http) burst: Option<u64>,
+    /// True where they pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(in crate::http) unlimited: Option<bool>,
+    /// True where they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(in crate::http) blocked: Option<bool>,
+    /// The second of the Unix epoch at which it is over, rounded up.
+    pub(in crate::http) expires: u64,
+    /// Why it was set.
+    pub(in crate::http) reason: Box<str>,
+}
+
+/// All overrides that are in force.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct OverridesAnswer {
+    /// Where they are kept.
+    pub(in crate::http) kept: KeptIn,
+    /// Why this node could not read them the last time; the last ones that it read are in force.
+    pub(in crate::http) failure: Option<String>,
+    /// How many changes led to them.
+    pub(in crate::http) version: u64,
+    /// The oldest first.
+    pub(in crate::http) overrides: Vec<OverrideShown>,
+}
+
+/// Where overrides are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum KeptIn {
+    /// In this process: they end with it, and other nodes know nothing of them.
+    Process,
+    /// In the store, where every node finds them.
+    Store,
+}
+
+/// What a change of an override made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct OverrideAnswer {
+    /// What was in force of the same target.
+    pub(in crate::http) before: Option<OverrideShown>,
+    /// What is in force of it now.
+    pub(in crate::http) after: Option<OverrideShown>,
+    /// How many changes led to the overrides that are in force now.
+    pub(in crate::http) version: u64,
+}

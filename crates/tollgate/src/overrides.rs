@@ -1,0 +1,115 @@
+//! Another word than the policy's for some subjects, for a time.
+//!
+//! An [`Override`] gives subjects another quota, lets them pass, or blocks them, until it ends. All
+//! that are in force are one small [`Table`] that every node holds in memory: a decision asks no
+//! other process for it, and costs one relaxed load while there are none.
+
+mod bytes;
+mod index;
+mod keep;
+mod table;
+
+use tollgate_core::policy::Network;
+use tollgate_core::{Limit, Millis, Subject, Timestamp};
+
+pub use bytes::TableError;
+pub use index::Overrides;
+pub(crate) use index::Ruled;
+pub use keep::{Change, Changed, Keep, KeepError, Kept};
+pub use table::{Table, Version};
+
+/// The most overrides that are in force at one time.
+pub const MAX_OVERRIDES: usize = 10_000;
+
+/// The longest that an override is in force.
+pub const LONGEST_OVERRIDE: Millis = Millis::from_secs(366 * 24 * 3_600);
+
+/// The most bytes of a reason.
+pub const MAX_REASON: usize = 500;
+
+/// Another word than the policy's, for a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// Whom and what it is about. There is one override of each target.
+    pub target: Target,
+    /// What is decided instead.
+    pub effect: Effect,
+    /// Its first moment without meaning.
+    pub expires_at: Timestamp,
+    /// Why it was made, for those who run it: clients are never told.
+    pub reason: Box<str>,
+}
+
+/// Whom and what an override is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The name of the only limit that it is about; all that apply to these subjects if none.
+    pub limit: Option<Box<str>>,
+    /// Whose it is.
+    pub whom: Whom,
+}
+
+/// Whose an override is. Who is named by several is given what is said of the subject, then of
+/// one of its values, then of the smallest network; of one limit before all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// One [veiled](Subject::veiled) subject: that of limits that count by exactly these dimensions.
+    /// [`Whom::subject`] puts its pairs in order.
+    Subject(Subject),
+    /// Every subject that has this pair, a veiled subject of one dimension.
+    Value(Subject),
+    /// Every subject whose address lies there.
+    Network {
+        /// The dimension that the address is of.
+        dimension: Box<str>,
+        /// Where it lies. One that is narrower than what the dimension keeps meets nobody.
+        network: Network,
+    },
+}
+
+/// What is decided instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// By this quota, in the window that runs ([`Limit::with_quota`]). A limit that cannot count it
+    /// goes on with its own.
+    Quota {
+        /// Units per window.
+        quota: u64,
+        /// What a token bucket holds.
+        burst: Option<u64>,
+    },
+    /// Every request passes the limit, and nothing is counted.
+    Unlimited,
+    /// No request passes until the override ends, and nothing is counted.
+    Blocked,
+}
+
+impl Whom {
+    /// The subject that `veiled` is, in whatever order its pairs are.
+    #[must_use]
+    pub fn subject(veiled: &Subject) -> Self {
+        Self::Subject(in_order(veiled))
+    }
+}
+
+/// A veiled subject with its pairs in the order of their encodings.
+fn in_order(veiled: &Subject) -> Subject {
+    let mut pairs: Vec<&[u8]> = veiled.encodings().map(|(_, pair)| pair).collect();
+    if pairs.is_sorted() {
+        return veiled.clone();
+    }
+    pairs.sort_unstable();
+    // Pairs one after the other are a whole encoding.
+    Subject::from_bytes(&pairs.concat()).unwrap_or_default()
+}
+
+impl Target {
+    /// Whether it is about `limit`, whomever it limits.
+    #[must_use]
+    pub fn is_about(&self, limit: &Limit) -> bool {
+        self.limit.as_ref().is_none_or(|name| **name == *limit.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! A table as bytes, as it lies in a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tollgate_core::policy::Network;
+use tollgate_core::{Subject, Timestamp};
+
+use super::table::{Table, Version};
+use super::{Effect, MAX_OVERRIDES, Override, Target, Whom};
+
+/// The form of what follows. Another form is another number.
+const FORM: u8 = 1;
+
+impl Table {
+    /// The table as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![FORM];
+        push_number(&mut out, self.version().changes);
+        push_number(&mut out, self.version().drawn);
+        self.overrides().iter().for_each(|one| push(&mut out, one));
+        out
+    }
+
+    /// The table that [`to_bytes`](Self::to_bytes) made bytes of.
+    ///
+    /// # Errors
+    /// [`TableError`] for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, TableError> {
+        let (form, mut rest) = bytes.split_first().ok_or(TableError::Garbled)?;
+        if *form != FORM {
+            return Err(TableError::Form(*form));
+        }
+        read(&mut rest).ok_or(TableError::Garbled)
+    }
+}
+
+/// Why bytes are no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableError {
+    /// They are of another form, of which this version knows nothing.
+    Form(u8),
+    /// They are of no form.
+    Garbled,
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(form) => write!(
+                f,
+                "the overrides are written in form {form}, this version reads {FORM}: run the same \
+                 version on every node"
+            ),
+            Self::Garbled => f.write_str("what lies in the place of the overrides is none"),
+        }
+    }
+}
+
+impl std::error::Error for TableError {}
+
+fn push(out: &mut Vec<u8>, one: &Override) {
+    push_text(out, one.target.limit.as_deref().unwrap_or_default());
+    match &one.target.whom {
+        Whom::Subject(subject) => push_kind(out, 0, subject.as_bytes()),
+        Whom::Value(pair) => push_kind(out, 1, pair.as_bytes()),
+        Whom::Network { dimension, network } => {
+            push_kind(out, 2, dimension.as_bytes());
+            push_text(out, &network.to_string());
+        }
+    }
+    let (kind, quota, burst) = match one.effect {
+        Effect::Quota { quota, burst } => (0, quota, burst.unwrap_or_default()),
+        Effect::Unlimited => (1, 0, 0),
+        Effect::Blocked => (2, 0, 0),
+    };
+    out.push(kind);
+    push_number(out, quota);
+    push_number(out, burst);
+    push_number(out, one.expires_at.as_millis());
+    push_text(out, &one.reason);
+}
+
+fn push_kind(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+    out.push(kind);
+    push_sized(out, bytes);
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    push_sized(out, text.as_bytes());
+}
+
+fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Names, subjects and reasons are bounded far below.
+    out.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn push_number(out: &mut Vec<u8>, number: u64) {
+    out.extend(number.to_be_bytes());
+}
+
+fn read(rest: &mut &[u8]) -> Option<Table> {
+    let version = Version { changes: take_number(rest)?, drawn: take_number(rest)? };
+    let mut overrides = Vec::new();
+    while !rest.is_empty() && overrides.len() <= MAX_OVERRIDES {
+        overrides.push(Arc::new(take(rest)?));
+    }
+    Table::new(version, overrides)
+}
+
+fn take(rest: &mut &[u8]) -> Option<Override> {
+    let limit = take_text(rest)?;
+    let limit = (!limit.is_empty()).then(|| limit.into());
+    let whom = match take_byte(rest)? {
+        0 => Whom::Subject(Subject::from_bytes(take_sized(rest)?)?),
+        1 => Whom::Value(Subject::from_bytes(take_sized(rest)?)?),
+        2 => Whom::Network {
+            dimension: take_text(rest)?.into(),
+            network: Network::parse(take_text(rest)?).ok()?,
+        },
+        _ => return None,
+    };
+    let (kind, quota, burst) = (take_byte(rest)?, take_number(rest)?, take_number(rest)?);
+    let effect = match kind {
+        0 => Effect::Quota { quota, burst: (burst > 0).then_some(burst) },
+        1 => Effect::Unlimited,
+        2 => Effect::Blocked,
+        _ => return None,
+    };
+    let expires_at = Timestamp::from_millis(take_number(rest)?);
+    let reason = take_text(rest)?.into();
+    Some(Override { target: Target { limit, whom }, effect, expires_at, reason })
+}
+
+fn take_text<'b>(rest: &mut &'b [u8]) -> Option<&'b str> {
+    std::str::from_utf8(take_sized(rest)?).ok()
+}
+
+fn take_sized<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let (length, after) = rest.split_first_chunk()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (bytes, after) = after.split_at_checked(length)?;
+    *rest = after;
+    Some(bytes)
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u64::from_be_bytes(*number))
+}
+
+fn take_byte(rest: &mut &[u8]) -> Option<u8> {
+    let (byte, after) = rest.split_first()?;
+    *rest = after;
+    Some(*byte)
+}

@@ -1,0 +1,229 @@
+//! The overrides in force, found by whom they are about.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
+use tollgate_core::key::Stored;
+use tollgate_core::policy::Network;
+use tollgate_core::{KeyedHash, Limit, Subject, Timestamp};
+
+use super::table::Table;
+use super::{Effect, Override, Whom, in_order};
+
+/// The overrides that are in force on this node.
+///
+/// Whoever decides looks them up in memory: one relaxed load while there are none; else a keyed
+/// hash of each value of the subject, and a lookup for it, each of its values and each length of
+/// network that there is an override of.
+#[derive(Default)]
+pub struct Overrides {
+    /// Whether there are any: all that is read while there are none.
+    any: AtomicBool,
+    index: ArcSwap<Index>,
+    /// Held while the next table is made of the last one.
+    changing: Mutex<()>,
+}
+
+/// What an override makes of a limit.
+#[derive(Clone, Debug)]
+pub(crate) enum Ruled {
+    /// This limit decides instead.
+    Limit(Arc<Limit>),
+    /// Nothing limits.
+    Unlimited,
+    /// Nobody passes before that moment.
+    Blocked(Timestamp),
+}
+
+impl Overrides {
+    /// The table in force.
+    #[must_use]
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.index.load().table)
+    }
+
+    /// Puts `table` in force.
+    pub fn set(&self, table: Arc<Table>) {
+        let _changing = self.changing.lock();
+        self.install(table);
+    }
+
+    /// Puts in force what `make` makes of the table in force, of two at once one after the other.
+    pub(super) fn update<T, E>(
+        &self,
+        make: impl FnOnce(&Table) -> Result<(T, Arc<Table>), E>,
+    ) -> Result<T, E> {
+        let _changing = self.changing.lock();
+        let (made, table) = make(&self.index.load().table)?;
+        self.install(table);
+        Ok(made)
+    }
+
+    fn install(&self, table: Arc<Table>) {
+        let any = !table.overrides().is_empty();
+        self.index.store(Arc::new(Index::of(table)));
+        self.any.store(any, Ordering::Release);
+    }
+
+    /// What is said of `subject` at `now`, before what `limit` says; `None` if nothing is.
+    #[must_use]
+    pub fn find(
+        &self,
+        limit: &Limit,
+        subject: &Subject,
+        key: &(impl KeyedHash + ?Sized),
+        now: Timestamp,
+    ) -> Option<Arc<Override>> {
+        if self.are_none() {
+            return None;
+        }
+        let index = self.index.load();
+        Some(Arc::clone(&index.find(limit, subject, key, now)?.said))
+    }
+
+    /// Whether none are in force, by one relaxed load.
+    pub(crate) fn are_none(&self) -> bool {
+        !self.any.load(Ordering::Relaxed)
+    }
+
+    /// What an override makes of `limit` for `subject` at `now`; `None` if there is none.
+    pub(crate) fn ruled(
+        &self,
+        limit: &Arc<Limit>,
+        subject: &Subject,
+        key: &(impl KeyedHash + ?Sized),
+        now: Timestamp,
+    ) -> Option<Ruled> {
+        if self.are_none() {
+            return None;
+        }
+        self.index.load().find(limit, subject, key, now)?.rule(limit)
+    }
+}
+
+impl fmt::Debug for Overrides {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table();
+        let (version, count) = (table.version(), table.overrides().len());
+        f.debug_struct("Overrides").field("version", &version).field("count", &count).finish()
+    }
+}
+
+/// An override, and the limit that it made last.
+#[derive(Debug)]
+struct Entry {
+    said: Arc<Override>,
+    /// The limit of the policy, and what became of it, if it can count the quota.
+    made: ArcSwapOption<(Arc<Limit>, Option<Arc<Limit>>)>,
+}
+
+impl Entry {
+    fn rule(&self, limit: &Arc<Limit>) -> Option<Ruled> {
+        let (quota, burst) = match self.said.effect {
+            Effect::Unlimited => return Some(Ruled::Unlimited),
+            Effect::Blocked => return Some(Ruled::Blocked(self.said.expires_at)),
+            Effect::Quota { quota, burst } => (quota, burst),
+        };
+        // It holds the limit, so that no other lies there meanwhile.
+        if let Some(made) = &*self.made.load()
+            && Arc::ptr_eq(&made.0, limit)
+        {
+            return made.1.clone().map(Ruled::Limit);
+        }
+        let made = limit.with_quota(quota, burst).ok().map(Arc::new);
+        self.made.store(Some(Arc::new((Arc::clone(limit), made.clone()))));
+        made.map(Ruled::Limit)
+    }
+}
+
+/// Overrides by whom they are about; those of one target differ in their limits.
+#[derive(Debug, Default)]
+struct Index {
+    table: Arc<Table>,
+    /// By veiled subjects.
+    subjects: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
+    /// By veiled pairs.
+    values: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
+    networks: HashMap<Box<str>, Networks>,
+}
+
+/// Networks of one dimension.
+#[derive(Debug, Default)]
+struct Networks {
+    /// The lengths that there are, by which looking up is bounded.
+    lengths: BTreeSet<u8>,
+    entries: HashMap<Network, Vec<Arc<Entry>>>,
+}
+
+impl Index {
+    fn of(table: Arc<Table>) -> Self {
+        let mut index = Self::default();
+        for said in table.overrides() {
+            let entry = Entry { said: Arc::clone(said), made: ArcSwapOption::empty() };
+            let entries = match &said.target.whom {
+                Whom::Subject(subject) => index.subjects.entry(subject.as_bytes().into()),
+                Whom::Value(pair) => index.values.entry(pair.as_bytes().into()),
+                Whom::Network { dimension, network } => {
+                    let networks = index.networks.entry(dimension.clone()).or_default();
+                    networks.lengths.insert(network.prefix());
+                    networks.entries.entry(*network).or_default().push(Arc::new(entry));
+                    continue;
+                }
+            };
+            entries.or_default().push(Arc::new(entry));
+        }
+        index.table = table;
+        index
+    }
+
+    fn find(
+        &self,
+        limit: &Limit,
+        subject: &Subject,
+        key: &(impl KeyedHash + ?Sized),
+        now: Timestamp,
+    ) -> Option<&Arc<Entry>> {
+        if !self.subjects.is_empty() || !self.values.is_empty() {
+            let veiled = subject.veiled(key);
+            let subject = self.subjects.get(in_order(&veiled).as_bytes());
+            let by_subject = subject.and_then(|entries| best(entries, limit, now));
+            let mut pairs = veiled.encodings();
+            let mut by_value =
+                || pairs.find_map(|(_, pair)| best(self.values.get(pair)?, limit, now));
+            if let Some(found) = by_subject.or_else(&mut by_value) {
+                return Some(found);
+            }
+        }
+        self.networks_of(subject).find_map(|entries| best(entries, limit, now))
+    }
+
+    /// What is said of networks that `subject` lies in, the smallest first.
+    fn networks_of(&self, subject: &Subject) -> impl Iterator<Item = &Vec<Arc<Entry>>> {
+        let pairs = (!self.networks.is_empty()).then(|| subject.pairs()).into_iter().flatten();
+        pairs.flat_map(|(name, stored)| {
+            let found = self.networks.get(name).zip(network(stored));
+            found.into_iter().flat_map(|(networks, own)| {
+                let wider = networks.lengths.iter().rev().filter_map(move |bits| own.within(*bits));
+                wider.filter_map(|network| networks.entries.get(&network))
+            })
+        })
+    }
+}
+
+/// The network that a value names, if it is an address or a network.
+fn network(stored: Stored<'_>) -> Option<Network> {
+    let Stored::Clear(bytes) = stored else { return None };
+    Network::parse(std::str::from_utf8(bytes).ok()?).ok()
+}
+
+/// Of the overrides of one target that of this limit, or that of all limits.
+fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
+    let lasting = entries
+        .iter()
+        .filter(|entry| now < entry.said.expires_at && entry.said.target.is_about(limit));
+    lasting.max_by_key(|entry| entry.said.target.limit.is_some())
+}

@@ -1,0 +1,194 @@
+//! Overrides found, in force, and as bytes.
+
+use proptest::prelude::*;
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{Algorithm, KeyedHash, Value};
+
+use super::*;
+use crate::HashKey;
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const LATER: Timestamp = Timestamp::from_millis(1_700_000_060_000);
+
+fn key() -> HashKey {
+    HashKey::from_secret(b"a test's key")
+}
+
+fn limit(name: &str) -> Arc<Limit> {
+    let window = FixedWindow::new(10, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    Arc::new(Limit::new(name, Algorithm::FixedWindow(window)).unwrap())
+}
+
+fn subject(pairs: &[(&str, &str)]) -> Subject {
+    let pairs = pairs.iter().map(|(name, value)| (*name, Value::Clear(value.as_bytes())));
+    Subject::new(pairs, &key())
+}
+
+fn about(limit: Option<&str>, whom: Whom, quota: u64) -> Override {
+    let target = Target { limit: limit.map(Into::into), whom };
+    let effect = Effect::Quota { quota, burst: None };
+    Override { target, effect, expires_at: LATER, reason: "a test".into() }
+}
+
+fn of_subject(pairs: &[(&str, &str)]) -> Whom {
+    Whom::subject(&subject(pairs).veiled(&key()))
+}
+
+fn of_network(network: &str) -> Whom {
+    Whom::Network { dimension: "address".into(), network: Network::parse(network).unwrap() }
+}
+
+fn in_force(overrides: &[Override]) -> Arc<Overrides> {
+    let table = overrides.iter().fold(Table::default(), |table, one| {
+        table.changed(&Change::Set(one.clone()), NOW).unwrap()
+    });
+    let held = Arc::<Overrides>::default();
+    held.set(Arc::new(table));
+    held
+}
+
+/// The quota that is in force.
+fn quota(held: &Overrides, name: &str, subject: &Subject, now: Timestamp) -> u64 {
+    match held.ruled(&limit(name), subject, &key(), now) {
+        None => 10,
+        Some(Ruled::Limit(limit)) => limit.capacity(),
+        Some(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_nearest_word_counts() {
+    let address = |text| Whom::Value(subject(&[("address", text)]).veiled(&key()));
+    let held = in_force(&[
+        about(Some("core"), of_network("192.0.2.0/24"), 24),
+        about(None, of_network("192.0.0.0/16"), 16),
+        about(None, address("192.0.2.7"), 7),
+        about(None, of_subject(&[("address", "192.0.2.8")]), 8),
+        about(Some("core"), of_subject(&[("address", "192.0.2.8")]), 88),
+        about(None, of_network("2001:db8::/32"), 32),
+    ]);
+    let rows = [
+        ("core", "192.0.2.1", 24),
+        ("search", "192.0.2.1", 16),
+        ("core", "192.0.2.7", 7),
+        ("core", "192.0.2.8", 88),
+        ("search", "192.0.2.8", 8),
+        ("core", "192.1.2.8", 10),
+        ("core", "2001:db8:1::/64", 32),
+        ("core", "2001:db9:1::/64", 10),
+        ("core", "no address", 10),
+    ];
+    for (name, address, expected) in rows {
+        let subject = subject(&[("address", address)]);
+        assert_eq!(quota(&held, name, &subject, NOW), expected, "{name} {address}");
+        assert_eq!(quota(&held, name, &subject, LATER), 10);
+    }
+}
+
+#[test]
+fn a_subject_is_found_by_its_hashes_in_any_order_and_by_all_of_it() {
+    let held = in_force(&[about(None, of_subject(&[("user", "42"), ("route", "/a")]), 5)]);
+    let hashed = |name, value: &str| (name, Value::Hashed(key().hash(value.as_bytes())));
+    for pairs in [
+        [hashed("user", "42"), hashed("route", "/a")],
+        [hashed("route", "/a"), ("user", Value::Secret(b"42"))],
+    ] {
+        assert_eq!(quota(&held, "core", &Subject::new(pairs, &key()), NOW), 5);
+    }
+    for pairs in [&[("user", "42")][..], &[("user", "42"), ("route", "/b")]] {
+        assert_eq!(quota(&held, "core", &subject(pairs), NOW), 10);
+    }
+}
+
+#[test]
+fn a_target_has_one_override_and_what_is_over_leaves_with_the_next_change() {
+    let whom = || of_subject(&[("user", "42")]);
+    let first = about(None, whom(), 1);
+    let table = Table::default().changed(&Change::Set(first.clone()), NOW).unwrap();
+    let second = Override { expires_at: LATER.after(Millis::new(1)), ..about(None, whom(), 2) };
+    let table = table.changed(&Change::Set(second.clone()), NOW).unwrap();
+    assert_eq!((table.version().changes, table.overrides().len()), (2, 1));
+    assert_eq!(table.get(&first.target, NOW).map(|one| &**one), Some(&second));
+    assert_eq!(table.over_at(), second.expires_at);
+    let other = about(None, of_subject(&[("user", "43")]), 3);
+    let late = second.expires_at;
+    assert_eq!(table.changed(&Change::Remove(first.target.clone()), late), Err(KeepError::Missing));
+    let long = Override { expires_at: late.after(Millis::new(1)), ..other };
+    let table = table.changed(&Change::Set(long.clone()), late).unwrap();
+    assert_eq!(table.overrides().len(), 1);
+    let table = table.changed(&Change::Remove(long.target), late).unwrap();
+    assert!(table.overrides().is_empty());
+}
+
+#[test]
+fn there_are_so_many_and_no_more() {
+    let one =
+        |number: usize| Arc::new(about(None, of_subject(&[("user", &number.to_string())]), 1));
+    let all = (0..MAX_OVERRIDES).map(one).collect();
+    let table = Table::new(Version::default(), all).unwrap();
+    let again = about(None, of_subject(&[("user", "7")]), 2);
+    assert!(table.changed(&Change::Set(again), NOW).is_ok());
+    let more = about(None, of_subject(&[("user", "more")]), 2);
+    assert_eq!(table.changed(&Change::Set(more), NOW), Err(KeepError::Full));
+    assert_eq!(Table::from_bytes(&table.to_bytes()), Ok(table));
+}
+
+#[test]
+fn a_quota_that_a_limit_cannot_count_leaves_the_limit_as_it_is() {
+    let held = in_force(&[about(None, of_subject(&[("user", "42")]), u64::MAX)]);
+    assert_eq!(quota(&held, "core", &subject(&[("user", "42")]), NOW), 10);
+}
+
+fn any_override() -> impl Strategy<Value = Override> {
+    let text = || "[a-z#{}\u{e9}]{1,9}";
+    let whom = prop_oneof![
+        (text(), text()).prop_map(|(name, value)| of_subject(&[(&name, &value)])),
+        (text(), text())
+            .prop_map(|(name, value)| { Whom::Value(subject(&[(&name, &value)]).veiled(&key())) }),
+        (0_u8..=24).prop_map(|bits| of_network(&format!("{}/{bits}", mask(bits)))),
+    ];
+    let effect = prop_oneof![
+        (1_u64.., proptest::option::of(1_u64..))
+            .prop_map(|(quota, burst)| Effect::Quota { quota, burst }),
+        Just(Effect::Unlimited),
+        Just(Effect::Blocked),
+    ];
+    (proptest::option::of("[a-z]{1,5}"), whom, effect, any::<u64>(), ".{0,9}").prop_map(
+        |(limit, whom, effect, expires_at, reason)| Override {
+            target: Target { limit: limit.map(Into::into), whom },
+            effect,
+            expires_at: Timestamp::from_millis(expires_at),
+            reason: reason.into(),
+        },
+    )
+}
+
+/// An address with no bit behind the first `bits`.
+fn mask(bits: u8) -> std::net::Ipv4Addr {
+    u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0).into()
+}
+
+proptest! {
+    #[test]
+    fn a_table_is_read_as_it_was_written(
+        overrides in proptest::collection::vec(any_override(), 0..5),
+        changes: u64,
+        drawn: u64,
+    ) {
+        let overrides = overrides.into_iter().map(Arc::new).collect();
+        let table = Table::new(Version { changes, drawn }, overrides).unwrap();
+        let bytes = table.to_bytes();
+        prop_assert_eq!(Table::from_bytes(&bytes), Ok(table));
+        // Cut anywhere, it is another table or none, and nothing panics.
+        for end in 0..bytes.len() {
+            let _ = Table::from_bytes(&bytes[..end]);
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        let _ = Table::from_bytes(&bytes);
+        let _ = Table::from_bytes(&[&[1][..], &bytes].concat());
+    }
+}
