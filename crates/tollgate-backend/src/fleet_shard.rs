@@ -7,7 +7,7 @@ use tollgate::store::Repair;
 use tollgate::store::repair::Repaired;
 use tollgate::{HashKey, store};
 use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
-use tollgate_redis::{ClockOffset, Keys, RedisCluster, RedisShard, Tag};
+use tollgate_redis::{ClockOffset, Document, Keys, RedisCluster, RedisShard, Replaced, Tag};
 
 use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
@@ -87,6 +87,41 @@ impl FleetShard {
         match self {
             Self::Servers(servers) => servers.store().clock_offset(now),
             Self::Cluster(store) => store.homes().cluster().clock_offset(now),
+        }
+    }
+
+    /// The version of the document of this name; empty where there is none.
+    pub(crate) async fn document_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.document_version(name).await,
+            Self::Cluster(store) => store.homes().cluster().document_version(name).await,
+        }
+    }
+
+    /// The document of this name, an empty one where there is none.
+    pub(crate) async fn document(&self, name: &str) -> Result<Document, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.document(name).await,
+            Self::Cluster(store) => store.homes().cluster().document(name).await,
+        }
+    }
+
+    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    pub(crate) async fn replace_document(
+        &self,
+        name: &str,
+        before: &[u8],
+        document: &Document,
+        lasting: Duration,
+    ) -> Result<Replaced, StoreError> {
+        match self {
+            Self::Servers(servers) => {
+                servers.replace_document(name, before, document, lasting).await
+            }
+            Self::Cluster(store) => {
+                let cluster = store.homes().cluster();
+                cluster.replace_document(name, before, document, lasting).await
+            }
         }
     }
 

@@ -30,6 +30,7 @@ mod map_status;
 mod map_watch;
 mod memcached_fleet;
 mod moving;
+mod overrides;
 mod policy_file;
 mod recall;
 mod redis_cluster;
@@ -53,6 +54,7 @@ pub use map_status::{MapStatus, MoveStatus, Nodes, phase_word};
 pub use map_watch::ATTEND_PERIOD;
 pub use memcached_fleet::MemcachedFleet;
 pub use moving::Moving;
+pub use overrides::{KeptOverrides, OVERRIDES_PERIOD};
 pub use policy_file::{
     Doors, LOOK_PERIOD, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };

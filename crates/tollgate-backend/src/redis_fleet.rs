@@ -142,7 +142,7 @@ impl RedisFleet {
         &self.store
     }
 
-    fn shards(&self) -> &Arc<ShardMap> {
+    pub(crate) fn shards(&self) -> &Arc<ShardMap> {
         self.store.store().store().store()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::HashKey;
-use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
+use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Subject, Timestamp};
 use tollgate::store::carry::{Phase, Shards};
 use tollgate::store::repair::Repaired;
 use tollgate::store::rollout::DEFAULT_ARRIVALS;
@@ -74,6 +74,15 @@ impl ShardMap {
             Self::Fixed(shards) => shards.homes().shards(),
             Self::Moving { carry, .. } => carry.before().homes().shards(),
         }
+    }
+
+    /// The shard on which `subject` lives by the map in force, or that is to be.
+    pub(crate) fn home_of(&self, subject: &Subject) -> &Arc<FleetShard> {
+        let shards = match self {
+            Self::Fixed(shards) => shards,
+            Self::Moving { carry, .. } => carry.after(),
+        };
+        &shards.homes().home_of(subject).store
     }
 
     /// The move, if there is one.

@@ -12,6 +12,7 @@ mod circuit;
 mod cluster;
 mod codec;
 mod command;
+mod document;
 mod error;
 #[cfg(test)]
 mod faults;
@@ -35,6 +36,7 @@ pub use cluster::{
     ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus, LayoutError,
     MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
 };
+pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
 pub use error::StepError;
 pub use info::{Info, part};
 pub use inspect::{Inspection, inspect};

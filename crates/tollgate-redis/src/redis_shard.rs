@@ -1,6 +1,7 @@
 //! The store: limits in one shard, reached by a lane that never makes a caller wait for long.
 
 mod cells;
+mod document;
 
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ mod history;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
 mod outage;
+mod overrides;
 mod pairs;
 mod repair;
 mod replicas;

@@ -1,6 +1,7 @@
 //! The store: limits in the slots of a cluster, each reached by the lane to the node that keeps it.
 
 mod cells;
+mod document;
 mod way;
 
 use std::sync::Arc;

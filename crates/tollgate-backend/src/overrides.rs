@@ -1,0 +1,253 @@
+//! Overrides in the store, so that every node goes by them and none ends with its node.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval};
+use tollgate::Limiter;
+use tollgate::core::{StoreError, Subject, Timestamp};
+use tollgate::overrides::{Change, Changed, Keep, KeepError, Kept, Overrides, Table, Version};
+use tollgate_redis::{Document, Replaced};
+
+use crate::backend::Backend;
+use crate::fleet_shard::FleetShard;
+use crate::redis_fleet::RedisFleet;
+use crate::side::Side;
+
+/// How often a node looks whether others changed the overrides.
+pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
+
+/// What the document is called that holds them.
+const NAME: &str = "overrides";
+
+/// How often a change is tried that others were faster than.
+const ATTEMPTS: usize = 8;
+
+/// How much longer than the last override the document lasts: which version was the last one is
+/// known so long.
+const OUTLASTS: Duration = Duration::from_secs(24 * 3_600);
+
+/// The overrides of a limiter, kept where its limits are.
+///
+/// In Redis they are one document on one shard, which a hash chooses, and every node looks at its
+/// version twice a second. While that shard does not answer nodes go on with the last ones that they
+/// read, and a change is refused. What the shard lost, in a failover or a flush, the first node that
+/// sees it puts back. In memory and in memcached they are this process's.
+#[derive(Debug)]
+pub struct KeptOverrides {
+    shared: Arc<Shared>,
+    watch: Option<AbortHandle>,
+}
+
+impl KeptOverrides {
+    /// Keeps those of `limiter`. Where its store shares them, they are read from now on; needs a
+    /// tokio runtime then.
+    #[must_use]
+    pub fn start(limiter: Arc<Limiter<Backend>>) -> Self {
+        let shared = Arc::new(Shared {
+            limiter,
+            failure: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        });
+        let is_shared = shared.home().is_some();
+        let watch = Handle::try_current()
+            .ok()
+            .filter(|_| is_shared)
+            .map(|runtime| runtime.spawn(Arc::clone(&shared).watch()).abort_handle());
+        Self { shared, watch }
+    }
+
+    /// Looks at once whether others changed them; what was lost is put back.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store could not say; the last ones that were read stay in force.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        self.shared.refresh().await
+    }
+}
+
+impl Drop for KeptOverrides {
+    fn drop(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.abort();
+        }
+    }
+}
+
+impl Keep for KeptOverrides {
+    fn change(
+        &self,
+        now: Timestamp,
+        change: Change,
+    ) -> Pin<Box<dyn Future<Output = Result<Changed, KeepError>> + Send + '_>> {
+        if self.shared.home().is_none() {
+            return Box::pin(async move { self.shared.held().change(now, change).await });
+        }
+        Box::pin(async move { self.shared.change(now, &change).await })
+    }
+
+    fn table(&self) -> Arc<Table> {
+        self.shared.held().table()
+    }
+
+    fn kept(&self) -> Kept {
+        match self.shared.home() {
+            None => Kept::InProcess,
+            Some(_) => {
+                let failure = *self.shared.failure.lock();
+                Kept::InStore { failure: failure.map(|failure| failure.to_string()) }
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    limiter: Arc<Limiter<Backend>>,
+    /// Why they were not read the last time.
+    failure: Mutex<Option<StoreError>>,
+    /// Held by who reads or changes them: what was read is not put over what was changed since.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    fn held(&self) -> &Arc<Overrides> {
+        self.limiter.overrides()
+    }
+
+    /// The shard that keeps them, if a shard does.
+    fn home(&self) -> Option<&Arc<FleetShard>> {
+        let fleet = fleet(self.limiter.store())?;
+        // Everybody has one home, the same on every node.
+        Some(fleet.shards().home_of(&Subject::default()))
+    }
+
+    async fn watch(self: Arc<Self>) {
+        let mut looks = interval(OVERRIDES_PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            // What went wrong is noted.
+            let _ = self.refresh().await;
+        }
+    }
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let Some(home) = self.home() else { return Ok(()) };
+        let _turn = self.turn.lock().await;
+        let outcome = self.follow(home).await;
+        let failure = outcome.err();
+        let before = std::mem::replace(&mut *self.failure.lock(), failure);
+        match (before, failure) {
+            (None, Some(error)) => {
+                tracing::warn!("{error}: the last overrides that were read stay in force");
+            }
+            (Some(_), None) => tracing::info!("the overrides are read again"),
+            _ => {}
+        }
+        outcome
+    }
+
+    /// Takes over what is newer there, and puts back what is older or lost.
+    async fn follow(&self, home: &FleetShard) -> Result<(), StoreError> {
+        let held = self.held().table();
+        let version = home.document_version(NAME).await?;
+        if is_newer(&version, held.version()) {
+            return self.read(home).await;
+        }
+        if version != told(held.version()) && held.over_at() > self.limiter.now() {
+            // Whoever was faster put back the same, or something newer.
+            self.put(home, &version, &held).await?;
+        }
+        Ok(())
+    }
+
+    async fn change(&self, now: Timestamp, change: &Change) -> Result<Changed, KeepError> {
+        let home = self.home().ok_or(KeepError::Store(StoreError::Unavailable))?;
+        let _turn = self.turn.lock().await;
+        for _ in 0..ATTEMPTS {
+            self.follow(home).await.map_err(KeepError::Store)?;
+            let held = self.held().table();
+            let version = home.document_version(NAME).await.map_err(KeepError::Store)?;
+            // Others were faster. What is older than what this node knows was lost, and is replaced.
+            if is_newer(&version, held.version()) {
+                continue;
+            }
+            let before = held.get(change.target(), now).cloned();
+            let table = Arc::new(held.changed(change, now)?);
+            let put = self.put(home, &version, &table).await.map_err(KeepError::Store)?;
+            if put == Replaced::Done {
+                self.held().set(Arc::clone(&table));
+                return Ok(Changed { before, table });
+            }
+        }
+        Err(KeepError::Contended)
+    }
+
+    async fn read(&self, home: &FleetShard) -> Result<(), StoreError> {
+        let document = home.document(NAME).await?;
+        // It may have gone between the two looks.
+        if document.version.is_empty() {
+            return Ok(());
+        }
+        let table = Table::from_bytes(&document.bytes).map_err(|error| {
+            tracing::warn!("{error}");
+            StoreError::Corrupt
+        })?;
+        self.held().set(Arc::new(table));
+        Ok(())
+    }
+
+    async fn put(
+        &self,
+        home: &FleetShard,
+        before: &[u8],
+        table: &Table,
+    ) -> Result<Replaced, StoreError> {
+        let document = Document { version: told(table.version()), bytes: table.to_bytes() };
+        let left = table.over_at().since(self.limiter.now());
+        let lasting = Duration::from_millis(left.get()) + OUTLASTS;
+        home.replace_document(NAME, before, &document, lasting).await
+    }
+}
+
+/// The fleet that shares documents, of two stores the one that stays.
+fn fleet(store: &Backend) -> Option<&RedisFleet> {
+    match store {
+        Backend::Memory(_) | Backend::Memcached(_) => None,
+        Backend::Redis(fleet) => Some(fleet),
+        Backend::Rollout(moving) => of_side(moving.to()).or_else(|| of_side(moving.from())),
+        Backend::Shadow(compared) => of_side(compared.store()),
+    }
+}
+
+fn of_side(side: &Side) -> Option<&RedisFleet> {
+    match side {
+        Side::Redis(fleet) => Some(fleet),
+        Side::Memory(_) | Side::Memcached(_) => None,
+    }
+}
+
+/// A version as it lies in the store.
+fn told(version: Version) -> Vec<u8> {
+    [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
+}
+
+/// Whether `version` is another one than `held`, and no older one: of two that followed the same one
+/// that which the store has counts.
+fn is_newer(version: &[u8], held: Version) -> bool {
+    version != told(held) && changes(version) >= held.changes.max(1)
+}
+
+/// How many changes led to a version; none to what is no version.
+fn changes(version: &[u8]) -> u64 {
+    match version.split_first_chunk() {
+        Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),
+        _ => 0,
+    }
+}

@@ -1,0 +1,108 @@
+//! Overrides that nodes share.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use tollgate::core::{KeyedHash, Millis, Subject, Value};
+use tollgate::overrides::{Change, Effect, Keep, KeepError, Kept, Override, Target, Whom};
+use tollgate::{HashKey, Limiter};
+use tollgate_backend::{Backend, KeptOverrides, Refunds};
+use tollgate_policy::KeySource;
+
+use crate::fleet::{PATIENT, loaded, shards};
+use crate::kit::Server;
+
+/// A node over `servers`, connected, with the secret that all of them have.
+async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, KeptOverrides) {
+    let mut secret = tempfile::NamedTempFile::new().unwrap();
+    secret.write_all(b"the secret of every node of this test").unwrap();
+    let mut loaded = loaded(&format!("{PATIENT}, {}", shards(servers)));
+    loaded.settings.key = KeySource::File { path: secret.path().into() };
+    let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByAnswers).unwrap());
+    for shard in limiter.store().started().await {
+        assert!(shard.is_served(), "{shard:?}");
+    }
+    let kept = KeptOverrides::start(Arc::clone(&limiter));
+    (limiter, kept)
+}
+
+fn target(user: &str) -> Target {
+    let hash = HashKey::from_secret(b"a test's key").hash(user.as_bytes());
+    let key = HashKey::from_secret(b"a test's key");
+    let veiled = Subject::new([("token", Value::Hashed(hash))], &key);
+    Target { limit: Some("core".into()), whom: Whom::subject(&veiled) }
+}
+
+async fn set(
+    limiter: &Limiter<Backend>,
+    kept: &KeptOverrides,
+    user: &str,
+) -> Result<(), KeepError> {
+    let now = limiter.now();
+    let (effect, reason) = (Effect::Quota { quota: 50, burst: None }, "a test".into());
+    let expires_at = now.after(Millis::from_secs(3_600));
+    let one = Override { target: target(user), effect, expires_at, reason };
+    kept.change(now, Change::Set(one)).await.map(drop)
+}
+
+fn held(kept: &KeptOverrides) -> usize {
+    kept.table().overrides().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() {
+    let (one, two) = (Server::start().await, Server::start().await);
+    let servers = [&one, &two];
+    let (limiter_a, a) = node(&servers).await;
+    let (limiter_b, b) = node(&servers).await;
+    set(&limiter_a, &a, "1").await.unwrap();
+    // It knows nothing of the first one yet, and keeps it.
+    set(&limiter_b, &b, "2").await.unwrap();
+    assert_eq!(held(&b), 2);
+    a.refresh().await.unwrap();
+    assert_eq!(a.table(), b.table());
+    a.change(limiter_a.now(), Change::Remove(target("2"))).await.unwrap();
+    let again = a.change(limiter_a.now(), Change::Remove(target("2"))).await;
+    assert_eq!(again.unwrap_err(), KeepError::Missing);
+    b.refresh().await.unwrap();
+    assert_eq!((held(&b), b.kept()), (1, Kept::InStore { failure: None }));
+    // One that starts later finds them, though those who made them are gone.
+    drop((limiter_a, a, limiter_b, b));
+    let (_limiter, later) = node(&servers).await;
+    later.refresh().await.unwrap();
+    assert_eq!(held(&later), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_lost_is_put_back_and_has_an_end() {
+    let server = Server::start().await;
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    let mut connection = server.connect().await;
+    redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+    kept.refresh().await.unwrap();
+    let (_other, later) = node(&[&server]).await;
+    later.refresh().await.unwrap();
+    assert_eq!(later.table(), kept.table());
+    for part in ["version", "document"] {
+        let mut ask = redis::cmd("PTTL");
+        let left: i64 = ask
+            .arg(format!("tg1:{{overrides}}:{part}"))
+            .query_async(&mut connection)
+            .await
+            .unwrap();
+        assert!(left > 3_600_000, "{part} ends in {left} ms");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_server_the_last_ones_stay_and_no_change_is_made() {
+    let server = Server::start().await;
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    drop(server);
+    assert!(kept.refresh().await.is_err());
+    assert!(matches!(set(&limiter, &kept, "2").await, Err(KeepError::Store(_))));
+    assert_eq!(held(&kept), 1);
+    assert!(matches!(kept.kept(), Kept::InStore { failure: Some(_) }));
+}
