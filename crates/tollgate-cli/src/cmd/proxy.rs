@@ -10,7 +10,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tollgate::core::policy::Rules;
 use tollgate::tower;
-use tollgate_backend::{PolicyFile, Refunds};
+use tollgate_backend::{KeptOverrides, PolicyFile, Refunds};
 use tollgate_policy::Loaded;
 use tollgate_proxy::{Settings, Upstream};
 use tollgate_server::{Listen, Port};
@@ -87,7 +87,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             eprintln!("{} at {}", door.name, door.address);
         }
         eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
-        let behind = Behind { limiter: Arc::clone(&limiter), file, counted, revealed };
+        let overrides = Arc::new(KeptOverrides::start(Arc::clone(&limiter)));
+        let behind = Behind { limiter: Arc::clone(&limiter), file, counted, overrides, revealed };
         let served = open::serve(opened, &behind);
         // It tells how the proxy stands until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tollgate_backend::{PolicyFile, Refunds};
+use tollgate_backend::{KeptOverrides, PolicyFile, Refunds};
 use tollgate_policy::Loaded;
 use tollgate_server::{Listen, Port};
 
@@ -71,7 +71,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             eprintln!("{} at {}", door.name, door.address);
         }
         eprintln!("{policy}");
-        let behind = Behind { limiter, file, counted, revealed };
+        let overrides = Arc::new(KeptOverrides::start(Arc::clone(&limiter)));
+        let behind = Behind { limiter, file, counted, overrides, revealed };
         let served = open::serve(opened, &behind);
         service_manager::ready();
         let ended = async {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::Limiter;
+use tollgate::overrides::Keep;
 use tollgate::store::Dial;
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{
@@ -57,6 +58,7 @@ pub(crate) struct Behind {
     pub(crate) limiter: Arc<Limiter<Backend>>,
     pub(crate) file: Arc<PolicyFile>,
     pub(crate) counted: Counted,
+    pub(crate) overrides: Arc<dyn Keep>,
     /// The limits whose subjects administrators see in clear.
     pub(crate) revealed: Arc<[Box<str>]>,
 }
@@ -114,6 +116,7 @@ impl Behind {
             simulate: Some(what_if::of(limiter())),
             dashboard: browsers.dashboard,
             hosts: browsers.hosts,
+            overrides: Some(Arc::clone(&self.overrides)),
             top: Some(self.counted.top()),
             revealed: Arc::clone(&self.revealed),
             ..HttpOptions::default()
