@@ -93,7 +93,7 @@ impl FleetShard {
     /// The version of the document of this name; empty where there is none.
     pub(crate) async fn document_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
-            Self::Servers(servers) => servers.document_version(name).await,
+            Self::Servers(servers) => servers.store().document_version(name).await,
             Self::Cluster(store) => store.homes().cluster().document_version(name).await,
         }
     }
@@ -101,7 +101,7 @@ impl FleetShard {
     /// The document of this name, an empty one where there is none.
     pub(crate) async fn document(&self, name: &str) -> Result<Document, StoreError> {
         match self {
-            Self::Servers(servers) => servers.document(name).await,
+            Self::Servers(servers) => servers.store().document(name).await,
             Self::Cluster(store) => store.homes().cluster().document(name).await,
         }
     }
@@ -116,7 +116,7 @@ impl FleetShard {
     ) -> Result<Replaced, StoreError> {
         match self {
             Self::Servers(servers) => {
-                servers.replace_document(name, before, document, lasting).await
+                servers.store().replace_document(name, before, document, lasting).await
             }
             Self::Cluster(store) => {
                 let cluster = store.homes().cluster();
