@@ -55,6 +55,9 @@ pub(crate) struct Flags {
     /// The most client connections at once; more wait until one ends
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     max_connections: u32,
+    /// How the lines of the log are written
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    log: log::Form,
 }
 
 /// Nobody holds a receipt.
@@ -68,7 +71,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let trusted = settings.trusted_proxies.clone();
     let admin = admin(flags, &loaded)?;
     let revealed = file_settings.store.revealed().into();
-    log::start();
+    log::start(flags.log);
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let listener = TcpListener::bind(flags.listen)

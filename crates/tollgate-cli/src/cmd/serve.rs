@@ -43,6 +43,9 @@ pub(crate) struct Flags {
     /// Seconds that requests in flight have to end after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     drain_timeout: u64,
+    /// How the lines of the log are written
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    log: log::Form,
 }
 
 /// Every door gives receipts out.
@@ -56,7 +59,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let policy = summary(flags, &loaded);
     let settings = loaded.settings.clone();
     let revealed = settings.store.revealed().into();
-    log::start();
+    log::start(flags.log);
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::client::{Client, ask};
-use crate::world::{Folder, Node, PATIENCE};
+use crate::world::{Folder, Node, PATIENCE, command};
 
 /// One limit of `quota` for everybody.
 fn policy(quota: u64) -> String {
@@ -50,6 +50,18 @@ fn a_quota_below_what_is_used_leaves_nothing_and_the_window_runs_on() {
     assert_eq!(after["standings"][0]["reset"], before["standings"][0]["reset"]);
     assert_ne!(after["policy"], before["policy"]);
     assert_eq!(reloads(&node)["done"], 1);
+}
+
+#[test]
+fn the_log_is_written_for_programs_where_they_read_it() {
+    let folder = Folder::with(&policy(10));
+    let any = "127.0.0.1:0";
+    let node = Node::start(command(&folder.policy(), &["--http", any, "--log", "json"]));
+    folder.write("policy.yaml", &policy(3));
+    node.signal("-HUP");
+    let line: Value = serde_json::from_str(&node.tells("the policy was read anew")).unwrap();
+    assert_eq!((&line["level"], &line["limits"]), (&"INFO".into(), &1.into()), "{line}");
+    assert!(line["timestamp"].is_string() && line["version"].is_string(), "{line}");
 }
 
 #[test]
