@@ -4,6 +4,7 @@ use super::super::super::log::Options;
 use super::super::super::outcome::Simulation;
 use super::super::super::run::{self, Candidate, Plan};
 use super::render;
+use crate::simulate::progress::Watcher;
 
 const HOSTILE: &str = "\"><script>alert(1)</script>";
 
