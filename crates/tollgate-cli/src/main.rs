@@ -1,5 +1,6 @@
 //! The `tollgate` binary: reads the flags, runs a command, ends with its exit code.
 
+mod admin;
 mod chaos;
 mod cmd;
 mod demo;
@@ -36,6 +37,8 @@ enum Command {
     Import(cmd::import::Flags),
     Shards(cmd::shards::Flags),
     Doctor(cmd::doctor::Flags),
+    Keys(cmd::keys::Flags),
+    Top(cmd::top::Flags),
     Simulate(cmd::simulate::Flags),
     Health(cmd::health::Flags),
     Man(cmd::man::Flags),
@@ -52,6 +55,8 @@ fn main() -> ExitCode {
         Command::Import(flags) => cmd::import::run(&flags),
         Command::Shards(flags) => cmd::shards::run(&flags),
         Command::Doctor(flags) => cmd::doctor::run(&flags),
+        Command::Keys(flags) => cmd::keys::run(&flags),
+        Command::Top(flags) => cmd::top::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
         Command::Health(flags) => cmd::health::run(&flags),
         Command::Man(flags) => cmd::man::run(&flags, Flags::command()),

@@ -7,11 +7,13 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod health;
 pub(crate) mod import;
+pub(crate) mod keys;
 pub(crate) mod man;
 pub(crate) mod proxy;
 pub(crate) mod serve;
 pub(crate) mod shards;
 pub(crate) mod simulate;
+pub(crate) mod top;
 
 /// Why a command failed: a sentence for whoever typed it.
 pub(crate) type Failure = Box<dyn std::error::Error>;

@@ -54,3 +54,8 @@ fn the_quick_start_does_what_it_shows() {
 fn what_is_said_of_installing_works() {
     follow("docs/install.md");
 }
+
+#[test]
+fn what_is_said_of_administration_works() {
+    follow("docs/admin.md");
+}

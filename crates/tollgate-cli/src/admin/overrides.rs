@@ -1,0 +1,148 @@
+//! Overrides, set and removed at a running node.
+
+use clap::Args;
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::Door;
+use super::key::{Form, Subject, encoded, lines, members, table, when, word};
+use crate::cmd::Failure;
+use crate::cmd::shards::print;
+
+/// What is asked for a subject or a group.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub(crate) struct Asked {
+    /// Mean all subjects that have the one value, or an address in the one network
+    #[arg(long)]
+    group: bool,
+    #[command(flatten)]
+    effect: Effect,
+    /// What a token bucket holds
+    #[arg(long, value_name = "UNITS", requires = "quota")]
+    burst: Option<u64>,
+    /// How long it lasts, such as 90s, 15m, 12h or 7d
+    #[arg(long = "for", value_name = "TIME", required_unless_present = "remove")]
+    lasts: Option<String>,
+    /// Why, for those who run it
+    #[arg(long, value_name = "TEXT", required_unless_present = "remove")]
+    reason: Option<String>,
+}
+
+/// What is decided instead.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Effect {
+    /// Another quota: units per window
+    #[arg(long, value_name = "UNITS", requires = "limit")]
+    quota: Option<u64>,
+    /// Let them pass
+    #[arg(long)]
+    unlimited: bool,
+    /// Let nobody pass
+    #[arg(long)]
+    blocked: bool,
+    /// Remove what was set
+    #[arg(long)]
+    remove: bool,
+}
+
+/// Sets or removes an override, and tells what it was and is.
+pub(crate) async fn change(
+    door: &Door,
+    limit: Option<&str>,
+    subject: &Subject,
+    asked: &Asked,
+) -> Result<(), Failure> {
+    let whom = if asked.group { "group" } else { "subject" };
+    let answer = if asked.effect.remove {
+        let limit = limit.map(|limit| format!("limit={}", encoded(limit))).unwrap_or_default();
+        let path = format!("/v1/overrides?{limit}{}", subject.parameters(whom));
+        door.ask(Method::DELETE, &path, None).await?
+    } else {
+        let body = body(limit, whom, subject, asked);
+        door.ask(Method::PUT, "/v1/overrides", Some(&body)).await?
+    };
+    let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
+    print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
+}
+
+fn body(limit: Option<&str>, whom: &str, subject: &Subject, asked: &Asked) -> Value {
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    put(whom, subject.members().into());
+    if let Some(limit) = limit {
+        put("limit", limit.into());
+    }
+    let Effect { quota, unlimited, blocked, .. } = asked.effect;
+    for (name, units) in [("quota", quota), ("burst", asked.burst)] {
+        if let Some(units) = units {
+            put(name, units.into());
+        }
+    }
+    for (name, is_asked) in [("unlimited", unlimited), ("blocked", blocked)] {
+        if is_asked {
+            put(name, true.into());
+        }
+    }
+    put("expires_in", json!(asked.lasts));
+    put("reason", json!(asked.reason));
+    body.into()
+}
+
+/// Prints the overrides in force.
+pub(crate) async fn list(door: &Door, form: Form) -> Result<(), Failure> {
+    let answer = door.ask(Method::GET, "/v1/overrides", None).await?;
+    if form == Form::Json {
+        return print(&format!("{answer:#}\n"));
+    }
+    let mut table = table(&["whom", "limit", "what", "ends", "reason"]);
+    for one in members(&answer["overrides"]) {
+        let limit = one["limit"].as_str().map_or_else(|| "all".to_owned(), |_| word(&one["limit"]));
+        let (ends, reason) =
+            (when(one["expires"].as_u64().unwrap_or_default()), word(&one["reason"]));
+        table.add_row([whom(one), limit, what(one), ends, reason]);
+    }
+    let mut text = lines(&table);
+    if answer["kept"] == "process" {
+        text += "kept by this node alone: they end with it\n";
+    }
+    if let Some(failure) = answer["failure"].as_str() {
+        text += &format!("not read the last time: {failure}\n");
+    }
+    print(&text)
+}
+
+/// An override in a few words.
+pub(super) fn sentence(one: &Value) -> String {
+    let limit = one["limit"].as_str().map(|_| format!(" on {}", word(&one["limit"])));
+    let ends = when(one["expires"].as_u64().unwrap_or_default());
+    let (whom, what, reason) = (whom(one), what(one), word(&one["reason"]));
+    format!("{whom}{}: {what}, ends {ends}: {reason}", limit.unwrap_or_default())
+}
+
+fn whom(one: &Value) -> String {
+    let (word_before, values) = match one["group"].as_object() {
+        Some(group) => ("all with ", Some(group)),
+        None => ("", one["subject"].as_object()),
+    };
+    let pair = |(name, value): (&String, &Value)| {
+        let value = if value.is_null() { "(none)".to_owned() } else { word(value) };
+        format!("{name}={value}")
+    };
+    let pairs: Vec<_> = values.into_iter().flatten().map(pair).collect();
+    if pairs.is_empty() {
+        "everybody".to_owned()
+    } else {
+        format!("{word_before}{}", pairs.join(", "))
+    }
+}
+
+fn what(one: &Value) -> String {
+    match (one["quota"].as_u64(), one["burst"].as_u64()) {
+        (Some(quota), Some(burst)) => format!("quota {quota}, burst {burst}"),
+        (Some(quota), None) => format!("quota {quota}"),
+        (None, _) if one["blocked"] == true => "blocked".to_owned(),
+        (None, _) => "unlimited".to_owned(),
+    }
+}

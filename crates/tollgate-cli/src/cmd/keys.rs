@@ -1,0 +1,93 @@
+//! `tollgate keys`: how a subject stands at a node, starting afresh, and overrides.
+
+use clap::{Args, Subcommand};
+
+use super::Failure;
+use crate::admin::{Door, key, overrides};
+use crate::cmd::shards::Form;
+
+/// Show how a subject stands at a running node, let it start afresh, override its limits
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show how limits stand for a subject, and which overrides it has
+    Show(KeyFlags),
+    /// Forget what a subject used
+    Reset(KeyFlags),
+    /// Set another quota, unlimited or blocked, for a subject or a group, or remove what was set
+    Override(OverrideFlags),
+    /// List the overrides in force
+    Overrides(ListFlags),
+}
+
+#[derive(Debug, Args)]
+struct KeyFlags {
+    #[command(flatten)]
+    door: Door,
+    /// The name of a limit; several may be asked
+    #[arg(long = "limit", value_name = "NAME", required = true)]
+    limits: Vec<String>,
+    #[command(flatten)]
+    subject: key::Subject,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Debug, Args)]
+struct OverrideFlags {
+    #[command(flatten)]
+    door: Door,
+    /// The name of the only limit that it is about
+    #[arg(long, value_name = "NAME")]
+    limit: Option<String>,
+    #[command(flatten)]
+    subject: key::Subject,
+    #[command(flatten)]
+    asked: overrides::Asked,
+}
+
+#[derive(Debug, Args)]
+struct ListFlags {
+    #[command(flatten)]
+    door: Door,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Debug, Args)]
+struct Shown {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Shown {
+    fn form(&self) -> Form {
+        if self.json { Form::Json } else { Form::Text }
+    }
+}
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        match &flags.action {
+            Action::Show(flags) => {
+                let answer = key::show(&flags.door, &flags.limits, &flags.subject).await?;
+                key::print(&answer, flags.shown.form())
+            }
+            Action::Reset(flags) => {
+                let answer = key::reset(&flags.door, &flags.limits, &flags.subject).await?;
+                key::print(&answer, flags.shown.form())
+            }
+            Action::Override(flags) => {
+                let OverrideFlags { door, limit, subject, asked } = flags;
+                overrides::change(door, limit.as_deref(), subject, asked).await
+            }
+            Action::Overrides(flags) => overrides::list(&flags.door, flags.shown.form()).await,
+        }
+    })
+}

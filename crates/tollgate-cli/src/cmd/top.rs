@@ -1,0 +1,109 @@
+//! `tollgate top`: what a running node decides, for whom, and how its shards stand.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use rustix::termios::tcgetwinsize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Failure;
+use super::shards::print;
+use crate::admin::{Door, Snapshot, frame};
+
+/// Watch what a running node decides: rates, refusals, top subjects, shards
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    door: Door,
+    /// Print one frame, with counts since the start, and end
+    #[arg(long)]
+    once: bool,
+}
+
+/// From one frame to the next.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A screen of our own with no cursor, and back to the one that was there.
+const OPEN: &str = "\x1b[?1049h\x1b[?25l";
+const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
+/// To the upper left; what is left of a line; what is left of the screen.
+const HOME: &str = "\x1b[H";
+const REST_OF_LINE: &str = "\x1b[K";
+const REST_OF_SCREEN: &str = "\x1b[J";
+
+pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let first = Snapshot::take(&flags.door).await?;
+        if flags.once {
+            return print(&frame(&first, None));
+        }
+        if !io::stdout().is_terminal() {
+            return Err("standard output is no terminal: `--once` prints one frame".into());
+        }
+        watch(&flags.door, first).await
+    })
+}
+
+/// Draws until it is interrupted or the node is gone.
+async fn watch(door: &Door, first: Snapshot) -> Result<(), Failure> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let _screen = Screen::open()?;
+    let mut looks = interval(PERIOD);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks.tick().await;
+    draw(&frame(&first, None))?;
+    let mut before = first;
+    loop {
+        tokio::select! {
+            _ = interrupted.recv() => return Ok(()),
+            _ = terminated.recv() => return Ok(()),
+            _ = looks.tick() => {}
+        }
+        let now = Snapshot::take(door).await?;
+        draw(&frame(&now, Some(&before)))?;
+        before = now;
+    }
+}
+
+/// As much of `text` as fits on the terminal.
+fn draw(text: &str) -> io::Result<()> {
+    let size = tcgetwinsize(io::stdout())?;
+    // A terminal that does not know its size takes all of it.
+    let fits = |size: u16| if size == 0 { usize::MAX } else { size.into() };
+    let (rows, columns) = (fits(size.ws_row), fits(size.ws_col));
+    let mut screen = HOME.to_owned();
+    for (index, line) in text.lines().take(rows).enumerate() {
+        if index > 0 {
+            screen += "\r\n";
+        }
+        screen.extend(line.chars().take(columns));
+        screen += REST_OF_LINE;
+    }
+    screen += REST_OF_SCREEN;
+    let mut out = io::stdout();
+    out.write_all(screen.as_bytes())?;
+    out.flush()
+}
+
+/// A screen of our own; dropped, the terminal is as it was.
+struct Screen;
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        let mut out = io::stdout();
+        out.write_all(OPEN.as_bytes())?;
+        out.flush()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let mut out = io::stdout();
+        // Nobody is left to be told.
+        let _ = out.write_all(CLOSE.as_bytes()).and_then(|()| out.flush());
+    }
+}

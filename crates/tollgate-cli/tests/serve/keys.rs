@@ -1,0 +1,101 @@
+//! `tollgate keys`: a subject at a running node, and who may ask for it.
+
+use std::process::{Command, Output};
+
+use crate::world::{Folder, Node};
+
+const TOKEN: &str = "an administrator's own token";
+
+/// A node whose door for administration asks for a token, and the file that has one.
+fn guarded() -> (Folder, Node) {
+    let folder = Folder::new("");
+    folder.write("tokens", &format!("# who runs it\n{TOKEN}\n"));
+    folder.write("wrong", "a token of another door\n");
+    let serve = format!(
+        "{}serve: {{ admin: {{ listen: \"127.0.0.1:0\", tokens: {{ file: \"{}\" }} }} }}\n",
+        crate::world::POLICY,
+        folder.path("tokens").display(),
+    );
+    folder.write("policy.yaml", &serve);
+    let node = Node::start(crate::world::command(&folder.policy(), &[]));
+    (folder, node)
+}
+
+fn keys(folder: &Folder, node: &Node, token: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    let (action, rest) = arguments.split_first().unwrap();
+    let at = format!("http://{}", node.door("admin"));
+    command.args(["keys", action, "--admin", &at, "--token-file"]).arg(folder.path(token));
+    command.args(rest).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn complaint(output: &Output) -> String {
+    assert!(!output.status.success() && output.stdout.is_empty());
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn who_shows_a_token_is_told_and_nobody_else() {
+    let (folder, node) = guarded();
+    let set = [
+        "override",
+        "--limit",
+        "many",
+        "address=192.0.2.1",
+        "--quota",
+        "7",
+        "--for",
+        "1h",
+        "--reason",
+        "a test",
+    ];
+    assert!(told(&keys(&folder, &node, "tokens", &set)).contains("on many: quota 7, ends in"));
+    let show = ["show", "--limit", "many", "--limit", "all", "--json", "address=192.0.2.1"];
+    let shown: serde_json::Value =
+        serde_json::from_str(&told(&keys(&folder, &node, "tokens", &show))).unwrap();
+    assert_eq!(shown["standings"][0]["limit"], 7);
+    assert_eq!(shown["overrides"][0]["reason"], "a test");
+    let refused = complaint(&keys(&folder, &node, "wrong", &show));
+    assert!(refused.contains("opens nothing here"), "{refused}");
+    let missing = complaint(&keys(&folder, &node, "missing", &show));
+    assert!(missing.contains("missing"), "{missing}");
+}
+
+#[test]
+fn what_the_node_does_not_understand_is_told_in_its_words() {
+    let (folder, node) = guarded();
+    let rows: [(&[&str], &str); 4] = [
+        (&["show", "--limit", "man", "address=192.0.2.1"], "did you mean \"many\"?"),
+        (&["reset", "--limit", "many", "address=nowhere"], "no IP address"),
+        (
+            &[
+                "override",
+                "--limit",
+                "many",
+                "address=192.0.2.1",
+                "--quota",
+                "7",
+                "--for",
+                "1y",
+                "--reason",
+                "a test",
+            ],
+            "expires_in",
+        ),
+        (&["override", "--group", "--blocked", "--for", "1h", "--reason", "a test"], "name one"),
+    ];
+    for (arguments, expected) in rows {
+        let refused = complaint(&keys(&folder, &node, "tokens", arguments));
+        assert!(refused.contains(expected), "{arguments:?}: {refused}");
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .args(["keys", "overrides", "--admin", "https://localhost:1"])
+        .output()
+        .unwrap();
+    assert!(complaint(&output).contains("http://HOST:PORT"));
+}
