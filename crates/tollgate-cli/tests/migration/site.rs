@@ -105,7 +105,7 @@ pub(crate) fn status(node: &Node) -> Value {
 fn exchange(client: &mut Client, method: &str, path: &str, body: &str) -> Answer {
     let length = body.len();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          content-length: {length}\r\n\r\n{body}"
     );
     client.send(request).unwrap();
