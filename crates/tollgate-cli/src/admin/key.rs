@@ -114,14 +114,14 @@ pub(super) fn word(value: &Value) -> String {
     text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-/// A second of the epoch as it is from now.
+/// A second of the epoch as it is from now, rounded.
 pub(super) fn when(second: u64) -> String {
     match second.saturating_sub(SystemClock.now().as_millis() / 1_000) {
         0 => "now".to_owned(),
         left @ 1..=119 => format!("in {left} s"),
-        left @ 120..=7_199 => format!("in {} min", left / 60),
-        left @ 7_200..=172_799 => format!("in {} h", left / 3_600),
-        left => format!("in {} d", left / 86_400),
+        left @ 120..=7_199 => format!("in {} min", (left + 30) / 60),
+        left @ 7_200..=172_799 => format!("in {} h", (left + 1_800) / 3_600),
+        left => format!("in {} d", left.saturating_add(43_200) / 86_400),
     }
 }
 

@@ -17,7 +17,7 @@ fn guarded() -> (Folder, Node) {
         folder.path("tokens").display(),
     );
     folder.write("policy.yaml", &serve);
-    let node = Node::start(crate::world::command(&folder.policy(), &[]));
+    let node = Node::start(crate::world::command(&folder.policy(), &["--http", "127.0.0.1:0"]));
     (folder, node)
 }
 
