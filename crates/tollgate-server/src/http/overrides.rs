@@ -119,7 +119,7 @@ impl<S: Store> App<S> {
         let named = match (subject.is_empty(), group.is_empty()) {
             (_, true) => Named::Subject(subject),
             (true, false) => Named::Group(group),
-            (false, false) => return Err(query::invalid("name a subject or a group, not both")),
+            (false, false) => return Err(invalid("name a subject or a group, not both")),
         };
         target(&self.limiter.policy(), self.limiter.key(), limit, &named)
     }

@@ -37,6 +37,10 @@ pub struct Simulate {
     places: Arc<Semaphore>,
 }
 
+/// What decodes: whole groups, and no bits beside the last byte's.
+const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
 type Run = dyn Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync;
 
 /// A log, and a policy to try on it.
@@ -45,6 +49,7 @@ type Run = dyn Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync;
 pub(super) struct SimulateRequest<'a> {
     /// The log in base64 (RFC 4648), plain or compressed with gzip: common, combined or a JSON object a line.
     #[serde(borrow)]
+    #[schemars(regex(pattern = BASE64))]
     log: Cow<'a, str>,
     /// A policy file to compare the one in force with.
     #[serde(default, deserialize_with = "given")]

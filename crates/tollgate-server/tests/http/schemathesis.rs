@@ -8,7 +8,7 @@ use serde_json::json;
 use tollgate::observe::Top;
 use tollgate::overrides::Overrides;
 use tollgate::store::{Dial, Percent};
-use tollgate_server::http::{Metrics, Reload, Status};
+use tollgate_server::http::{Metrics, Reload, Simulate, Status};
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
 
 use crate::served::Server;
@@ -28,6 +28,7 @@ async fn schemathesis_finds_no_contradiction() {
         status: Some(Status::new(|| json!({ "store": "memory" }))),
         metrics: Some(Metrics::new(|_| {})),
         reload: Some(Reload::new(|| Ok(json!({ "replaced": false, "policy": "0123abcd" })))),
+        simulate: Some(Simulate::new(|_, _| Ok(json!({ "requests": 0 })))),
         rollout: Some(Dial::new(Percent::NONE)),
         overrides: Some(Arc::new(Arc::<Overrides>::default())),
         top: Some(Arc::new(Top::new(&policy(), START))),
