@@ -174,12 +174,14 @@ impl<S: Store> Limiter<S> {
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
         async move {
-            let mut judged =
-                self.judge(now, Mode::Enforce, plan.enforced, charge, on_failure).await;
+            // One for both: what either charged is given back, and its leases renewed, together.
+            let id = new_charge_id();
+            let terms = Terms { charge, on_failure };
+            let mut judged = self.judge(now, id, Mode::Enforce, plan.enforced, terms).await;
             let mut shadow = None;
             if has_shadow {
-                let (arrival, local) = (ChargeOn::Arrival, OnFailure::Local);
-                let beside = self.judge(now, Mode::Shadow, plan.shadowed, arrival, local).await;
+                let terms = Terms { charge: ChargeOn::Arrival, on_failure: OnFailure::Local };
+                let beside = self.judge(now, id, Mode::Shadow, plan.shadowed, terms).await;
                 shadow = Some(beside.verdict);
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
             }
@@ -275,10 +277,10 @@ impl<S: Store> Limiter<S> {
     async fn judge(
         &self,
         now: Timestamp,
+        id: ChargeId,
         mode: Mode,
         planned: Vec<Planned>,
-        charge: ChargeOn,
-        on_failure: OnFailure,
+        Terms { charge, on_failure }: Terms,
     ) -> Judged {
         let planned = match self.overridden(now, planned) {
             Overridden::Planned(planned) => planned,
@@ -290,7 +292,6 @@ impl<S: Store> Limiter<S> {
                 return judged;
             }
         };
-        let id = new_charge_id();
         let ask = |planned: &Planned| {
             let Planned { limit, cost, .. } = planned;
             let cost = *cost;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, TokenBucket};
 use tollgate::core::policy::Named;
-use tollgate::core::policy::{Dimension, LimitFor, Match, Plan, Rule, Rules, Source as From, Use};
-use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Timestamp};
+use tollgate::core::policy::{
+    Dimension, LimitFor, Match, Mode, Plan, Rule, Rules, Source as From, Use,
+};
+use tollgate::core::{Algorithm, Cost, Facts, Limit, Millis, Policy, Timestamp};
 use tollgate::limiter::{Outcome, RedeemError, Terms};
 use tollgate::store::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, ReceiptError};
@@ -130,4 +132,27 @@ async fn a_release_ends_leases_and_leaves_what_was_counted() {
     assert_eq!(units, [3, 3, 0]);
     let counted = charge(&limiter, START, &["window"]).await;
     assert_eq!(limiter.release_at(START, &counted).await.unwrap().outcome, Outcome::Unchanged);
+}
+
+#[tokio::test]
+async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
+    let flight = Algorithm::Concurrency(Concurrency::new(1, Millis::from_secs(5)).unwrap());
+    let window =
+        Algorithm::FixedWindow(FixedWindow::new(10, WINDOW, Anchor::FirstRequest).unwrap());
+    let limit = |(name, algorithm)| LimitFor {
+        limit: Arc::new(Limit::new(name, algorithm).unwrap()),
+        per: Vec::new(),
+    };
+    let limits = [("window", window), ("flight", flight)].map(limit).into();
+    let rule =
+        |name, limit| Rule::new(name, Match::default(), vec![Use { limit, cost: Cost::ONE }]);
+    let tried = Rule { mode: Mode::Shadow, ..rule("tried", 1) };
+    let policy = Policy::new(Vec::new(), limits, vec![rule("all", 0), tried], Rules::AllMatches);
+    let limiter = Limiter::new(policy.unwrap(), Memory::default());
+    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    for _ in 0..3 {
+        let decision = limiter.check_at(START, &facts).await;
+        assert!(decision.shadow.unwrap().is_admitted(), "the one before has ended");
+        limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
+    }
 }
