@@ -10,7 +10,7 @@ use super::figures::Figures;
 use super::load::{PATIENCE, Sent};
 
 const WIDTH: u64 = 760;
-const LEFT: u64 = 52;
+const LEFT: u64 = 64;
 const RIGHT: u64 = 16;
 const PANEL: u64 = 130;
 /// Where the panels begin.
@@ -92,7 +92,8 @@ impl Panel {
                 "<rect class=\"load\" x=\"{from}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>\
              <text class=\"title\" x=\"{LEFT}\" y=\"{above}\">{title}</text>\
              <text class=\"middle\" x=\"{middle}\" y=\"{}\">three times the capacity</text>\n",
-                bottom - 6
+                // Where no run's line is that does well or badly.
+                top + PANEL * 3 / 8
             ),
         );
         let right = WIDTH - RIGHT;

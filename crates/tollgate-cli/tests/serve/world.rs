@@ -1,5 +1,6 @@
 //! One process of `tollgate serve`, and what it tells.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -69,6 +70,8 @@ pub(crate) fn refused(policy: &Path, flags: &[&str]) -> String {
 pub(crate) struct Node {
     child: Child,
     lines: Mutex<Receiver<String>>,
+    /// What it told before all doors were open, and nobody has waited for yet.
+    before: Mutex<VecDeque<String>>,
     told: Arc<Mutex<String>>,
     doors: Vec<(String, String)>,
 }
@@ -95,17 +98,21 @@ impl Node {
                 let _ = teller.send(line);
             }
         });
-        let mut node = Self { child, lines: Mutex::new(lines), told, doors: Vec::new() };
+        let (lines, before) = (Mutex::new(lines), Mutex::default());
+        let mut node = Self { child, lines, before, told, doors: Vec::new() };
+        let mut before = VecDeque::new();
         loop {
             let line = node.next();
             match line.split_once(" at ") {
                 Some((door, address)) if !door.contains(' ') => {
                     node.doors.push((door.to_owned(), address.to_owned()));
                 }
-                _ if line.contains(" limits, ") => return node,
-                _ => {}
+                _ if line.contains(" limits, ") => break,
+                _ => before.push_back(line),
             }
         }
+        node.before = Mutex::new(before);
+        node
     }
 
     /// Where a door is.
@@ -125,6 +132,9 @@ impl Node {
     }
 
     fn next(&self) -> String {
+        if let Some(line) = self.before.lock().unwrap().pop_front() {
+            return line;
+        }
         let line = self.lines.lock().unwrap().recv_timeout(PATIENCE);
         line.unwrap_or_else(|error| panic!("{error} after:\n{}", self.told()))
     }
