@@ -7,7 +7,9 @@ use tollgate::store::Repair;
 use tollgate::store::repair::Repaired;
 use tollgate::{HashKey, store};
 use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
-use tollgate_redis::{ClockOffset, Document, Keys, RedisCluster, RedisShard, Replaced, Tag};
+use tollgate_redis::{
+    AfterFailover, ClockOffset, Document, Keys, RedisCluster, RedisShard, Replaced, Tag,
+};
 
 use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
@@ -21,7 +23,7 @@ pub(crate) type Servers = Repair<RedisShard>;
 pub(crate) enum FleetShard {
     /// A primary with its replicas.
     Servers(Box<Servers>),
-    /// A Redis Cluster. What a failover loses of it is not repaired.
+    /// A Redis Cluster, whose primaries are told each what it lacks.
     Cluster(ClusterStore),
 }
 
@@ -49,6 +51,7 @@ impl FleetShard {
             Reached::Cluster(mut settings) => {
                 // Limits that live on one shard together live in one slot of it together.
                 settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
+                settings.after_failover = AfterFailover::Hold;
                 let opened = RedisCluster::open(*settings, keys, choice);
                 Self::Cluster(Slots::store(opened.with_deadline(deadline).with_clock(clock)))
             }
@@ -60,7 +63,7 @@ impl FleetShard {
         // Whether it is connected, its status says.
         match self {
             Self::Servers(servers) => drop(servers.store().ready(within).await),
-            Self::Cluster(store) => drop(store.homes().cluster().ready(within).await),
+            Self::Cluster(store) => drop(store.homes().store().cluster().ready(within).await),
         }
     }
 
@@ -70,7 +73,7 @@ impl FleetShard {
         match self {
             // Where it fails, it is tried again, and charges wait until then.
             Self::Servers(servers) => drop(servers.settle(now).await),
-            Self::Cluster(_) => {}
+            Self::Cluster(store) => drop(store.homes().settle_homes(now).await),
         }
     }
 
@@ -78,7 +81,7 @@ impl FleetShard {
     pub(crate) fn repaired(&self) -> Repaired {
         match self {
             Self::Servers(servers) => servers.repaired(),
-            Self::Cluster(_) => Repaired::default(),
+            Self::Cluster(store) => store.homes().repaired(),
         }
     }
 
@@ -86,7 +89,7 @@ impl FleetShard {
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         match self {
             Self::Servers(servers) => servers.store().clock_offset(now),
-            Self::Cluster(store) => store.homes().cluster().clock_offset(now),
+            Self::Cluster(store) => store.homes().store().cluster().clock_offset(now),
         }
     }
 
@@ -94,7 +97,7 @@ impl FleetShard {
     pub(crate) async fn document_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
             Self::Servers(servers) => servers.store().document_version(name).await,
-            Self::Cluster(store) => store.homes().cluster().document_version(name).await,
+            Self::Cluster(store) => store.homes().store().cluster().document_version(name).await,
         }
     }
 
@@ -102,7 +105,7 @@ impl FleetShard {
     pub(crate) async fn document(&self, name: &str) -> Result<Document, StoreError> {
         match self {
             Self::Servers(servers) => servers.store().document(name).await,
-            Self::Cluster(store) => store.homes().cluster().document(name).await,
+            Self::Cluster(store) => store.homes().store().cluster().document(name).await,
         }
     }
 
@@ -119,7 +122,7 @@ impl FleetShard {
                 servers.store().replace_document(name, before, document, lasting).await
             }
             Self::Cluster(store) => {
-                let cluster = store.homes().cluster();
+                let cluster = store.homes().store().cluster();
                 cluster.replace_document(name, before, document, lasting).await
             }
         }

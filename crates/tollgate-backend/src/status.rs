@@ -7,6 +7,7 @@ use tollgate::{Clock, SystemClock};
 use tollgate_redis::{ClockOffset, ClusterStatus, Gate, GroupStatus, LaneStatus, Loss, Runs};
 
 use crate::fleet_shard::{FleetShard, Servers, Shard};
+use crate::redis_cluster::ClusterStore;
 
 /// How one shard stands.
 #[derive(Clone, Debug)]
@@ -57,9 +58,7 @@ impl ShardStatus {
     pub(crate) fn of(shard: &Shard) -> Self {
         match &*shard.store {
             FleetShard::Servers(servers) => Self::of_servers(&shard.name, servers),
-            FleetShard::Cluster(store) => {
-                Self::of_cluster(&shard.name, store.homes().cluster().status(SystemClock.now()))
-            }
+            FleetShard::Cluster(store) => Self::of_cluster(&shard.name, store),
         }
     }
 
@@ -78,31 +77,37 @@ impl ShardStatus {
         }
     }
 
-    fn of_cluster(name: &str, cluster: ClusterStatus) -> Self {
+    fn of_cluster(name: &str, store: &ClusterStore) -> Self {
+        let repair = store.homes();
+        let cluster = repair.store().cluster().status(SystemClock.now());
         let lanes = cluster.groups.iter().flat_map(|group| group.lanes.iter().cloned());
         Self {
             name: name.into(),
             runs: cluster.groups.first().map_or(Runs::Script, |group| group.runs),
             lanes: lanes.collect(),
             clock_offset: cluster.groups.iter().find_map(|group| group.clock_offset),
-            windows_lost: 0,
-            last_loss: None,
-            repaired: Repaired::default(),
+            windows_lost: cluster.groups.iter().map(|group| group.windows_lost).sum(),
+            last_loss: cluster.groups.iter().find_map(|group| group.last_loss.clone()),
+            repaired: repair.repaired(),
             cluster: Some(cluster),
         }
     }
 
-    /// Its primaries, each with what follows it: one, or those of a cluster.
+    /// Its primaries, each with what follows it: one, or those of a cluster, of which the first
+    /// stands for what all of them were told.
     pub(crate) fn primaries(&self) -> Vec<Self> {
         let Some(cluster) = &self.cluster else { return vec![self.clone()] };
-        let one = |group: &GroupStatus| Self {
+        let one = |(place, group): (usize, &GroupStatus)| Self {
+            name: self.name.clone(),
             runs: group.runs,
             lanes: group.lanes.clone(),
             clock_offset: group.clock_offset,
+            windows_lost: group.windows_lost,
+            last_loss: group.last_loss.clone(),
+            repaired: if place == 0 { self.repaired } else { Repaired::NOTHING },
             cluster: None,
-            ..self.clone()
         };
-        cluster.groups.iter().map(one).collect()
+        cluster.groups.iter().enumerate().map(one).collect()
     }
 
     /// Whether every subject that lives there is decided by a primary that answers.

@@ -98,5 +98,13 @@ impl Histories for Lasting {
         1
     }
 
+    fn holds(&self) -> bool {
+        false
+    }
+
+    fn outage(&self) -> Millis {
+        Millis::ZERO
+    }
+
     fn release(&self, _history: u64) {}
 }

@@ -16,10 +16,11 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
+use tollgate_core::Millis;
 
 pub use self::counters::LaneCounts;
 pub use self::error::LaneError;
-pub(crate) use self::route::Route;
+pub(crate) use self::route::{Rank, Route};
 
 use self::batch::{Batch, Waiter};
 use self::carrier::Carrier;
@@ -136,16 +137,18 @@ impl<C: Codec> Lane<C> {
         job: C::Job,
         deadline: Instant,
     ) -> Result<C::Answer, LaneError> {
-        self.submit_by(Route::Any, job, deadline).await
+        self.submit_by(Route::Any, Rank::Usual, job, deadline).await
     }
 
-    /// As [`Self::submit`], of a job that goes to a node of a cluster by `route`.
+    /// As [`Self::submit`], of a job that goes by `route`, to a node of a cluster perhaps, and is
+    /// held back as `rank` says.
     ///
     /// # Errors
     /// Also [`LaneError::Redirected`], at once.
     pub(crate) async fn submit_by(
         &self,
         route: Route,
+        rank: Rank,
         job: C::Job,
         deadline: Instant,
     ) -> Result<C::Answer, LaneError> {
@@ -155,7 +158,7 @@ impl<C: Codec> Lane<C> {
         }
         let generation = circuit.generation();
         let (answer, mut answered) = oneshot::channel();
-        let waiter = Waiter::new(answer, deadline, route);
+        let waiter = Waiter::new(answer, deadline, route, rank);
         let answer = if let Some(_turn) = self.idle_turn() {
             self.carrier.carry(Batch::of(job, waiter)).await;
             answered.try_recv().ok()
@@ -205,7 +208,7 @@ impl<C: Codec> Lane<C> {
         }
     }
 
-    /// Holds what is not [ahead](Route::Ahead) back from now on, with
+    /// Holds what is not [ahead](Rank::Ahead) back from now on, with
     /// [`LaneError::Unavailable`], while the data is of a history that was not released.
     pub(crate) fn hold_until_released(&self) {
         self.link.histories().hold_until_released();
@@ -216,9 +219,20 @@ impl<C: Codec> Lane<C> {
         self.link.histories().holds()
     }
 
+    /// The rank of a job: what only reads decides nothing, so nobody holds it back; alone then, and
+    /// else with others.
+    pub(crate) fn rank(&self, only_reads: impl FnOnce() -> bool) -> Rank {
+        if self.holds() && only_reads() { Rank::Ahead } else { Rank::Usual }
+    }
+
     /// The number of the history that the server's data is of.
     pub(crate) fn history(&self) -> u64 {
         self.link.histories().number()
+    }
+
+    /// For how long no server was connected when that history began.
+    pub(crate) fn outage(&self) -> Millis {
+        self.link.histories().outage()
     }
 
     /// Lets jobs go to data of `history`.

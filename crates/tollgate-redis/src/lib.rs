@@ -33,8 +33,8 @@ mod topology;
 
 pub use circuit::Gate;
 pub use cluster::{
-    ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus, LayoutError,
-    MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
+    AfterFailover, ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus,
+    LayoutError, MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
 };
 pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
 pub use error::StepError;

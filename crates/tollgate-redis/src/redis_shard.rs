@@ -6,7 +6,7 @@ mod document;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Charge, Histories, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, Histories, Millis, Readings, Store, StoreError, Timestamp};
 
 use crate::job::Job;
 use crate::key::Keys;
@@ -138,10 +138,9 @@ impl RedisShard {
         {
             return answer.into_readings().map_err(LaneError::Step);
         }
-        // What only reads decides nothing, so nobody holds it back; alone then, and else with others.
-        let route = if lane.holds() && job.only_reads() { Route::Ahead } else { Route::Any };
+        let rank = lane.rank(|| job.only_reads());
         // A replica without an answer has charged nothing, and left half of the time.
-        let answer = lane.submit_by(route, job, begun + within).await?;
+        let answer = lane.submit_by(Route::Any, rank, job, begun + within).await?;
         answer.into_readings().map_err(LaneError::Step)
     }
 
@@ -166,6 +165,14 @@ impl Store for RedisShard {
 impl Histories for RedisShard {
     fn history(&self) -> u64 {
         self.shard.primary().history()
+    }
+
+    fn holds(&self) -> bool {
+        self.shard.primary().holds()
+    }
+
+    fn outage(&self) -> Millis {
+        self.shard.primary().outage()
     }
 
     fn release(&self, history: u64) {

@@ -151,6 +151,11 @@ impl<C: Codec> Shard<C> {
         std::iter::once(self.primary.status()).chain(self.replicas.status()).collect()
     }
 
+    /// Notices by `key` whether all keys were lost: one that the primary keeps.
+    pub(crate) fn keep_generation_at(&self, key: String) {
+        self.roster.losses().keep_at(key);
+    }
+
     /// How often counters were lost, and why they were last.
     pub(crate) fn losses(&self) -> (u64, Option<Loss>) {
         self.roster.losses().told()

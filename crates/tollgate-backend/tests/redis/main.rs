@@ -3,6 +3,7 @@
 mod access;
 mod carried;
 mod cluster;
+mod cluster_repair;
 mod conformance;
 mod fleet;
 mod history;

@@ -123,7 +123,11 @@ impl Known {
             let serves = |group: &Group| group.serves(wanted, &layout.groups);
             let known = before.as_ref().and_then(|map| map.groups().iter().find(|it| serves(it)));
             let known = known.cloned().or_else(|| self.guests.admit(serves));
-            known.unwrap_or_else(|| Arc::new(self.open(wanted)))
+            if let Some(group) = known {
+                group.keeps(&wanted.slots);
+                return group;
+            }
+            Arc::new(self.open(wanted))
         });
         self.guests.clear(|group| group.nodes().iter().any(|node| map.group_of(node).is_some()));
         self.map.send_replace(Finding::Map(Arc::new(map)));

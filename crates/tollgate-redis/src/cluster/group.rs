@@ -1,14 +1,18 @@
 //! A primary of a cluster with what follows it.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::layout::GroupLayout;
 use super::node_codec::NodeCodec;
-use super::{ClusterSettings, NodeAddress};
+use super::slot::Slot;
+use super::{AfterFailover, ClusterSettings, NodeAddress};
 use crate::lane::{Lane, LaneStatus};
 use crate::script::{Choice, Runs};
 use crate::shard::{Shard, ShardSettings};
-use crate::topology::Topology;
+use crate::topology::{Topology, generation_at};
 
 /// Nodes that keep the same slots, of which one takes writes, and the lanes to them.
 ///
@@ -18,6 +22,8 @@ use crate::topology::Topology;
 pub(super) struct Group {
     nodes: Vec<NodeAddress>,
     shard: Shard<NodeCodec>,
+    /// The slot of the key that is lost only with the others.
+    witness: Mutex<Option<Slot>>,
 }
 
 impl Group {
@@ -36,7 +42,26 @@ impl Group {
         };
         let codec = NodeCodec::new(choice);
         let nodes = std::iter::once(&layout.primary).chain(&layout.replicas).cloned().collect();
-        Self { nodes, shard: Shard::open(&servers, codec, NodeCodec::for_replica) }
+        let shard = Shard::open(&servers, codec, NodeCodec::for_replica);
+        if settings.after_failover == AfterFailover::Hold {
+            shard.primary().hold_until_released();
+        }
+        let group = Self { nodes, shard, witness: Mutex::default() };
+        group.keeps(&layout.slots);
+        group
+    }
+
+    /// It keeps `slots` now, in one of which it is noticed whether keys were lost.
+    pub(super) fn keeps(&self, slots: &[RangeInclusive<u16>]) {
+        let mut witness = self.witness.lock();
+        let is_kept = |slot: Slot| slots.iter().any(|range| range.contains(&slot.number()));
+        if witness.is_some_and(is_kept) {
+            return;
+        }
+        *witness = slots.first().and_then(|range| Slot::new(*range.start()));
+        if let Some(slot) = *witness {
+            self.shard.keep_generation_at(generation_at(&slot.tag()));
+        }
     }
 
     /// Whether `node` is one of them.

@@ -20,6 +20,6 @@ pub use error::ClusterError;
 pub use layout::{LayoutError, MAX_NODES};
 pub use redirect::Redirect;
 pub use redis_cluster::RedisCluster;
-pub use settings::{ClusterSettings, DEFAULT_REFRESH};
+pub use settings::{AfterFailover, ClusterSettings, DEFAULT_REFRESH};
 pub(crate) use slot::Slot;
 pub use status::{ClusterStatus, GroupStatus, Redirects};

@@ -2,6 +2,7 @@
 
 mod cells;
 mod document;
+mod histories;
 mod way;
 
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use tokio::time::{Instant, timeout};
 use tollgate_core::{Charge, Readings, StoreError, Subject, Timestamp};
 
 use self::way::Way;
+#[cfg(doc)]
+use super::AfterFailover;
 use super::discovery::{Discovery, Known};
 use super::group::Group;
 use super::slot::{SLOTS, Slot};
@@ -20,7 +23,7 @@ use super::status::RedirectCounters;
 use super::{ClusterError, ClusterSettings, ClusterStatus, GroupStatus};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::lane::{DEFAULT_DEADLINE, LaneError, Route};
+use crate::lane::{DEFAULT_DEADLINE, LaneError, Rank, Route};
 use crate::offset::ClockOffset;
 use crate::redis_shard::DecidingClock;
 use crate::script::Choice;
@@ -44,7 +47,8 @@ const SHARED_FROM: Duration = Duration::from_millis(10);
 ///   waits until they have followed, within its deadline; a look at a replica can miss what has
 ///   gone ahead.
 /// - Replication in a cluster is not synchronous: what a failed primary had not passed on can be
-///   admitted once more.
+///   admitted once more, unless charges are [held](AfterFailover::Hold) until whoever heard of it
+///   has told the new one.
 #[derive(Debug)]
 pub struct RedisCluster {
     known: Arc<Known>,
@@ -172,12 +176,14 @@ impl RedisCluster {
             && let Some(replica) = owner.replica()
         {
             let route = Route::Slot(slot.number());
-            let answer = replica.submit_by(route, first.clone(), begun + within / 2).await;
+            let until = begun + within / 2;
+            let answer = replica.submit_by(route, Rank::Usual, first.clone(), until).await;
             if let Ok(answer) = answer {
                 return answer.into_readings().map_err(LaneError::Step);
             }
         }
-        Way::new(&self.known, &self.redirects, slot, Arc::clone(owner))
+        let rank = owner.primary().rank(|| first.only_reads());
+        Way::new(&self.known, &self.redirects, slot, Arc::clone(owner), rank)
             .follow(first, job, deadline)
             .await?
             .into_readings()
@@ -204,11 +210,16 @@ impl RedisCluster {
         let map = self.known.current();
         let (kept, unowned) = map.as_deref().map_or((Vec::new(), SLOTS), SlotMap::spread);
         let groups = map.iter().flat_map(|map| map.groups()).zip(kept);
-        let status = |(group, slots): (&Arc<Group>, u16)| GroupStatus {
-            slots,
-            runs: group.runs(),
-            lanes: group.status(),
-            clock_offset: offset(group, now),
+        let status = |(group, slots): (&Arc<Group>, u16)| {
+            let (windows_lost, last_loss) = group.shard().losses();
+            GroupStatus {
+                slots,
+                runs: group.runs(),
+                lanes: group.status(),
+                clock_offset: offset(group, now),
+                windows_lost,
+                last_loss,
+            }
         };
         ClusterStatus {
             groups: groups.map(status).collect(),

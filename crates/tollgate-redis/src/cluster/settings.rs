@@ -26,6 +26,20 @@ pub struct ClusterSettings {
     pub link: LinkLimits,
     /// The longest time between two looks at who keeps which slots.
     pub refresh: Duration,
+    /// What becomes of charges when a primary's data has become of another history.
+    pub after_failover: AfterFailover,
+}
+
+/// What becomes of charges after a primary's data has become of another history, as a failover
+/// makes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterFailover {
+    /// They go on.
+    #[default]
+    GoOn,
+    /// They are held back until the history is [released](crate::RedisCluster::release), the first
+    /// one too: for whoever joins what is missing before. What only reads never is held back.
+    Hold,
 }
 
 impl ClusterSettings {
@@ -39,6 +53,7 @@ impl ClusterSettings {
             lane: LaneLimits::default(),
             link: LinkLimits::default(),
             refresh: DEFAULT_REFRESH,
+            after_failover: AfterFailover::default(),
         }
     }
 }

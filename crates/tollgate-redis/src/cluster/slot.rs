@@ -19,6 +19,13 @@ impl Slot {
         Self(crc16(tag(key).unwrap_or(key)) % SLOTS)
     }
 
+    /// A hash tag of this slot: the first number that is one.
+    pub(crate) fn tag(self) -> String {
+        // Each number is as good as another, so that one is found among some 200,000 of them.
+        let mut numbers = (0_u64..).map(|number| number.to_string());
+        numbers.find(|tag| Self(crc16(tag.as_bytes()) % SLOTS) == self).unwrap_or_default()
+    }
+
     pub(crate) const fn number(self) -> u16 {
         self.0
     }
@@ -97,5 +104,12 @@ mod tests {
         assert_ne!(slot("foo{}{bar}"), slot("bar"));
         assert_ne!(slot("foo{bar"), slot("bar"));
         assert_eq!(Slot::new(SLOTS), None);
+    }
+
+    #[test]
+    fn every_slot_has_a_tag() {
+        for slot in (0..SLOTS).step_by(97).filter_map(Slot::new) {
+            assert_eq!(Slot::of(format!("tg1:{{{}}}", slot.tag()).as_bytes()), slot);
+        }
     }
 }

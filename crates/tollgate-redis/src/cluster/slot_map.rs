@@ -48,6 +48,13 @@ impl SlotMap {
         self.groups.iter().find(|group| group.has(node))
     }
 
+    /// The first slot of each group for which `is_such` holds.
+    pub(super) fn first_slots(&self, is_such: impl Fn(&Group) -> bool) -> Vec<usize> {
+        let such = (0_u16..).zip(&self.groups).filter(|(_, group)| is_such(group));
+        let first = |place| self.owners.iter().position(|it| it.load(Ordering::Relaxed) == place);
+        such.filter_map(|(place, _)| first(place)).collect()
+    }
+
     /// The groups, in the order of their first slots when the map was made.
     pub(super) fn groups(&self) -> &[Arc<Group>] {
         &self.groups

@@ -6,6 +6,7 @@ use super::{ClusterError, Redirect};
 use crate::lane::LaneStatus;
 use crate::offset::ClockOffset;
 use crate::script::Runs;
+use crate::topology::Loss;
 
 /// How a cluster stands, as far as this process knows.
 #[derive(Clone, Debug)]
@@ -31,6 +32,11 @@ pub struct GroupStatus {
     pub lanes: Vec<LaneStatus>,
     /// How far its clock is ahead of the application's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
+    /// How often, since it was first met, counters of it were found lost, so that windows began
+    /// anew.
+    pub windows_lost: u64,
+    /// Why they were lost the last time.
+    pub last_loss: Option<Loss>,
 }
 
 /// How often nodes did not serve a job's slot. Nothing of it ran there.

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::LaneError;
-use super::route::Route;
+use super::route::{Rank, Route};
 
 /// A job with less time left than this is not sent: the shard's clock, which is known to two
 /// milliseconds at best, would refuse it as late.
@@ -22,6 +22,7 @@ pub(super) struct Waiter<A> {
     answer: oneshot::Sender<Result<A, LaneError>>,
     deadline: Instant,
     route: Route,
+    rank: Rank,
     sends: u8,
 }
 
@@ -37,8 +38,14 @@ impl<A> Waiter<A> {
         answer: oneshot::Sender<Result<A, LaneError>>,
         deadline: Instant,
         route: Route,
+        rank: Rank,
     ) -> Self {
-        Self { answer, deadline, route, sends: 0 }
+        Self { answer, deadline, route, rank, sends: 0 }
+    }
+
+    /// Whether its job and that of `other` may share a command.
+    fn joins(&self, other: &Self) -> bool {
+        self.rank == other.rank && self.route.joins(other.route)
     }
 
     /// Whether somebody still waits, for long enough that sending is of use.
@@ -127,17 +134,18 @@ impl<J, A> Batch<J, A> {
     /// The parts whose jobs may share a command, each in the order of the whole. There is one of
     /// jobs for a server that keeps every key.
     pub(super) fn into_parts(self) -> Vec<Self> {
-        let Some(first) = self.waiters.first().map(|waiter| waiter.route) else {
-            return Vec::new();
-        };
-        if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.route.joins(first)) {
+        let Some(first) = self.waiters.first() else { return Vec::new() };
+        if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.joins(first)) {
             return vec![self];
         }
-        let (mut parts, mut part_of_slot) = (Vec::<Self>::new(), HashMap::new());
+        let (mut parts, mut part_of) = (Vec::<Self>::new(), HashMap::new());
         for (job, waiter) in self.jobs.into_iter().zip(self.waiters) {
             let place = match waiter.route {
-                Route::Slot(slot) => *part_of_slot.entry(slot).or_insert(parts.len()),
-                Route::Any | Route::Ahead | Route::Alone | Route::Asking => parts.len(),
+                Route::Any => *part_of.entry((None, waiter.rank)).or_insert(parts.len()),
+                Route::Slot(slot) => {
+                    *part_of.entry((Some(slot), waiter.rank)).or_insert(parts.len())
+                }
+                Route::Alone | Route::Asking => parts.len(),
             };
             match parts.get_mut(place) {
                 Some(part) => part.push(job, waiter),
@@ -150,6 +158,11 @@ impl<J, A> Batch<J, A> {
     /// How the jobs go, which are those of one part.
     pub(super) fn route(&self) -> Route {
         self.waiters.first().map_or(Route::Any, |waiter| waiter.route)
+    }
+
+    /// Whether the jobs, which are those of one part, wait for a history to be released.
+    pub(super) fn rank(&self) -> Rank {
+        self.waiters.first().map_or(Rank::Usual, |waiter| waiter.rank)
     }
 
     /// Adds the jobs of `other` after those of this one.
@@ -188,9 +201,14 @@ mod tests {
 
     /// The jobs of each part of a batch of jobs with these routes, numbered from 0.
     fn parts(routes: &[Route]) -> Vec<Vec<usize>> {
+        let usual: Vec<_> = routes.iter().map(|route| (*route, Rank::Usual)).collect();
+        ranked_parts(&usual)
+    }
+
+    fn ranked_parts(ways: &[(Route, Rank)]) -> Vec<Vec<usize>> {
         let mut batch = Batch::<usize, ()>::new();
-        for (job, route) in routes.iter().enumerate() {
-            batch.push(job, Waiter::new(oneshot::channel().0, Instant::now(), *route));
+        for (job, (route, rank)) in ways.iter().enumerate() {
+            batch.push(job, Waiter::new(oneshot::channel().0, Instant::now(), *route, *rank));
         }
         batch.into_parts().into_iter().map(|part| part.jobs).collect()
     }
@@ -204,5 +222,16 @@ mod tests {
         let mixed = [Slot(7), Slot(8), Slot(7), Alone, Asking, Alone, Slot(8)];
         assert_eq!(parts(&mixed), [vec![0, 2], vec![1, 6], vec![3], vec![4], vec![5]]);
         assert_eq!(parts(&[Asking, Asking]), [[0], [1]]);
+    }
+
+    #[tokio::test]
+    async fn what_goes_ahead_goes_without_what_may_be_held_back() {
+        use Rank::{Ahead, Usual};
+        use Route::{Any, Slot};
+        assert_eq!(ranked_parts(&[(Any, Ahead), (Any, Ahead)]), [[0, 1]]);
+        let of_a_server = [(Any, Usual), (Any, Ahead), (Any, Usual), (Any, Ahead)];
+        assert_eq!(ranked_parts(&of_a_server), [[0, 2], [1, 3]]);
+        let of_a_node = [(Slot(7), Usual), (Slot(7), Ahead), (Slot(8), Ahead), (Slot(7), Ahead)];
+        assert_eq!(ranked_parts(&of_a_node), [vec![0], vec![1, 3], vec![2]]);
     }
 }

@@ -12,7 +12,7 @@ use super::LaneError;
 use super::call::Call;
 use super::counters::Counters;
 use super::queue::Jobs;
-use super::route::Route;
+use super::route::Rank;
 use crate::cluster::Redirect;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
@@ -125,7 +125,7 @@ impl<C: Codec> Carrier<C> {
             return parts;
         }
         let (ahead, held): (Vec<_>, Vec<_>) =
-            parts.into_iter().partition(|part| part.route() == Route::Ahead);
+            parts.into_iter().partition(|part| part.rank() == Rank::Ahead);
         for part in held {
             part.tell_all(&LaneError::Unavailable);
         }

@@ -6,8 +6,6 @@ pub(crate) enum Route {
     /// With any other: the server keeps every key.
     #[default]
     Any,
-    /// As any other, and before the history of the server's data is [released](super::Lane::release).
-    Ahead,
     /// With those of the same slot: a node of a cluster refuses commands with keys of several.
     Slot(u16),
     /// Alone: its slot is on its way to another node, and a command whose keys are partly here
@@ -20,15 +18,25 @@ pub(crate) enum Route {
 impl Route {
     /// Whether the server is a node of a cluster, which may point to another one.
     pub(crate) fn is_of_a_cluster(self) -> bool {
-        !matches!(self, Self::Any | Self::Ahead)
+        self != Self::Any
     }
 
     /// Whether two jobs may share a command.
     pub(super) fn joins(self, other: Self) -> bool {
         match (self, other) {
-            (Self::Any, Self::Any) | (Self::Ahead, Self::Ahead) => true,
+            (Self::Any, Self::Any) => true,
             (Self::Slot(one), Self::Slot(another)) => one == another,
             _ => false,
         }
     }
+}
+
+/// Whether a job waits for the history of the server's data to be [released](super::Lane::release).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Rank {
+    /// It does, where the lane holds jobs back.
+    #[default]
+    Usual,
+    /// It decides nothing, or makes the data whole.
+    Ahead,
 }

@@ -329,13 +329,14 @@ impl<C: Codec> Supervisor<C> {
     /// Has the connection in service until something is wrong with it.
     async fn serve(&mut self, connection: Connection, told: Told) -> Fault {
         let connection = Arc::new(connection);
+        let since = Instant::now();
         self.clock.restart();
         if let Some(reading) = told.clock {
             self.clock.observe(reading);
         }
         // Before anyone can use the connection: a charge of a new history must not pass for one of
         // the old.
-        self.histories.begin(told.replication.as_ref());
+        self.histories.begin(told.replication.as_ref(), since);
         self.circuit.close(connection.generation);
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
         let generation = connection.generation;
@@ -355,6 +356,7 @@ impl<C: Codec> Supervisor<C> {
             error = self.roster.forbids(connection.address()) => (Fault::Unfit, Some(error)),
             error = heart.beat(told) => (fault_of(&error), Some(error)),
         };
+        self.histories.leave(Instant::now());
         let address = connection.address().to_owned();
         *self.last_error.lock() = error.or(Some(match fault {
             Fault::Silent => LinkError::Slow { address, within: self.limits.proof },

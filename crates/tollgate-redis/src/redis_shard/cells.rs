@@ -6,7 +6,7 @@ use tollgate_core::{Cell, Cells, Place, StoreError, Timestamp};
 use super::RedisShard;
 use crate::answer::Answer;
 use crate::job::Job;
-use crate::lane::{LaneError, Route};
+use crate::lane::{LaneError, Rank, Route};
 
 /// Through the lane to the primary, whoever reads are answered by: what moves is what is in force.
 ///
@@ -40,6 +40,6 @@ impl Cells for RedisShard {
 impl RedisShard {
     async fn carry(&self, job: Job) -> Result<Answer, LaneError> {
         let deadline = Instant::now() + self.deadline;
-        self.shard.primary().submit_by(Route::Ahead, job, deadline).await
+        self.shard.primary().submit_by(Route::Any, Rank::Ahead, job, deadline).await
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -13,6 +14,11 @@ use crate::link::{Connection, Replication};
 
 /// The key that is lost only with the others. No limit's key has this form.
 const GENERATION: &str = "tg1:{generation}";
+
+/// The key that is lost only with the others of a node that keeps the slot of `tag`.
+pub(crate) fn generation_at(tag: &str) -> String {
+    format!("tg1:generation{{{tag}}}")
+}
 
 /// How long the key lives that no node renews, and how often a node renews it that looks at it.
 const GENERATION_LIVES: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -51,6 +57,8 @@ pub(crate) struct Losses(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
+    /// Where the generation is kept, if not at [`GENERATION`].
+    key: Option<Arc<str>>,
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
@@ -69,6 +77,16 @@ enum Found {
 }
 
 impl Losses {
+    /// Keeps the generation at `key` from now on: one that the server keeps.
+    pub(crate) fn keep_at(&self, key: String) {
+        let known = &mut *self.0.lock();
+        if known.key.as_deref() != Some(&*key) {
+            known.key = Some(key.into());
+            known.generation = None;
+            known.renewed = None;
+        }
+    }
+
     /// Looks whether the primary at the end of `connection`, which told `told` of itself, still has
     /// what it had. Waits for it `within` that time; what it does not answer tells nothing.
     pub(crate) async fn look(
@@ -77,9 +95,16 @@ impl Losses {
         told: Option<&Replication>,
         within: Duration,
     ) {
-        let looked = async { (self.generation(connection).await, evicted(connection).await) };
+        let key = self.0.lock().key.clone();
+        let place = key.as_deref().unwrap_or(GENERATION);
+        let looked =
+            async { (self.generation(connection, place).await, evicted(connection).await) };
         let (found, evicted) = timeout(within, looked).await.unwrap_or((Found::Unreadable, None));
         let known = &mut *self.0.lock();
+        if known.key != key {
+            // What was found is not what is kept at the new place.
+            return;
+        }
         let dropped = known.dropped(told, evicted);
         if let Some(loss) = known.observe(told, &found).or(dropped) {
             known.count += 1;
@@ -94,21 +119,21 @@ impl Losses {
     }
 
     /// Reads the generation, renews it in time, and makes one where there is none.
-    async fn generation(&self, connection: &Connection) -> Found {
-        let found = read(connection).await;
+    async fn generation(&self, connection: &Connection, key: &str) -> Found {
+        let found = read(connection, key).await;
         let lives = GENERATION_LIVES.as_millis();
         match &found {
             Found::Nothing => {
                 let mut begin = redis::cmd("SET");
-                begin.arg(GENERATION).arg(random()).arg("NX").arg("PX").arg(lives.to_string());
+                begin.arg(key).arg(random()).arg("NX").arg("PX").arg(lives.to_string());
                 // If it is refused, the shard has no generation; the histories tell all the same.
                 let _ = connection.call(&begin).await;
-                let begun = read(connection).await;
+                let begun = read(connection, key).await;
                 self.0.lock().replaces(begun)
             }
             Found::Value(_) if self.0.lock().is_to_renew() => {
                 let mut renew = redis::cmd("PEXPIRE");
-                renew.arg(GENERATION).arg(lives.to_string());
+                renew.arg(key).arg(lives.to_string());
                 let _ = connection.call(&renew).await;
                 found
             }
@@ -118,9 +143,9 @@ impl Losses {
 }
 
 /// By `MGET`, which the step needs as well: no other right is asked for.
-async fn read(connection: &Connection) -> Found {
+async fn read(connection: &Connection, key: &str) -> Found {
     let mut get = redis::cmd("MGET");
-    get.arg(GENERATION);
+    get.arg(key);
     match connection.call(&get).await {
         Ok(Value::Array(mut values)) => match values.pop() {
             Some(Value::BulkString(value)) => Found::Value(value.into()),

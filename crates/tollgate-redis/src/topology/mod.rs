@@ -10,6 +10,7 @@ mod sentinels;
 
 pub(crate) use census::Census;
 pub use losses::Loss;
+pub(crate) use losses::generation_at;
 pub(crate) use readers::Readers;
 pub(crate) use roster::Roster;
 pub(crate) use sentinels::SentinelWatch;

@@ -7,6 +7,7 @@ mod conformance;
 mod down;
 mod failover;
 mod hostile;
+mod losses;
 mod moving;
 mod reads;
 mod site;

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tollgate_core::{Cell, Charge, Cost, Place, Readings, Store, StoreError, Subject, Timestamp};
+use tollgate_core::{
+    Cell, Charge, Cost, Millis, Place, Readings, Store, StoreError, Subject, Timestamp,
+};
 
 use super::owned::Owned;
 use span::{span, takes};
@@ -58,6 +60,29 @@ pub trait HomesOfCells: Homes {
         now: Timestamp,
         cells: &[(Place<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// [`HomesOfCells`] of which each is of one history at a time, as
+/// [`Histories`](tollgate_core::Histories) says of a whole store.
+///
+/// Several homes may be of one history, as those are that one server keeps. No two histories have
+/// the same number, except zero, which is that of a home whose history nobody knows yet.
+pub trait HomesOfHistories: HomesOfCells {
+    /// The number of the history that charges at `home` would go to now.
+    fn history_at(&self, home: usize) -> u64;
+
+    /// Whether charges at `home` are held now, because its history is not released.
+    fn holds_at(&self, home: usize) -> bool;
+
+    /// For how long nothing had been answered at `home` when its history began.
+    fn outage_at(&self, home: usize) -> Millis;
+
+    /// One home of each history that is held now.
+    fn held(&self) -> Vec<usize>;
+
+    /// Charges may go to `history`, at whichever homes are of it. One that is in force nowhere
+    /// changes nothing.
+    fn release(&self, history: u64);
 }
 
 /// Makes calls over several [`Homes`] all or nothing.

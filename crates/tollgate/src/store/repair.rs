@@ -1,9 +1,13 @@
 //! A store that lost the end of what it had answered is told it again.
 
 mod heard;
+mod homes;
 mod memory;
 mod pass;
+mod settling;
+mod whole;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::Sum;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +21,16 @@ use tollgate_core::{
 use heard::Heard;
 pub use heard::LONGEST_SUBJECT;
 use memory::Memory;
-use pass::{Counters, Pass, make_whole};
+use pass::{Counters, Pass};
+use whole::Whole;
 
 /// How long what was heard is remembered, unless another time is set: longer than a replica that
 /// is fit to be promoted lags.
 pub const DEFAULT_REMEMBERED: Millis = Millis::from_secs(3);
+
+/// The longest outage that does not count: what was heard before a longer one is too old to be told
+/// a store that others may have used meanwhile. Sentinels and clusters decide sooner.
+pub const LONGEST_OUTAGE: Millis = Millis::from_secs(60);
 
 /// The most things that are remembered of one store, unless another number is set: one for a limit
 /// and a subject, or for each block, moment or lease of them. About a megabyte.
@@ -60,9 +69,11 @@ pub const DEFAULT_REPAIR_TIME: Duration = Duration::from_millis(250);
 /// - Of sliding windows, logs and two-bucket estimates each node knows its own part alone: what is
 ///   lost of a place is less than all that was admitted there since the replica heard of it, by the
 ///   largest part of one node.
+/// - Of several homes: what was charged at one that was being moved to another server when that
+///   server failed over. Until the move has ended the home counts as of the server that it leaves.
 /// - What was [joined](Cells::join) from elsewhere, and not charged since, is not remembered.
 /// - What made way for newer entries, subjects that are longer than [`LONGEST_SUBJECT`], and what is
-///   older than [`with_remembered`](Self::with_remembered), is not repaired.
+///   older than [`with_remembered`](Self::with_remembered) when the outage began, is not repaired.
 ///
 /// # What it takes away
 /// Units that were given back through another node since this one last heard of the limit, between
@@ -72,11 +83,8 @@ pub struct Repair<S> {
     memory: Memory,
     remembered: Millis,
     time: Duration,
-    /// The history whose repair began last: what is heard of another one since, it may not know.
-    begun: AtomicU64,
-    /// The history that was repaired last, and is released.
-    settled: AtomicU64,
-    pass: Mutex<Option<Pass>>,
+    /// What is left to do for each history whose repair has begun and not ended.
+    passes: Mutex<BTreeMap<u64, Pass>>,
     counters: Counters,
 }
 
@@ -118,14 +126,13 @@ impl<S> Repair<S> {
             memory: Memory::new(DEFAULT_ENTRIES),
             remembered: DEFAULT_REMEMBERED,
             time: DEFAULT_REPAIR_TIME,
-            begun: AtomicU64::new(0),
-            settled: AtomicU64::new(0),
-            pass: Mutex::new(None),
+            passes: Mutex::default(),
             counters: Counters::default(),
         }
     }
 
-    /// Sets for how long what was heard is remembered; zero for what is heard in the same
+    /// Sets for how long what was heard is remembered before an [outage](Histories::outage), of
+    /// which up to [`LONGEST_OUTAGE`] do not count; zero for what is heard in the same
     /// millisecond.
     #[must_use]
     pub fn with_remembered(self, remembered: Millis) -> Self {
@@ -189,72 +196,13 @@ impl<S: Histories> Repair<S> {
     /// # Errors
     /// Why the store did not take what is remembered. It will be tried again.
     pub async fn settle(&self, now: Timestamp) -> Result<u64, StoreError> {
-        let settled = self.settled.load(Ordering::Acquire);
-        if settled == self.store.history() {
-            return Ok(settled);
-        }
-        // Boxed, as all that is rare: so that it makes no charge larger.
-        Box::pin(self.repair(now)).await
-    }
-
-    async fn repair(&self, now: Timestamp) -> Result<u64, StoreError> {
-        let pass = &mut *self.pass.lock().await;
-        loop {
-            let history = self.store.history();
-            if self.settled.load(Ordering::Acquire) == history {
-                return Ok(history);
-            }
-            if pass.as_ref().is_none_or(|pass| pass.history != history) {
-                self.begun.store(history, Ordering::SeqCst);
-                let known = self.memory.known(now, self.remembered);
-                self.counters.repairs.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
-                *pass = Some(Pass::new(history, known));
-            }
-            if let Some(pass) = pass {
-                pass.go_on(&self.store, now, self.time, &self.counters).await?;
-            }
-            *pass = None;
-            self.store.release(history);
-            // Only now: nobody who sees it is held back.
-            self.settled.store(history, Ordering::Release);
-        }
-    }
-
-    /// Carries `charges` out, and remembers the answer; the history that they were meant for.
-    async fn charge(
-        &self,
-        now: Timestamp,
-        charges: &[Charge<'_>],
-    ) -> (u64, Result<Readings, StoreError>) {
-        // Where it fails, the store holds the charges back and says so.
-        let _ = self.settle(now).await;
-        let settled = self.settled.load(Ordering::Acquire);
-        let begun = self.memory.begin();
-        let answer = self.store.apply(now, charges).await;
-        if let Ok(readings) = &answer {
-            self.memory.remember(begun, now, charges, readings);
-        }
-        (settled, answer)
+        self.settle_at(&Whole(&self.store), 0, now).await
     }
 }
 
 impl<S: Histories> Store for Repair<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        if charges.iter().all(|charge| charge.ask.only_reads()) {
-            return self.store.apply(now, charges).await;
-        }
-        let (mut history, mut answer) = self.charge(now, charges).await;
-        if matches!(answer, Err(StoreError::Unavailable)) && history != self.store.history() {
-            // It was held back: another history began while it waited to be sent.
-            (history, answer) = Box::pin(self.charge(now, charges)).await;
-        }
-        if answer.is_ok() && history != self.begun.load(Ordering::SeqCst) {
-            // An old history's last word: the repair may not have known of it.
-            let known = self.memory.known_of(now, charges);
-            // It is decided, whether it can be joined or not.
-            let _ = Box::pin(make_whole(&self.store, now, &known, &self.counters)).await;
-        }
-        answer
+        self.carry_out_at(&Whole(&self.store), 0, now, charges).await
     }
 }
 

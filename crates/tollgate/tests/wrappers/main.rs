@@ -13,6 +13,7 @@ mod looks;
 mod promoted;
 mod refused;
 mod repair;
+mod repair_homes;
 mod rollout;
 mod setup;
 mod shadow;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tollgate::core::{
-    Cell, Cells, Charge, Histories, Place, Readings, Store, StoreError, Timestamp,
+    Cell, Cells, Charge, Histories, Millis, Place, Readings, Store, StoreError, Timestamp,
 };
 use tollgate::store::Memory;
 
@@ -18,6 +18,8 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 pub(crate) struct Promoted {
     servers: Arc<Servers>,
     released: AtomicU64,
+    /// How long each promotion takes, in milliseconds.
+    pub(crate) outage: AtomicU64,
     /// Joins do not return.
     pub(crate) hangs: AtomicBool,
     /// How many cells were joined.
@@ -56,6 +58,7 @@ impl Promoted {
         Self {
             servers: Arc::clone(servers),
             released: AtomicU64::new(0),
+            outage: AtomicU64::new(0),
             hangs: AtomicBool::new(false),
             joined: AtomicU64::new(0),
             answers: Mutex::default(),
@@ -110,6 +113,14 @@ impl Cells for Promoted {
 impl Histories for Promoted {
     fn history(&self) -> u64 {
         self.servers.history.load(Ordering::SeqCst)
+    }
+
+    fn holds(&self) -> bool {
+        self.released.load(Ordering::SeqCst) != self.history()
+    }
+
+    fn outage(&self) -> Millis {
+        Millis::new(self.outage.load(Ordering::SeqCst))
     }
 
     fn release(&self, history: u64) {

@@ -10,9 +10,10 @@ use super::way::Way;
 use crate::answer::Answer;
 use crate::cluster::slot::Slot;
 use crate::job::Job;
-use crate::lane::LaneError;
+use crate::lane::{LaneError, Rank};
 
-/// At the primaries, whoever reads are answered by. Many places are several jobs, one after the
+/// At the primaries, whoever reads are answered by, and ahead of what is held back: nothing is
+/// decided by them. Many places are several jobs, one after the
 /// other, each with the store's whole deadline; the first failure ends it.
 impl RedisCluster {
     /// The cells that are kept for `places`, whose subjects all have this `home`, as
@@ -72,7 +73,7 @@ impl RedisCluster {
             return Err(LaneError::Unavailable);
         };
         job.now = self.time(owner, job.now, begun);
-        Way::new(&self.known, &self.redirects, slot, Arc::clone(owner))
+        Way::new(&self.known, &self.redirects, slot, Arc::clone(owner), Rank::Ahead)
             .follow(job.clone(), || job.clone(), deadline)
             .await
     }

@@ -12,7 +12,7 @@ use crate::cluster::slot::Slot;
 use crate::cluster::status::RedirectCounters;
 use crate::cluster::{NodeAddress, Redirect};
 use crate::job::Job;
-use crate::lane::{LaneError, Route};
+use crate::lane::{LaneError, Rank, Route};
 
 /// How often one job is sent on to another node. Each time, a node proved that it did not run.
 const MAX_HOPS: u32 = 16;
@@ -29,20 +29,22 @@ pub(super) struct Way<'a> {
     /// Where the job goes next, and how.
     group: Arc<Group>,
     route: Route,
+    rank: Rank,
     hops: u32,
     pause: Duration,
 }
 
 impl<'a> Way<'a> {
-    /// The way of a job on `slot`, which begins at `owner`.
+    /// The way of a job of this `rank` on `slot`, which begins at `owner`.
     pub(super) fn new(
         known: &'a Known,
         counters: &'a RedirectCounters,
         slot: Slot,
         owner: Arc<Group>,
+        rank: Rank,
     ) -> Self {
         let route = Route::Slot(slot.number());
-        Self { known, counters, slot, group: owner, route, hops: 0, pause: PAUSE }
+        Self { known, counters, slot, group: owner, route, rank, hops: 0, pause: PAUSE }
     }
 
     /// Sends `first`, and where a node proves that it did not run, what `job` makes anew to where
@@ -55,7 +57,8 @@ impl<'a> Way<'a> {
     ) -> Result<Answer, LaneError> {
         let mut next = first;
         loop {
-            match self.group.primary().submit_by(self.route, next, deadline).await {
+            let primary = self.group.primary();
+            match primary.submit_by(self.route, self.rank(), next, deadline).await {
                 Err(LaneError::Redirected(redirect)) => {
                     self.counters.count(&redirect);
                     self.turn(redirect, deadline).await?;
@@ -111,6 +114,12 @@ impl<'a> Way<'a> {
                 Err(LaneError::Redirected(redirect))
             }
         }
+    }
+
+    /// A slot that is on its way is of the history of the node that it leaves, which did not hold
+    /// the job back.
+    fn rank(&self) -> Rank {
+        if self.route == Route::Asking { Rank::Ahead } else { self.rank }
     }
 
     fn move_to(&mut self, to: &NodeAddress, from: &str) -> Result<(), LaneError> {
