@@ -1,14 +1,17 @@
 //! A limit: one named rule of how much, in what time, counted how.
 
 mod change;
+mod trial;
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
 
 pub use change::{Generation, OnChange};
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
+use crate::percent::Percent;
 use crate::time::{DEFAULT_SKEW_MAX, MAX_EXACT, MAX_WINDOW, Millis};
 
 /// The longest name of a limit, in bytes.
@@ -114,6 +117,9 @@ pub struct Limit {
     skew_max: Millis,
     /// How much longer its window was when it wrote what may still be stored.
     shortened_by: Millis,
+    /// Of whose subjects it refuses anybody.
+    enforced: Percent,
+    candidate: Option<Arc<Self>>,
 }
 
 impl Limit {
@@ -140,6 +146,8 @@ impl Limit {
             unit,
             skew_max: DEFAULT_SKEW_MAX,
             shortened_by: Millis::ZERO,
+            enforced: Percent::ALL,
+            candidate: None,
         })
     }
 
@@ -194,7 +202,8 @@ impl Limit {
 
     /// The same limit with another quota, counted where it is counted now: what was used stays used,
     /// and what runs ends when it was to end. A token bucket holds `burst`; without one what it held
-    /// before, or the new quota if that was the old one. Others have no burst.
+    /// before, or the new quota if that was the old one. Others have no burst. Nothing is tried of it:
+    /// it has no candidate, and is enforced for everybody.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -222,7 +231,7 @@ impl Limit {
                 Algorithm::Concurrency(Concurrency::new(quota, limit.lease())?)
             }
         };
-        Ok(self.clone().with_algorithm(algorithm))
+        Ok(self.clone().untried().with_algorithm(algorithm))
     }
 
     /// The name, unique in its policy.

@@ -186,7 +186,7 @@ subjects:
   address: { client_address: {}, ipv6_prefix: 56 }
   user: { path_parameter: id }
 limits:
-  core: { quota: 5000, window: 1h, per: token }
+  core: { quota: 5000, window: 1h, per: token, enforce: 10%, candidate: { quota: 3000 } }
   burst: { algorithm: token_bucket, quota: 10, window: 1s, burst: 50, per: [token, address] }
   all: { algorithm: concurrency, quota: 100, visible: false }
   login: { algorithm: sliding_log, quota: 5, window: 15m, per: user, count_refused: true, resource: core }
@@ -204,7 +204,7 @@ subjects
   address  the client's address, of IPv6 the /56
   user     {id} in the path
 limits
-  core   5000 requests per 1h for each token
+  core   5000 requests per 1h for each token; enforced for 10% of them; tried beside it: 3000 requests per 1h
   burst  10 requests per 1s, at most 50 at once for each token and address
   all    100 requests in flight at once for everybody together; hidden
   login  5 requests in any 15m for each user; refusals count; told as core

@@ -14,7 +14,7 @@ use crate::tree::Span;
 const MAX_KEPT: usize = 100;
 
 /// The most known names that are listed where none is near.
-const MAX_LISTED: usize = 16;
+const MAX_LISTED: usize = 24;
 
 /// What was found in one file so far.
 pub(crate) struct Report<'t> {

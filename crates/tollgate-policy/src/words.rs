@@ -7,7 +7,7 @@ use tollgate_core::policy::{
     Answers, ChargeOn, Dimension, HeaderProfile, LimitFor, Match, Mode, OnFailure, Rule, Source,
     Use,
 };
-use tollgate_core::{Algorithm, Policy, Refusals, Unit, Visibility};
+use tollgate_core::{Algorithm, Limit, Percent, Policy, Refusals, Unit, Visibility};
 
 use crate::descriptor_words;
 
@@ -29,12 +29,35 @@ pub(crate) fn uses(policy: &Policy, uses: &[Use]) -> String {
 /// `5000 requests per 1h for each token`.
 pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
     let limit = &limit_for.limit;
+    let mut text = amount(limit);
+    text.push_str(&whom(policy, limit_for));
+    if limit.visibility() == Visibility::Hidden {
+        text.push_str("; hidden");
+    }
+    if limit.refusals() == Refusals::Counted {
+        text.push_str("; refusals count");
+    }
+    // Writing to a string cannot fail.
+    if limit.resource() != limit.name() {
+        let _ = write!(text, "; told as {}", limit.resource());
+    }
+    if limit.enforced() != Percent::ALL {
+        let _ = write!(text, "; enforced for {} of them", limit.enforced());
+    }
+    if let Some(candidate) = limit.candidate() {
+        let _ = write!(text, "; tried beside it: {}", amount(candidate));
+    }
+    text
+}
+
+/// `5000 requests per 1h`.
+fn amount(limit: &Limit) -> String {
     let unit = match limit.unit() {
         Unit::Requests => "requests",
         Unit::ContentBytes => "bytes",
         Unit::ConcurrentRequests => "requests in flight",
     };
-    let mut text = match limit.algorithm() {
+    match limit.algorithm() {
         Algorithm::FixedWindow(it) => {
             let anchor = match it.anchor() {
                 Anchor::FirstRequest => "",
@@ -52,19 +75,7 @@ pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
             format!("{} {unit} per {}, at most {} at once", it.quota(), it.window(), it.burst())
         }
         Algorithm::Concurrency(it) => format!("{} {unit} at once", it.quota()),
-    };
-    text.push_str(&whom(policy, limit_for));
-    if limit.visibility() == Visibility::Hidden {
-        text.push_str("; hidden");
     }
-    if limit.refusals() == Refusals::Counted {
-        text.push_str("; refusals count");
-    }
-    if limit.resource() != limit.name() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "; told as {}", limit.resource());
-    }
-    text
 }
 
 fn whom(policy: &Policy, limit_for: &LimitFor) -> String {

@@ -6,6 +6,7 @@ mod forget;
 mod overridden;
 mod redeem;
 mod shedding;
+mod trial;
 
 use std::fmt;
 use std::future::Future;
@@ -23,9 +24,11 @@ pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
 pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
 pub use shedding::{PROBE_PERIOD, Place};
+pub use trial::{Shares, Trial};
 
 use decision::is_looked_at;
 use overridden::Overridden;
+use trial::{BESIDE, Beside};
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
@@ -132,7 +135,8 @@ impl<S: Store> Limiter<S> {
     ///
     /// Every limit that applies is charged or none is. Where the rules charge on completion, limits
     /// are looked at instead, and [`Decision::pending`] is what they will be charged. Rules in
-    /// shadow mode are charged beside them, on their own and at once, and stop nobody. Never fails:
+    /// shadow mode are charged beside them, on their own and at once, and stop nobody; so are limits
+    /// for whom they are not enforced, and candidates, one more call of the store each. Never fails:
     /// without an answer of the store the rules' [`OnFailure`] decides, and [`Decision::source`]
     /// says so. Whom an override is about, it is decided by that ([`overrides`](Self::overrides)).
     pub fn check(&self, facts: &Facts<'_>) -> impl Future<Output = Decision> + Send + use<'_, S> {
@@ -172,25 +176,32 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let has_shadow = plan.rules.iter().any(|rule| rule.mode == Mode::Shadow);
+        let Plan { rules: matched, enforced, mut shadowed, .. } = plan;
+        let Shares { enforced, counted } = self.shares(now, enforced);
+        let has_shadow =
+            !counted.is_empty() || matched.iter().any(|rule| rule.mode == Mode::Shadow);
+        shadowed.extend(counted);
         async move {
-            // One for both: what either charged is given back, and its leases renewed, together.
+            // One for all: what any of them charged is given back, and its leases renewed, together.
             let id = new_charge_id();
             let terms = Terms { charge, on_failure };
-            let mut judged = self.judge(now, id, Mode::Enforce, plan.enforced, terms).await;
+            let mut judged = self.judge(now, id, Mode::Enforce, enforced, terms).await;
             let mut shadow = None;
             if has_shadow {
-                let terms = Terms { charge: ChargeOn::Arrival, on_failure: OnFailure::Local };
-                let beside = self.judge(now, id, Mode::Shadow, plan.shadowed, terms).await;
+                let mut beside = self.judge(now, id, Mode::Shadow, shadowed, BESIDE).await;
                 shadow = Some(beside.verdict);
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
+                judged.beside.append(&mut beside.beside);
             }
-            let Judged { verdict, source, receipt, pending } = judged;
+            let Judged { verdict, source, receipt, pending, beside } = judged;
+            let (trials, tried) = self.try_candidates(now, id, beside, &verdict).await;
+            let receipt = Receipt::joined(receipt, tried);
             let decision = Decision {
                 policy,
                 rules,
                 verdict,
                 shadow,
+                trials,
                 source,
                 on_failure,
                 charge,
@@ -221,7 +232,8 @@ impl<S: Store> Limiter<S> {
         Ok((verdict(now, &planned, &readings), readings.source()))
     }
 
-    /// How every visible limit stands that the caller of this request can meet; nothing is charged.
+    /// How every visible limit stands that the caller of this request can meet and that is enforced
+    /// for it; nothing is charged.
     ///
     /// # Errors
     /// [`StoreError`] if the store has no answer.
@@ -231,6 +243,7 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Result<Verdict, StoreError>> + Send + use<'_, S> {
         let planned = self.policy.load().standings_plan(facts, &self.key);
         let now = self.clock.now();
+        let planned = self.shares(now, planned).enforced;
         async move { self.look_at(now, &planned).await.map(|(verdict, _)| verdict) }
     }
 
@@ -302,6 +315,10 @@ impl<S: Store> Limiter<S> {
             Err(error) => return Judged::failure(now, error),
         };
         let verdict = verdict(now, &planned, &readings);
+        let beside = match readings.source() {
+            Source::Store | Source::Remembered => Beside::of(&planned, &verdict),
+            Source::Fallback(_) | Source::Failure(_) => Vec::new(),
+        };
         if mode == Mode::Enforce && !planned.is_empty() {
             self.observer.judged(&planned, &verdict);
         }
@@ -323,7 +340,7 @@ impl<S: Store> Limiter<S> {
                 }
                 Judged::failure(now, error)
             }
-            source => Judged { verdict, source, receipt, pending },
+            source => Judged { verdict, source, receipt, pending, beside },
         }
     }
 
@@ -363,17 +380,19 @@ struct Judged {
     source: Source,
     receipt: Option<Receipt>,
     pending: Option<Pending>,
+    /// What is tried beside it.
+    beside: Vec<Beside>,
 }
 
 impl Judged {
     fn failure(now: Timestamp, error: StoreError) -> Self {
         let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
-        Self { verdict, source, receipt: None, pending: None }
+        Self { verdict, source, receipt: None, pending: None, beside: Vec::new() }
     }
 
     fn blocked(now: Timestamp, standings: Vec<Standing>) -> Self {
         let (verdict, source) = (Verdict { now, standings }, Source::Remembered);
-        Self { verdict, source, receipt: None, pending: None }
+        Self { verdict, source, receipt: None, pending: None, beside: Vec::new() }
     }
 }
 

@@ -5,6 +5,7 @@ mod decisions;
 mod degraded;
 mod rows;
 mod top;
+mod trials;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub use completions::{CompletionCounts, Completions};
 pub use decisions::{ByDecider, Decider, Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 pub use degraded::{Degraded, DegradedCount, TOLD_APART};
 pub use top::{By, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, TopSubject};
+pub use trials::TrialCounts;
 
 /// Hears of every decision, once, before the caller does.
 ///

@@ -9,7 +9,7 @@ use tollgate::observe::{ByDecider, Decider, DegradedCount, OTHER};
 use tollgate_server::metrics::Exposition;
 
 use super::Counted;
-use super::families::{COMPLETIONS, DECISIONS, DEGRADED, REFUSALS, REQUESTS, SHADOW};
+use super::families::{CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, REFUSALS, REQUESTS, SHADOW};
 
 const ADMITTED: &str = "admitted";
 const REFUSED: &str = "refused";
@@ -59,6 +59,16 @@ fn limits(page: &mut Exposition, counted: &Counted) {
         [of(ADMITTED, limit.shadow_admitted), of(REFUSED, limit.shadow_refused)]
     });
     page.family(&SHADOW, shadow.filter(is_tried));
+    let compared = limits.iter().filter(|limit| limit.trials.total() > 0).flat_map(|limit| {
+        let of = |live, candidate, count| ([&*limit.limit, live, candidate], count);
+        [
+            of(ADMITTED, ADMITTED, limit.trials.both_admit),
+            of(ADMITTED, REFUSED, limit.trials.only_candidate_refuses),
+            of(REFUSED, ADMITTED, limit.trials.only_live_refuses),
+            of(REFUSED, REFUSED, limit.trials.both_refuse),
+        ]
+    });
+    page.family(&CANDIDATE, compared);
 }
 
 fn by_decider(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {

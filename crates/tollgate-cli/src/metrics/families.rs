@@ -36,6 +36,8 @@ families! {
         "Decisions in which this limit had no room, by who decided";
     SHADOW = Counter "tollgate_shadow_decisions_total" ["limit", "verdict"]
         "What a limit of a rule in shadow mode would have said by itself";
+    CANDIDATE = Counter "tollgate_candidate_decisions_total" ["limit", "live", "candidate"]
+        "Requests that a limit and its candidate both judged, by what each made of them by itself";
     DEGRADED = Counter "tollgate_degraded_decisions_total" ["rule", "source", "error"]
         "Decisions that the store did not make, by rule, who decided instead and why";
     COMPLETIONS = Counter "tollgate_completions_total" ["outcome"]

@@ -1,5 +1,7 @@
 //! What a simulation found, as every report shows it. The names of fields are those of the JSON report.
 
+mod candidate;
+
 use serde::{Serialize, Serializer};
 use tollgate::core::Store;
 
@@ -8,6 +10,7 @@ use super::log::{Log, Oddities};
 use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Timeline};
 use super::trial::Trial;
 use super::utc::Utc;
+pub(crate) use candidate::CandidateOutcome;
 
 /// What one policy, or two side by side, would have done with the requests of a log.
 #[derive(Debug, Serialize)]
@@ -82,6 +85,8 @@ pub(crate) struct LimitOutcome {
     pub(crate) malformed: u64,
     /// What the limit, in shadow mode, would have refused.
     pub(crate) shadow_refused: u64,
+    /// What is tried beside it.
+    pub(crate) candidate: Option<CandidateOutcome>,
     pub(crate) subjects: u64,
     pub(crate) subjects_refused: u64,
     /// Subjects whose counts were given up to bound memory.
@@ -191,6 +196,7 @@ fn limit_outcome(tally: &LimitTally) -> LimitOutcome {
         counts: tally.counts,
         malformed: 0,
         shadow_refused: tally.shadow_refused,
+        candidate: CandidateOutcome::of(tally),
         subjects: tally.subjects.len(),
         subjects_refused: tally.subjects.refused(),
         subjects_forgotten: tally.subjects.forgotten(),

@@ -52,7 +52,7 @@ impl<S: Store> Gate<S> {
         self.end_leases(now).await?;
         let policy = self.limiter.policy();
         let plan = policy.plan(&request.facts(), self.limiter.key());
-        let planned = plan.enforced.clone();
+        let planned = self.limiter.shares(now, plan.enforced.clone()).enforced;
         let mut decision = self.limiter.check_plan_at(now, &policy, plan).await;
         let is_free = policy.answers().refund_statuses.contains(&request.entry().status);
         let mut fate = if decision.is_admitted() { Fate::Admitted } else { Fate::Refused };

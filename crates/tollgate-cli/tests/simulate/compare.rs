@@ -65,3 +65,34 @@ fn charging_on_completion_admits_what_charging_on_arrival_does() {
     assert!(report["refunded"].as_u64().unwrap() > 0);
     assert_eq!(report["limits"]["anonymous"]["refunded"], report["refunded"]);
 }
+
+#[test]
+fn a_candidate_is_compared_with_its_limit() {
+    let folder = TempDir::new().unwrap();
+    let text = |more: &str| {
+        format!(
+            "subjects: {{ address: {{ client_address: {{}} }} }}\n\
+             limits: {{ all: {{ quota: 60, window: 1h, per: address{more} }} }}\n\
+             rules: [ {{ limits: all }} ]\n"
+        )
+    };
+    let tried = text(", candidate: { quota: 30 }");
+    let tried = write(folder.path(), "tried.yaml", tried);
+    let adopted = write(folder.path(), "adopted.yaml", text("").replace("60", "30"));
+    let page = folder.path().join("report.html").display().to_string();
+    let arguments = ["--policy", &tried, "--compare", &adopted, &shipped_log()];
+    let report = simulate_json(&arguments);
+    let candidate = &report["limits"]["all"]["candidate"];
+    let count = |name: &str| candidate[name].as_u64().unwrap();
+    assert_eq!(count("both_refuse") + count("only_live_refuses"), report["refused"]);
+    // It says what the limit does once it has its numbers.
+    let refused = count("both_refuse") + count("only_candidate_refuses");
+    assert_eq!(refused, report["compare"]["refused"]);
+    assert!(count("only_candidate_refuses") > 0 && candidate["rule"] == "30 per 1h");
+    assert!(report["compare"]["limits"]["all"]["candidate"].is_null());
+
+    let told = format!("all as 30 per 1h: {refused} would be refused");
+    let table = simulate(&[&arguments[..], &["--report", &page]].concat());
+    assert!(table.contains(&told), "{table}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("tried as 30 per 1h"));
+}

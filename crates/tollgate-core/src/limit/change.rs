@@ -39,9 +39,14 @@ impl Limit {
     ///
     /// Where it is not set the name alone finds the counters: for limits that never change.
     #[must_use]
-    pub fn with_on_change(mut self, on_change: OnChange) -> Self {
-        self.generation = Generation::of(&self.algorithm, on_change);
-        self.state_digest = match self.generation {
+    pub fn with_on_change(self, on_change: OnChange) -> Self {
+        let generation = Generation::of(&self.algorithm, on_change);
+        self.in_generation(generation)
+    }
+
+    pub(super) fn in_generation(mut self, generation: Option<Generation>) -> Self {
+        self.generation = generation;
+        self.state_digest = match generation {
             None => self.name_digest,
             // No name has such a byte: two limits never meet.
             Some(Generation(number)) => {
@@ -72,9 +77,19 @@ impl Generation {
             OnChange::Keep => grain(algorithm)?,
             OnChange::Restart => definition(algorithm),
         };
+        Some(Self::of_definition(definition))
+    }
+
+    /// That of `algorithm` as a candidate: another one than any limit's, whatever its numbers.
+    pub(super) fn of_candidate(algorithm: &Algorithm) -> Self {
+        let [kind, quota, window, third, _] = definition(algorithm);
+        Self::of_definition([kind, quota, window, third, 2])
+    }
+
+    fn of_definition(definition: [u64; 5]) -> Self {
         let bytes: Vec<u8> = definition.into_iter().flat_map(u64::to_be_bytes).collect();
         let hash = fnv_1a(&bytes);
-        Some(Self((hash ^ hash >> 32 ^ hash >> 64 ^ hash >> 96) as u32))
+        Self((hash ^ hash >> 32 ^ hash >> 64 ^ hash >> 96) as u32)
     }
 
     /// The number.

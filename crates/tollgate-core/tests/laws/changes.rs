@@ -13,7 +13,7 @@ use crate::world::{
     START, concurrency, config, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
 
-fn any_algorithm() -> impl Strategy<Value = Algorithm> {
+pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
     prop_oneof![
         fixed_window(),
         sliding_window(),

@@ -8,5 +8,6 @@ mod joins;
 mod looks;
 mod refunds;
 mod subjects;
+mod trials;
 mod waits;
 mod world;

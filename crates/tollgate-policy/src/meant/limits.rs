@@ -8,8 +8,9 @@ use tollgate_core::algo::{
 use tollgate_core::policy::LimitFor;
 use tollgate_core::{Algorithm, Cost, Limit, LimitError, Millis, OnChange, Refusals, Visibility};
 
+use super::candidate::candidate;
 use super::names::Known;
-use crate::read::{Field, Given, Named, is_name, quoted};
+use crate::read::{Field, Given, Named, Percent, is_name, quoted};
 use crate::report::Report;
 use crate::tree::Span;
 use crate::written::{self, Kind, Subject};
@@ -51,8 +52,30 @@ fn counted(
     misplaced(kind, written, report);
     let algorithm = algorithm(kind, &named.name, written, report)?;
     let limit = told(&named.name, algorithm, written, report)?;
+    let limit = tried(limit, kind, &named.name, written, report)?;
     let cost = written.cost.value().map_or(Some(Cost::ONE), |cost| Cost::new(cost.0))?;
     Some(Counted { limit: LimitFor { limit: Arc::new(limit), per: per? }, cost })
+}
+
+/// The limit, with what is tried of it.
+fn tried(
+    limit: Limit,
+    kind: Kind,
+    name: &Given<String>,
+    written: &written::Limit,
+    report: &mut Report<'_>,
+) -> Option<Limit> {
+    let share = |percent: &Percent| tollgate_core::Percent::new(percent.0).unwrap_or_default();
+    let enforced = or_default(&written.enforce, share, tollgate_core::Percent::ALL)?;
+    let limit = limit.with_enforced(enforced);
+    match &written.candidate {
+        Field::Absent => Some(limit),
+        Field::Wrong => None,
+        Field::Given(given) => {
+            let candidate = candidate(given, name, (written, kind, limit.algorithm()), report)?;
+            Some(limit.with_candidate(candidate))
+        }
+    }
 }
 
 /// The subjects that a limit counts apart.
@@ -78,7 +101,7 @@ fn per(
 }
 
 /// Reports keys that mean nothing to the algorithm.
-fn misplaced(kind: Kind, written: &written::Limit, report: &mut Report<'_>) {
+pub(super) fn misplaced(kind: Kind, written: &written::Limit, report: &mut Report<'_>) {
     fn key<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.key)
     }
@@ -99,7 +122,7 @@ fn misplaced(kind: Kind, written: &written::Limit, report: &mut Report<'_>) {
 }
 
 /// The algorithm with its numbers.
-fn algorithm(
+pub(super) fn algorithm(
     kind: Kind,
     name: &Given<String>,
     written: &written::Limit,

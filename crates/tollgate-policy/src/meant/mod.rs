@@ -2,6 +2,7 @@
 //! is found.
 
 mod answers;
+mod candidate;
 mod descriptors;
 mod forwarding;
 mod limits;

@@ -56,6 +56,13 @@ pub(crate) enum Field<T> {
     Given(Given<T>),
 }
 
+impl<T: Clone> Field<T> {
+    /// This one, or `other` where nothing is written.
+    pub(crate) fn or(self, other: &Self) -> Self {
+        if self.is_absent() { other.clone() } else { self }
+    }
+}
+
 impl<T> Field<T> {
     pub(crate) fn given(&self) -> Option<&Given<T>> {
         match self {

@@ -1,7 +1,8 @@
 //! A limit, as written.
 
+use super::candidate::Candidate;
 use super::choices::{AlgorithmName, AnchorName, OnChangeName, UnitName};
-use crate::read::{Duration, Flag, OneOrMore, Text, Whole, keys};
+use crate::read::{Duration, Flag, OneOrMore, Percent, Text, Whole, keys};
 
 keys! {
     /// A limit: how much, in what time, for whom.
@@ -38,5 +39,9 @@ keys! {
         skew_max: Duration,
         /// What becomes of the counters when the limit is changed while they run. By default `keep`.
         on_change: OnChangeName,
+        /// For how many of its subjects it refuses, such as `10%`, chosen by a hash that stays; for the others it counts and judges, and lets them pass. By default `100%`.
+        enforce: Percent,
+        /// Another definition that is tried on the same requests before it takes the limit's place; it refuses nobody.
+        candidate: Candidate,
     }
 }

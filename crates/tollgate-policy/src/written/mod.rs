@@ -3,6 +3,7 @@
 //! Their docs are the reference that people read, in the schema as in the book.
 
 mod answers;
+mod candidate;
 mod choices;
 mod deployment;
 mod descriptors;
@@ -16,6 +17,7 @@ mod shed;
 mod subject;
 
 pub(crate) use answers::Answers;
+pub(crate) use candidate::Candidate;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};

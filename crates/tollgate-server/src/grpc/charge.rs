@@ -6,8 +6,8 @@ use futures_util::future::{join, join_all};
 use tollgate::core::policy::descriptors::{
     Charges, Counting, DescriptorPlan, Hits, NodeMode, Outcome, PlannedDescriptor, QuotaGroup,
 };
-use tollgate::core::policy::{ChargeOn, OnFailure, Plan};
-use tollgate::core::{Store, StoreError, Timestamp, Verdict};
+use tollgate::core::policy::{ChargeOn, OnFailure, Plan, Planned};
+use tollgate::core::{Standing, Store, StoreError, Timestamp, Verdict};
 use tollgate::limiter::Terms;
 use tollgate::{Limiter, Receipt, Revision, Source};
 
@@ -189,7 +189,7 @@ impl<S: Store> Charger<'_, S> {
             let outcome = if stance == Stance::Refuse { Tries::Refused } else { Tries::Passed };
             return Tried { role, of, verdict, outcome, receipt: None };
         }
-        let plan = Plan { enforced: planned, ..Plan::default() };
+        let plan = Plan { enforced: planned.clone(), ..Plan::default() };
         let on_failure = if role == Role::Shadow { OnFailure::Allow } else { self.on_failure };
         let terms = Terms { charge: ChargeOn::Arrival, on_failure };
         let decision = self.limiter.check_on_terms_at(self.now, self.policy, plan, terms).await;
@@ -198,7 +198,32 @@ impl<S: Store> Charger<'_, S> {
             Source::Failure(error) => Tries::Failed(error),
             _ => Tries::Refused,
         };
+        let of = self.places(of, &planned, &decision.verdict);
         Tried { role, of, verdict: decision.verdict, outcome, receipt: decision.receipt }
+    }
+
+    /// The standings that are those of `planned`: whom a limit is not enforced for, or an override
+    /// lets pass, has none.
+    fn places(
+        &self,
+        of: Vec<Option<usize>>,
+        planned: &[Planned],
+        verdict: &Verdict,
+    ) -> Vec<Option<usize>> {
+        if planned.len() == verdict.standings.len() {
+            return of;
+        }
+        let mut standings = verdict.standings.iter().enumerate().peekable();
+        let mut place = |one: &Planned| {
+            let shares = self.limiter.shares(self.now, vec![one.clone()]);
+            let decides = !shares.enforced.is_empty();
+            let is_its = |(_, standing): &(usize, &Standing)| {
+                decides && standing.limit.name() == one.limit.name()
+            };
+            standings.next_if(is_its).map(|(place, _)| place)
+        };
+        let places: Vec<_> = planned.iter().map(&mut place).collect();
+        of.into_iter().map(|place| places.get(place?).copied().flatten()).collect()
     }
 
     /// Undoes what was charged. What the store does not answer to stays charged.

@@ -59,7 +59,9 @@ impl<S: Store> App<S> {
         let policy = self.limiter.policy();
         let Asked { plan, .. } = self.understand(&policy, &json::read(body)?)?;
         let rules: Vec<_> = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let (verdict, source) = self.limiter.look_at(self.limiter.now(), &plan.enforced).await?;
+        let now = self.limiter.now();
+        let enforced = self.limiter.shares(now, plan.enforced).enforced;
+        let (verdict, source) = self.limiter.look_at(now, &enforced).await?;
         Ok(json::write(&looked(&policy, &rules, &verdict, source))?)
     }
 

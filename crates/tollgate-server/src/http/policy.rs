@@ -59,6 +59,26 @@ struct LimitText<'a> {
     per: Vec<&'a str>,
     /// Whether clients are told of it.
     visible: bool,
+    /// For how many of a hundred of its subjects it refuses; for the others it only counts.
+    enforced_percent: u8,
+    /// What is tried beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CandidateText")]
+    candidate: Option<CandidateText>,
+}
+
+/// A definition that is tried beside a limit.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyCandidate")]
+struct CandidateText {
+    /// How it counts, as of a limit.
+    algorithm: &'static str,
+    /// Units per window; of concurrency, units in flight.
+    quota: u64,
+    /// Milliseconds of the window; of concurrency, of a lease.
+    window_ms: u64,
+    /// The most units that can be used at one moment.
+    capacity: u64,
 }
 
 /// A rule.
@@ -141,7 +161,14 @@ fn limit<'a>(policy: &'a Revision, LimitFor { limit, per }: &'a LimitFor) -> Lim
         capacity: limit.capacity(),
         per: dimensions.map(|dimension| &*dimension.name).collect(),
         visible: limit.visibility() == Visibility::Visible,
+        enforced_percent: limit.enforced().get(),
+        candidate: limit.candidate().map(|limit| candidate(limit)),
     }
+}
+
+fn candidate(limit: &Limit) -> CandidateText {
+    let (algorithm, quota, window_ms) = numbers(limit);
+    CandidateText { algorithm, quota, window_ms, capacity: limit.capacity() }
 }
 
 /// The algorithm, units, and in how many milliseconds.

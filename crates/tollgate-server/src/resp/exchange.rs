@@ -206,12 +206,15 @@ where
     }
 
     async fn peek(&mut self, words: &Words<'_>) {
-        match named::charge(&self.limiter.policy(), &words[1..], self.limiter.key()) {
-            Err(error) => self.replies.error(error),
-            Ok(plan) => match self.limiter.look_at(self.limiter.now(), &plan.planned).await {
-                Err(error) => named::reply_failure(error, &mut self.replies),
-                Ok((verdict, source)) => named::reply_look(&verdict, source, &mut self.replies),
-            },
+        let plan = match named::charge(&self.limiter.policy(), &words[1..], self.limiter.key()) {
+            Err(error) => return self.replies.error(error),
+            Ok(plan) => plan,
+        };
+        let now = self.limiter.now();
+        let enforced = self.limiter.shares(now, plan.planned).enforced;
+        match self.limiter.look_at(now, &enforced).await {
+            Err(error) => named::reply_failure(error, &mut self.replies),
+            Ok((verdict, source)) => named::reply_look(&verdict, source, &mut self.replies),
         }
     }
 

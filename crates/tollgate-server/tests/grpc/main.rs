@@ -7,5 +7,6 @@ mod hostile;
 mod json;
 mod metadata;
 mod quotas;
+mod shares;
 mod transport;
 mod world;

@@ -7,6 +7,7 @@ use tollgate_core::reading::Source;
 use tollgate_core::{Limit, Standing, Timestamp, Verdict};
 
 use super::completion::Pending;
+use super::trial::Trial;
 use crate::receipt::Receipt;
 use crate::revision::Revision;
 
@@ -20,8 +21,12 @@ pub struct Decision {
     pub rules: Vec<Arc<str>>,
     /// How the limits stand that decided. Without standings if nothing had an answer.
     pub verdict: Verdict,
-    /// What the rules in shadow mode would have said.
+    /// What the rules in shadow mode would have said, and the limits that are not enforced for
+    /// these subjects.
     pub shadow: Option<Verdict>,
+    /// What candidates would have said, each beside its limit; of a request that another limit
+    /// refused nothing.
+    pub trials: Vec<Trial>,
     /// Who decided.
     pub source: Source,
     /// What its rules do while the store has no answer.

@@ -9,6 +9,7 @@ use tollgate_core::{Policy, Verdict};
 
 use super::Observer;
 use super::rows::Rows;
+use super::trials::{TrialCounts, Trials};
 use crate::limiter::Decision;
 
 /// The most limits that are told apart. What others decide is counted together, under [`OTHER`].
@@ -61,6 +62,8 @@ pub struct LimitCounts {
     pub shadow_admitted: u64,
     /// What the rules in shadow mode that ask this limit would have refused.
     pub shadow_refused: u64,
+    /// What its candidate made of the requests that were judged by both.
+    pub trials: TrialCounts,
 }
 
 impl Decider {
@@ -125,6 +128,9 @@ impl Observer for Decisions {
         if let Some(shadow) = &decision.shadow {
             count_shadow(&rows, shadow);
         }
+        for trial in &decision.trials {
+            rows.row(trial.limit()).trials.add(trial);
+        }
     }
 
     fn replaced(&self, policy: &Policy) {
@@ -162,6 +168,7 @@ struct Row {
     refusals: Counters,
     shadow_admitted: AtomicU64,
     shadow_refused: AtomicU64,
+    trials: Trials,
 }
 
 impl Row {
@@ -173,6 +180,7 @@ impl Row {
             refusals: read(&self.refusals),
             shadow_admitted: self.shadow_admitted.load(Ordering::Relaxed),
             shadow_refused: self.shadow_refused.load(Ordering::Relaxed),
+            trials: self.trials.counts(),
         }
     }
 }

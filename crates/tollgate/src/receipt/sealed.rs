@@ -111,7 +111,9 @@ impl Entry {
         let subject = Subject::from_bytes(subject)?;
         let is_it =
             |limit: &&Arc<Limit>| limit.state_digest() == digest && kind(limit) == charged_kind;
-        let limit = policy.limits().iter().map(|limit_for| &limit_for.limit).find(is_it);
+        let limits = policy.limits().iter().map(|limit_for| &limit_for.limit);
+        let limit =
+            limits.flat_map(|limit| [limit].into_iter().chain(limit.candidate())).find(is_it);
         Some(limit.map(|limit| Self { limit: Arc::clone(limit), subject, cost, mark }))
     }
 }

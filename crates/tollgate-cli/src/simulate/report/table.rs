@@ -28,6 +28,7 @@ pub(crate) fn render(simulation: &Simulation) -> String {
         if outcome.limits.iter().any(LimitOutcome::is_met) {
             block(&mut text, &limits(outcome));
         }
+        candidates(&mut text, outcome);
         unmet(&mut text, outcome);
         if !outcome.subjects.is_empty() {
             block(&mut text, &subjects(outcome));
@@ -102,6 +103,22 @@ fn limits(outcome: &Outcome) -> Table {
     }
     align_right(&mut table, 2..=5);
     table
+}
+
+fn candidates(text: &mut String, outcome: &Outcome) {
+    for limit in &outcome.limits {
+        let Some(candidate) = &limit.candidate else { continue };
+        let _ = writeln!(
+            text,
+            "  {} as {}: {} would be refused, {} of them are admitted now; {} refused now would be \
+             admitted",
+            limit.name,
+            candidate.rule,
+            Count(candidate.refused()),
+            Count(candidate.only_candidate_refuses),
+            Count(candidate.only_live_refuses),
+        );
+    }
 }
 
 fn unmet(text: &mut String, outcome: &Outcome) {

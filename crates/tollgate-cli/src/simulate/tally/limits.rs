@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::core::{Algorithm, Limit, Standing, Subject};
+use tollgate::observe::TrialCounts;
 
 use super::subjects::Subjects;
 use super::{Counts, Fate};
@@ -16,6 +17,8 @@ pub(crate) struct LimitTally {
     pub(crate) counts: Counts,
     /// Requests that this limit, in shadow mode, would have refused.
     pub(crate) shadow_refused: u64,
+    /// What its candidate made of requests that both judged.
+    pub(crate) trials: TrialCounts,
     /// The most units that any subject had used at once.
     pub(crate) peak: u64,
     pub(crate) subjects: Subjects,
@@ -28,6 +31,7 @@ impl LimitTally {
             limit: Arc::clone(limit),
             counts: Counts::default(),
             shadow_refused: 0,
+            trials: TrialCounts::default(),
             peak: 0,
             subjects: Subjects::default(),
         }

@@ -108,6 +108,11 @@ impl Tally {
                 limit.record(planned.subject, standing, client, now, fate);
             }
         }
+        for trial in &decision.trials {
+            if let Some(limit) = self.limit(trial.limit()) {
+                limit.trials.add(trial);
+            }
+        }
         let shadow = decision.shadow.iter().flat_map(|verdict| &verdict.standings);
         for standing in shadow.filter(|standing| standing.is_refusal()) {
             if let Some(limit) = self.limit(&standing.limit) {

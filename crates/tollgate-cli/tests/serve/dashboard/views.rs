@@ -40,6 +40,23 @@ fn each_view_shows_what_the_node_says() {
 }
 
 #[test]
+fn a_candidate_is_compared_on_the_page_of_its_limit() {
+    let folder = Folder::with(
+        "subjects: { user: { header: x-user } }\n\
+         limits: { few: { quota: 4, window: 1h, per: user, candidate: { quota: 1, window: 2h } } }\n\
+         rules: [ { limits: few } ]\n",
+    );
+    let node = Node::open(&folder.policy());
+    charge(&node, "few", ("user", "mallory"), 6);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "limits/few");
+    page.says("Tried on the same requests, refusing nobody: 1 per 2h, fixed window.");
+    let facts = "document.querySelector('section[aria-label=Candidate] dl').innerText";
+    page.until(&format!("/Both admit\\s+1\\s+Only the candidate refuses\\s+3\\s+Only the limit refuses\\s+0\\s+Both refuse\\s+2/.test({facts})"));
+    page.is_clean();
+}
+
+#[test]
 fn a_shard_that_is_not_there_is_told_of() {
     // Nothing listens at port 1.
     let folder = Folder::with(

@@ -36,7 +36,8 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub(in crate::http) retry_after_ms: Option<u64>,
-    /// What the rules in shadow mode would have said.
+    /// What the rules in shadow mode would have said, and limits that are not enforced for these
+    /// subjects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShadowVerdict<'_>")]
     pub(in crate::http) shadow: Option<ShadowVerdict<'a>>,
@@ -104,7 +105,7 @@ pub(in crate::http) struct LimitStanding<'a> {
     pub(in crate::http) reset: u64,
 }
 
-/// What the rules in shadow mode would have said.
+/// What those would have said that only count.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct ShadowVerdict<'a> {
     /// Whether they would have admitted it.

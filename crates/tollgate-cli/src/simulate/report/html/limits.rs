@@ -29,7 +29,14 @@ fn row(page: &mut Markup, limit: &LimitOutcome) {
         .text(&limit.name)
         .raw("<small>")
         .text(&limit.rule)
-        .raw("</small></td>");
+        .raw("</small>");
+    if let Some(candidate) = &limit.candidate {
+        page.raw("<small>tried as ").text(&candidate.rule).raw(": ");
+        page.text(Count(candidate.refused())).raw(" would be refused, ");
+        page.text(Count(candidate.only_candidate_refuses)).raw(" of them are admitted now; ");
+        page.text(Count(candidate.only_live_refuses)).raw(" refused now would be admitted</small>");
+    }
+    page.raw("</td>");
     for count in [counts.requests, counts.admitted] {
         page.raw("<td class=\"n\">").text(Count(count)).raw("</td>");
     }

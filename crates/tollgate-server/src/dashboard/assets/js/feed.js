@@ -31,6 +31,7 @@ export class Feed {
     this.times = new Float64Array(KEPT).fill(NaN);
     this.all = new Traffic();
     this.limits = new Map();
+    this.trials = new Map();
     this.doors = new Map();
     this.status = null;
     this.problem = null;
@@ -76,6 +77,7 @@ export class Feed {
     this.round += 1;
     this.times[this.round % KEPT] = at;
     this.all.look(this.round, totals(families), seconds);
+    this.trials = trials(families);
     for (const [name, counts] of byLimit(families)) {
       if (!this.limits.has(name)) this.limits.set(name, { name, traffic: new Traffic(), counts });
       const limit = this.limits.get(name);
@@ -159,6 +161,16 @@ function totals(families) {
   for (const { labels, value } of families.get('tollgate_requests_total') ?? []) {
     all[labels.verdict === 'admitted' ? 'admitted' : 'refused'] += value;
     if (DEGRADED.has(labels.source)) all.degraded += value;
+  }
+  return all;
+}
+
+/// What each limit and its candidate made of the requests that both judged, by their verdicts.
+function trials(families) {
+  const all = new Map();
+  for (const { labels: { limit, live, candidate }, value } of families.get('tollgate_candidate_decisions_total') ?? []) {
+    if (!all.has(limit)) all.set(limit, {});
+    all.get(limit)[`${live} ${candidate}`] = value;
   }
   return all;
 }

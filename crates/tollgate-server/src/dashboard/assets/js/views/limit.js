@@ -10,11 +10,13 @@ export function limit({ refuse }, [name]) {
   const facts = element('dl', { class: 'facts wide' });
   const rules = element('ul', { class: 'plain' });
   const totals = element('p', { class: 'words' });
+  const tried = trial();
   const node = element('div', {},
     element('p', { class: 'path' }, element('a', { href: '#/limits' }, 'Limits')),
     element('h1', {}, name),
     element('section', { class: 'card', 'aria-label': 'What it allows' }, facts),
     element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
+    tried.node,
     element('section', { class: 'card' }, element('h2', {}, 'Rules that use it'), rules));
   const load = async () => {
     try {
@@ -22,6 +24,7 @@ export function limit({ refuse }, [name]) {
       const meant = policy.limits.find((one) => one.name === name);
       if (!meant) return fill(facts, notice('calm', 'The policy in force has no such limit.'));
       describe(facts, meant);
+      tried.describe(meant);
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
       fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it: descriptors and callers by name may.'));
@@ -32,6 +35,7 @@ export function limit({ refuse }, [name]) {
   };
   load();
   const update = (feed) => {
+    tried.update(feed.trials.get(name));
     const known = feed.limits.get(name);
     if (!known) return say(totals, 'It was not asked yet.');
     const { admitted, refused, degraded } = known.counts;
@@ -47,9 +51,32 @@ function describe(facts, meant) {
     ['Allows', allows(meant)],
     ['Counts', meant.per.length ? link : counted(meant)],
     ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
+    ['Refuses', meant.enforced_percent === 100 ? 'everybody' : `${meant.enforced_percent} % of subjects; the others are only counted`],
     ['Clients see it as', meant.visible ? meant.resource : 'nothing'],
   ];
   fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
+}
+
+/// What another definition would do in its place, by its verdict and that of the limit.
+function trial() {
+  const words = element('p', { class: 'words' });
+  const rows = [
+    ['admitted admitted', 'Both admit'],
+    ['admitted refused', 'Only the candidate refuses'],
+    ['refused admitted', 'Only the limit refuses'],
+    ['refused refused', 'Both refuse'],
+  ].map(([verdicts, label]) => ({ verdicts, cell: element('dd', {}, '0'), label }));
+  const node = element('section', { class: 'card', 'aria-label': 'Candidate', hidden: true },
+    element('h2', {}, 'Candidate'), words,
+    element('dl', { class: 'facts wide' }, rows.map(({ label, cell }) => element('div', {}, element('dt', {}, label), cell))));
+  const describe = ({ candidate }) => {
+    node.hidden = !candidate;
+    if (candidate) say(words, `Tried on the same requests, refusing nobody: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Since the start:`);
+  };
+  const update = (counts) => {
+    for (const { verdicts, cell } of rows) say(cell, count(counts?.[verdicts] ?? 0));
+  };
+  return { node, describe, update };
 }
 
 function ruleText({ rule, used }) {

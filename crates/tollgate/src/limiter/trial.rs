@@ -1,0 +1,101 @@
+//! Limits that are tried: which part of a plan is enforced, and how candidates would have decided.
+
+use std::sync::Arc;
+
+use tollgate_core::charge::ChargeId;
+use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Planned};
+use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
+
+use super::{Judged, Limiter, Terms};
+use crate::receipt::Receipt;
+
+/// How what decides nothing is charged: at once, and without a word for when there is no answer.
+pub(super) const BESIDE: Terms = Terms { charge: ChargeOn::Arrival, on_failure: OnFailure::Local };
+
+/// What a limit and its candidate each made of one request.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// How the limit in force stands by itself.
+    pub live: Standing,
+    /// How its candidate stands, which counts in counters of its own.
+    pub candidate: Standing,
+}
+
+/// What is enforced of a plan, and what is only counted.
+#[derive(Debug)]
+pub struct Shares {
+    /// What decides.
+    pub enforced: Vec<Planned>,
+    /// What is not enforced for its subject ([`Limit::enforces`]).
+    pub counted: Vec<Planned>,
+}
+
+/// A charge on a candidate, and how the limit stands beside which it is tried.
+pub(super) struct Beside {
+    live: Standing,
+    candidate: Planned,
+}
+
+impl Beside {
+    /// What is tried beside `planned`, which stand as `verdict` says, one after the other.
+    pub(super) fn of(planned: &[Planned], verdict: &Verdict) -> Vec<Self> {
+        let both = planned.iter().zip(&verdict.standings);
+        let beside = both.filter_map(|(planned, live)| {
+            let candidate = Arc::clone(planned.limit.candidate()?);
+            let candidate = Planned { limit: candidate, ..planned.clone() };
+            Some(Self { live: live.clone(), candidate })
+        });
+        beside.collect()
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// Parts what of `planned` is enforced for its subject at `now` from what is only counted. What
+    /// an override says of a subject is enforced.
+    #[must_use]
+    pub fn shares(&self, now: Timestamp, planned: Vec<Planned>) -> Shares {
+        let enforces = |Planned { limit, subject, .. }: &Planned| {
+            limit.enforces(subject, &self.key)
+                || self.overrides.find(limit, subject, &self.key, now).is_some()
+        };
+        if planned.iter().all(enforces) {
+            return Shares { enforced: planned, counted: Vec::new() };
+        }
+        let (enforced, counted) = planned.into_iter().partition(enforces);
+        Shares { enforced, counted }
+    }
+
+    /// Charges candidates as if all of them were in the places of their limits, which is one call of
+    /// the store: every one is charged or none is. Where another limit refused the request, or the
+    /// store has no answer, nothing is compared.
+    pub(super) async fn try_candidates(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        beside: Vec<Beside>,
+        enforced: &Verdict,
+    ) -> (Vec<Trial>, Option<Receipt>) {
+        let refuses_alone = |standing: &&Standing| standing.limit.candidate().is_none();
+        if beside.is_empty() || enforced.refusals().any(|one| refuses_alone(&one)) {
+            return (Vec::new(), None);
+        }
+        let (live, planned): (Vec<_>, Vec<_>) =
+            beside.into_iter().map(|one| (one.live, one.candidate)).unzip();
+        let Judged { verdict, source, receipt, .. } =
+            self.judge(now, id, Mode::Shadow, planned, BESIDE).await;
+        // What stands in for the store says nothing of limits that nobody shares.
+        if let Source::Fallback(_) | Source::Failure(_) = source {
+            return (Vec::new(), receipt);
+        }
+        let trials = live.into_iter().zip(verdict.standings);
+        (trials.map(|(live, candidate)| Trial { live, candidate }).collect(), receipt)
+    }
+}
+
+impl Trial {
+    /// The limit that is in force.
+    #[must_use]
+    pub const fn limit(&self) -> &Arc<Limit> {
+        &self.live.limit
+    }
+}
