@@ -22,12 +22,13 @@ use tollgate_core::{
 
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
+pub use overridden::Overrule;
 pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
 pub use shedding::{PROBE_PERIOD, Place};
 pub use trial::{Shares, Trial};
 
 use decision::is_looked_at;
-use overridden::Overridden;
+use overridden::{Overridden, OverriddenPlan};
 use trial::{BESIDE, Beside};
 
 use crate::clock::{Clock, SystemClock};
@@ -193,7 +194,7 @@ impl<S: Store> Limiter<S> {
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
                 judged.beside.append(&mut beside.beside);
             }
-            let Judged { verdict, source, receipt, pending, beside } = judged;
+            let Judged { verdict, source, receipt, pending, beside, by: overrides } = judged;
             let (trials, tried) = self.try_candidates(now, id, beside, &verdict).await;
             let receipt = Receipt::joined(receipt, tried);
             let decision = Decision {
@@ -202,6 +203,7 @@ impl<S: Store> Limiter<S> {
                 verdict,
                 shadow,
                 trials,
+                overrides,
                 source,
                 on_failure,
                 charge,
@@ -222,9 +224,9 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         planned: &[Planned],
     ) -> Result<(Verdict, Source), StoreError> {
-        let planned = match self.overridden(now, planned.to_vec()) {
-            Overridden::Planned(planned) => planned,
-            Overridden::Blocked(_, standings) => {
+        let planned = match self.overridden(now, planned.to_vec()).planned {
+            OverriddenPlan::Planned(planned) => planned,
+            OverriddenPlan::Blocked(_, standings) => {
                 return Ok((Verdict { now, standings }, Source::Remembered));
             }
         };
@@ -295,10 +297,11 @@ impl<S: Store> Limiter<S> {
         planned: Vec<Planned>,
         Terms { charge, on_failure }: Terms,
     ) -> Judged {
-        let planned = match self.overridden(now, planned) {
-            Overridden::Planned(planned) => planned,
-            Overridden::Blocked(planned, standings) => {
-                let judged = Judged::blocked(now, standings);
+        let Overridden { planned, by } = self.overridden(now, planned);
+        let planned = match planned {
+            OverriddenPlan::Planned(planned) => planned,
+            OverriddenPlan::Blocked(planned, standings) => {
+                let judged = Judged { by, ..Judged::blocked(now, standings) };
                 if mode == Mode::Enforce {
                     self.observer.judged(&planned, &judged.verdict);
                 }
@@ -340,7 +343,7 @@ impl<S: Store> Limiter<S> {
                 }
                 Judged::failure(now, error)
             }
-            source => Judged { verdict, source, receipt, pending, beside },
+            source => Judged { verdict, source, receipt, pending, beside, by },
         }
     }
 
@@ -382,17 +385,19 @@ struct Judged {
     pending: Option<Pending>,
     /// What is tried beside it.
     beside: Vec<Beside>,
+    /// Overrides that decided in it.
+    by: Vec<Overrule>,
 }
 
 impl Judged {
     fn failure(now: Timestamp, error: StoreError) -> Self {
         let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
-        Self { verdict, source, receipt: None, pending: None, beside: Vec::new() }
+        Self { verdict, source, receipt: None, pending: None, beside: Vec::new(), by: Vec::new() }
     }
 
     fn blocked(now: Timestamp, standings: Vec<Standing>) -> Self {
         let (verdict, source) = (Verdict { now, standings }, Source::Remembered);
-        Self { verdict, source, receipt: None, pending: None, beside: Vec::new() }
+        Self { verdict, source, receipt: None, pending: None, beside: Vec::new(), by: Vec::new() }
     }
 }
 

@@ -8,8 +8,8 @@ use tollgate::{Decision, Revision, headers, limiter};
 
 use super::app::App;
 use super::wire::{
-    FailureCause, HeaderFields, LimitStanding, Outcome, RefundAnswer, RefundedLimit, ShadowVerdict,
-    Source, VerdictAnswer,
+    FailureCause, HeaderFields, LimitStanding, Outcome, OverruledLimit, RefundAnswer,
+    RefundedLimit, ShadowVerdict, Source, VerdictAnswer,
 };
 
 impl<S: Store> App<S> {
@@ -23,7 +23,14 @@ impl<S: Store> App<S> {
             standings: &shadow.standings,
         });
         let admitted = decision.is_admitted();
-        VerdictAnswer { admitted, shadow, receipt, ..looked(policy, rules, verdict, *source) }
+        let overrides = decision.overrides.iter().map(OverruledLimit::of).collect();
+        VerdictAnswer {
+            admitted,
+            shadow,
+            receipt,
+            overrides,
+            ..looked(policy, rules, verdict, *source)
+        }
     }
 }
 
@@ -48,6 +55,7 @@ pub(super) fn looked<'v>(
         retry_after_ms: verdict.retry_after().map(|wait| wait.get().max(1)),
         shadow: None,
         receipt: None,
+        overrides: Vec::new(),
         headers: fields,
     }
 }

@@ -50,14 +50,17 @@ impl<S: Store> App<S> {
     }
 
     /// Forgets what a subject used, and tells how it stands then. The log keeps who was forgotten:
-    /// credentials as their hashes, like every store.
+    /// in clear where the limit reveals its subjects, else by keyed hashes.
     pub(super) async fn forget(&self, query: &str, caller: &Caller) -> Answer {
         let policy = self.limiter.policy();
         let NamedPlan { planned, .. } = self.named_by(&policy, &Whose::read(query)?)?;
         let verdict = self.limiter.forget_at(self.limiter.now(), &planned).await?;
         for Planned { limit, subject, .. } in &planned {
-            tracing::info!(limit = limit.name(), %subject, "an administrator forgot what was used");
-            let shown = ShownSubject::of(subject, Sight::Veiled, self.limiter.key());
+            let shown = |sight| json!(ShownSubject::of(subject, sight, self.limiter.key()));
+            let seen = shown(self.options.sight_of(limit.name()));
+            let limit_name = limit.name();
+            tracing::info!(limit = limit_name, subject = %seen, "an administrator forgot what was used");
+            let shown = shown(Sight::Veiled);
             let target = json!({ "limit": limit.name(), "subject": shown });
             let (what, before, after) = ("standing forgotten", Value::Null, Value::Null);
             self.note(caller, Deed { what, target, before, after });

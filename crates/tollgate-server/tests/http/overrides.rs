@@ -43,6 +43,9 @@ async fn another_quota_is_in_force_in_the_window_that_runs_and_until_it_ends() {
     assert_eq!(answer["after"]["expires"], 1_700_000_030);
     let admitted = charge(&world, "abc").await;
     assert_eq!(admitted["admitted"], true);
+    let expected = json!([{ "limit": "core", "effect": "quota", "expires": 1_700_000_030 }]);
+    assert_eq!(admitted["overrides"], expected);
+    assert!(charge(&world, "other").await["overrides"].is_null());
     assert_eq!(
         (&admitted["standings"][0]["used"], &admitted["standings"][0]["limit"]),
         (&json!(4), &json!(5))
@@ -74,6 +77,7 @@ async fn who_is_blocked_is_told_until_when_and_never_why() {
     );
     assert_eq!(refused["retry_after_ms"], 60_000);
     assert_eq!(refused["standings"][0]["remaining"], 0);
+    assert_eq!(refused["overrides"][0]["effect"], "blocked");
     assert_eq!(world.post("/v1/check", request("203.0.114.9")).await.ok()["admitted"], true);
     // Nothing was counted meanwhile.
     let removed = world.delete("/v1/overrides?group[address]=203.0.113.0/24").await.ok();

@@ -7,6 +7,7 @@ use tollgate_core::reading::Source;
 use tollgate_core::{Limit, Standing, Timestamp, Verdict};
 
 use super::completion::Pending;
+use super::overridden::Overrule;
 use super::trial::Trial;
 use crate::receipt::Receipt;
 use crate::revision::Revision;
@@ -27,6 +28,8 @@ pub struct Decision {
     /// What candidates would have said, each beside its limit; of a request that another limit
     /// refused nothing.
     pub trials: Vec<Trial>,
+    /// Overrides that decided in the place of limits, unless nothing had an answer.
+    pub overrides: Vec<Overrule>,
     /// Who decided.
     pub source: Source,
     /// What its rules do while the store has no answer.

@@ -6,14 +6,30 @@ use tollgate_core::policy::Planned;
 use tollgate_core::{Fit, Limit, Standing, Store, Subject, Timestamp};
 
 use super::Limiter;
-use crate::overrides::{Overrides, Ruled};
+use crate::overrides::{Override, Overrides, Ruled};
 
 /// What overrides make of a plan.
-pub(super) enum Overridden {
+pub(super) struct Overridden {
+    pub(super) planned: OverriddenPlan,
+    /// By which of them, in the plan's order.
+    pub(super) by: Vec<Overrule>,
+}
+
+/// What is done in the place of a plan.
+pub(super) enum OverriddenPlan {
     /// This is charged instead.
     Planned(Vec<Planned>),
     /// Nothing is charged: these are blocked, until their limits' standings say.
     Blocked(Vec<Planned>, Vec<Standing>),
+}
+
+/// An override that decided in the place of a limit.
+#[derive(Clone, Debug)]
+pub struct Overrule {
+    /// The limit as the policy says it.
+    pub limit: Arc<Limit>,
+    /// What was said instead.
+    pub said: Arc<Override>,
 }
 
 impl<S: Store> Limiter<S> {
@@ -26,28 +42,34 @@ impl<S: Store> Limiter<S> {
     /// What is to be charged in the place of `planned`.
     pub(super) fn overridden(&self, now: Timestamp, planned: Vec<Planned>) -> Overridden {
         if self.overrides.are_none() {
-            return Overridden::Planned(planned);
+            return Overridden { planned: OverriddenPlan::Planned(planned), by: Vec::new() };
         }
         let (mut charged, mut blocked, mut standings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut by = Vec::new();
         for mut one in planned {
-            match self.overrides.ruled(&one.limit, &one.subject, &self.key, now) {
-                None => charged.push(one),
-                Some(Ruled::Unlimited) => {}
-                Some(Ruled::Limit(limit)) => {
+            let ruled = self.overrides.ruled(&one.limit, &one.subject, &self.key, now);
+            let Some((ruled, said)) = ruled else {
+                charged.push(one);
+                continue;
+            };
+            by.push(Overrule { limit: Arc::clone(&one.limit), said });
+            match ruled {
+                Ruled::Unlimited => {}
+                Ruled::Limit(limit) => {
                     one.limit = limit;
                     charged.push(one);
                 }
-                Some(Ruled::Blocked(until)) => {
+                Ruled::Blocked(until) => {
                     standings.push(blocked_until(until, &one));
                     blocked.push(one);
                 }
             }
         }
-        if blocked.is_empty() {
-            Overridden::Planned(charged)
-        } else {
-            Overridden::Blocked(blocked, standings)
-        }
+        let planned = match blocked.is_empty() {
+            true => OverriddenPlan::Planned(charged),
+            false => OverriddenPlan::Blocked(blocked, standings),
+        };
+        Overridden { planned, by }
     }
 
     /// The limit by which `subject` is counted where the policy says `limit`.
@@ -57,7 +79,7 @@ impl<S: Store> Limiter<S> {
         limit: &Arc<Limit>,
         subject: &Subject,
     ) -> Option<Arc<Limit>> {
-        match self.overrides.ruled(limit, subject, &self.key, now)? {
+        match self.overrides.ruled(limit, subject, &self.key, now)?.0 {
             Ruled::Limit(limit) => Some(limit),
             Ruled::Unlimited | Ruled::Blocked(_) => None,
         }

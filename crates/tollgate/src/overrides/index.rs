@@ -90,18 +90,21 @@ impl Overrides {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// What an override makes of `limit` for `subject` at `now`; `None` if there is none.
+    /// What an override makes of `limit` for `subject` at `now`, and which one does; `None` if there
+    /// is none.
     pub(crate) fn ruled(
         &self,
         limit: &Arc<Limit>,
         subject: &Subject,
         key: &(impl KeyedHash + ?Sized),
         now: Timestamp,
-    ) -> Option<Ruled> {
+    ) -> Option<(Ruled, Arc<Override>)> {
         if self.are_none() {
             return None;
         }
-        self.index.load().find(limit, subject, key, now)?.rule(limit)
+        let index = self.index.load();
+        let entry = index.find(limit, subject, key, now)?;
+        Some((entry.rule(limit)?, Arc::clone(&entry.said)))
     }
 }
 

@@ -107,6 +107,8 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
         ("DELETE", forget),
         ("POST", "/v1/policy/reload"),
         ("PUT", "/v1/rollout"),
+        ("PUT", "/v1/overrides"),
+        ("DELETE", "/v1/overrides?group%5Buser%5D=mallory"),
         ("POST", "/v1/simulate"),
         ("POST", "/v1/check"),
         ("POST", "/v1/refund"),

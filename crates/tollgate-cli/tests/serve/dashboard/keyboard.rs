@@ -6,7 +6,7 @@ use super::{Browser, charge, node, open};
 
 /// Presses Tab until the focus is on what `condition` says of `it`.
 #[track_caller]
-fn tab_to(page: &super::Page, condition: &str) {
+pub(super) fn tab_to(page: &super::Page, condition: &str) {
     let mut passed = Vec::new();
     for _ in 0..40 {
         page.press("Tab");
@@ -75,7 +75,9 @@ fn the_page_tells_what_its_parts_are() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
-    for view in ["", "limits", "limits/few", "subject", "top", "policy", "what-if", "rollout"] {
+    for view in
+        ["", "limits", "limits/few", "subject", "top", "overrides", "policy", "what-if", "rollout"]
+    {
         page.go(&super::address(&node, view));
         page.until("document.querySelector('h1') && document.querySelector('.state').innerText");
         let unnamed = page.value(

@@ -5,6 +5,7 @@ mod browser;
 mod hostile;
 mod keyboard;
 mod names;
+mod overrides;
 mod views;
 
 use browser::{Browser, Page};

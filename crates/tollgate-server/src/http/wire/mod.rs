@@ -17,8 +17,8 @@ pub(in crate::http) use overrides::{
 };
 pub(in crate::http) use units::Units;
 pub(in crate::http) use verdict::{
-    BatchAnswer, FailureCause, LimitStanding, Outcome, RefundAnswer, RefundedLimit, ShadowVerdict,
-    Source, StandingAnswer, VerdictAnswer,
+    BatchAnswer, FailureCause, LimitStanding, Outcome, OverruledLimit, RefundAnswer, RefundedLimit,
+    ShadowVerdict, Source, StandingAnswer, VerdictAnswer,
 };
 
 use std::borrow::Cow;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use tollgate::core::{Fit, Standing};
+use tollgate::limiter::Overrule;
+use tollgate::overrides::Effect;
 
 use super::{HeaderFields, OverrideShown};
 
@@ -41,6 +43,10 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShadowVerdict<'_>")]
     pub(in crate::http) shadow: Option<ShadowVerdict<'a>>,
+    /// Overrides that decided in the place of limits; left out if none did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<OverruledLimit<'_>>")]
+    pub(in crate::http) overrides: Vec<OverruledLimit<'a>>,
     /// With it the charge can be given back. Left out if nothing was charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -114,6 +120,41 @@ pub(in crate::http) struct ShadowVerdict<'a> {
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStanding<'_>>")]
     pub(in crate::http) standings: &'a [Standing],
+}
+
+/// A limit in whose place an override decided. Do not tell your client.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::http) struct OverruledLimit<'a> {
+    /// The limit's name.
+    limit: &'a str,
+    /// What was decided instead.
+    effect: OverrideEffect,
+    /// The second of the Unix epoch at which the override is over, rounded up.
+    expires: u64,
+}
+
+/// What an override decides.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OverrideEffect {
+    /// By another quota.
+    Quota,
+    /// They pass, and nothing is counted.
+    Unlimited,
+    /// They do not pass.
+    Blocked,
+}
+
+impl<'a> OverruledLimit<'a> {
+    pub(in crate::http) fn of(overrule: &'a Overrule) -> Self {
+        let effect = match overrule.said.effect {
+            Effect::Quota { .. } => OverrideEffect::Quota,
+            Effect::Unlimited => OverrideEffect::Unlimited,
+            Effect::Blocked => OverrideEffect::Blocked,
+        };
+        let expires = overrule.said.expires_at.as_secs_ceil();
+        Self { limit: overrule.limit.name(), effect, expires }
+    }
 }
 
 /// How limits stand.

@@ -5,6 +5,7 @@ import { element, fill, say } from './dom.js';
 import { Feed } from './feed.js';
 import { limit } from './views/limit.js';
 import { limits } from './views/limits.js';
+import { overrides } from './views/overrides.js';
 import { overview } from './views/overview.js';
 import { policy } from './views/policy.js';
 import { rollout } from './views/rollout.js';
@@ -20,6 +21,7 @@ const VIEWS = [
   { word: 'limits', label: 'Limits', open: (context, rest) => (rest.length ? limit : limits)(context, rest) },
   { word: 'subject', label: 'Subject', open: subject },
   { word: 'top', label: 'Top subjects', open: top, path: '/v1/top' },
+  { word: 'overrides', label: 'Overrides', open: overrides, path: '/v1/overrides' },
   { word: 'policy', label: 'Policy', open: policy },
   { word: 'what-if', label: 'What if', open: whatIf },
   { word: 'rollout', label: 'Rollout', open: rollout },

@@ -75,6 +75,7 @@ function subjects() {
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
       { label: 'Units', number: true, text: (row) => count(row.units), value: (row) => row.units },
       { label: 'Error', number: true, text: (row) => count(row.error), value: (row) => row.error },
+      { label: 'Override', text: () => 'Override', link: override },
     ],
   });
 }
@@ -84,6 +85,12 @@ function link({ subject }) {
   const values = Object.entries(subject);
   const isKnown = values.length > 0 && values.every(([, value]) => value !== null && !value.startsWith('#'));
   return isKnown ? `#/subject?${new URLSearchParams(values)}` : null;
+}
+
+/// Where another word is said of a subject; its hash names it as well.
+function override({ subject, limit }) {
+  const values = Object.entries(subject).filter(([, value]) => value !== null);
+  return `#/overrides?${new URLSearchParams([['limit', limit], ...values])}`;
 }
 
 function words(subject) {

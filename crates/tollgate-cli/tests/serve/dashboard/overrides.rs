@@ -1,0 +1,130 @@
+//! Another word for some subjects, said and lifted by the dashboard.
+
+use serde_json::{Value, json};
+
+use super::names::SCRIPTS;
+use super::{Browser, Page, charge, node, open};
+use crate::client::ask;
+use crate::world::Node;
+
+fn in_force(node: &Node) -> Vec<Value> {
+    let told = ask(node.door("admin"), "GET", "/v1/overrides", None);
+    let told: Value = serde_json::from_str(&told.body).unwrap();
+    told["overrides"].as_array().unwrap().clone()
+}
+
+/// Chooses the option `value` of the field that is called `label`.
+fn pick(page: &Page, label: &str, value: &str) {
+    let field = format!(
+        "[...document.querySelectorAll('label')].find((one) => one.textContent === {})?.control",
+        json!(label)
+    );
+    page.until(&field);
+    page.value(&format!(
+        "{{ const field = {field}; field.value = {}; field.dispatchEvent(new Event('change')); }}",
+        json!(value)
+    ));
+}
+
+fn rows(page: &Page, count: usize) {
+    page.until(&format!("document.querySelectorAll('tbody button').length === {count}"));
+}
+
+#[test]
+fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
+    let (_folder, node) = node("");
+    charge(&node, "few", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "top");
+    page.click("tbody a", "Override");
+    page.until("document.title.startsWith('Overrides')");
+    page.write("Reason", "scraping");
+    page.click("button", "Set");
+    page.says("It is in force.");
+    rows(&page, 1);
+    let all = in_force(&node);
+    assert_eq!((&all[0]["limit"], &all[0]["blocked"]), (&json!("few"), &json!(true)));
+    assert_eq!(all[0]["reason"], "scraping");
+    // Another word of the same subject takes its place.
+    pick(&page, "They are given", "quota");
+    page.write("Quota", "40");
+    page.write("For", "7d");
+    page.click("button", "Set");
+    page.says("40 units");
+    rows(&page, 1);
+    assert_eq!(in_force(&node)[0]["quota"], 40);
+    page.click("tbody button", "Lift");
+    page.says("None: the policy decides for everybody.");
+    assert_eq!(in_force(&node), Vec::<Value>::new());
+    // What the node does not take is told, and nothing is lost that was typed.
+    pick(&page, "Limit", "");
+    page.click("button", "Set");
+    page.says("a quota is of one limit: name it");
+    page.is_clean();
+}
+
+#[test]
+fn networks_and_exact_subjects_are_named() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    page.write("address", "192.0.2.0/24");
+    page.write("Reason", "a neighbour");
+    page.click("button", "Set");
+    page.says("all with address=192.0.2.0/24");
+    page.value("document.querySelector('main form').reset()");
+    pick(&page, "Limit", "few");
+    pick(&page, "Meant are", "subject");
+    pick(&page, "They are given", "unlimited");
+    page.write("user", "ann");
+    page.write("Reason", "a partner");
+    page.click("button", "Set");
+    rows(&page, 2);
+    page.says("unlimited");
+    page.click("tbody button", "Lift");
+    rows(&page, 1);
+    page.is_clean();
+}
+
+#[test]
+fn reasons_and_values_that_are_scripts_are_shown_and_do_not_run() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    for script in SCRIPTS {
+        page.write("user", script);
+        page.write("Reason", script);
+        page.click("button", "Set");
+        page.until(&format!(
+            "[...document.querySelectorAll('tbody td')].some(({{ textContent }}) => textContent === {})",
+            json!(script)
+        ));
+    }
+    assert_eq!(in_force(&node).len(), SCRIPTS.len());
+    page.go(&super::address(
+        &node,
+        "overrides?user=%3Cscript%3Ehit()%3C%2Fscript%3E&limit=%3Cb%3E",
+    ));
+    page.until("document.querySelector('main form input')");
+    page.is_clean();
+}
+
+#[test]
+fn an_override_is_set_and_lifted_with_keys_alone() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    page.until("document.querySelector('main form input')");
+    let label = "it.labels?.[0]?.textContent";
+    super::keyboard::tab_to(&page, &format!("{label} === 'user'"));
+    page.call("Input.insertText", &json!({ "text": "mallory" }));
+    super::keyboard::tab_to(&page, &format!("{label} === 'Reason'"));
+    page.call("Input.insertText", &json!({ "text": "scraping" }));
+    page.press("Enter");
+    rows(&page, 1);
+    super::keyboard::tab_to(&page, "it.textContent === 'Lift'");
+    page.press("Enter");
+    page.says("Lifted: all with user=#");
+    page.until("document.getElementById('announcer').textContent.startsWith('Lifted')");
+    page.is_clean();
+}
