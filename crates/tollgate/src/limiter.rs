@@ -34,7 +34,7 @@ use trial::{BESIDE, Beside};
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
 use crate::observe::Observer;
-use crate::overrides::Overrides;
+use crate::overrides::{Effect, Overrides};
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::Worker;
@@ -193,6 +193,8 @@ impl<S: Store> Limiter<S> {
                 shadow = Some(beside.verdict);
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
                 judged.beside.append(&mut beside.beside);
+                beside.by.retain(|overrule| overrule.said.effect == Effect::Counted);
+                judged.by.append(&mut beside.by);
             }
             let Judged { verdict, source, receipt, pending, beside, by: overrides } = judged;
             let (trials, tried) = self.try_candidates(now, id, beside, &verdict).await;

@@ -50,7 +50,7 @@ pub struct Target {
 }
 
 /// Whose an override is. Who is named by several is given what is said of the subject, then of
-/// one of its values, then of the smallest network; of one limit before all.
+/// one of its values, then of the smallest network, then of everybody; of one limit before all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
     /// One [veiled](Subject::veiled) subject: that of limits that count by exactly these dimensions.
@@ -65,6 +65,8 @@ pub enum Whom {
         /// Where it lies. One that is narrower than what the dimension keeps meets nobody.
         network: Network,
     },
+    /// Every subject: a switch of the limit itself.
+    Everybody,
 }
 
 /// What is decided instead.
@@ -82,6 +84,8 @@ pub enum Effect {
     Unlimited,
     /// No request passes until the override ends, and nothing is counted.
     Blocked,
+    /// It is counted and judged as by a rule in shadow mode, and every request passes the limit.
+    Counted,
 }
 
 impl Whom {

@@ -28,6 +28,8 @@ fn decision(names: &[&str], source: Source, later: u64) -> Decision {
         rules: names.iter().map(|name| Arc::from(*name)).collect(),
         verdict: Verdict::without_standings(START.after(Millis::new(later))),
         shadow: None,
+        trials: Vec::new(),
+        overrides: Vec::new(),
         source,
         on_failure: OnFailure::Local,
         charge: Default::default(),

@@ -16,6 +16,9 @@ pub(crate) struct Asked {
     /// Mean all subjects that have the one value, or an address in the one network
     #[arg(long)]
     group: bool,
+    /// Mean every subject: a switch of the limit itself, or of all limits
+    #[arg(long, conflicts_with_all = ["group", "values"])]
+    everybody: bool,
     #[command(flatten)]
     effect: Effect,
     /// What a token bucket holds
@@ -42,6 +45,9 @@ struct Effect {
     /// Let nobody pass
     #[arg(long)]
     blocked: bool,
+    /// Let them pass, and count them as a rule in shadow mode does
+    #[arg(long)]
+    counted: bool,
     /// Remove what was set
     #[arg(long)]
     remove: bool,
@@ -54,10 +60,18 @@ pub(crate) async fn change(
     subject: &Subject,
     asked: &Asked,
 ) -> Result<(), Failure> {
-    let whom = if asked.group { "group" } else { "subject" };
+    let whom = match (asked.everybody, asked.group) {
+        (true, _) => "everybody",
+        (false, true) => "group",
+        (false, false) => "subject",
+    };
     let answer = if asked.effect.remove {
         let limit = limit.map(|limit| format!("limit={}", encoded(limit))).unwrap_or_default();
-        let path = format!("/v1/overrides?{limit}{}", subject.parameters(whom));
+        let whose = match asked.everybody {
+            true => "&everybody=true".to_owned(),
+            false => subject.parameters(whom),
+        };
+        let path = format!("/v1/overrides?{limit}{whose}");
         door.ask(Method::DELETE, &path, None).await?
     } else {
         let body = body(limit, whom, subject, asked);
@@ -70,17 +84,17 @@ pub(crate) async fn change(
 fn body(limit: Option<&str>, whom: &str, subject: &Subject, asked: &Asked) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    put(whom, subject.members().into());
+    put(whom, if asked.everybody { true.into() } else { subject.members().into() });
     if let Some(limit) = limit {
         put("limit", limit.into());
     }
-    let Effect { quota, unlimited, blocked, .. } = asked.effect;
+    let Effect { quota, unlimited, blocked, counted, .. } = asked.effect;
     for (name, units) in [("quota", quota), ("burst", asked.burst)] {
         if let Some(units) = units {
             put(name, units.into());
         }
     }
-    for (name, is_asked) in [("unlimited", unlimited), ("blocked", blocked)] {
+    for (name, is_asked) in [("unlimited", unlimited), ("blocked", blocked), ("counted", counted)] {
         if is_asked {
             put(name, true.into());
         }
@@ -143,6 +157,7 @@ fn what(one: &Value) -> String {
         (Some(quota), Some(burst)) => format!("quota {quota}, burst {burst}"),
         (Some(quota), None) => format!("quota {quota}"),
         (None, _) if one["blocked"] == true => "blocked".to_owned(),
+        (None, _) if one["counted"] == true => "only counted".to_owned(),
         (None, _) => "unlimited".to_owned(),
     }
 }

@@ -16,6 +16,8 @@ pub(super) enum Named<'n> {
     Subject(Vec<(&'n str, Option<&'n str>)>),
     /// That of all who have one value.
     Group(Vec<(&'n str, Option<&'n str>)>),
+    /// That of all subjects.
+    Everybody,
 }
 
 /// The target of these names.
@@ -32,6 +34,7 @@ pub(super) fn target(
             [(name, value)] => names.group(name, value)?,
             _ => return Err(invalid("a group is all who have one value: name one")),
         },
+        Named::Everybody => names.dimensions().map(|_| Whom::Everybody)?,
     };
     Ok(Target { limit: limit.map(Into::into), whom })
 }

@@ -74,6 +74,7 @@ impl<S: Store> App<S> {
         let member = |name: &str| told.get(name).cloned().unwrap_or(Value::Null);
         let target = value!({
             "limit": member("limit"), "subject": member("subject"), "group": member("group"),
+            "everybody": member("everybody"),
         });
         self.note(caller, Deed { what, target, before: before_told, after: after_told });
         let version = changed.table.version().changes;
@@ -86,10 +87,14 @@ impl<S: Store> App<S> {
         now: Timestamp,
     ) -> Result<Override, Problem> {
         let policy = self.limiter.policy();
-        let named = match (&request.subject, &request.group) {
-            (Some(subject), None) => Named::Subject(subject.values().collect()),
-            (None, Some(group)) => Named::Group(group.values().collect()),
-            _ => return Err(unclear("give either \"subject\" or \"group\"")),
+        let named = match (&request.subject, &request.group, request.everybody) {
+            (Some(subject), None, None) => Named::Subject(subject.values().collect()),
+            (None, Some(group), None) => Named::Group(group.values().collect()),
+            (None, None, Some(true)) => Named::Everybody,
+            _ => {
+                let told = "give one of \"subject\", \"group\", \"everybody\": true";
+                return Err(unclear(told));
+            }
         };
         let target = target(&policy, self.limiter.key(), request.limit.as_deref(), &named)?;
         let effect = effect(request, &policy, &target)?;
@@ -102,24 +107,30 @@ impl<S: Store> App<S> {
 
     fn target_in(&self, query: &str) -> Result<Target, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
+        let mut everybody = None;
         let parameters = parameters(query)?;
         for (name, value) in &parameters {
             let within = |word: &str| name.strip_prefix(word)?.strip_prefix('[')?.strip_suffix(']');
             match (&**name, within("subject"), within("group")) {
                 ("limit", ..) => limit = value.as_deref(),
+                ("everybody", ..) if value.as_deref() == Some("true") => {
+                    everybody = Some(Named::Everybody);
+                }
                 (_, Some(dimension), _) => subject.push((dimension, value.as_deref())),
                 (_, _, Some(dimension)) => group.push((dimension, value.as_deref())),
                 _ => {
-                    let known = "`limit=NAME`, `subject[NAME]=VALUE` and `group[NAME]=VALUE`";
+                    let known = "`limit=NAME`, `subject[NAME]=VALUE`, `group[NAME]=VALUE` and \
+                                 `everybody=true`";
                     let detail = format!("unknown parameter {name:?}: there are {known}");
                     return Err(query::invalid(detail));
                 }
             }
         }
-        let named = match (subject.is_empty(), group.is_empty()) {
-            (_, true) => Named::Subject(subject),
-            (true, false) => Named::Group(group),
-            (false, false) => return Err(invalid("name a subject or a group, not both")),
+        let named = match (subject.is_empty(), group.is_empty(), everybody) {
+            (_, true, None) => Named::Subject(subject),
+            (true, false, None) => Named::Group(group),
+            (true, true, Some(everybody)) => everybody,
+            _ => return Err(invalid("name a subject, a group or everybody, and no two of them")),
         };
         target(&self.limiter.policy(), self.limiter.key(), limit, &named)
     }
@@ -130,22 +141,25 @@ impl<S: Store> App<S> {
         let (subject, group) = match &one.target.whom {
             Whom::Subject(subject) => (Some(shown(subject)), None),
             Whom::Value(pair) => (None, Some(shown(pair))),
+            Whom::Everybody => (None, None),
             Whom::Network { dimension, network } => {
                 (None, Some(ShownSubject::pair(dimension, network.to_string())))
             }
         };
         let (quota, burst) = match one.effect {
             Effect::Quota { quota, burst } => (Some(quota), burst),
-            Effect::Unlimited | Effect::Blocked => (None, None),
+            Effect::Unlimited | Effect::Blocked | Effect::Counted => (None, None),
         };
         OverrideShown {
             limit: one.target.limit.clone(),
             subject,
             group,
+            everybody: (one.target.whom == Whom::Everybody).then_some(true),
             quota,
             burst,
             unlimited: (one.effect == Effect::Unlimited).then_some(true),
             blocked: (one.effect == Effect::Blocked).then_some(true),
+            counted: (one.effect == Effect::Counted).then_some(true),
             expires: one.expires_at.as_secs_ceil(),
             reason: one.reason.clone(),
         }
@@ -163,13 +177,20 @@ fn effect(
     policy: &Policy,
     target: &Target,
 ) -> Result<Effect, Problem> {
-    let OverrideRequest { quota, burst, unlimited, blocked, .. } = request;
+    let OverrideRequest { quota, burst, unlimited, blocked, counted, .. } = request;
     let units = |units: Units| units.cost().get();
-    let effect = match (*quota, *unlimited, *blocked) {
-        (Some(quota), None, None) => Effect::Quota { quota: units(quota), burst: burst.map(units) },
-        (None, Some(true), None) => Effect::Unlimited,
-        (None, None, Some(true)) => Effect::Blocked,
-        _ => return Err(unclear("give one of \"quota\", \"unlimited\": true, \"blocked\": true")),
+    let effect = match (*quota, *unlimited, *blocked, *counted) {
+        (Some(quota), None, None, None) => {
+            Effect::Quota { quota: units(quota), burst: burst.map(units) }
+        }
+        (None, Some(true), None, None) => Effect::Unlimited,
+        (None, None, Some(true), None) => Effect::Blocked,
+        (None, None, None, Some(true)) => Effect::Counted,
+        _ => {
+            let told = "give one of \"quota\", \"unlimited\": true, \"blocked\": true, \
+                        \"counted\": true";
+            return Err(unclear(told));
+        }
     };
     let Effect::Quota { quota, burst } = effect else {
         return match burst {

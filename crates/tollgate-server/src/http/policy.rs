@@ -9,6 +9,7 @@ use tollgate::core::{Algorithm, Limit, Store, Visibility};
 use super::app::App;
 use super::json;
 use super::respond::Answer;
+use super::wire::OverrideShown;
 
 /// The policy in force.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -65,6 +66,10 @@ struct LimitText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CandidateText")]
     candidate: Option<CandidateText>,
+    /// The override of everybody that decides in its place: a switch of the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OverrideShown")]
+    switched: Option<OverrideShown>,
 }
 
 /// A definition that is tried beside a limit.
@@ -110,7 +115,13 @@ struct UseText<'a> {
 impl<S: Store> App<S> {
     /// The policy in force.
     pub(super) fn policy(&self) -> Answer {
-        Ok(json::write(&PolicyAnswer::of(&self.limiter.policy()))?)
+        let (policy, now) = (self.limiter.policy(), self.limiter.now());
+        let mut answer = PolicyAnswer::of(&policy);
+        for (told, LimitFor { limit, .. }) in answer.limits.iter_mut().zip(policy.limits()) {
+            let switch = self.limiter.overrides().switch_of(limit, now);
+            told.switched = switch.map(|said| self.shown_override(&said));
+        }
+        Ok(json::write(&answer)?)
     }
 }
 
@@ -163,6 +174,7 @@ fn limit<'a>(policy: &'a Revision, LimitFor { limit, per }: &'a LimitFor) -> Lim
         visible: limit.visibility() == Visibility::Visible,
         enforced_percent: limit.enforced().get(),
         candidate: limit.candidate().map(|limit| candidate(limit)),
+        switched: None,
     }
 }
 

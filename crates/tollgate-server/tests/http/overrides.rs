@@ -218,3 +218,43 @@ async fn what_cannot_be_kept_is_refused() {
     set(&world, json!({ "limit": "everybody", "subject": {}, "blocked": true })).await;
     assert_eq!(charge(&world, "abc").await["admitted"], true);
 }
+
+#[tokio::test]
+async fn a_limit_is_switched_for_everybody() {
+    let world = administered();
+    for _ in 0..3 {
+        charge(&world, "abc").await;
+    }
+    let switch = json!({ "limit": "core", "everybody": true, "counted": true });
+    let answer = set(&world, switch).await;
+    assert_eq!(
+        (&answer["after"]["everybody"], &answer["after"]["counted"]),
+        (&json!(true), &json!(true))
+    );
+    let admitted = charge(&world, "abc").await;
+    assert_eq!(
+        (&admitted["admitted"], &admitted["shadow"]["admitted"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(admitted["overrides"][0]["effect"], "counted");
+    assert_eq!(admitted["standings"], json!([]));
+    let policy = world.get("/v1/policy").await.ok();
+    let of = |name: &str| {
+        let limits = policy["limits"].as_array().unwrap();
+        limits.iter().find(|limit| limit["name"] == name).unwrap()["switched"].clone()
+    };
+    assert_eq!(of("core")["reason"], "a test");
+    assert_eq!(of("search"), Value::Null);
+    // What is said of somebody goes before.
+    set(&world, json!({ "group": { "token": "abc" }, "blocked": true })).await;
+    assert_eq!(charge(&world, "abc").await["admitted"], false);
+    assert_eq!(charge(&world, "other").await["admitted"], true);
+    world.delete("/v1/overrides?group[token]=abc").await.ok();
+    let removed = world.delete("/v1/overrides?limit=core&everybody=true").await.ok();
+    assert_eq!(removed["before"]["counted"], true);
+    assert_eq!(charge(&world, "abc").await["admitted"], false);
+    // All limits at once, off.
+    set(&world, json!({ "everybody": true, "unlimited": true })).await;
+    let passed = charge(&world, "abc").await;
+    assert_eq!((&passed["admitted"], &passed["standings"]), (&json!(true), &json!([])));
+}

@@ -55,6 +55,8 @@ impl<S: Store> Limiter<S> {
             by.push(Overrule { limit: Arc::clone(&one.limit), said });
             match ruled {
                 Ruled::Unlimited => {}
+                // It is among what is only counted.
+                Ruled::Counted => charged.push(one),
                 Ruled::Limit(limit) => {
                     one.limit = limit;
                     charged.push(one);
@@ -81,7 +83,7 @@ impl<S: Store> Limiter<S> {
     ) -> Option<Arc<Limit>> {
         match self.overrides.ruled(limit, subject, &self.key, now)?.0 {
             Ruled::Limit(limit) => Some(limit),
-            Ruled::Unlimited | Ruled::Blocked(_) => None,
+            Ruled::Unlimited | Ruled::Blocked(_) | Ruled::Counted => None,
         }
     }
 }

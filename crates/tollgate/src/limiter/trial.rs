@@ -7,6 +7,7 @@ use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Planned};
 use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
 
 use super::{Judged, Limiter, Terms};
+use crate::overrides::Effect;
 use crate::receipt::Receipt;
 
 /// How what decides nothing is charged: at once, and without a word for when there is no answer.
@@ -26,7 +27,7 @@ pub struct Trial {
 pub struct Shares {
     /// What decides.
     pub enforced: Vec<Planned>,
-    /// What is not enforced for its subject ([`Limit::enforces`]).
+    /// What is not enforced for its subject ([`Limit::enforces`]), or only counted by an override.
     pub counted: Vec<Planned>,
 }
 
@@ -54,9 +55,12 @@ impl<S: Store> Limiter<S> {
     /// an override says of a subject is enforced.
     #[must_use]
     pub fn shares(&self, now: Timestamp, planned: Vec<Planned>) -> Shares {
-        let enforces = |Planned { limit, subject, .. }: &Planned| {
-            limit.enforces(subject, &self.key)
-                || self.overrides.find(limit, subject, &self.key, now).is_some()
+        let enforces = |Planned { limit, subject, .. }: &Planned| match self
+            .overrides
+            .find(limit, subject, &self.key, now)
+        {
+            None => limit.enforces(subject, &self.key),
+            Some(said) => said.effect != Effect::Counted,
         };
         if planned.iter().all(enforces) {
             return Shares { enforced: planned, counted: Vec::new() };

@@ -10,13 +10,21 @@ use super::table::{Table, Version};
 use super::{Effect, MAX_OVERRIDES, Override, Target, Whom};
 
 /// The form of what follows. Another form is another number.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
+
+/// The form before: it knows neither everybody nor what is only counted. What it can say is written
+/// in it, for nodes of older versions.
+const FORM_BEFORE: u8 = 1;
 
 impl Table {
     /// The table as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![FORM];
+        let is_old = |one: &Arc<Override>| {
+            one.target.whom != Whom::Everybody && one.effect != Effect::Counted
+        };
+        let form = if self.overrides().iter().all(is_old) { FORM_BEFORE } else { FORM };
+        let mut out = vec![form];
         push_number(&mut out, self.version().changes);
         push_number(&mut out, self.version().drawn);
         self.overrides().iter().for_each(|one| push(&mut out, one));
@@ -29,7 +37,7 @@ impl Table {
     /// [`TableError`] for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TableError> {
         let (form, mut rest) = bytes.split_first().ok_or(TableError::Garbled)?;
-        if *form != FORM {
+        if !(FORM_BEFORE..=FORM).contains(form) {
             return Err(TableError::Form(*form));
         }
         read(&mut rest).ok_or(TableError::Garbled)
@@ -69,11 +77,13 @@ fn push(out: &mut Vec<u8>, one: &Override) {
             push_kind(out, 2, dimension.as_bytes());
             push_text(out, &network.to_string());
         }
+        Whom::Everybody => push_kind(out, 3, &[]),
     }
     let (kind, quota, burst) = match one.effect {
         Effect::Quota { quota, burst } => (0, quota, burst.unwrap_or_default()),
         Effect::Unlimited => (1, 0, 0),
         Effect::Blocked => (2, 0, 0),
+        Effect::Counted => (3, 0, 0),
     };
     out.push(kind);
     push_number(out, quota);
@@ -120,6 +130,7 @@ fn take(rest: &mut &[u8]) -> Option<Override> {
             dimension: take_text(rest)?.into(),
             network: Network::parse(take_text(rest)?).ok()?,
         },
+        3 => take_sized(rest).filter(|none| none.is_empty()).map(|_| Whom::Everybody)?,
         _ => return None,
     };
     let (kind, quota, burst) = (take_byte(rest)?, take_number(rest)?, take_number(rest)?);
@@ -127,6 +138,7 @@ fn take(rest: &mut &[u8]) -> Option<Override> {
         0 => Effect::Quota { quota, burst: (burst > 0).then_some(burst) },
         1 => Effect::Unlimited,
         2 => Effect::Blocked,
+        3 => Effect::Counted,
         _ => return None,
     };
     let expires_at = Timestamp::from_millis(take_number(rest)?);

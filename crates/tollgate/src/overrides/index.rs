@@ -37,6 +37,8 @@ pub(crate) enum Ruled {
     Unlimited,
     /// Nobody passes before that moment.
     Blocked(Timestamp),
+    /// The limit counts, and stops nobody.
+    Counted,
 }
 
 impl Overrides {
@@ -85,6 +87,12 @@ impl Overrides {
         Some(Arc::clone(&index.find(limit, subject, key, now)?.said))
     }
 
+    /// What is said of everybody at `now`, before what `limit` says: its switch.
+    #[must_use]
+    pub fn switch_of(&self, limit: &Limit, now: Timestamp) -> Option<Arc<Override>> {
+        best(&self.index.load().everybody, limit, now).map(|entry| Arc::clone(&entry.said))
+    }
+
     /// Whether none are in force, by one relaxed load.
     pub(crate) fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
@@ -129,6 +137,7 @@ impl Entry {
         let (quota, burst) = match self.said.effect {
             Effect::Unlimited => return Some(Ruled::Unlimited),
             Effect::Blocked => return Some(Ruled::Blocked(self.said.expires_at)),
+            Effect::Counted => return Some(Ruled::Counted),
             Effect::Quota { quota, burst } => (quota, burst),
         };
         // It holds the limit, so that no other lies there meanwhile.
@@ -152,6 +161,7 @@ struct Index {
     /// By veiled pairs.
     values: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
     networks: HashMap<Box<str>, Networks>,
+    everybody: Vec<Arc<Entry>>,
 }
 
 /// Networks of one dimension.
@@ -174,6 +184,10 @@ impl Index {
                     let networks = index.networks.entry(dimension.clone()).or_default();
                     networks.lengths.insert(network.prefix());
                     networks.entries.entry(*network).or_default().push(Arc::new(entry));
+                    continue;
+                }
+                Whom::Everybody => {
+                    index.everybody.push(Arc::new(entry));
                     continue;
                 }
             };
@@ -201,7 +215,8 @@ impl Index {
                 return Some(found);
             }
         }
-        self.networks_of(subject).find_map(|entries| best(entries, limit, now))
+        let by_network = self.networks_of(subject).find_map(|entries| best(entries, limit, now));
+        by_network.or_else(|| best(&self.everybody, limit, now))
     }
 
     /// What is said of networks that `subject` lies in, the smallest first.

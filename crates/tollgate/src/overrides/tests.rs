@@ -50,7 +50,7 @@ fn in_force(overrides: &[Override]) -> Arc<Overrides> {
 
 /// The quota that is in force.
 fn quota(held: &Overrides, name: &str, subject: &Subject, now: Timestamp) -> u64 {
-    match held.ruled(&limit(name), subject, &key(), now) {
+    match held.ruled(&limit(name), subject, &key(), now).map(|(ruled, _)| ruled) {
         None => 10,
         Some(Ruled::Limit(limit)) => limit.capacity(),
         Some(other) => panic!("{other:?}"),
@@ -84,6 +84,32 @@ fn the_nearest_word_counts() {
         assert_eq!(quota(&held, name, &subject, NOW), expected, "{name} {address}");
         assert_eq!(quota(&held, name, &subject, LATER), 10);
     }
+}
+
+#[test]
+fn what_is_said_of_everybody_is_the_last_word() {
+    let ann = subject(&[("user", "ann")]);
+    let held = in_force(&[
+        about(None, Whom::Everybody, 1),
+        about(Some("core"), Whom::Everybody, 2),
+        about(None, of_subject(&[("user", "ann")]), 3),
+    ]);
+    for (name, user, expected) in [("core", "ann", 3), ("core", "bob", 2), ("search", "bob", 1)] {
+        assert_eq!(quota(&held, name, &subject(&[("user", user)]), NOW), expected, "{name} {user}");
+    }
+    let switch = held.switch_of(&limit("core"), NOW).unwrap();
+    assert_eq!(switch.effect, Effect::Quota { quota: 2, burst: None });
+    assert!(held.switch_of(&limit("core"), LATER).is_none());
+    assert_eq!(quota(&held, "core", &ann, LATER), 10);
+}
+
+#[test]
+fn nodes_of_older_versions_read_what_they_can_understand() {
+    let form = |one: Override| in_force(&[one]).table().to_bytes()[0];
+    let whom = || of_subject(&[("user", "42")]);
+    assert_eq!(form(about(None, whom(), 1)), 1);
+    assert_eq!(form(about(None, Whom::Everybody, 1)), 2);
+    assert_eq!(form(Override { effect: Effect::Counted, ..about(None, whom(), 1) }), 2);
 }
 
 #[test]
@@ -147,12 +173,14 @@ fn any_override() -> impl Strategy<Value = Override> {
         (text(), text())
             .prop_map(|(name, value)| { Whom::Value(subject(&[(&name, &value)]).veiled(&key())) }),
         (0_u8..=24).prop_map(|bits| of_network(&format!("{}/{bits}", mask(bits)))),
+        Just(Whom::Everybody),
     ];
     let effect = prop_oneof![
         (1_u64.., proptest::option::of(1_u64..))
             .prop_map(|(quota, burst)| Effect::Quota { quota, burst }),
         Just(Effect::Unlimited),
         Just(Effect::Blocked),
+        Just(Effect::Counted),
     ];
     (proptest::option::of("[a-z]{1,5}"), whom, effect, any::<u64>(), ".{0,9}").prop_map(
         |(limit, whom, effect, expires_at, reason)| Override {

@@ -87,6 +87,27 @@ fn networks_and_exact_subjects_are_named() {
 }
 
 #[test]
+fn a_limit_is_switched_for_everybody() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides?limit=few");
+    pick(&page, "Meant are", "everybody");
+    pick(&page, "They are given", "counted");
+    page.write("Reason", "it refuses partners");
+    page.click("button", "Set");
+    page.says("only counted");
+    charge(&node, "few", ("user", "mallory"), 5);
+    page.go(&super::address(&node, "limits/few"));
+    page.says("The policy does not decide: for everybody it is only counted until");
+    page.says("it refuses partners");
+    page.says("0 refused by this limit");
+    page.go(&super::address(&node, "overrides"));
+    page.click("tbody button", "Lift");
+    page.says("None: the policy decides for everybody.");
+    page.is_clean();
+}
+
+#[test]
 fn reasons_and_values_that_are_scripts_are_shown_and_do_not_run() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();

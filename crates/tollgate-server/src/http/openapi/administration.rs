@@ -111,6 +111,11 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
                     r#"{"group":{"address":"192.0.2.0/24"},"blocked":true,
                     "expires_in":"1h","reason":"scraping"}"#,
                 ),
+                (
+                    "switch",
+                    r#"{"limit":"core","everybody":true,"counted":true,
+                    "expires_in":"1h","reason":"it refuses too many"}"#,
+                ),
             ],
         }),
         answer: Holds::Json(of::<OverrideAnswer>),
@@ -212,6 +217,12 @@ fn target() -> Vec<Value> {
         }),
         values("subject", "The subject that it is about."),
         values("group", "The value or the network that it is about."),
+        json!({
+            "name": "everybody",
+            "in": "query",
+            "description": "True where it is about every subject.",
+            "schema": { "type": "boolean", "enum": [true] },
+        }),
     ]
 }
 

@@ -10,12 +10,15 @@ use super::given;
 use super::units::Units;
 use crate::http::shown::ShownSubject;
 
-/// An override that is to be set: of a subject or a group, and a quota, unlimited or blocked.
+/// An override that is to be set: of a subject, a group or everybody, and a quota, unlimited, blocked or counted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("allOf" = [
-    { "oneOf": [{ "required": ["subject"] }, { "required": ["group"] }] },
-    { "oneOf": [{ "required": ["quota"] }, { "required": ["unlimited"] }, { "required": ["blocked"] }] },
+    { "oneOf": [{ "required": ["subject"] }, { "required": ["group"] }, { "required": ["everybody"] }] },
+    { "oneOf": [
+        { "required": ["quota"] }, { "required": ["unlimited"] },
+        { "required": ["blocked"] }, { "required": ["counted"] },
+    ] },
 ]))]
 pub(in crate::http) struct OverrideRequest<'a> {
     /// The name of the only limit that it is about; every limit that counts these if it is left out.
@@ -31,6 +34,10 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "SubjectValues<'_>")]
     pub(in crate::http) group: Option<SubjectValues<'a>>,
+    /// Every subject: a switch of the limit itself.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool", extend("const" = true))]
+    pub(in crate::http) everybody: Option<bool>,
     /// Units per window, of one limit.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
@@ -47,6 +54,10 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) blocked: Option<bool>,
+    /// They pass, and are counted as by a rule in shadow mode.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "bool", extend("const" = true))]
+    pub(in crate::http) counted: Option<bool>,
     /// How long it lasts: a number of seconds, minutes, hours or days such as `90s`, `15m`, `12h`
     /// or `7d`; at most 366 days.
     #[serde(borrow)]
@@ -73,6 +84,10 @@ pub(in crate::http) struct OverrideShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShownSubject")]
     pub(in crate::http) group: Option<ShownSubject>,
+    /// True where it is about every subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(in crate::http) everybody: Option<bool>,
     /// Units per window.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
@@ -89,6 +104,10 @@ pub(in crate::http) struct OverrideShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) blocked: Option<bool>,
+    /// True where they pass and are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(in crate::http) counted: Option<bool>,
     /// The second of the Unix epoch at which it is over, rounded up.
     pub(in crate::http) expires: u64,
     /// Why it was set.

@@ -143,6 +143,8 @@ enum OverrideEffect {
     Unlimited,
     /// They do not pass.
     Blocked,
+    /// They pass, and are counted.
+    Counted,
 }
 
 impl<'a> OverruledLimit<'a> {
@@ -151,6 +153,7 @@ impl<'a> OverruledLimit<'a> {
             Effect::Quota { .. } => OverrideEffect::Quota,
             Effect::Unlimited => OverrideEffect::Unlimited,
             Effect::Blocked => OverrideEffect::Blocked,
+            Effect::Counted => OverrideEffect::Counted,
         };
         let expires = overrule.said.expires_at.as_secs_ceil();
         Self { limit: overrule.limit.name(), effect, expires }

@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { trafficChart } from '../chart.js';
 import { element, fill, notice, say } from '../dom.js';
-import { allows, count, counted, many } from '../format.js';
+import { allows, count, counted, many, moment } from '../format.js';
 
 export function limit({ refuse }, [name]) {
   const chart = trafficChart('Decisions of this limit');
@@ -11,9 +11,10 @@ export function limit({ refuse }, [name]) {
   const rules = element('ul', { class: 'plain' });
   const totals = element('p', { class: 'words' });
   const tried = trial();
+  const switched = element('div');
   const node = element('div', {},
     element('p', { class: 'path' }, element('a', { href: '#/limits' }, 'Limits')),
-    element('h1', {}, name),
+    element('h1', {}, name), switched,
     element('section', { class: 'card', 'aria-label': 'What it allows' }, facts),
     element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
     tried.node,
@@ -25,6 +26,9 @@ export function limit({ refuse }, [name]) {
       if (!meant) return fill(facts, notice('calm', 'The policy in force has no such limit.'));
       describe(facts, meant);
       tried.describe(meant);
+      fill(switched, meant.switched && notice('bad',
+        `The policy does not decide: for everybody it is ${said(meant.switched)} until ${moment(meant.switched.expires)}. ${meant.switched.reason} `,
+        element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
       fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it: descriptors and callers by name may.'));
@@ -77,6 +81,13 @@ function trial() {
     for (const { verdicts, cell } of rows) say(cell, count(counts?.[verdicts] ?? 0));
   };
   return { node, describe, update };
+}
+
+/// What a switch makes of the limit.
+function said({ quota, unlimited, blocked }) {
+  if (blocked) return 'blocked';
+  if (unlimited) return 'unlimited';
+  return quota === undefined ? 'only counted' : `limited to ${many(quota, 'unit')}`;
 }
 
 function ruleText({ rule, used }) {

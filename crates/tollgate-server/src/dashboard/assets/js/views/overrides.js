@@ -26,7 +26,7 @@ export function overrides({ refuse }) {
   };
   const look = () => attempt(trouble, async () => {
     const { overrides: all, kept: where, failure } = await ask('v1/overrides');
-    table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group]) })));
+    table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody]) })));
     const told = where === 'store' ? 'Kept in the store: every node goes by them.' : 'Kept in this process: other nodes know nothing of them, and they end with it.';
     kept.textContent = failure ? `${told} They could not be read the last time: ${failure}.` : told;
   });
@@ -68,8 +68,8 @@ class Form {
     this.subjects = subjects.filter(({ source }) => !NOT_ASKED.has(source));
     this.limits = limits;
     this.limit = select([['', 'every limit'], ...limits.map(({ name }) => [name, name])]);
-    this.meant = select([['group', 'all who have this value'], ['subject', 'exactly these values']]);
-    this.effect = select([['blocked', 'blocked'], ['unlimited', 'unlimited'], ['quota', 'another quota']]);
+    this.meant = select([['group', 'all who have this value'], ['subject', 'exactly these values'], ['everybody', 'everybody: a switch']]);
+    this.effect = select([['blocked', 'blocked'], ['unlimited', 'unlimited'], ['counted', 'only counted'], ['quota', 'another quota']]);
     this.quota = element('input', { type: 'number', min: 1, step: 1, inputmode: 'numeric' });
     this.lasts = element('input', { type: 'text', required: true, value: '1h', pattern: '[1-9][0-9]{0,7}[smhd]', autocomplete: 'off' });
     this.reason = element('input', { type: 'text', required: true, maxlength: 500, autocomplete: 'off' });
@@ -77,6 +77,7 @@ class Form {
     this.whose = element('div', { class: 'row' });
     this.amount = element('div', { class: 'row' });
     this.limit.addEventListener('change', () => this.drawWhose());
+    this.meant.addEventListener('change', () => this.drawWhose());
     this.effect.addEventListener('change', () => this.drawAmount());
     this.node = element('form', { onsubmit: (event) => { event.preventDefault(); send(this.body()); } },
       element('div', { class: 'row' }, field('Limit', this.limit), field('Meant are', this.meant)),
@@ -99,7 +100,8 @@ class Form {
       input.value = written.get(name) ?? '';
       return [name, input];
     }));
-    fill(this.whose, [...this.values].map(([name, input]) => field(name, input)));
+    const isAll = this.meant.value === 'everybody';
+    fill(this.whose, isAll ? null : [...this.values].map(([name, input]) => field(name, input)));
   }
 
   drawAmount() {
@@ -125,7 +127,8 @@ class Form {
     }
     const effect = this.effect.value === 'quota' ? { quota: Number(this.quota.value) } : { [this.effect.value]: true };
     const limit = this.limit.value ? { limit: this.limit.value } : {};
-    return { ...limit, [this.meant.value]: values, ...effect, expires_in: this.lasts.value.trim(), reason: this.reason.value };
+    const whom = { [this.meant.value]: this.meant.value === 'everybody' ? true : values };
+    return { ...limit, ...whom, ...effect, expires_in: this.lasts.value.trim(), reason: this.reason.value };
   }
 }
 
@@ -157,23 +160,26 @@ function button(cell, row, lift) {
 }
 
 /// Whom an override is about, in words.
-function whom({ subject, group }) {
+function whom({ subject, group, everybody }) {
+  if (everybody) return 'everybody';
   const pairs = Object.entries(subject ?? group).map(([name, value]) => `${name}=${value ?? '(none)'}`);
-  if (!pairs.length) return 'everybody';
+  if (!pairs.length) return 'its one counter';
   return group ? `all with ${pairs.join(', ')}` : pairs.join(', ');
 }
 
-function what({ quota, burst, unlimited, blocked }) {
+function what({ quota, burst, unlimited, blocked, counted }) {
+  if (counted) return 'only counted';
   if (blocked) return 'blocked';
   if (unlimited) return 'unlimited';
   return `${many(quota, 'unit')}${burst === undefined ? '' : `, burst ${count(burst)}`}`;
 }
 
 /// Names an override as a request for its end does; a value that nobody has is a name alone.
-function query({ limit, subject, group }) {
+function query({ limit, subject, group, everybody }) {
   const part = (name, value) => (value === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
   const kind = subject ? 'subject' : 'group';
-  const parts = Object.entries(subject ?? group).map(([name, value]) => part(`${kind}[${name}]`, value));
+  const parts = everybody ? ['everybody=true']
+    : Object.entries(subject ?? group).map(([name, value]) => part(`${kind}[${name}]`, value));
   if (limit !== undefined) parts.unshift(part('limit', limit));
   return parts.join('&');
 }
