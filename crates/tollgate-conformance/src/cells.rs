@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use tollgate_core::decide::{refundable_until, refuse, take};
+use tollgate_core::decide::{judge, refundable_until, refuse, take};
 use tollgate_core::{
     Ask, Cell, Charge, ChargeId, Cost, Fit, Reading, Readings, Repeats, Store, StoreError, Subject,
     Timestamp, assess, decide,
@@ -32,12 +32,10 @@ impl Store for Cells {
 
 impl State {
     fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
-        let admitted = charges.iter().all(|charge| match charge.ask {
-            Ask::Take { cost, .. } => {
-                let cell = self.cells.get(&key(charge));
-                assess(cell, charge.limit, cost, now).fit == Fit::Now
-            }
-            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => true,
+        let admitted = charges.iter().all(|charge| {
+            let cell = self.cells.get(&key(charge));
+            charge.ask.taken().is_none()
+                || judge(cell, charge.limit, charge.ask, now).fit == Fit::Now
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -48,12 +46,10 @@ impl State {
             return assess(self.cells.get(&key), charge.limit, Cost::PEEK, now);
         }
         let cell = self.cells.remove(&key);
-        let (reading, cell) = match charge.ask {
-            Ask::Take { .. } if admitted => take(cell, charge.limit, charge.ask, now),
-            Ask::Take { .. } => refuse(cell, charge.limit, charge.ask, now),
-            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => {
-                decide(cell, charge.limit, charge.ask, now)
-            }
+        let (reading, cell) = match charge.ask.taken() {
+            Some(_) if admitted => take(cell, charge.limit, charge.ask, now),
+            Some(_) => refuse(cell, charge.limit, charge.ask, now),
+            None => decide(cell, charge.limit, charge.ask, now),
         };
         if let Some(cell) = cell {
             self.cells.insert(key, cell);

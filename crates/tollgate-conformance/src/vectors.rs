@@ -180,6 +180,10 @@ fn step(at: Timestamp, ask: &Ask, reading: &Reading) -> Value {
         Ask::Refund { cost, mark, id, .. } => ("refund", Some(cost), Some(mark), Some(id)),
         Ask::Renew { id } => ("renew", None, None, Some(id)),
         Ask::Forget => ("forget", None, None, None),
+        // No vector asks for these: the random traces do.
+        Ask::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
+        Ask::Extend { id, mark, .. } => ("extend", None, Some(mark), Some(id)),
+        Ask::Settle { id, mark, cost } => ("settle", Some(cost), Some(mark), Some(id)),
     };
     fields.insert("ask".into(), name.into());
     fields.extend(id.map(|id| ("id".into(), id.0.to_string().into())));
@@ -218,6 +222,8 @@ fn read_step(fields: &Value) -> Option<(Timestamp, Ask, Reading)> {
         whole_at: Timestamp::from_millis(number("whole_at")?),
         mark: Mark(number("mark")?),
         given_back: number("given_back")?,
+        added: 0,
+        held: 0,
         found: if discarded { Found::Discarded } else { Found::Nothing },
     };
     Some((Timestamp::from_millis(number("now")?), ask, reading))

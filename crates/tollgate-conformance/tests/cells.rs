@@ -35,6 +35,17 @@ fn cells_answer_calls_on_two_subjects_as_the_model() {
     }
 }
 
+/// TOLLGATE_SEED=… cargo test -p tollgate-conformance cells_answer_reservations
+#[test]
+fn cells_answer_reservations_as_the_model() {
+    for seed in seeds(80_000, 12_000) {
+        let store = Cells::default();
+        if let Err(difference) = run(run_trace(&store, &Trace::reserving(seed), "reserving")) {
+            panic!("{difference}");
+        }
+    }
+}
+
 /// A guarded refund finds a lease that has ended; asked again by a clock that lags, from before its
 /// end, it finds it held. The lease is given back once: the first time gave nothing.
 #[test]

@@ -6,8 +6,8 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Cell, ChargeId, Cost, Fit, Limit, Mark, Millis, Reading, Refusals, Repeats,
-    Timestamp, decide,
+    Algorithm, Ask, Cell, ChargeId, Cost, Fit, HoldTerms, Limit, Mark, Millis, OnExpiry, Reading,
+    Refusals, Repeats, Timestamp, decide,
 };
 
 /// Steps of one history.
@@ -27,6 +27,12 @@ enum Act {
     Lagging,
     /// Looks, a millisecond later, at what would become of units.
     Look(u64),
+    /// Reserves for so many milliseconds.
+    Reserve(u64, u64),
+    /// Settles the last reservation at so many units; asked again, it changes nothing.
+    Settle(u64),
+    /// Puts the end of the last reservation off, three milliseconds later.
+    Extend,
 }
 
 const ACTS: [Act; 7] = [
@@ -37,6 +43,16 @@ const ACTS: [Act; 7] = [
     Act::RefundFirst,
     Act::Lagging,
     Act::Look(2),
+];
+
+const RESERVING: [Act; 7] = [
+    Act::Take(1, 1),
+    Act::Reserve(2, 2),
+    Act::Reserve(1, 5),
+    Act::Settle(0),
+    Act::Settle(3),
+    Act::Extend,
+    Act::Look(1),
 ];
 
 /// Every limit with a quota up to 3 and a window up to 4 milliseconds.
@@ -72,13 +88,30 @@ fn limits() -> Vec<Limit> {
 
 #[test]
 fn every_short_history_is_the_models() {
-    for limit in limits() {
-        let histories = ACTS.len().pow(LENGTH as u32);
-        for history in 0..histories {
-            let acts =
-                (0..LENGTH).map(|place| ACTS[history / ACTS.len().pow(place as u32) % ACTS.len()]);
-            compare(&limit, &acts);
+    limits().iter().for_each(|limit| compare_all(limit, &ACTS, LENGTH));
+}
+
+#[test]
+fn every_short_history_of_reservations_is_the_models() {
+    let terms = HoldTerms { max: Millis::new(4), at_most: 3, overdraft: 1, ..HoldTerms::default() };
+    for on_expiry in [OnExpiry::Release, OnExpiry::Charge] {
+        let terms = HoldTerms { on_expiry, ..terms };
+        let solvent = HoldTerms { overdraft: 0, ..terms };
+        for limit in limits() {
+            let held = limit.clone().with_hold(terms).or_else(|_| limit.with_hold(solvent));
+            if let Ok(limit) = held {
+                compare_all(&limit, &RESERVING, LENGTH - 1);
+            }
         }
+    }
+}
+
+/// Every history of `length` steps, each of which is one of `acts`.
+fn compare_all(limit: &Limit, acts: &[Act], length: usize) {
+    for history in 0..acts.len().pow(length as u32) {
+        let steps =
+            (0..length).map(|place| acts[history / acts.len().pow(place as u32) % acts.len()]);
+        compare(limit, &steps);
     }
 }
 
@@ -86,6 +119,7 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
     let mut ledger = Ledger::new(limit);
     let mut cell = None;
     let mut charged: Vec<(Cost, Mark, ChargeId)> = Vec::new();
+    let mut reserved = None;
     let mut now = START;
     for (step, act) in acts.clone().enumerate() {
         let id = ChargeId(step as u128);
@@ -99,6 +133,19 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
             Act::Look(units) => {
                 now += 1;
                 (now, Ask::Look { cost: Cost::new(units).expect("small") })
+            }
+            Act::Reserve(units, millis) => {
+                let (cost, until) = (Cost::up_to(units), Timestamp::from_millis(now + millis));
+                (now, Ask::Reserve { cost, id, until })
+            }
+            Act::Settle(units) => {
+                let Some((mark, id)) = reserved else { continue };
+                (now, Ask::Settle { id, mark, cost: Cost::up_to(units) })
+            }
+            Act::Extend => {
+                let Some((mark, id)) = reserved else { continue };
+                now += 3;
+                (now, Ask::Extend { id, mark, until: Timestamp::from_millis(now + 9) })
             }
             Act::Refund | Act::RefundFirst if charged.is_empty() => continue,
             Act::Refund => (now, refund(charged.pop())),
@@ -115,7 +162,12 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
         if let (Ask::Take { cost, id }, Fit::Now) = (ask, reading.fit) {
             charged.push((cost, reading.mark, id));
         }
-        let told = |of: &Reading| (of.fit, of.again, of.used, of.whole_at, of.given_back);
+        if let (Ask::Reserve { id, .. }, Fit::Now) = (ask, reading.fit) {
+            reserved = Some((reading.mark, id));
+        }
+        let told = |of: &Reading| {
+            (of.fit, of.again, of.used, of.whole_at, of.given_back, of.added, of.held)
+        };
         let history: Vec<_> = acts.clone().take(step + 1).collect();
         assert_eq!(told(&reading), told(&expected), "{limit:?} after {history:?}");
         assert!(!ask.only_reads() || cell == before, "{limit:?} changed by {history:?}");
@@ -136,6 +188,12 @@ fn answer(ledger: &mut Ledger, at: Timestamp, ask: Ask) -> Reading {
         Ask::Look { cost } => ledger.standing(at, cost),
         Ask::Refund { id, .. } => ledger.refund(at, id),
         Ask::Renew { id } => ledger.renew(at, id),
+        Ask::Reserve { cost, id, until } => match ledger.standing_of_reservation(at, cost).fit {
+            Fit::Now => ledger.reserve(at, cost, id, until),
+            Fit::At(_) | Fit::Never => ledger.refuse_reservation(at, cost, id),
+        },
+        Ask::Extend { id, until, .. } => ledger.extend(at, id, until),
+        Ask::Settle { id, cost, .. } => ledger.settle(at, id, cost),
         Ask::Forget => unreachable!("no history forgets"),
     }
 }

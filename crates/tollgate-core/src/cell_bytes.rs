@@ -1,7 +1,10 @@
 //! A cell as bytes: how stores outside of the process keep it, and how it travels between stores.
 //!
 //! A letter for the kind, then numbers of seven bytes, the lowest first: 56 bits hold every exact
-//! integer. The step in Redis writes the same form.
+//! integer. The step in Redis writes the same form. Reservations stand before the state that they
+//! are of: a letter, their number and their records.
+
+mod holds;
 
 use alloc::vec::Vec;
 
@@ -49,6 +52,7 @@ impl Cell {
                     extend(&mut bytes, [lease.used, lease.expires_at.as_millis()]);
                 }
             }
+            Self::Held(held) => holds::push(&mut bytes, held),
         }
         bytes
     }
@@ -87,6 +91,7 @@ impl Cell {
                 Some(Self::SlidingLog(sliding_log::State { entries }))
             }
             b'c' => leases(records),
+            b'h' => holds::read(records),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::key::Subject;
 use crate::limit::{Cost, Limit};
+use crate::time::Timestamp;
 
 /// The id of one admitted request: unique over all nodes, chosen by the caller.
 ///
@@ -54,6 +55,41 @@ pub enum Ask {
         /// Whether this may arrive twice.
         repeats: Repeats,
     },
+    /// Take `cost` units as a take does, and hold them until the real cost is known: then they are
+    /// settled. A reservation that nobody settles ends at `until`, or as far from now as the
+    /// limit's [`HoldTerms`](crate::HoldTerms) let it. Of a concurrency limit it is a lease.
+    Reserve {
+        /// How much. Cost 0 peeks, and holds nothing.
+        cost: Cost,
+        /// Names the reservation: no other charge has it.
+        id: ChargeId,
+        /// When it is to run out.
+        until: Timestamp,
+    },
+    /// Put a reservation's end off to `until`, as far as the limit lets it; never nearer. The
+    /// reading fits if it was still held. Of a concurrency limit it is a renewal.
+    Extend {
+        /// The charge that made it.
+        id: ChargeId,
+        /// Where it was put.
+        mark: Mark,
+        /// When it is to run out.
+        until: Timestamp,
+    },
+    /// Put the real cost in the place of what a reservation holds, which ends with that. The reading
+    /// fits if it was still held: repeated, it changes nothing more.
+    ///
+    /// What was held beyond `cost` is given back to where it was taken from, if that is not over.
+    /// What `cost` is beyond it is taken now, as far as capacity and overdraft allow. Cost 0
+    /// releases it. Of a concurrency limit it gives the lease back, whatever the cost.
+    Settle {
+        /// The charge that made it.
+        id: ChargeId,
+        /// Where it was put.
+        mark: Mark,
+        /// What it really cost.
+        cost: Cost,
+    },
     /// Put a lease's end off to one lease from now. Nothing but a concurrency limit has leases.
     Renew {
         /// The charge that holds the lease.
@@ -72,9 +108,43 @@ impl Ask {
     #[must_use]
     pub const fn only_reads(&self) -> bool {
         match self {
-            Self::Take { cost, .. } => cost.get() == 0,
+            Self::Take { cost, .. } | Self::Reserve { cost, .. } => cost.get() == 0,
             Self::Look { .. } => true,
             Self::Refund { .. } | Self::Renew { .. } | Self::Forget => false,
+            Self::Extend { .. } | Self::Settle { .. } => false,
+        }
+    }
+
+    /// What it takes if all takes of its call fit, and for whom: of takes and reservations.
+    #[must_use]
+    pub const fn taken(&self) -> Option<(Cost, ChargeId)> {
+        match *self {
+            Self::Take { cost, id } | Self::Reserve { cost, id, .. } => Some((cost, id)),
+            _ => None,
+        }
+    }
+
+    /// What the reading's fit is of: what it takes, or looks for. A peek where it is of nothing.
+    #[must_use]
+    pub const fn cost(&self) -> Cost {
+        match *self {
+            Self::Take { cost, .. } | Self::Reserve { cost, .. } | Self::Look { cost } => cost,
+            _ => Cost::PEEK,
+        }
+    }
+
+    /// What undoes a take or a reservation that was put at `mark`, asked once; `None` where there
+    /// is nothing to undo.
+    #[must_use]
+    pub const fn undone(&self, mark: Mark) -> Option<Self> {
+        match *self {
+            Self::Take { cost, id } if cost.get() > 0 => {
+                Some(Self::Refund { cost, mark, id, repeats: Repeats::Impossible })
+            }
+            Self::Reserve { cost, id, .. } if cost.get() > 0 => {
+                Some(Self::Settle { id, mark, cost: Cost::PEEK })
+            }
+            _ => None,
         }
     }
 }

@@ -3,10 +3,16 @@
 //! The only match on the algorithm. A store reads every take of a call with [`assess`], and only
 //! if all fit carries them out with [`decide`]; nothing here reads a clock, fails or does IO.
 
+mod held;
+
+use alloc::boxed::Box;
+
+pub use held::Held;
+
 use crate::algo::{
     At, Step, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
-use crate::charge::{Ask, ChargeId, Mark};
+use crate::charge::{Ask, ChargeId, Mark, Repeats};
 use crate::limit::{Algorithm, Cost, Limit, Refusals};
 use crate::reading::{Fit, Found, Reading};
 use crate::time::Timestamp;
@@ -26,6 +32,8 @@ pub enum Cell {
     TokenBucket(token_bucket::State),
     /// Of a concurrency limit.
     Concurrency(concurrency::State),
+    /// Of any but a concurrency limit, with reservations.
+    Held(Box<Held>),
 }
 
 /// A state that is two plain numbers: copied, not moved, and decided on by [`take_plain`].
@@ -64,6 +72,9 @@ impl TryFrom<Cell> for Plain {
 impl Cell {
     /// Whether it is of the kind that `limit` keeps.
     fn is_of(&self, limit: &Limit) -> bool {
+        if let Self::Held(held) = self {
+            return held.cell.is_of(limit);
+        }
         matches!(
             (self, limit.algorithm()),
             (Self::FixedWindow(_), Algorithm::FixedWindow(_))
@@ -100,9 +111,13 @@ macro_rules! with_step {
     }};
 }
 
-/// How `limit` stands at `now`, and whether `cost` fits. Changes nothing, allocates nothing.
+/// How `limit` stands at `now`, and whether `cost` fits. Changes nothing, and allocates nothing
+/// where no reservation ran out and none is waited for.
 #[must_use]
 pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
+    if let Some(Cell::Held(held)) = cell {
+        return held.assess(limit, cost, now);
+    }
     let at = At { now, skew_max: limit.believed_ahead() };
     let found_cell = cell.is_some();
     with_step!(limit, cell, |step, state, wrap| {
@@ -113,6 +128,19 @@ pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) ->
         }
         reading
     })
+}
+
+/// How `limit` stands at `now`, and whether what `ask` takes or looks for fits: a reservation also
+/// has to find room beside others. Changes nothing.
+#[inline]
+#[must_use]
+pub fn judge(cell: Option<&Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> Reading {
+    match ask {
+        Ask::Reserve { cost, .. } if !has_leases(limit) => {
+            held::assess_reservation(cell, limit, cost, now)
+        }
+        _ => assess(cell, limit, ask.cost(), now),
+    }
 }
 
 /// Carries `ask` out at `now`: the reading after it and the next cell.
@@ -128,17 +156,21 @@ pub fn decide(
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
     match ask {
-        Ask::Take { cost, id } => {
-            charge(cell, limit, Take::new(limit, cost, id, now), |fit| fit == Fit::Now)
+        Ask::Take { .. } | Ask::Reserve { .. } => {
+            carry_out(cell, limit, ask, now, |fit| fit == Fit::Now)
         }
         Ask::Look { cost } => (assess(cell.as_ref(), limit, cost, now), cell),
         Ask::Refund { .. } => refund(cell, limit, ask, now),
-        Ask::Renew { .. } => renew(cell, limit, ask, now),
+        Ask::Renew { id } => renew(cell, limit, id, now),
+        Ask::Extend { id, .. } if has_leases(limit) => renew(cell, limit, id, now),
+        Ask::Extend { id, until, .. } => held::extend(cell, limit, (id, until), now),
+        Ask::Settle { .. } if has_leases(limit) => end_lease(cell, limit, ask, now),
+        Ask::Settle { id, cost, .. } => held::settle(cell, limit, (id, cost), now),
         Ask::Forget => (forget(cell.as_ref(), limit, now), None),
     }
 }
 
-/// Counts a take that was found to fit; its reading says so.
+/// Counts a take or a reservation that was found to fit; its reading says so.
 #[must_use]
 pub fn take(
     cell: Option<Cell>,
@@ -146,11 +178,13 @@ pub fn take(
     ask: Ask,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    let Ask::Take { cost, id } = ask else { return decide(cell, limit, ask, now) };
-    charge(cell, limit, Take::new(limit, cost, id, now), |_| true)
+    match ask.taken() {
+        Some(_) => carry_out(cell, limit, ask, now, admits_all),
+        None => decide(cell, limit, ask, now),
+    }
 }
 
-/// Answers a take of a refused call: counted where the limit counts refusals, else unchanged.
+/// Answers a take or a reservation of a refused call: counted where the limit counts refusals, else unchanged.
 ///
 /// The reading's fit is this limit's own: it may fit here, and be refused by another limit.
 #[must_use]
@@ -160,8 +194,10 @@ pub fn refuse(
     ask: Ask,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    let Ask::Take { cost, id } = ask else { return decide(cell, limit, ask, now) };
-    charge(cell, limit, Take::new(limit, cost, id, now), |_| false)
+    match ask.taken() {
+        Some(_) => carry_out(cell, limit, ask, now, |_| false),
+        None => decide(cell, limit, ask, now),
+    }
 }
 
 /// Carries out a take that is alone in its call, on a plain state: what [`decide`] does, without a
@@ -192,8 +228,47 @@ pub fn take_plain(
     }
 }
 
+const fn admits_all(_: Fit) -> bool {
+    true
+}
+
+const fn has_leases(limit: &Limit) -> bool {
+    matches!(limit.algorithm(), Algorithm::Concurrency(_))
+}
+
+/// Takes or reserves by `limit` if `admits` says so of how that fits.
+fn carry_out(
+    cell: Option<Cell>,
+    limit: &Limit,
+    ask: Ask,
+    now: Timestamp,
+    admits: impl FnOnce(Fit) -> bool,
+) -> (Reading, Option<Cell>) {
+    let (cost, id) = ask.taken().unwrap_or_default();
+    let take = Take::new(limit, cost, id, now);
+    match ask {
+        Ask::Reserve { until, .. } if !has_leases(limit) => {
+            held::reserve(cell, limit, (take, until), admits)
+        }
+        _ => charge(cell, limit, take, admits),
+    }
+}
+
 /// Takes by `limit` if `admits` says so of how the take fits.
 fn charge(
+    cell: Option<Cell>,
+    limit: &Limit,
+    take: Take,
+    admits: impl FnOnce(Fit) -> bool,
+) -> (Reading, Option<Cell>) {
+    match cell {
+        Some(Cell::Held(held)) => held::take(held, limit, take, admits),
+        cell => charge_state(cell, limit, take, admits),
+    }
+}
+
+/// As [`charge`], of a cell without reservations.
+fn charge_state(
     mut cell: Option<Cell>,
     limit: &Limit,
     take: Take,
@@ -252,25 +327,37 @@ impl Take {
 }
 
 fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
-    let Ask::Refund { cost, mark, id, .. } = ask else { return (Reading::default(), cell) };
+    let cell = match cell {
+        Some(Cell::Held(held)) => return held::refund(held, limit, ask, now),
+        cell => cell,
+    };
     let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
     // What counts as none has nothing to give back, and is replaced by a take alone.
     if before.found == Found::Discarded {
         return (before, cell);
     }
+    let Some(mut cell) = cell else { return (before, None) };
+    let given_back = give_back(&mut cell, limit, ask, now);
+    let reading = assess(Some(&cell), limit, Cost::PEEK, now);
+    (Reading { given_back, found: before.found, ..reading }, Some(cell))
+}
+
+/// The units that a refund gives back to a state in force.
+fn give_back(cell: &mut Cell, limit: &Limit, refund: Ask, now: Timestamp) -> u64 {
+    let Ask::Refund { cost, mark, id, .. } = refund else { return 0 };
     let at = At { now, skew_max: limit.believed_ahead() };
-    with_step!(limit, cell, |step, state, wrap| {
-        let Some(mut state) = state else { return (before, None) };
-        let given_back = step.refund(&mut state, cost, mark, id, at);
-        let reading = step.read(Some(&state), Cost::PEEK, at);
-        (Reading { given_back, found: before.found, ..reading }, Some(wrap(state)))
+    with_step!(limit, Some(cell), |step, state, wrap| {
+        state.map_or(0, |state| step.refund(state, cost, mark, id, at))
     })
 }
 
-fn renew(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
-    let Ask::Renew { id } = ask else { return (Reading::default(), cell) };
+fn renew(
+    mut cell: Option<Cell>,
+    limit: &Limit,
+    id: ChargeId,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
     let at = At { now, skew_max: limit.believed_ahead() };
-    let mut cell = cell;
     let renewed = match (limit.algorithm(), &mut cell) {
         (Algorithm::Concurrency(step), Some(Cell::Concurrency(state))) => {
             step.renew(state, id, at).is_some()
@@ -280,6 +367,20 @@ fn renew(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Readin
     let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
     // A renewal fits if the lease was still held; one that ran out has to be asked for anew.
     let fit = if renewed { Fit::Now } else { Fit::Never };
+    (Reading { fit, ..reading }, cell)
+}
+
+/// Gives a lease back, whatever the request cost; fits if it was still held.
+fn end_lease(
+    cell: Option<Cell>,
+    limit: &Limit,
+    settlement: Ask,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    let Ask::Settle { id, mark, cost } = settlement else { return (Reading::default(), cell) };
+    let refund = Ask::Refund { cost, mark, id, repeats: Repeats::Impossible };
+    let (reading, cell) = self::refund(cell, limit, refund, now);
+    let fit = if reading.given_back > 0 { Fit::Now } else { Fit::Never };
     (Reading { fit, ..reading }, cell)
 }
 
@@ -305,6 +406,9 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
         return cell;
     }
     let Some(one) = cell.filter(counts) else { return Some(other) };
+    if matches!(one, Cell::Held(_)) || matches!(other, Cell::Held(_)) {
+        return held::join(one, other, limit, now);
+    }
     Some(match (limit.algorithm(), one, other) {
         (Algorithm::FixedWindow(step), Cell::FixedWindow(one), Cell::FixedWindow(other)) => {
             Cell::FixedWindow(step.join(one, other))
@@ -331,6 +435,9 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
 /// The moment from which `cell` says nothing any more and can be forgotten.
 #[must_use]
 pub fn over_at(cell: &Cell, limit: &Limit) -> Timestamp {
+    if let Cell::Held(held) = cell {
+        return held.over_at(limit);
+    }
     with_step!(limit, Some(cell), |step, state, wrap| {
         state.map_or(Timestamp::EPOCH, |state| step.over_at(state))
     })

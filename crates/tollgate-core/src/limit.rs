@@ -11,6 +11,7 @@ use core::fmt;
 pub use change::{Generation, OnChange};
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
+use crate::hold::HoldTerms;
 use crate::percent::Percent;
 use crate::time::{DEFAULT_SKEW_MAX, MAX_EXACT, MAX_WINDOW, Millis};
 
@@ -45,11 +46,16 @@ impl Cost {
         if self.0 == 0 { 1 } else { self.0 }
     }
 
+    /// A cost of `units`, at most 2^53 − 1.
+    #[must_use]
+    pub const fn up_to(units: u64) -> Self {
+        Self(if units > MAX_EXACT { MAX_EXACT } else { units })
+    }
+
     /// Both costs together, at most 2^53 − 1.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
-        let sum = self.0.saturating_add(other.0);
-        Self(if sum > MAX_EXACT { MAX_EXACT } else { sum })
+        Self::up_to(self.0.saturating_add(other.0))
     }
 }
 
@@ -115,6 +121,7 @@ pub struct Limit {
     refusals: Refusals,
     unit: Unit,
     skew_max: Millis,
+    hold: HoldTerms,
     /// How much longer its window was when it wrote what may still be stored.
     shortened_by: Millis,
     /// Of whose subjects it refuses anybody.
@@ -145,6 +152,7 @@ impl Limit {
             refusals: Refusals::default(),
             unit,
             skew_max: DEFAULT_SKEW_MAX,
+            hold: HoldTerms::default(),
             shortened_by: Millis::ZERO,
             enforced: Percent::ALL,
             candidate: None,
@@ -194,9 +202,27 @@ impl Limit {
         self
     }
 
-    /// The same limit, counted another way, with the counters that it has.
-    pub(crate) fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
+    /// Sets how it may be reserved.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a concurrency limit, whose leases are its reservations; for an overdraft
+    /// of a limit that counts no debts; and for a number out of range.
+    pub fn with_hold(mut self, hold: HoldTerms) -> Result<Self, LimitError> {
+        match self.algorithm {
+            Algorithm::Concurrency(_) => return Err(LimitError::LeasesAreHolds),
+            Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_) if hold.overdraft > 0 => {
+                return Err(LimitError::NoDebts);
+            }
+            _ => hold.check(self.capacity())?,
+        }
+        self.hold = hold;
+        Ok(self)
+    }
+
+    /// The same limit, counted and reserved another way, with the counters that it has.
+    pub(crate) fn with_algorithm(mut self, algorithm: Algorithm, hold: HoldTerms) -> Self {
         self.algorithm = algorithm;
+        self.hold = hold;
         self
     }
 
@@ -231,7 +257,9 @@ impl Limit {
                 Algorithm::Concurrency(Concurrency::new(quota, limit.lease())?)
             }
         };
-        Ok(self.clone().untried().with_algorithm(algorithm))
+        let limit = self.clone().untried().with_algorithm(algorithm, self.hold);
+        limit.hold.check(limit.capacity())?;
+        Ok(limit)
     }
 
     /// The name, unique in its policy.
@@ -314,6 +342,13 @@ impl Limit {
         Millis::new(self.skew_max.get().saturating_add(self.shortened_by.get()))
     }
 
+    /// How it may be reserved. Of a concurrency limit nothing of it applies but leases.
+    #[inline]
+    #[must_use]
+    pub const fn hold(&self) -> &HoldTerms {
+        &self.hold
+    }
+
     /// The most that can be used at one moment: the quota, or the burst of a token bucket.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
@@ -370,6 +405,10 @@ pub enum LimitError {
     },
     /// A concurrency limit cannot count refusals.
     RefusalsNotInFlight,
+    /// A concurrency limit has no reservations beside its leases.
+    LeasesAreHolds,
+    /// A token bucket and a two-bucket estimate cannot be overdrawn.
+    NoDebts,
 }
 
 impl fmt::Display for LimitError {
@@ -389,6 +428,12 @@ impl fmt::Display for LimitError {
             Self::RefusalsNotInFlight => {
                 f.write_str("a concurrency limit cannot count refusals: what was refused never ran")
             }
+            Self::LeasesAreHolds => f.write_str(
+                "a concurrency limit has no terms for holds: its leases are reserved, for one lease",
+            ),
+            Self::NoDebts => f.write_str(
+                "a token_bucket and a two_bucket cannot be overdrawn: they keep no debts",
+            ),
         }
     }
 }

@@ -50,8 +50,12 @@ pub struct Reading {
     pub whole_at: Timestamp,
     /// Where a take was put, for the receipt.
     pub mark: Mark,
-    /// Units that a refund gave back; zero where its window is over or it was asked before.
+    /// Units that a refund or a settlement gave back; zero where its window is over or it was asked before.
     pub given_back: u64,
+    /// Units that a settlement took beyond what was held.
+    pub added: u64,
+    /// Units that reservations hold and nobody has settled yet, of whatever window they are.
+    pub held: u64,
     /// What was found.
     pub found: Found,
 }

@@ -3,10 +3,11 @@
 use core::num::NonZeroU32;
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
+use crate::hold::HoldTerms;
 use crate::limit::{Algorithm, Limit};
 
 impl Limit {
-    /// This limit for one of `nodes` nodes: quota and burst are [`share_of`] theirs, and all else
+    /// This limit for one of `nodes` nodes: quota, burst and overdraft are [`share_of`] theirs, and all else
     /// is the same.
     ///
     /// All nodes together then hold at most the capacity, or one unit a node where the capacity is
@@ -37,8 +38,10 @@ impl Limit {
                 Concurrency::new(of(whole.quota()), whole.lease()).map(Algorithm::Concurrency)
             }
         };
+        let hold = *self.hold();
+        let part = HoldTerms { overdraft: hold.overdraft / u64::from(nodes.get()), ..hold };
         // A smaller number passes every check that a larger one passed.
-        self.clone().with_algorithm(algorithm.unwrap_or_else(|_| *self.algorithm()))
+        self.clone().with_algorithm(algorithm.unwrap_or_else(|_| *self.algorithm()), part)
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Standing {
     pub whole_at: Timestamp,
     /// Whether this limit by itself admits the charge, and if not when.
     pub fit: Fit,
+    /// Whole units that are reserved and not settled yet; of a concurrency limit all that is used.
+    pub held: u64,
 }
 
 impl Standing {
@@ -40,7 +42,11 @@ impl Standing {
         };
         let remaining = limit.capacity().saturating_sub(reading.used);
         let Reading { used, whole_at, fit, .. } = *reading;
-        Self { limit, cost, used, remaining, resets_at, whole_at, fit }
+        let held = match limit.algorithm() {
+            Algorithm::Concurrency(_) => used,
+            _ => reading.held,
+        };
+        Self { limit, cost, used, remaining, resets_at, whole_at, fit, held }
     }
 
     /// The standing after its cost was given back. A lease is held until the request ends, also

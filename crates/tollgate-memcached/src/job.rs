@@ -1,10 +1,10 @@
 //! A job: one charge of a call, on items that have names.
 
-use tollgate_core::decide::{refundable_until, refuse, take};
+use tollgate_core::decide::{judge, refundable_until, refuse, take};
 use tollgate_core::store::Place;
 use tollgate_core::{
     Ask, Cell, Charge, ChargeId, Cost, Fit, Found, Limit, Reading, Refusals, Repeats, Timestamp,
-    assess, decide,
+    decide,
 };
 
 use crate::key::Keys;
@@ -50,12 +50,8 @@ impl Job {
 
     /// Whether the take, if it is one, fits in what was read.
     pub(crate) fn fits(&self, view: &View, now: Timestamp) -> bool {
-        match self.ask {
-            Ask::Take { cost, .. } => {
-                assess(view.cell.as_ref(), &self.limit, cost, now).fit == Fit::Now
-            }
-            _ => true,
-        }
+        self.ask.taken().is_none()
+            || judge(view.cell.as_ref(), &self.limit, self.ask, now).fit == Fit::Now
     }
 
     /// The reading after the job was done on what was read, and the next cell.
@@ -66,9 +62,9 @@ impl Job {
         now: Timestamp,
     ) -> (Reading, Option<Cell>) {
         let cell = view.cell.clone();
-        let (reading, next) = match (self.ask, verdict) {
-            (Ask::Take { .. }, Verdict::Admitted) => take(cell, &self.limit, self.ask, now),
-            (Ask::Take { .. }, Verdict::Refused) => refuse(cell, &self.limit, self.ask, now),
+        let (reading, next) = match (self.ask.taken(), verdict) {
+            (Some(_), Verdict::Admitted) => take(cell, &self.limit, self.ask, now),
+            (Some(_), Verdict::Refused) => refuse(cell, &self.limit, self.ask, now),
             _ => decide(cell, &self.limit, self.ask, now),
         };
         (told(view, reading), next)
@@ -76,19 +72,14 @@ impl Job {
 
     /// How it stands, with nothing done.
     pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
-        let cost = match self.ask {
-            Ask::Take { cost, .. } | Ask::Look { cost } => cost,
-            _ => Cost::PEEK,
-        };
-        told(view, assess(view.cell.as_ref(), &self.limit, cost, now))
+        told(view, judge(view.cell.as_ref(), &self.limit, self.ask, now))
     }
 
     /// The job that gives back what this one took where `mark` of `reading` says; `None` if it took
     /// nothing.
     pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
-        let Ask::Take { cost, id } = self.ask else { return None };
-        let ask = Ask::Refund { cost, mark: reading.mark, id, repeats: Repeats::Impossible };
-        (cost != Cost::PEEK).then(|| Self { ask, ..self.clone() })
+        let ask = self.ask.undone(reading.mark)?;
+        Some(Self { ask, ..self.clone() })
     }
 
     pub(crate) fn counts_refusals(&self) -> bool {

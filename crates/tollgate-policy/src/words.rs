@@ -7,7 +7,9 @@ use tollgate_core::policy::{
     Answers, ChargeOn, Dimension, HeaderProfile, LimitFor, Match, Mode, OnFailure, Rule, Source,
     Use,
 };
-use tollgate_core::{Algorithm, Limit, Percent, Policy, Refusals, Unit, Visibility};
+use tollgate_core::{
+    Algorithm, HoldTerms, Limit, OnExpiry, Percent, Policy, Refusals, Unit, Visibility,
+};
 
 use crate::descriptor_words;
 
@@ -38,6 +40,19 @@ pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
         text.push_str("; refusals count");
     }
     // Writing to a string cannot fail.
+    if *limit.hold() != HoldTerms::default() {
+        let HoldTerms { max, at_most, on_expiry, overdraft } = *limit.hold();
+        let _ = write!(text, "; held for at most {max}");
+        if at_most < limit.capacity() {
+            let _ = write!(text, ", {at_most} at once");
+        }
+        if on_expiry == OnExpiry::Charge {
+            text.push_str(", charged when that is over");
+        }
+        if overdraft > 0 {
+            let _ = write!(text, ", overdrawn by at most {overdraft}");
+        }
+    }
     if limit.resource() != limit.name() {
         let _ = write!(text, "; told as {}", limit.resource());
     }

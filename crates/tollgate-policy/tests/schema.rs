@@ -42,12 +42,13 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 32] = [
+const PLACES: [(&str, &str); 33] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
     ("Limit", "limits: { a: { quota: 1, window: 1s, zzzzzzzz: 1 } }"),
     ("Candidate", "limits: { a: { quota: 1, window: 1s, candidate: { zzzzzzzz: 1 } } }"),
+    ("Hold", "limits: { a: { quota: 1, window: 1s, hold: { zzzzzzzz: 1 } } }"),
     ("Rule", "rules: [{ limits: [], zzzzzzzz: 1 }]"),
     ("Conditions", "rules: [{ limits: [], match: { zzzzzzzz: 1 } }]"),
     ("DescriptorDomain", "descriptors: [{ domain: a, tree: [], zzzzzzzz: 1 }]"),
@@ -221,6 +222,7 @@ fn title(name: &str) -> &'static str {
         "Forwarded" => "`forwarded`",
         "Limit" => "`limits.NAME`",
         "Candidate" => "`limits.NAME.candidate`",
+        "Hold" => "`limits.NAME.hold`",
         "Rule" => "`rules[]`",
         "Conditions" => "`rules[].match`",
         "DescriptorDomain" => "`descriptors[]`",

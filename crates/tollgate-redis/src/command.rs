@@ -4,7 +4,7 @@ mod run;
 
 use std::collections::HashMap;
 
-use tollgate_core::Timestamp;
+use tollgate_core::{OnExpiry, Timestamp};
 
 use self::run::{Keys, Run};
 use crate::job::{Job, JobAsk, Op, Rule};
@@ -149,6 +149,9 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
         Op::Forget => (11, 0),
         Op::Cell => (12, 0),
         Op::Join { .. } => (13, 0),
+        Op::Reserve { cost, .. } => (14, cost),
+        Op::Extend { .. } => (15, 0),
+        Op::Settle { cost, .. } => (16, cost),
     };
     out.push(code);
     push_target(out, indexes, ask, cost);
@@ -162,6 +165,20 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
             push_number(out, *mark);
             push_index(out, indexes.key(guard));
             push_number(out, until.as_millis());
+        }
+        Op::Reserve { id, until, at_most, on_expiry, .. } => {
+            out.extend_from_slice(&id.0.to_be_bytes());
+            push_number(out, until.as_millis());
+            push_number(out, *at_most);
+            out.push(u8::from(*on_expiry == OnExpiry::Charge));
+        }
+        Op::Extend { id, until } => {
+            out.extend_from_slice(&id.0.to_be_bytes());
+            push_number(out, until.as_millis());
+        }
+        Op::Settle { id, most, .. } => {
+            out.extend_from_slice(&id.0.to_be_bytes());
+            push_number(out, *most);
         }
         Op::Join { cell } => {
             push_index(out, cell.len());

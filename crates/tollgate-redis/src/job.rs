@@ -3,7 +3,7 @@
 mod cells;
 
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Limit, MAX_EXACT, Mark, Millis, Repeats, Timestamp,
+    Algorithm, Ask, Charge, ChargeId, Limit, MAX_EXACT, Mark, Millis, OnExpiry, Repeats, Timestamp,
     algo::Anchor, decide::refundable_until, limit::Refusals,
 };
 
@@ -39,16 +39,54 @@ pub(crate) struct Rule {
 /// What to do: of a cell, tell it, or join these bytes of one with it.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Take { cost: u64 },
-    TakeLease { cost: u64, id: ChargeId },
-    Look { cost: u64 },
-    Refund { cost: u64, mark: u64 },
-    RefundGuarded { cost: u64, mark: u64, guard: Box<[u8]>, until: Timestamp },
-    RefundLease { id: ChargeId },
-    Renew { id: ChargeId },
+    Take {
+        cost: u64,
+    },
+    TakeLease {
+        cost: u64,
+        id: ChargeId,
+    },
+    Look {
+        cost: u64,
+    },
+    Refund {
+        cost: u64,
+        mark: u64,
+    },
+    RefundGuarded {
+        cost: u64,
+        mark: u64,
+        guard: Box<[u8]>,
+        until: Timestamp,
+    },
+    RefundLease {
+        id: ChargeId,
+    },
+    Renew {
+        id: ChargeId,
+    },
     Forget,
+    Reserve {
+        cost: u64,
+        id: ChargeId,
+        until: Timestamp,
+        at_most: u64,
+        on_expiry: OnExpiry,
+    },
+    Extend {
+        id: ChargeId,
+        until: Timestamp,
+    },
+    /// The units used may rise to `most`.
+    Settle {
+        cost: u64,
+        id: ChargeId,
+        most: u64,
+    },
     Cell,
-    Join { cell: Box<[u8]> },
+    Join {
+        cell: Box<[u8]>,
+    },
 }
 
 impl Job {
@@ -65,9 +103,10 @@ impl Job {
     /// Whether it changes nothing, whatever the state.
     pub(crate) fn only_reads(&self) -> bool {
         self.asks.iter().all(|ask| match ask.op {
-            Op::Take { cost } | Op::TakeLease { cost, .. } => cost == 0,
+            Op::Take { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => cost == 0,
             Op::Look { .. } | Op::Cell => true,
             Op::Refund { .. } | Op::RefundGuarded { .. } => false,
+            Op::Extend { .. } | Op::Settle { .. } => false,
             Op::RefundLease { .. } | Op::Renew { .. } | Op::Forget | Op::Join { .. } => false,
         })
     }
@@ -104,7 +143,9 @@ impl Op {
     fn new(charge: &Charge<'_>, key: &[u8], now: Timestamp) -> Self {
         let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
         match charge.ask {
-            Ask::Take { cost, id } if has_leases => Self::TakeLease { cost: cost.get(), id },
+            Ask::Take { cost, id } | Ask::Reserve { cost, id, .. } if has_leases => {
+                Self::TakeLease { cost: cost.get(), id }
+            }
             Ask::Take { cost, .. } => Self::Take { cost: cost.get() },
             Ask::Look { cost } => Self::Look { cost: cost.get() },
             Ask::Refund { id, .. } if has_leases => Self::RefundLease { id },
@@ -120,8 +161,36 @@ impl Op {
                     }
                 }
             }
+            Ask::Extend { id, .. } if has_leases => Self::Renew { id },
             Ask::Renew { id } => Self::Renew { id },
             Ask::Forget => Self::Forget,
+            Ask::Reserve { .. } | Ask::Extend { .. } | Ask::Settle { .. } => {
+                Self::of_reservation(charge, now)
+            }
+        }
+    }
+}
+
+impl Op {
+    fn of_reservation(charge: &Charge<'_>, now: Timestamp) -> Self {
+        let hold = charge.limit.hold();
+        match charge.ask {
+            Ask::Reserve { cost, id, until } => {
+                let (at_most, on_expiry) = (hold.at_most, hold.on_expiry);
+                Self::Reserve {
+                    cost: cost.get(),
+                    id,
+                    until: hold.end(until, now),
+                    at_most,
+                    on_expiry,
+                }
+            }
+            Ask::Extend { id, until, .. } => Self::Extend { id, until: hold.end(until, now) },
+            Ask::Settle { id, cost, .. } => {
+                let most = charge.limit.capacity().saturating_add(hold.overdraft).min(MAX_EXACT);
+                Self::Settle { cost: cost.get(), id, most }
+            }
+            _ => Self::Look { cost: charge.ask.cost().get() },
         }
     }
 }

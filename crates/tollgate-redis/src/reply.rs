@@ -16,6 +16,8 @@ const LATE: u8 = 1;
 const FULL: u8 = 1;
 const REFUSED: u8 = 2;
 const REPEATED: u8 = 3;
+/// Of a reading's flags: what is held and was added follows.
+const MORE: u8 = 1;
 
 /// The server's clock when it answered, if it was asked for.
 pub(crate) fn clock(reply: &[u8]) -> Option<Timestamp> {
@@ -130,20 +132,27 @@ fn take_reading(rest: &mut &[u8]) -> Option<Reading> {
         2 => Some(Fit::Never),
         _ => None,
     };
-    Some(Reading {
+    let reading = Reading {
         fit: fit(flags & 3)?,
         again: fit(flags >> 2 & 3)?,
         used: take_number(rest)?,
         whole_at: Timestamp::from_millis(take_number(rest)?),
         mark: Mark(take_number(rest)?),
         given_back: take_number(rest)?,
-        found: match flags >> 4 {
+        added: 0,
+        held: 0,
+        found: match flags >> 4 & 3 {
             0 => Found::Nothing,
             1 => Found::State,
             2 => Found::Discarded,
             _ => return None,
         },
-    })
+    };
+    match flags >> 6 {
+        0 => Some(reading),
+        MORE => Some(Reading { held: take_number(rest)?, added: take_number(rest)?, ..reading }),
+        _ => None,
+    }
 }
 
 fn take_byte(rest: &mut &[u8]) -> Option<u8> {

@@ -15,6 +15,8 @@ use tollgate_redis::{Choice, Keys, Redis};
 
 /// Traces of 48 operations each: a million operations over both ways of running the step.
 const TRACES: u64 = 10_500;
+/// Traces with reservations, in each way of running the step.
+const RESERVING: u64 = 600;
 /// Traces whose calls travel together.
 const TOGETHER: u64 = 2_000;
 /// As many traces of each kind run on every version and in every way of running the step.
@@ -26,14 +28,25 @@ const TASKS: usize = 64;
 async fn the_function_gives_the_models_integers() {
     let server = Server::start().await;
     let store = start(&server, Choice::Best).await;
-    run_traces(store, seeds(1_000_000, TRACES)).await;
+    run_traces(store, seeds(1_000_000, TRACES), Trace::random).await;
 }
 
 #[tokio::test]
 async fn the_script_gives_the_models_integers() {
     let server = Server::start().await;
     let store = start(&server, Choice::Script).await;
-    run_traces(store, seeds(2_000_000, TRACES)).await;
+    run_traces(store, seeds(2_000_000, TRACES), Trace::random).await;
+}
+
+/// TOLLGATE_SEED=… cargo test -p tollgate-redis --test differential reservations
+#[tokio::test]
+async fn reservations_have_the_models_integers() {
+    let server = Server::start().await;
+    for (choice, first) in [(Choice::Best, 8_000_000), (Choice::Script, 9_000_000)] {
+        let store = start(&server, choice).await;
+        run_traces(store, seeds(first, RESERVING), Trace::reserving).await;
+    }
+    server.assert_every_key_ends().await;
 }
 
 /// Many calls in one command, on the same keys: each sees what those before it left.
@@ -55,7 +68,9 @@ on_every_version! {
 async fn few_traces_give_the_models_integers(version: Version) {
     let server = Server::start_version(version, &[]).await;
     for (choice, first) in [(Choice::Best, 6_000_000), (Choice::Script, 7_000_000)] {
-        run_traces(start(&server, choice).await, seeds(first, FEW)).await;
+        run_traces(start(&server, choice).await, seeds(first, FEW), Trace::random).await;
+        let reserving = seeds(first + 3 * FEW, FEW);
+        run_traces(start(&server, choice).await, reserving, Trace::reserving).await;
         let store = start(&server, choice).await;
         for seed in seeds(first + FEW, FEW) {
             run_together(&store, seed).await;
@@ -134,7 +149,7 @@ async fn start(server: &Server, choice: Choice) -> Redis {
     Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.unwrap()
 }
 
-async fn run_traces(store: Redis, seeds: Range<u64>) {
+async fn run_traces(store: Redis, seeds: Range<u64>, trace: fn(u64) -> Trace) {
     let (store, seeds) = (Rc::new(store), Rc::new(RefCell::new(seeds)));
     let local = LocalSet::new();
     let mut tasks = JoinSet::new();
@@ -143,7 +158,7 @@ async fn run_traces(store: Redis, seeds: Range<u64>) {
         let run = async move {
             loop {
                 let Some(seed) = seeds.borrow_mut().next() else { return };
-                if let Err(difference) = run_trace(&*store, &Trace::random(seed), "random").await {
+                if let Err(difference) = run_trace(&*store, &trace(seed), "random").await {
                     panic!("{difference}");
                 }
             }

@@ -5,7 +5,9 @@ mod decision;
 mod forget;
 mod overridden;
 mod redeem;
+mod reserve;
 mod shedding;
+mod taking;
 mod trial;
 
 use std::fmt;
@@ -24,12 +26,13 @@ pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
 pub use overridden::Overrule;
 pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
+pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use shedding::{PROBE_PERIOD, Place};
 pub use trial::{Shares, Trial};
 
-use decision::is_looked_at;
 use overridden::{Overridden, OverriddenPlan};
-use trial::{BESIDE, Beside};
+use taking::Taking;
+use trial::Beside;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
@@ -173,7 +176,18 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         policy: &Arc<Revision>,
         plan: Plan<'_>,
+        terms: Terms,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        self.decide_at(now, policy, plan, terms, Taking::Charge(terms.charge))
+    }
+
+    fn decide_at<'s>(
+        &'s self,
+        now: Timestamp,
+        policy: &Arc<Revision>,
+        plan: Plan<'_>,
         Terms { charge, on_failure }: Terms,
+        taking: Taking,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
@@ -185,11 +199,12 @@ impl<S: Store> Limiter<S> {
         async move {
             // One for all: what any of them charged is given back, and its leases renewed, together.
             let id = new_charge_id();
-            let terms = Terms { charge, on_failure };
-            let mut judged = self.judge(now, id, Mode::Enforce, enforced, terms).await;
+            let mut judged = self.judge(now, id, Mode::Enforce, enforced, taking, on_failure).await;
             let mut shadow = None;
             if has_shadow {
-                let mut beside = self.judge(now, id, Mode::Shadow, shadowed, BESIDE).await;
+                let local = OnFailure::Local;
+                let mut beside =
+                    self.judge(now, id, Mode::Shadow, shadowed, taking.on_arrival(), local).await;
                 shadow = Some(beside.verdict);
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
                 judged.beside.append(&mut beside.beside);
@@ -197,7 +212,7 @@ impl<S: Store> Limiter<S> {
                 judged.by.append(&mut beside.by);
             }
             let Judged { verdict, source, receipt, pending, beside, by: overrides } = judged;
-            let (trials, tried) = self.try_candidates(now, id, beside, &verdict).await;
+            let (trials, tried) = self.try_candidates(now, id, beside, &verdict, taking).await;
             let receipt = Receipt::joined(receipt, tried);
             let decision = Decision {
                 policy,
@@ -297,7 +312,8 @@ impl<S: Store> Limiter<S> {
         id: ChargeId,
         mode: Mode,
         planned: Vec<Planned>,
-        Terms { charge, on_failure }: Terms,
+        taking: Taking,
+        on_failure: OnFailure,
     ) -> Judged {
         let Overridden { planned, by } = self.overridden(now, planned);
         let planned = match planned {
@@ -310,12 +326,7 @@ impl<S: Store> Limiter<S> {
                 return judged;
             }
         };
-        let ask = |planned: &Planned| {
-            let Planned { limit, cost, .. } = planned;
-            let cost = *cost;
-            if is_looked_at(charge, limit) { Ask::Look { cost } } else { Ask::Take { cost, id } }
-        };
-        let readings = match self.ask(now, &planned, ask).await {
+        let readings = match self.ask(now, &planned, |planned| taking.ask(planned, id)).await {
             Ok(readings) => readings,
             Err(error) => return Judged::failure(now, error),
         };
@@ -327,7 +338,7 @@ impl<S: Store> Limiter<S> {
         if mode == Mode::Enforce && !planned.is_empty() {
             self.observer.judged(&planned, &verdict);
         }
-        let (receipt, pending) = proof(id, charge, planned, &readings);
+        let (receipt, pending) = proof(id, taking, planned, &readings);
         let (receipt, pending) = match receipt {
             // Refused by a look. Limits that count refusals have counted this one; leases end.
             Some(taken) if !verdict.is_admitted() => {
@@ -406,26 +417,26 @@ impl Judged {
 /// What was taken, unless that was refused, and what was only looked at.
 fn proof(
     id: ChargeId,
-    charge: ChargeOn,
+    taking: Taking,
     planned: Vec<Planned>,
     readings: &Readings,
 ) -> (Option<Receipt>, Option<Pending>) {
     // All or nothing by itself, whatever the looks saw.
     let is_taken = |(planned, reading): (&Planned, &Reading)| {
-        is_looked_at(charge, &planned.limit) || reading.fit == Fit::Now
+        taking.looks_at(&planned.limit) || reading.fit == Fit::Now
     };
     if !planned.iter().zip(readings.iter()).all(is_taken) {
         return (None, None);
     }
     let mut looked_at = Vec::new();
     let taken = planned.into_iter().zip(readings.iter()).filter_map(|(planned, reading)| {
-        if is_looked_at(charge, &planned.limit) {
+        if taking.looks_at(&planned.limit) {
             looked_at.push(planned);
             return None;
         }
         Some((planned, reading.mark))
     });
-    let receipt = Receipt::new(id, taken);
+    let receipt = Receipt::new(id, taking.purpose(), taken);
     ((!receipt.is_empty()).then_some(receipt), Pending::new(looked_at))
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
 use tollgate_core::policy::Planned;
-use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject};
+use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject, Timestamp};
 
 pub(crate) use sealed::Opened;
 pub use sealed::ReceiptError;
@@ -21,6 +21,16 @@ pub struct Receipt {
     id: ChargeId,
     entries: Vec<Entry>,
     repeats: Repeats,
+    purpose: Purpose,
+}
+
+/// What units were taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// For a charge: they count.
+    Charge,
+    /// For a reservation until then: they are settled.
+    Reservation(Timestamp),
 }
 
 #[derive(Debug)]
@@ -33,12 +43,22 @@ struct Entry {
 
 impl Receipt {
     /// What was charged, and where it was put; peeks leave nothing to give back.
-    pub(crate) fn new(id: ChargeId, charged: impl Iterator<Item = (Planned, Mark)>) -> Self {
+    pub(crate) fn new(
+        id: ChargeId,
+        purpose: Purpose,
+        charged: impl Iterator<Item = (Planned, Mark)>,
+    ) -> Self {
         let entries = charged
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
             .map(|(Planned { limit, subject, cost }, mark)| Entry { limit, subject, cost, mark })
             .collect();
-        Self { id, entries, repeats: Repeats::Impossible }
+        Self { id, entries, repeats: Repeats::Impossible, purpose }
+    }
+
+    /// Whether it proves a reservation, which is settled.
+    #[must_use]
+    pub const fn is_reservation(&self) -> bool {
+        matches!(self.purpose, Purpose::Reservation(_))
     }
 
     /// The charge's id.
@@ -56,9 +76,10 @@ impl Receipt {
     /// Parts the leases, which end with the request, from what was counted, which stays.
     pub fn split_leases(self) -> (Self, Self) {
         let is_lease = |entry: &Entry| matches!(entry.limit.algorithm(), Algorithm::Concurrency(_));
-        let Self { id, entries, repeats } = self;
+        let Self { id, entries, repeats, purpose } = self;
         let (leases, counted) = entries.into_iter().partition(is_lease);
-        (Self { id, entries: counted, repeats }, Self { id, entries: leases, repeats })
+        let part = |entries| Self { id, entries, repeats, purpose };
+        (part(counted), part(leases))
     }
 
     /// The shortest lease that it proves: without a renewal that one ends first.
@@ -95,13 +116,40 @@ impl Receipt {
         }
     }
 
+    /// What gives all of it back: a reservation is released.
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
-        self.charges(|entry| Ask::Refund {
-            cost: entry.cost,
-            mark: entry.mark,
-            id: self.id,
-            repeats: self.repeats,
+        let Self { id, repeats, .. } = *self;
+        match self.purpose {
+            Purpose::Reservation(_) => self.settlements(|_, _| Cost::PEEK),
+            Purpose::Charge => self.charges(|entry| {
+                let Entry { cost, mark, .. } = *entry;
+                Ask::Refund { cost, mark, id, repeats }
+            }),
+        }
+    }
+
+    /// What puts the real cost in the place of what each limit holds.
+    pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
+        self.charges(|entry| {
+            let cost = real(&entry.limit, entry.cost);
+            Ask::Settle { id: self.id, mark: entry.mark, cost }
         })
+    }
+
+    /// What puts the end of a reservation off.
+    pub(crate) fn extensions(&self, until: Timestamp) -> Vec<Charge<'_>> {
+        self.charges(|entry| Ask::Extend { id: self.id, mark: entry.mark, until })
+    }
+
+    /// When the first of what it holds runs out, if the end was asked for at `asked_at`.
+    pub(crate) fn ends_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
+        let Purpose::Reservation(until) = self.purpose else { return None };
+        self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()
+    }
+
+    /// The same reservation, until another end.
+    pub(crate) fn extended(self, until: Timestamp) -> Self {
+        Self { purpose: Purpose::Reservation(until), ..self }
     }
 
     pub(crate) fn limits(&self) -> impl Iterator<Item = &Arc<Limit>> {

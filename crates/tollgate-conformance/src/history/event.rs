@@ -120,6 +120,7 @@ impl<'h> Event<'h> {
     pub(super) const fn id(&self) -> Option<ChargeId> {
         match self.ask {
             Ask::Take { id, .. } | Ask::Refund { id, .. } | Ask::Renew { id } => Some(id),
+            Ask::Reserve { id, .. } | Ask::Extend { id, .. } | Ask::Settle { id, .. } => Some(id),
             Ask::Look { .. } | Ask::Forget => None,
         }
     }
@@ -127,7 +128,7 @@ impl<'h> Event<'h> {
     /// The units that a take asks for.
     pub(super) fn asked(&self) -> Units {
         match self.ask {
-            Ask::Take { cost, .. } => Units::from(cost.get()),
+            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } => Units::from(cost.get()),
             _ => 0,
         }
     }
@@ -182,7 +183,7 @@ fn is_surely_unheard(call: &Call) -> bool {
 /// A call is admitted if all of its takes fit.
 fn decision(call: &Call, readings: &[Reading]) -> Decision {
     let refused = |(asked, reading): (&Asked, &Reading)| {
-        matches!(asked.ask, Ask::Take { .. }) && reading.fit != Fit::Now
+        asked.ask.taken().is_some() && reading.fit != Fit::Now
     };
     let any = call.charges.iter().zip(readings).any(refused);
     if any { Decision::Refused } else { Decision::Admitted }
@@ -204,6 +205,9 @@ impl fmt::Display for Event<'_> {
             }
             Ask::Renew { .. } => write!(f, ") renew at {now}: "),
             Ask::Forget => write!(f, ") forget at {now}: "),
+            Ask::Reserve { cost, .. } => write!(f, ") reserve {} at {now}: ", cost.get()),
+            Ask::Extend { .. } => write!(f, ") extend at {now}: "),
+            Ask::Settle { cost, .. } => write!(f, ") settle at {} at {now}: ", cost.get()),
         }?;
         let Some((teller, decision, reading)) = self.told else { return f.write_str("unknown") };
         match (self.ask, decision) {

@@ -6,6 +6,9 @@ use tollgate_core::ChargeId;
 
 /// The charges of one limit and subject. All times are milliseconds since the epoch.
 pub(super) trait Account: Debug + Send {
+    /// The same account, to go on with apart.
+    fn copied(&self) -> Box<dyn Account>;
+
     /// Units used at `at`, leaving out what came from an impossible future as judged at `seen`.
     fn used(&self, seen: u64, at: u64) -> u64;
 
@@ -21,8 +24,8 @@ pub(super) trait Account: Debug + Send {
     /// Counts `units` of `id`, whether they fit or not.
     fn record(&mut self, now: u64, units: u64, id: ChargeId);
 
-    /// Gives back what `id` charged, where that is not over; answers how much it gave.
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64;
+    /// Gives back up to `units` of what `id` charged, where that is not over; answers how many.
+    fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64;
 
     /// Puts the end of `id`'s lease off; answers whether it was held.
     fn renew(&mut self, _now: u64, _id: ChargeId) -> bool {
@@ -44,9 +47,11 @@ pub(super) struct Charged {
 }
 
 impl Charged {
-    /// Takes all that is left of it.
-    pub(super) fn give_back(&mut self) -> u64 {
-        std::mem::take(&mut self.units)
+    /// Takes up to `units` of what is left of it.
+    pub(super) fn give_back(&mut self, units: u64) -> u64 {
+        let given_back = units.min(self.units);
+        self.units -= given_back;
+        given_back
     }
 }
 

@@ -4,14 +4,14 @@ use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
 use super::account::Account;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Concurrency {
     lease: u64,
     skew: u64,
     leases: Vec<Lease>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Lease {
     id: ChargeId,
     units: u64,
@@ -45,6 +45,10 @@ impl Concurrency {
 }
 
 impl Account for Concurrency {
+    fn copied(&self) -> Box<dyn Account> {
+        Box::new(self.clone())
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         self.held(seen, at).map(|lease| lease.units).sum::<u64>().min(MAX_EXACT)
     }
@@ -68,7 +72,7 @@ impl Account for Concurrency {
         self.leases.push(Lease { id, units, granted_at });
     }
 
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+    fn refund(&mut self, now: u64, id: ChargeId, _units: u64) -> u64 {
         if !self.held(now, now).any(|lease| lease.id == id) {
             return 0;
         }

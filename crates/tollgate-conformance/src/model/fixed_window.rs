@@ -5,7 +5,7 @@ use tollgate_core::{ChargeId, MAX_EXACT};
 
 use super::account::{Account, Charged, units_in};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FixedWindow {
     window: u64,
     anchor: Anchor,
@@ -38,6 +38,10 @@ impl FixedWindow {
 }
 
 impl Account for FixedWindow {
+    fn copied(&self) -> Box<dyn Account> {
+        Box::new(self.clone())
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         self.in_force(seen, at).map_or(0, |end| units_in(&self.charges, end))
     }
@@ -65,11 +69,11 @@ impl Account for FixedWindow {
         self.charges.push(Charged { place: end, id, units });
     }
 
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+    fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let Some(end) = self.in_force(now, now) else { return 0 };
         let mut charges = self.charges.iter_mut();
         let found = charges.find(|charge| charge.id == id && charge.place == end);
-        found.map_or(0, Charged::give_back)
+        found.map_or(0, |charge| charge.give_back(units))
     }
 
     fn over_at(&self) -> u64 {

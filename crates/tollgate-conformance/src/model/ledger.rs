@@ -1,12 +1,13 @@
 //! One limit and subject.
 
 use tollgate_core::{
-    Algorithm, ChargeId, Cost, Fit, Found, Limit, Mark, Reading, Refusals, Timestamp,
+    Algorithm, ChargeId, Cost, Fit, Found, Limit, Mark, OnExpiry, Reading, Refusals, Timestamp,
 };
 
 use super::account::Account;
 use super::concurrency::Concurrency;
 use super::fixed_window::FixedWindow;
+use super::holds::{Hold, Holds};
 use super::sliding_log::SlidingLog;
 use super::sliding_window::SlidingWindow;
 use super::token_bucket::TokenBucket;
@@ -17,6 +18,7 @@ use super::two_bucket::TwoBucket;
 pub struct Ledger {
     limit: Limit,
     account: Box<dyn Account>,
+    holds: Holds,
 }
 
 impl Ledger {
@@ -32,29 +34,43 @@ impl Ledger {
             Algorithm::TokenBucket(of) => Box::new(TokenBucket::new(of, skew)),
             Algorithm::Concurrency(of) => Box::new(Concurrency::new(of, skew)),
         };
-        Self { limit: limit.clone(), account }
+        Self { limit: limit.clone(), account, holds: Holds::default() }
     }
 
     /// How the limit stands at `now` for one more charge of `cost`.
     #[must_use]
     pub fn standing(&self, now: Timestamp, cost: Cost) -> Reading {
+        self.standing_for(now, cost, Purpose::Charge)
+    }
+
+    /// How the limit stands at `now` for one more reservation of `cost`.
+    #[must_use]
+    pub fn standing_of_reservation(&self, now: Timestamp, cost: Cost) -> Reading {
+        self.standing_for(now, cost, Purpose::Hold)
+    }
+
+    fn standing_for(&self, now: Timestamp, cost: Cost, purpose: Purpose) -> Reading {
         let moment = now.as_millis();
-        let used = self.account.used(moment, moment);
-        let fit = self.fit(moment, cost.needed());
-        let found = if self.account.is_impossible(moment) {
-            Found::Discarded
+        let released = self.released(moment);
+        let current = released.as_ref().unwrap_or(self);
+        let used = current.account.used(moment, moment);
+        let fit = current.fit(moment, cost, purpose);
+        let (found, held) = if current.account.is_impossible(moment) {
+            (Found::Discarded, 0)
         } else if used > 0 {
-            Found::State
+            (Found::State, current.holds.units())
         } else {
-            Found::Nothing
+            (Found::Nothing, current.holds.units())
         };
         Reading {
             fit,
             again: fit,
             used,
-            whole_at: Timestamp::from_millis(self.account.whole_at(moment)),
-            mark: Mark(self.account.mark(moment)),
+            whole_at: Timestamp::from_millis(current.account.whole_at(moment)),
+            mark: Mark(current.account.mark(moment)),
             given_back: 0,
+            added: 0,
+            held,
             found,
         }
     }
@@ -66,14 +82,48 @@ impl Ledger {
         Reading { fit: Fit::Now, found: before.found, ..self.standing(now, cost) }
     }
 
+    /// Counts a reservation that fits every limit of its call.
+    pub fn reserve(
+        &mut self,
+        now: Timestamp,
+        cost: Cost,
+        id: ChargeId,
+        until: Timestamp,
+    ) -> Reading {
+        let before = self.standing_of_reservation(now, cost);
+        self.count(now, cost, id);
+        if cost != Cost::PEEK {
+            let terms = self.limit.hold();
+            let until = until.as_millis().min(now.as_millis() + terms.max.get());
+            let (units, on_expiry) = (cost.get(), terms.on_expiry);
+            self.holds.add(Hold { id, units, until, on_expiry });
+        }
+        Reading { fit: Fit::Now, found: before.found, ..self.standing_of_reservation(now, cost) }
+    }
+
     /// Answers a charge that some limit of its call refused, and counts it if this limit does.
     pub fn refuse(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
-        let before = self.standing(now, cost);
+        self.refuse_for(now, cost, id, Purpose::Charge)
+    }
+
+    /// Answers a reservation that some limit of its call refused, as [`refuse`](Self::refuse).
+    pub fn refuse_reservation(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
+        self.refuse_for(now, cost, id, Purpose::Hold)
+    }
+
+    fn refuse_for(
+        &mut self,
+        now: Timestamp,
+        cost: Cost,
+        id: ChargeId,
+        purpose: Purpose,
+    ) -> Reading {
+        let before = self.standing_for(now, cost, purpose);
         if self.limit.refusals() == Refusals::Free {
             return before;
         }
         self.count(now, cost, id);
-        let after = self.standing(now, cost);
+        let after = self.standing_for(now, cost, purpose);
         let fit = if before.fit == Fit::Now { Fit::Now } else { after.fit };
         Reading { fit, found: before.found, ..after }
     }
@@ -81,10 +131,14 @@ impl Ledger {
     /// Gives back what `id` was charged.
     pub fn refund(&mut self, now: Timestamp, id: ChargeId) -> Reading {
         let before = self.standing(now, Cost::PEEK);
+        let mut current = self.as_of(now.as_millis());
         let given_back = match before.found {
             Found::Discarded => 0,
-            Found::Nothing | Found::State => self.account.refund(now.as_millis(), id),
+            Found::Nothing | Found::State => current.account.refund(now.as_millis(), id, u64::MAX),
         };
+        if given_back > 0 {
+            *self = current;
+        }
         Reading { given_back, found: before.found, ..self.standing(now, Cost::PEEK) }
     }
 
@@ -95,31 +149,116 @@ impl Ledger {
         Reading { fit, ..self.standing(now, Cost::PEEK) }
     }
 
+    /// Puts the end of a reservation off: fits if it was held.
+    pub fn extend(&mut self, now: Timestamp, id: ChargeId, until: Timestamp) -> Reading {
+        let standing = self.standing(now, Cost::PEEK);
+        let mut current = self.as_of(now.as_millis());
+        let Some(mut hold) = current.holds.take(id).filter(|_| standing.found != Found::Discarded)
+        else {
+            return Reading { fit: Fit::Never, ..standing };
+        };
+        let until = until.as_millis().min(now.as_millis() + self.limit.hold().max.get());
+        if until > hold.until {
+            hold.until = until;
+            current.holds.add(hold);
+            *self = current;
+        }
+        Reading { fit: Fit::Now, ..self.standing(now, Cost::PEEK) }
+    }
+
+    /// Puts `cost` in the place of what is reserved: fits if it was held.
+    pub fn settle(&mut self, now: Timestamp, id: ChargeId, cost: Cost) -> Reading {
+        let before = self.standing(now, Cost::PEEK);
+        let moment = now.as_millis();
+        let mut current = self.as_of(moment);
+        let Some(hold) = current.holds.take(id).filter(|_| before.found != Found::Discarded) else {
+            return Reading { fit: Fit::Never, ..before };
+        };
+        let (mut given_back, mut added) = (0, 0);
+        if cost.get() < hold.units {
+            given_back = current.account.refund(moment, id, hold.units - cost.get());
+        } else {
+            let most = self.limit.capacity() + self.limit.hold().overdraft;
+            added = (cost.get() - hold.units).min(most.saturating_sub(before.used));
+            current.count(now, Cost::up_to(added), id);
+        }
+        *self = current;
+        let after = self.standing(now, Cost::PEEK);
+        Reading { fit: Fit::Now, given_back, added, found: before.found, ..after }
+    }
+
     /// The moment from which nothing counts that is not refunded.
     #[must_use]
     pub fn over_at(&self) -> Timestamp {
-        Timestamp::from_millis(self.account.over_at())
+        Timestamp::from_millis(self.account.over_at().max(self.holds.last_end()))
     }
 
     fn count(&mut self, now: Timestamp, cost: Cost, id: ChargeId) {
-        if cost != Cost::PEEK {
-            self.account.record(now.as_millis(), cost.get(), id);
+        if cost == Cost::PEEK {
+            return;
         }
+        if let Some(released) = self.released(now.as_millis()) {
+            *self = released;
+        }
+        if self.account.is_impossible(now.as_millis()) {
+            self.holds = Holds::default();
+        }
+        self.account.record(now.as_millis(), cost.get(), id);
     }
 
-    fn fit(&self, now: u64, needed: u64) -> Fit {
-        if needed > self.limit.capacity() {
+    /// With every reservation that ran out by `at` released, or charged, when it did; `None` where
+    /// none did.
+    fn released(&self, at: u64) -> Option<Self> {
+        if self.holds.first_end().is_none_or(|end| at < end) {
+            return None;
+        }
+        let mut current = self.copied();
+        for hold in current.holds.take_over(at) {
+            if hold.on_expiry == OnExpiry::Release {
+                current.account.refund(hold.until, hold.id, u64::MAX);
+            }
+        }
+        Some(current)
+    }
+
+    fn as_of(&self, at: u64) -> Self {
+        self.released(at).unwrap_or_else(|| self.copied())
+    }
+
+    fn copied(&self) -> Self {
+        let (limit, account) = (self.limit.clone(), self.account.copied());
+        Self { limit, account, holds: self.holds.clone() }
+    }
+
+    fn fit(&self, now: u64, cost: Cost, purpose: Purpose) -> Fit {
+        let (needed, at_most) = (cost.needed(), self.limit.hold().at_most);
+        if needed > self.limit.capacity() || purpose == Purpose::Hold && cost.get() > at_most {
             return Fit::Never;
         }
+        let is_impossible = self.account.is_impossible(now);
         let fits = |at: u64| {
-            let used = self.account.used(now, at);
-            used <= self.limit.capacity() && needed <= self.limit.capacity() - used
+            let released = self.released(at);
+            let later = released.as_ref().unwrap_or(self);
+            // What is possible now stays so, whatever is released until then.
+            let used =
+                if is_impossible { self.account.used(now, at) } else { later.account.used(at, at) };
+            let has_room = is_impossible || later.holds.have_room(cost.get(), at_most);
+            used <= self.limit.capacity()
+                && needed <= self.limit.capacity() - used
+                && (purpose == Purpose::Charge || has_room)
         };
         if fits(now) {
             return Fit::Now;
         }
         Fit::At(Timestamp::from_millis(first_moment(now, fits)))
     }
+}
+
+/// What units are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Charge,
+    Hold,
 }
 
 /// The first moment after `now` of which `holds` is true, if it stays true from then on.

@@ -7,6 +7,7 @@
 mod account;
 mod concurrency;
 mod fixed_window;
+mod holds;
 mod ledger;
 mod sliding_log;
 mod sliding_window;
@@ -42,7 +43,12 @@ impl Model {
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| match charge.ask {
             Ask::Take { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
+            Ask::Reserve { cost, .. } if !has_leases(charge) => {
+                self.ledger(charge).standing_of_reservation(now, cost).fit == Fit::Now
+            }
+            Ask::Reserve { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
             Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => true,
+            Ask::Extend { .. } | Ask::Settle { .. } => true,
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -61,14 +67,16 @@ impl Model {
 
     fn carry_out(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
         match charge.ask {
+            Ask::Reserve { .. } | Ask::Extend { .. } | Ask::Settle { .. } => {
+                self.carry_out_reservation(now, charge, admitted)
+            }
             Ask::Take { cost, id } if admitted => self.ledger(charge).admit(now, cost, id),
             Ask::Take { cost, id } => self.ledger(charge).refuse(now, cost, id),
             Ask::Look { cost } => self.ledger(charge).standing(now, cost),
             Ask::Refund { id, repeats, .. } => {
                 let asked = (key(charge), id);
                 // A lease is given back by its id, which is gone with it: nothing is remembered.
-                let is_lease = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
-                let may_repeat = repeats == Repeats::Guarded && !is_lease;
+                let may_repeat = repeats == Repeats::Guarded && !has_leases(charge);
                 if may_repeat && self.refunded.contains(&asked) {
                     return self.ledger(charge).standing(now, Cost::PEEK);
                 }
@@ -83,6 +91,37 @@ impl Model {
             }
         }
     }
+}
+
+impl Model {
+    fn carry_out_reservation(
+        &mut self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        admitted: bool,
+    ) -> Reading {
+        let is_lease = has_leases(charge);
+        let ledger = self.ledger(charge);
+        match charge.ask {
+            Ask::Reserve { cost, id, .. } if is_lease && admitted => ledger.admit(now, cost, id),
+            Ask::Reserve { cost, id, .. } if is_lease => ledger.refuse(now, cost, id),
+            Ask::Reserve { cost, id, until } if admitted => ledger.reserve(now, cost, id, until),
+            Ask::Reserve { cost, id, .. } => ledger.refuse_reservation(now, cost, id),
+            Ask::Extend { id, .. } if is_lease => ledger.renew(now, id),
+            Ask::Extend { id, until, .. } => ledger.extend(now, id, until),
+            Ask::Settle { id, .. } if is_lease => {
+                let reading = ledger.refund(now, id);
+                let fit = if reading.given_back > 0 { Fit::Now } else { Fit::Never };
+                Reading { fit, ..reading }
+            }
+            Ask::Settle { id, cost, .. } => ledger.settle(now, id, cost),
+            _ => ledger.standing(now, Cost::PEEK),
+        }
+    }
+}
+
+fn has_leases(charge: &Charge<'_>) -> bool {
+    matches!(charge.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
 fn key(charge: &Charge<'_>) -> Key {

@@ -4,7 +4,7 @@ use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
 use super::account::{Account, Charged, units_in};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SlidingLog {
     quota: u64,
     window: u64,
@@ -43,6 +43,10 @@ impl SlidingLog {
 }
 
 impl Account for SlidingLog {
+    fn copied(&self) -> Box<dyn Account> {
+        Box::new(self.clone())
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) {
             return 0;
@@ -74,11 +78,13 @@ impl Account for SlidingLog {
         self.forget_outweighed();
     }
 
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+    fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let moment = self.moment(now, now);
         let window = self.window;
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
-        found.filter(|charge| moment - charge.place < window).map_or(0, Charged::give_back)
+        found
+            .filter(|charge| moment - charge.place < window)
+            .map_or(0, |charge| charge.give_back(units))
     }
 
     fn over_at(&self) -> u64 {

@@ -4,7 +4,7 @@ use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
 use super::account::{Account, Charged, units_in};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SlidingWindow {
     blocks: u64,
     precision: u64,
@@ -43,6 +43,10 @@ impl SlidingWindow {
 }
 
 impl Account for SlidingWindow {
+    fn copied(&self) -> Box<dyn Account> {
+        Box::new(self.clone())
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) {
             return 0;
@@ -73,11 +77,13 @@ impl Account for SlidingWindow {
         self.charges.push(Charged { place, id, units });
     }
 
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+    fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let head = self.head(now, now);
         let blocks = self.blocks;
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
-        found.filter(|charge| head - charge.place < blocks).map_or(0, Charged::give_back)
+        found
+            .filter(|charge| head - charge.place < blocks)
+            .map_or(0, |charge| charge.give_back(units))
     }
 
     fn over_at(&self) -> u64 {

@@ -6,7 +6,7 @@ use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
 use super::account::Account;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TokenBucket {
     quota: u128,
     window: u128,
@@ -86,6 +86,10 @@ impl TokenBucket {
 }
 
 impl Account for TokenBucket {
+    fn copied(&self) -> Box<dyn Account> {
+        Box::new(self.clone())
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         let whole_tokens = self.level(seen, at) / self.window;
         u64::try_from(self.burst - whole_tokens).expect("at most the burst")
@@ -122,7 +126,7 @@ impl Account for TokenBucket {
 
     /// What has arrived again by itself is not given: at most what would still have arrived until
     /// the bucket brims, and at most what is missing.
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+    fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let at = self.moment(now, now);
         let taken = self.events.iter().find_map(|event| match event.happened {
             Happened::Taken { id: own, shares, brim_at } if own == id => Some((shares, brim_at)),
@@ -131,7 +135,8 @@ impl Account for TokenBucket {
         let Some((taken, brim_at)) = taken else { return 0 };
         let arriving = self.quota * u128::from(brim_at.saturating_sub(at));
         let missing = self.full() - self.level(now, now);
-        let shares = taken.min(arriving).min(missing);
+        let asked = u128::from(units) * self.window;
+        let shares = asked.min(taken).min(arriving).min(missing);
         if shares > 0 {
             self.events.push(Event { at, happened: Happened::GivenBack { shares } });
         }

@@ -4,7 +4,7 @@ use tollgate_core::{ChargeId, algo};
 
 use super::account::{Account, Charged, units_in};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TwoBucket {
     quota: u64,
     window: u64,
@@ -33,6 +33,10 @@ impl TwoBucket {
 }
 
 impl Account for TwoBucket {
+    fn copied(&self) -> Box<dyn Account> {
+        Box::new(self.clone())
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) {
             return 0;
@@ -68,10 +72,10 @@ impl Account for TwoBucket {
         self.charges.push(Charged { place, id, units });
     }
 
-    fn refund(&mut self, now: u64, id: ChargeId) -> u64 {
+    fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let (bucket, _) = self.head(now, now);
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
-        found.filter(|charge| bucket - charge.place < 2).map_or(0, Charged::give_back)
+        found.filter(|charge| bucket - charge.place < 2).map_or(0, |charge| charge.give_back(units))
     }
 
     fn over_at(&self) -> u64 {

@@ -8,6 +8,7 @@ mod leases;
 mod looks;
 mod many;
 mod refunds;
+mod reservations;
 mod scene;
 
 use tollgate_core::Store;
@@ -19,7 +20,10 @@ use crate::trace::{Trace, run_trace, seeds};
 /// How many random traces [`check`] runs.
 pub const TRACES: u64 = 200;
 
-/// Runs every fixed case and [`TRACES`] random traces on `store`.
+/// Their seeds where they reserve: other subjects.
+const RESERVING: u64 = 1_000_000;
+
+/// Runs every fixed case and [`TRACES`] random traces on `store`, and as many that reserve.
 ///
 /// The subjects' names begin with `prefix`: one that was not used before on this store. The store
 /// needs room for some thousand subjects.
@@ -31,12 +35,15 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
     algorithms::check(store, prefix).await;
     refunds::check(store, prefix).await;
     leases::check(store, prefix).await;
+    reservations::check(store, prefix).await;
     looks::check(store, prefix).await;
     forgetting::check(store, prefix).await;
     clocks::check(store, prefix).await;
     for seed in seeds(0, TRACES) {
-        if let Err(difference) = run_trace(store, &Trace::random(seed), prefix).await {
-            panic!("{difference}");
+        for trace in [Trace::random(seed), Trace::reserving(RESERVING + seed)] {
+            if let Err(difference) = run_trace(store, &trace, prefix).await {
+                panic!("{difference}");
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Traces from a seed, with values at the bounds on purpose.
 
-use tollgate_core::{Cost, MAX_EXACT, Repeats, Timestamp};
+use tollgate_core::{Cost, MAX_EXACT, Millis, Repeats, Timestamp};
 
-use super::limits::random_limit;
+use super::limits::{random_limit, with_random_hold};
 use super::{Call, Op, Take, Trace};
 use crate::Random;
 
@@ -14,6 +14,8 @@ const LIMITS: u64 = 4;
 const SUBJECTS: u64 = 2;
 /// How far behind the latest moment a clock is at most: less than what counts as impossible.
 const STEP_BACK: u64 = 3_000;
+/// Longer than a trace takes on a machine that does other things as well.
+const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {
     /// The trace of `seed`.
@@ -40,13 +42,34 @@ impl Trace {
         Self { seed, limits, ops }
     }
 
+    /// The trace of `seed` with terms for reservations, and with some of those among its calls.
+    #[must_use]
+    pub fn reserving(seed: u64) -> Self {
+        let mut trace = Self::random(seed);
+        let mut random = Random::new(!seed);
+        for limit in &mut trace.limits {
+            // A server ends keys by its own clock, which a slow machine must not let win.
+            let patient = limit.clone().with_skew_max(SLOW);
+            *limit = with_random_hold(&mut random, patient);
+        }
+        for op in &mut trace.ops {
+            if random.chance(40) {
+                op.call = random_reservation(&mut random, &trace.limits);
+            }
+        }
+        trace
+    }
+
     /// The trace of `seed` in which every charge is on both subjects, where it has parts for both:
     /// over stores that spread subjects, most of its calls span two of them.
     #[must_use]
     pub fn spanning(seed: u64) -> Self {
         let mut trace = Self::random(seed);
         for op in &mut trace.ops {
-            let (Call::Take(takes) | Call::Look(takes)) = &mut op.call else { continue };
+            let (Call::Take(takes) | Call::Look(takes) | Call::Reserve(takes, _)) = &mut op.call
+            else {
+                continue;
+            };
             if let [alone] = takes[..] {
                 takes.push(alone);
             }
@@ -83,6 +106,17 @@ fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
         4 => Call::Look(random_takes(random, limits)),
         5 if random.within(0..=3) == 0 => Call::Forget(random_takes(random, limits)[0]),
         _ => Call::Take(random_takes(random, limits)),
+    }
+}
+
+/// Reserved, put off and settled: soon and often, so that some run out first.
+fn random_reservation(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
+    let back = random.one_of(&[0, 0, 0, 1, 1, 2, 3, 5]);
+    let duration = random.one_of(&[0, 1, 2, 10, 60, 100, 1_000, 100_000]);
+    match random.within(0..=6) {
+        0..=2 => Call::Reserve(random_takes(random, limits), duration),
+        3 => Call::Extend(back, duration),
+        _ => Call::Settle(back, random.one_of(&[0, 0, 40, 50, 100, 100, 150, 300])),
     }
 }
 

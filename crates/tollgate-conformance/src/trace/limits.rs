@@ -4,7 +4,9 @@ use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
-use tollgate_core::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Refusals};
+use tollgate_core::{
+    Algorithm, HoldTerms, Limit, LimitError, MAX_EXACT, Millis, OnExpiry, Refusals,
+};
 
 use crate::Random;
 
@@ -21,6 +23,19 @@ pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
         return limit.with_refusals(Refusals::Counted).expect("not in flight");
     }
     limit
+}
+
+/// `limit` with terms for its reservations that are met often; leases have none.
+pub(super) fn with_random_hold(random: &mut Random, limit: Limit) -> Limit {
+    let hold = HoldTerms {
+        max: Millis::new(random.one_of(&[1, 7, 60, 1_000, 50_000])),
+        at_most: random.one_of(&[1, 3, 10, MAX_EXACT, MAX_EXACT]),
+        on_expiry: random.one_of(&[OnExpiry::Release, OnExpiry::Release, OnExpiry::Charge]),
+        overdraft: random.one_of(&[0, 1, 4]),
+    };
+    let without_overdraft = HoldTerms { overdraft: 0, ..hold };
+    let overdrawn = limit.clone().with_hold(hold);
+    overdrawn.or_else(|_| limit.clone().with_hold(without_overdraft)).unwrap_or(limit)
 }
 
 fn random_algorithm(random: &mut Random, kind: u64) -> Result<Algorithm, LimitError> {

@@ -2,6 +2,7 @@
 
 mod generate;
 mod limits;
+mod receipts;
 mod run;
 
 use std::fmt;
@@ -42,6 +43,14 @@ pub enum Call {
     Refund(usize, Repeats),
     /// Renews the leases of an admitted charge: the one of this number, counted back from the last.
     Renew(usize),
+    /// A reservation over one or more limits, all or nothing, for so many milliseconds.
+    Reserve(Vec<Take>, u64),
+    /// Puts the end of a reservation off to so many milliseconds from now: the one of this number,
+    /// counted back from the last.
+    Extend(usize, u64),
+    /// Settles a reservation at so many percent of what it holds: the one of this number, counted
+    /// back from the last.
+    Settle(usize, u64),
     /// Forgets what a subject used in a limit, at no cost.
     Forget(Take),
 }

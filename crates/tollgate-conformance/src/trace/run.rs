@@ -2,10 +2,11 @@
 
 use tollgate_core::decide::refundable_until;
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Mark, Reading, Repeats, Store,
-    Subject, Timestamp, Value,
+    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Millis, Reading, Store, Subject,
+    Timestamp, Value,
 };
 
+use super::receipts::{Receipt, Receipts};
 use super::{Call, Difference, Op, Take, Trace};
 use crate::{Model, PlainHash};
 
@@ -27,7 +28,7 @@ pub async fn run_trace<S: Store>(
         subjects: [0, 1].map(|number| subject(prefix, trace.seed, number)),
         model: Model::new(),
         latest: Timestamp::EPOCH,
-        receipts: Vec::new(),
+        receipts: Receipts::default(),
     };
     for (index, op) in trace.ops.iter().enumerate() {
         run.step(store, index, op).await?;
@@ -50,14 +51,7 @@ struct Run<'t> {
     subjects: [Subject; 2],
     model: Model,
     latest: Timestamp,
-    receipts: Vec<Receipt>,
-}
-
-/// An admitted charge.
-struct Receipt {
-    id: ChargeId,
-    takes: Vec<(Take, Mark)>,
-    refund: Option<Repeats>,
+    receipts: Receipts,
 }
 
 impl Run<'_> {
@@ -68,7 +62,7 @@ impl Run<'_> {
         op: &Op,
     ) -> Result<(), Box<Difference>> {
         let id = ChargeId(u128::from(self.trace.seed) << 32 | index as u128);
-        let asks = self.asks(&op.call, id);
+        let asks = self.asks(op, id);
         if asks.is_empty() {
             return Ok(());
         }
@@ -97,53 +91,35 @@ impl Run<'_> {
                 return Err(difference(limit, Some(expected), Ok(answered)));
             }
         }
-        if matches!(op.call, Call::Take(_)) && expected.all_fit() {
+        if matches!(op.call, Call::Take(_) | Call::Reserve(..)) && expected.all_fit() {
             let takes = asks.iter().zip(answered.iter());
             let takes = takes.map(|((take, _), reading)| (*take, reading.mark)).collect();
-            self.receipts.push(Receipt { id, takes, refund: None });
+            self.receipts.add(&op.call, Receipt { id, takes, refund: None });
         }
         Ok(())
     }
 
-    fn asks(&mut self, call: &Call, id: ChargeId) -> Vec<(Take, Ask)> {
-        match call {
+    fn asks(&mut self, op: &Op, id: ChargeId) -> Vec<(Take, Ask)> {
+        let until = |millis: u64| op.now.after(Millis::new(millis));
+        match &op.call {
             Call::Take(takes) => {
                 takes.iter().map(|take| (*take, Ask::Take { cost: take.cost, id })).collect()
+            }
+            Call::Reserve(takes, millis) => {
+                let until = until(*millis);
+                let reserve = |take: &Take| (*take, Ask::Reserve { cost: take.cost, id, until });
+                takes.iter().map(reserve).collect()
             }
             Call::Look(takes) => {
                 takes.iter().map(|take| (*take, Ask::Look { cost: take.cost })).collect()
             }
-            Call::Refund(back, repeats) => {
-                let Some(receipt) = self.receipts.iter_mut().rev().nth(*back) else {
-                    return Vec::new();
-                };
-                // Whoever gave its receipt away with the asking cannot ask again.
-                let repeats = match receipt.refund {
-                    None => *receipt.refund.insert(*repeats),
-                    Some(Repeats::Guarded) => Repeats::Guarded,
-                    Some(Repeats::Impossible) => return Vec::new(),
-                };
-                let refund = |(take, mark): &(Take, Mark)| {
-                    (*take, Ask::Refund { cost: take.cost, mark: *mark, id: receipt.id, repeats })
-                };
-                receipt
-                    .takes
-                    .iter()
-                    .filter(|(take, _)| take.cost != Cost::PEEK)
-                    .map(refund)
-                    .collect()
-            }
+            Call::Refund(back, repeats) => self.receipts.refunds(*back, *repeats),
+            Call::Extend(back, millis) => self.receipts.extensions(*back, until(*millis)),
+            Call::Settle(back, percent) => self.receipts.settlements(*back, *percent),
+            Call::Renew(back) => self.receipts.renewals(*back),
             Call::Forget(take) => {
-                let is_other = |of: &Take| (of.limit, of.subject) != (take.limit, take.subject);
-                self.receipts.iter_mut().for_each(|it| it.takes.retain(|(of, _)| is_other(of)));
+                self.receipts.forget(*take);
                 vec![(*take, Ask::Forget)]
-            }
-            Call::Renew(back) => {
-                let Some(receipt) = self.receipts.iter().rev().nth(*back) else {
-                    return Vec::new();
-                };
-                let renew = |(take, _): &(Take, Mark)| (*take, Ask::Renew { id: receipt.id });
-                receipt.takes.iter().map(renew).collect()
             }
         }
     }
@@ -156,7 +132,7 @@ impl Run<'_> {
             let subject = &self.subjects[usize::from(take.subject)];
             let refund_over = match ask {
                 Ask::Refund { mark, .. } => between(refundable_until(limit, *mark)),
-                Ask::Take { .. } | Ask::Look { .. } | Ask::Renew { .. } | Ask::Forget => false,
+                _ => false,
             };
             refund_over || between(self.model.over_at(limit.name(), subject))
         });
@@ -167,7 +143,7 @@ impl Run<'_> {
 /// Whether two readings tell a client the same. Of `found` only what was discarded counts, and of
 /// `mark` only the one of an admitted charge: nobody is told of the others.
 fn agree(charge: &Charge<'_>, expected: &Reading, answered: &Reading) -> bool {
-    let admitted = matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK)
+    let admitted = charge.ask.taken().is_some_and(|(cost, _)| cost != Cost::PEEK)
         && expected.fit == Fit::Now
         && !is_concurrency(charge.limit);
     expected.fit == answered.fit
@@ -175,6 +151,8 @@ fn agree(charge: &Charge<'_>, expected: &Reading, answered: &Reading) -> bool {
         && expected.used == answered.used
         && expected.whole_at == answered.whole_at
         && expected.given_back == answered.given_back
+        && expected.added == answered.added
+        && expected.held == answered.held
         && (expected.found == Found::Discarded) == (answered.found == Found::Discarded)
         && (!admitted || expected.mark == answered.mark)
 }

@@ -137,6 +137,8 @@ impl Step for Concurrency {
             whole_at: held().next_back().map_or(asked_at, |lease| lease.expires_at),
             mark: Mark::default(),
             given_back: 0,
+            added: 0,
+            held: 0,
             found,
         }
     }

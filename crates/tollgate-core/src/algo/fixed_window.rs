@@ -112,6 +112,8 @@ impl Step for FixedWindow {
             whole_at: window.resets_at,
             mark: Mark(window.resets_at.as_millis()),
             given_back: 0,
+            added: 0,
+            held: 0,
             found,
         }
     }

@@ -96,6 +96,8 @@ impl Step for SlidingLog {
                 .map_or(at.now, |entry| entry.at.after(self.window)),
             mark: Mark(now.as_millis()),
             given_back: 0,
+            added: 0,
+            held: 0,
             found,
         }
     }

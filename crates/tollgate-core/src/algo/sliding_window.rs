@@ -125,6 +125,8 @@ impl Step for SlidingWindow {
                 .map_or(at.now, |block| self.leaves_at(block.number)),
             mark: Mark(head),
             given_back: 0,
+            added: 0,
+            held: 0,
             found,
         }
     }

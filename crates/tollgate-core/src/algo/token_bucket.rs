@@ -121,6 +121,8 @@ impl Step for TokenBucket {
             whole_at: self.risen_at(&state, missing),
             mark: Mark(state.at.after(Millis::new(missing / self.quota)).as_millis()),
             given_back: 0,
+            added: 0,
+            held: 0,
             found,
         }
     }

@@ -130,6 +130,8 @@ impl Step for TwoBucket {
             whole_at,
             mark,
             given_back: 0,
+            added: 0,
+            held: 0,
             found,
         }
     }

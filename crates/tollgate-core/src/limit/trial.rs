@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::{Algorithm, Generation, Limit};
 use crate::key::{KeyedHash, Subject};
 use crate::percent::Percent;
+use crate::time::MAX_EXACT;
 
 /// Sets these hashes apart from those of values, which are made under the same key.
 const CHOICE: &[u8] = b"enforce";
@@ -14,12 +15,20 @@ impl Limit {
     /// Sets another definition beside this one: it is judged on the same requests, counts in
     /// counters of its own, and refuses nobody. Limits that are overridden have none.
     ///
-    /// The counters are of that very definition: a candidate that is changed starts afresh, and is
+    /// It is reserved on the same terms, and overdrawn as far as its algorithm can be: set those
+    /// first. The counters are of that very definition: a candidate that is changed starts afresh, and is
     /// never compared by what another one counted.
     #[must_use]
     pub fn with_candidate(mut self, algorithm: Algorithm) -> Self {
         let generation = Generation::of_candidate(&algorithm);
-        let candidate = self.clone().untried().with_algorithm(algorithm);
+        let mut candidate = self.clone().untried().with_algorithm(algorithm, self.hold);
+        candidate.hold.overdraft = match algorithm {
+            Algorithm::FixedWindow(_) | Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_) => {
+                self.hold.overdraft.min(MAX_EXACT - candidate.capacity())
+            }
+            // These keep no debts.
+            Algorithm::TwoBucket(_) | Algorithm::TokenBucket(_) | Algorithm::Concurrency(_) => 0,
+        };
         self.candidate = Some(Arc::new(candidate.in_generation(Some(generation))));
         self
     }

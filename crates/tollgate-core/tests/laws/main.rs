@@ -7,6 +7,7 @@ mod changes;
 mod joins;
 mod looks;
 mod refunds;
+mod reservations;
 mod subjects;
 mod trials;
 mod waits;

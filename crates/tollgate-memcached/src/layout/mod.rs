@@ -18,7 +18,8 @@ pub enum Layout {
     Cell,
     /// A fixed window as two items that programs of the old model read and write as well: the
     /// count in decimal under the name, and under the name with `:reset_at` the second at which the
-    /// window is over. Limits of other algorithms as one item.
+    /// window is over. Limits of other algorithms as one item. Such a window cannot be reserved:
+    /// there is no place for what is held.
     Pairs,
 }
 
@@ -103,7 +104,7 @@ impl View {
     /// The commands that turn what was read into `next`, each of which has to be done before the
     /// one after it; if one is outrun, nothing is counted. `expires` says when an item ends.
     ///
-    /// `None` if the state is larger than what the server takes.
+    /// `None` if the state is larger than what the server takes, or two items cannot hold it.
     pub(crate) fn changes<'n>(
         &self,
         names: &'n Names,
@@ -111,6 +112,8 @@ impl View {
         expires: impl Fn(Kept) -> i32,
     ) -> Option<Vec<Command<'n>>> {
         match (&self.held, names) {
+            // Two plain numbers have no place for what is reserved.
+            (Held::Pair(_), _) if matches!(next, Some(Cell::Held(_))) => None,
             (Held::Pair(pair), Names::Pair { count, reset }) => {
                 Some(pair.changes(count, reset, next, expires))
             }

@@ -9,6 +9,7 @@ use tollgate_core::policy::LimitFor;
 use tollgate_core::{Algorithm, Cost, Limit, LimitError, Millis, OnChange, Refusals, Visibility};
 
 use super::candidate::candidate;
+use super::holds::reserved;
 use super::names::Known;
 use crate::read::{Field, Given, Named, Percent, is_name, quoted};
 use crate::report::Report;
@@ -214,6 +215,7 @@ fn told(
     if written.visible.value().is_some_and(|visible| !visible.0) {
         limit = limit.with_visibility(Visibility::Hidden);
     }
+    limit = reserved(limit, written, report)?;
     match written.count_refused.given() {
         Some(count) if count.value.0 => limit
             .with_refusals(Refusals::Counted)

@@ -5,6 +5,7 @@ mod answers;
 mod candidate;
 mod descriptors;
 mod forwarding;
+mod holds;
 mod limits;
 mod names;
 mod rules;

@@ -3,7 +3,7 @@
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
-use tollgate_core::{OnChange, Unit};
+use tollgate_core::{OnChange, OnExpiry, Unit};
 
 use crate::read::words;
 use crate::settings::{DecidingClock, Reads, StepForm, Transport};
@@ -71,6 +71,16 @@ words! {
         "content-bytes" => Unit::ContentBytes,
         /// Requests in flight.
         "concurrent-requests" => Unit::ConcurrentRequests,
+    }
+}
+
+words! {
+    /// What becomes of a reservation that nobody settled in time.
+    struct OnExpiryName(OnExpiry) as "an expiry" {
+        /// Its units are given back to where they were taken from.
+        "release" => OnExpiry::Release,
+        /// Its units stay used.
+        "charge" => OnExpiry::Charge,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A limit, as written.
 
 use super::candidate::Candidate;
-use super::choices::{AlgorithmName, AnchorName, OnChangeName, UnitName};
+use super::choices::{AlgorithmName, AnchorName, OnChangeName, OnExpiryName, UnitName};
 use crate::read::{Duration, Flag, OneOrMore, Percent, Text, Whole, keys};
 
 keys! {
@@ -43,5 +43,21 @@ keys! {
         enforce: Percent,
         /// Another definition that is tried on the same requests before it takes the limit's place; it refuses nobody.
         candidate: Candidate,
+        /// How it may be reserved: units are held until it is known what a request really cost. Of `concurrency` the leases are the reservations, and it has no `hold`.
+        hold: Hold,
+    }
+}
+
+keys! {
+    /// How a limit may be reserved.
+    struct Hold as "terms of reservations" {
+        /// The longest time from the asking to a reservation's end. By default `5m`.
+        max: Duration,
+        /// Units that all reservations of a subject hold together, at most. By default as many as the limit has.
+        at_most: Whole,
+        /// What becomes of a reservation that nobody settles in time. By default `release`.
+        on_expiry: OnExpiryName,
+        /// Units that a settlement above its reservation may use beyond the quota; not of a `token_bucket` or a `two_bucket`. By default 0.
+        overdraft: Whole,
     }
 }

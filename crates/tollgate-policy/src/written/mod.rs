@@ -21,7 +21,7 @@ pub(crate) use candidate::Candidate;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
-pub(crate) use limit::Limit;
+pub(crate) use limit::{Hold, Limit};
 pub(crate) use memcached::Memcached;
 pub(crate) use migration::{Rollout, Shadow, Side};
 pub(crate) use redis::{Redis, Shard, Tls};

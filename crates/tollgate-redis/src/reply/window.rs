@@ -65,6 +65,8 @@ impl Window {
             whole_at: self.resets_at,
             mark: Mark(self.resets_at.as_millis()),
             given_back: 0,
+            added: 0,
+            held: 0,
             found: Found::State,
         };
         Some((reading, after))

@@ -5,7 +5,7 @@ local function counts(limit, cell, now)
   if not cell or cell.kind ~= limit.kind then
     return false
   end
-  local _, _, _, _, _, found = limit.read(limit, cell, 1, now)
+  local _, _, _, _, _, found = assess(limit, cell, 1, now)
   return found == STATE
 end
 
@@ -13,11 +13,7 @@ end
 local function tell_cell(limit, key, now)
   local cell, bytes = cells[key], ""
   if counts(limit, cell, now) then
-    if cell.kind == FIXED_WINDOW then
-      bytes = TAGS[FIXED_WINDOW] .. pack("<I7I7", cell.resets_at, cell.used)
-    else
-      bytes = pack_cell(cell)
-    end
+    bytes = pack_tagged(cell)
   end
   return pack("<I4", #bytes) .. bytes
 end
@@ -37,6 +33,22 @@ local function keep_last(cell)
   cell.list = kept
 end
 
+-- Two cells that count as one.
+local function join_counted(limit, one, other, now)
+  if not one.holds and not other.holds then
+    return limit.join(limit, one, other)
+  end
+  one, other = cell_as_of(limit, one, now), cell_as_of(limit, other, now)
+  local holds = join_holds(one.holds or {}, other.holds or {})
+  one.holds, other.holds = nil, nil
+  local joined = one
+  if counts(limit, other, now) then
+    joined = counts(limit, one, now) and limit.join(limit, one, other) or other
+  end
+  joined.holds, joined.packed_used = holds, nil
+  return joined
+end
+
 -- Joins `other` with the cell of `key`. What counts as none is left out; where both do, nothing
 -- changes.
 local function join_cell(limit, key, other, now)
@@ -45,7 +57,7 @@ local function join_cell(limit, key, other, now)
   end
   local cell = cells[key]
   if counts(limit, cell, now) then
-    other = limit.join(limit, cell, other)
+    other = join_counted(limit, cell, other, now)
     keep_last(other)
   end
   cells[key] = other

@@ -3,7 +3,8 @@
 -- A fixed window is one integer, `resets_at` followed by six digits of `used`: Redis keeps it
 -- without a string, and INCRBY counts in it. Windows that this cannot hold, and the other
 -- algorithms, are a letter and records of little-endian numbers of seven bytes each. A refund that
--- must not be repeated has a key of its own: `r` and until when it is remembered.
+-- must not be repeated has a key of its own: `r` and until when it is remembered. Reservations stand
+-- before what they are of: `h`, their number and their records.
 
 local LARGEST_PACKED_USED = 999999
 -- So that the integer fits Redis' signed 64 bits.
@@ -87,8 +88,22 @@ local function unpack_numbers(bytes, kind)
   return { kind = kind, level = a, at = b }
 end
 
+-- The cell behind its reservations.
+local function unpack_held(bytes, unpack_tagged)
+  local holds, position = unpack_holds(bytes)
+  local cell = holds and unpack_tagged(sub(bytes, position))
+  if not cell or cell.holds or cell.kind == FOREIGN or cell.kind == CONCURRENCY then
+    return nil
+  end
+  cell.holds = holds
+  return cell
+end
+
 local function unpack_tagged(bytes)
   local tag = sub(bytes, 1, 1)
+  if tag == "h" then
+    return unpack_held(bytes, unpack_tagged)
+  end
   if tag == "r" and #bytes == 8 then
     return { kind = FOREIGN, remembered_until = unpack_bytes("<I7", bytes, 2) }
   end
@@ -119,20 +134,32 @@ local function pack_list(cell)
   return table.concat(parts)
 end
 
-local function pack_cell(cell)
-  local kind = cell.kind
-  if cell.list then
+-- A cell as a letter and records, whatever its kind.
+local function pack_tagged(cell)
+  local kind, holds = cell.kind, cell.holds
+  if holds then
+    cell.holds = nil
+    local bytes = pack_holds(holds) .. pack_tagged(cell)
+    cell.holds = holds
+    return bytes
+  elseif cell.list then
     return pack_list(cell)
   elseif kind == FIXED_WINDOW then
-    local resets_at, used = cell.resets_at, cell.used
-    if used <= LARGEST_PACKED_USED and resets_at <= LATEST_PACKED_RESET then
-      return string.format("%.0f%06.0f", resets_at, used)
-    end
-    return TAGS[kind] .. pack("<I7I7", resets_at, used)
+    return TAGS[kind] .. pack("<I7I7", cell.resets_at, cell.used)
   elseif kind == TWO_BUCKET then
     return TAGS[kind] .. pack("<I7I7I7", cell.bucket, cell.previous, cell.current)
   end
   return TAGS[kind] .. pack("<I7I7", cell.level, cell.at)
+end
+
+local function pack_cell(cell)
+  if cell.kind == FIXED_WINDOW and not cell.holds then
+    local resets_at, used = cell.resets_at, cell.used
+    if used <= LARGEST_PACKED_USED and resets_at <= LATEST_PACKED_RESET then
+      return string.format("%.0f%06.0f", resets_at, used)
+    end
+  end
+  return pack_tagged(cell)
 end
 
 -- Whether a cell is gone or says nothing at all, and its key can go.

@@ -12,25 +12,35 @@ local function change(key, limit, now)
   changed_by[key], changed_at[key] = limit, now
 end
 
--- How the limit stands. A cell of another kind counts as none, and is told as discarded.
+-- How the limit stands, and what reservations hold of it. A cell of another kind counts as none, and
+-- is told as discarded.
 local function assess(limit, cell, needed, now)
   if cell and cell.kind ~= limit.kind then
     local fit, again_at, used, whole_at, mark = limit.read(limit, nil, needed, now)
     return fit, again_at, used, whole_at, mark, DISCARDED
   end
+  if cell and cell.holds then
+    return read_held(limit, cell, needed, now)
+  end
   return limit.read(limit, cell, needed, now)
 end
 
--- One reading: flags (the fit, whether the same fits again, what was found) and five numbers.
-local function reading(fit, again, again_at, used, whole_at, mark, given_back, found)
-  return pack("<BI7I7I7I7I7", fit + again * 4 + found * 16, again_at, used, whole_at, mark, given_back)
+-- One reading: flags (the fit, whether the same fits again, what was found) and five numbers. One more
+-- flag says that two more follow, where they are not nothing.
+local function reading(fit, again, again_at, used, whole_at, mark, given_back, found, held, added)
+  local flags = fit + again * 4 + found * 16
+  if held or added then
+    local more = pack("<I7I7", held or 0, added or 0)
+    return pack("<BI7I7I7I7I7", flags + 64, again_at, used, whole_at, mark, given_back) .. more
+  end
+  return pack("<BI7I7I7I7I7", flags, again_at, used, whole_at, mark, given_back)
 end
 
 -- How the limit stands, and whether `cost` would fit.
 local function look(limit, key, cost, now)
   local needed = cost > 0 and cost or 1
-  local fit, again_at, used, whole_at, mark, found = assess(limit, cells[key], needed, now)
-  return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
+  local fit, again_at, used, whole_at, mark, found, held = assess(limit, cells[key], needed, now)
+  return reading(fit, fit, again_at, used, whole_at, mark, 0, found, held)
 end
 
 -- Carries a take out that all limits of the job admit, or answers one that not all of them do. Where
@@ -38,21 +48,21 @@ end
 local function take(limit, key, cost, id, now, is_admitted)
   local cell = cells[key]
   local needed = cost > 0 and cost or 1
-  local fit, again_at, used, whole_at, mark, found = assess(limit, cell, needed, now)
+  local fit, again_at, used, whole_at, mark, found, held = assess(limit, cell, needed, now)
   if is_admitted == nil then
     is_admitted = fit == FITS_NOW
   end
   if cost == 0 or not (is_admitted or limit.counts_refused) then
-    return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
+    return reading(fit, fit, again_at, used, whole_at, mark, 0, found, held)
   end
   if found == DISCARDED then
     cell = nil
   end
-  cell = limit.take(limit, cell, cost, id, now)
+  cell = count(limit, cell, cost, id, now)
   cells[key] = cell
   change(key, limit, now)
-  local again
-  again, again_at, used, whole_at, mark = limit.read(limit, cell, needed, now)
+  local again, _
+  again, again_at, used, whole_at, mark, _, held = assess(limit, cell, needed, now)
   -- Nothing refused what was admitted, though it take from the same twice; and what fitted before
   -- its own counting was not what refused.
   if is_admitted then
@@ -60,7 +70,7 @@ local function take(limit, key, cost, id, now, is_admitted)
   elseif fit ~= FITS_NOW then
     fit = again
   end
-  return reading(fit, again, again_at, used, whole_at, mark, 0, found)
+  return reading(fit, again, again_at, used, whole_at, mark, 0, found, held)
 end
 
 -- Whether a refund came before.
@@ -84,20 +94,22 @@ end
 local function refund(limit, ask, now)
   local key = ask.key
   local cell = cells[key]
-  local fit, again_at, used, whole_at, mark, found = assess(limit, cell, 1, now)
+  local fit, again_at, used, whole_at, mark, found, held = assess(limit, cell, 1, now)
   if is_repeated(ask, now) then
-    return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
+    return reading(fit, fit, again_at, used, whole_at, mark, 0, found, held)
   end
-  local given_back = 0
+  local given_back, _ = 0, nil
   if cell and found ~= DISCARDED then
+    cell = cell_as_of(limit, cell, now)
     given_back = limit.refund(limit, cell, ask.cost, ask.mark, ask.id, now)
     if given_back > 0 then
+      cells[key] = cell
       change(key, limit, now)
-      fit, again_at, used, whole_at, mark = limit.read(limit, cell, 1, now)
+      fit, again_at, used, whole_at, mark, _, held = assess(limit, cell, 1, now)
     end
   end
   remember(limit, ask, now, given_back)
-  return reading(fit, fit, again_at, used, whole_at, mark, given_back, found)
+  return reading(fit, fit, again_at, used, whole_at, mark, given_back, found, held)
 end
 
 -- Leaves nothing under the key: what was counted in it goes too.
@@ -122,7 +134,7 @@ local function renew(limit, ask, now)
       change(key, limit, now)
     end
   end
-  local again, again_at, used, whole_at, mark, found = assess(limit, cell, 1, now)
+  local again, again_at, used, whole_at, mark, found, held = assess(limit, cell, 1, now)
   local fit = renewed and FITS_NOW or FITS_NEVER
-  return reading(fit, again, again_at, used, whole_at, mark, 0, found)
+  return reading(fit, again, again_at, used, whole_at, mark, 0, found, held)
 end

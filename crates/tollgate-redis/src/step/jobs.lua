@@ -2,6 +2,7 @@
 
 local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW, LOOK = 1, 2, 3, 4, 5, 6, 7
 local FORGET, CELL, JOIN = 11, 12, 13
+local RESERVE, EXTEND, SETTLE = 14, 15, 16
 -- A job of takes from different keys, each by a fixed window.
 local TAKE_ALL = 8
 -- Many jobs of one take each: from keys that follow each other, or from one.
@@ -29,10 +30,25 @@ local function parse_ask(bytes, position, op, limit, key, cost, key_count)
     cell, position = unpack_bytes("<I4c0", bytes, position)
     ask.cell = unpack_tagged(cell)
     check(ask.cell and ask.cell.kind == limit.kind, "cell")
+  elseif op == RESERVE then
+    local flag
+    ask.id, ask.ends, ask.most, flag, position = unpack_bytes("<c16I7I7B", bytes, position)
+    ask.is_charged = flag == 1
+    check(ask.ends <= MAX and ask.most <= MAX, "end or number of units held")
+  elseif op == EXTEND then
+    ask.id, ask.ends, position = unpack_bytes("<c16I7", bytes, position)
+    check(ask.ends <= MAX, "end")
+  elseif op == SETTLE then
+    ask.id, ask.most, position = unpack_bytes("<c16I7", bytes, position)
+    check(ask.most <= MAX, "units used at most")
   else
     check(op == TAKE or op == LOOK or op == FORGET or op == CELL, "no such ask")
   end
   open_cell(key)
+  if op >= RESERVE then
+    check(op == SETTLE or limit.kind ~= CONCURRENCY, "lease")
+    return ask, position
+  end
   local has_lease = limit.kind == CONCURRENCY and op ~= LOOK and op < FORGET
   check((ask.id ~= nil) == (has_lease or op == RENEW), "lease")
   return ask, position
@@ -46,6 +62,10 @@ local function is_admitted_by_all(asks, now)
       if assess(ask.limit, cells[ask.key], needed, now) ~= FITS_NOW then
         return false
       end
+    elseif ask.op == RESERVE then
+      if assess_reservation(ask.limit, cells[ask.key], ask, now) ~= FITS_NOW then
+        return false
+      end
     end
   end
   return true
@@ -56,7 +76,8 @@ local function needs_key(asks, is_admitted)
   for index = 1, #asks do
     local ask = asks[index]
     local is_counted = is_admitted or ask.limit.counts_refused
-    local is_kept = ask.op <= TAKE_LEASE and ask.cost > 0 and is_counted or ask.op == JOIN
+    local takes = ask.op <= TAKE_LEASE or ask.op == RESERVE
+    local is_kept = takes and ask.cost > 0 and is_counted or ask.op == JOIN
     if is_kept and not cells[ask.key] then
       return true
     end
@@ -78,6 +99,12 @@ local function decide_job(asks, now)
       readings[index + 1] = take(limit, ask.key, ask.cost, ask.id, now, is_admitted)
     elseif op == LOOK then
       readings[index + 1] = look(limit, ask.key, ask.cost, now)
+    elseif op == RESERVE then
+      readings[index + 1] = reserve(limit, ask, now, is_admitted)
+    elseif op == EXTEND then
+      readings[index + 1] = extend(limit, ask, now)
+    elseif op == SETTLE then
+      readings[index + 1] = settle(limit, ask, now)
     elseif op == RENEW then
       readings[index + 1] = renew(limit, ask, now)
     elseif op == FORGET then

@@ -2,7 +2,10 @@
 
 -- How long a key must live: until its cell is over, and late by the limit's skew.
 local function time_to_live(cell, limit, now)
-  local over_at = limit.over_at(limit, cell)
+  local over_at, holds = limit.over_at(limit, cell), cell.holds
+  if holds and holds[#holds].ends > over_at then
+    over_at = holds[#holds].ends
+  end
   local rest = over_at > now and over_at - now or 0
   local live = rest + limit.skew_max
   return live > 0 and live or 1

@@ -2,10 +2,10 @@
 
 use tollgate_conformance::trace::{random_limit, seeds};
 use tollgate_conformance::{PlainHash, Random};
-use tollgate_core::decide::join;
+use tollgate_core::decide::{Held, join};
 use tollgate_core::{
-    Ask, Cell, Cells, Charge, Cost, Found, Limit, MAX_EXACT, Millis, Place, Store, Subject,
-    Timestamp, Value, assess,
+    Algorithm, Ask, Cell, Cells, Charge, ChargeId, Cost, Found, Hold, Limit, MAX_EXACT, Millis,
+    OnExpiry, Place, Store, Subject, Timestamp, Value, assess,
 };
 use tollgate_redis::{Choice, Redis};
 
@@ -59,7 +59,8 @@ impl Pair {
         let pairs = pairs.iter().map(|(name, bytes)| (*name, Value::Clear(&bytes[..])));
         let subject = Subject::new(pairs, &PlainHash);
         let (one, other) = two_accounts(random, &limit, now);
-        Self { limit, subject, cells: [one, other] }
+        let cells = [one, other].map(|cell| reserved(random, &limit, cell, now));
+        Self { limit, subject, cells }
     }
 
     fn place(&self) -> Place<'_> {
@@ -74,6 +75,28 @@ impl Pair {
         let found = assess(Some(&cell), &self.limit, Cost::PEEK, now).found;
         (found == Found::State).then_some(cell)
     }
+}
+
+/// `cell`, of which something may be held: by reservations that both accounts know, and others.
+fn reserved(random: &mut Random, limit: &Limit, cell: Cell, now: u64) -> Cell {
+    let is_kept = Cell::from_bytes(&cell.to_bytes()).is_some();
+    let has_leases = matches!(limit.algorithm(), Algorithm::Concurrency(_));
+    if !is_kept || has_leases || random.chance(50) {
+        return cell;
+    }
+    let mark = assess(Some(&cell), limit, Cost::PEEK, Timestamp::from_millis(now)).mark;
+    let first = random.within(0..=2);
+    let mut holds: Vec<Hold> = (first..=first + random.within(0..=2))
+        .map(|number| Hold {
+            id: ChargeId(number.into()),
+            units: random.within(1..=4),
+            mark,
+            until: Timestamp::from_millis(now.saturating_add(random.one_of(&[0, 1, 50, 5_000]))),
+            on_expiry: random.one_of(&[OnExpiry::Release, OnExpiry::Release, OnExpiry::Charge]),
+        })
+        .collect();
+    holds.sort_by_key(|hold| hold.until);
+    Cell::Held(Box::new(Held { cell, holds }))
 }
 
 impl Round {

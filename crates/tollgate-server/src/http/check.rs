@@ -20,9 +20,9 @@ use super::wire::{
 
 /// What a check asks, understood and not carried out yet.
 pub(super) struct Asked<'p> {
-    policy: &'p Arc<Revision>,
-    plan: Plan<'p>,
-    terms: Terms,
+    pub(super) policy: &'p Arc<Revision>,
+    pub(super) plan: Plan<'p>,
+    pub(super) terms: Terms,
 }
 
 impl<S: Store> App<S> {
@@ -73,7 +73,7 @@ impl<S: Store> App<S> {
         self.limiter.check_on_terms_at(now, policy, plan, terms)
     }
 
-    fn understand<'p>(
+    pub(super) fn understand<'p>(
         &self,
         policy: &'p Arc<Revision>,
         request: &CheckRequest<'_>,

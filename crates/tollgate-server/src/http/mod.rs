@@ -21,6 +21,7 @@ mod problem;
 mod query;
 mod refund;
 mod reload;
+mod reserve;
 mod respond;
 mod rollout;
 mod route;

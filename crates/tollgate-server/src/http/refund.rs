@@ -17,7 +17,7 @@ impl<S: Store> App<S> {
         outcome(self.limiter.redeem_at(self.limiter.now(), &receipt).await)
     }
 
-    /// Ends the leases that a receipt proves, and leaves what was counted.
+    /// Ends the leases that a receipt proves, and leaves what was counted; releases a reservation.
     pub(super) async fn release(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt } = json::read(body)?;
         outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)
@@ -25,13 +25,15 @@ impl<S: Store> App<S> {
 }
 
 fn outcome(redeemed: Result<Redeemed, RedeemError>) -> Answer {
-    match redeemed {
-        Ok(redeemed) => Ok(json::write(&given_back(&redeemed))?),
-        Err(RedeemError::Receipt(error)) => {
-            Err(Problem::new(Kind::InvalidReceipt, error.to_string()).at("/receipt"))
+    Ok(json::write(&given_back(&redeemed.map_err(unread)?))?)
+}
+
+/// Why a receipt did nothing.
+pub(super) fn unread(error: RedeemError) -> Problem {
+    match error {
+        RedeemError::Receipt(error) => {
+            Problem::new(Kind::InvalidReceipt, error.to_string()).at("/receipt")
         }
-        Err(error @ RedeemError::Store(_)) => {
-            Err(Problem::new(Kind::StoreUnavailable, error.to_string()))
-        }
+        RedeemError::Store(_) => Problem::new(Kind::StoreUnavailable, error.to_string()),
     }
 }

@@ -11,6 +11,9 @@ pub(super) enum Route {
     CheckBatch,
     Peek,
     Refund,
+    Reserve,
+    Extend,
+    Settle,
     Release,
     Standing,
     Forget,
@@ -76,6 +79,9 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/json", &[(Method::POST, Route::Descriptors)]),
     ("/v1/peek", &[(Method::POST, Route::Peek)]),
     ("/v1/refund", &[(Method::POST, Route::Refund)]),
+    ("/v1/reserve", &[(Method::POST, Route::Reserve)]),
+    ("/v1/extend", &[(Method::POST, Route::Extend)]),
+    ("/v1/settle", &[(Method::POST, Route::Settle)]),
     ("/v1/release", &[(Method::POST, Route::Release)]),
     ("/v1/standing", &[(Method::GET, Route::Standing), (Method::DELETE, Route::Forget)]),
     ("/metrics", &[(Method::GET, Route::Metrics)]),
@@ -137,6 +143,9 @@ impl Route {
             | Self::CheckBatch
             | Self::Peek
             | Self::Refund
+            | Self::Reserve
+            | Self::Extend
+            | Self::Settle
             | Self::Release
             | Self::Standing
             | Self::Descriptors => Entry::Caller,
@@ -145,7 +154,10 @@ impl Route {
 
     /// Whether it decides on requests.
     pub(super) const fn decides(self) -> bool {
-        matches!(self, Self::Check | Self::CheckBatch | Self::Authorize | Self::Descriptors)
+        matches!(
+            self,
+            Self::Check | Self::CheckBatch | Self::Reserve | Self::Authorize | Self::Descriptors
+        )
     }
 
     /// Whether supervisors and balancers ask it, by whatever name they have for the node.
@@ -160,6 +172,9 @@ impl Route {
             | Self::CheckBatch
             | Self::Peek
             | Self::Refund
+            | Self::Reserve
+            | Self::Extend
+            | Self::Settle
             | Self::Release
             | Self::Rollout
             | Self::SetOverride => Brings::Json,

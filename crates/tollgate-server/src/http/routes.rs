@@ -91,9 +91,13 @@ impl<S: Store + 'static> Routes<S> {
         };
         let query = head.uri.query().unwrap_or_default();
         Ok(respond::with(match route {
-            Route::Check | Route::CheckBatch => return self.once(route, head, body).await,
+            Route::Check | Route::CheckBatch | Route::Reserve => {
+                return self.once(route, head, body).await;
+            }
             Route::Peek => app.peek(&body).await,
             Route::Refund => app.refund(&body).await,
+            Route::Extend => app.extend(&body).await,
+            Route::Settle => app.settle(&body).await,
             Route::Release => app.release(&body).await,
             Route::Standing => app.standing(query, gate::eyes(&app.options, &head.headers)).await,
             Route::Forget => app.forget(query, &app.caller(&head.headers)).await,
@@ -148,6 +152,7 @@ impl<S: Store + 'static> Routes<S> {
         let charge = |app: Arc<App<S>>, body: Bytes| async move {
             match route {
                 Route::CheckBatch => app.check_batch(&body).await,
+                Route::Reserve => app.reserve(&body).await,
                 _ => app.check(&body).await,
             }
         };

@@ -12,6 +12,7 @@ pub(super) enum Verb {
     Command,
     CrabThrottle,
     Echo,
+    Extend,
     Hello,
     Info,
     Peek,
@@ -19,8 +20,10 @@ pub(super) enum Verb {
     Quit,
     Refund,
     Release,
+    Reserve,
     Reset,
     Select,
+    Settle,
     Standing,
 }
 
@@ -39,7 +42,7 @@ pub(super) struct Command {
 }
 
 /// The most frequent first.
-static COMMANDS: [Command; 17] = [
+static COMMANDS: [Command; 20] = [
     Command {
         key: 1,
         ..command(
@@ -80,8 +83,20 @@ static COMMANDS: [Command; 17] = [
         ..command("tollgate.refund", Verb::Refund, 2, "Gives back what a receipt proves")
     },
     Command {
+        aliases: &["tg.reserve"],
+        ..command("tollgate.reserve", Verb::Reserve, -4, "Holds what limits may be charged")
+    },
+    Command {
+        aliases: &["tg.extend"],
+        ..command("tollgate.extend", Verb::Extend, 3, "Holds a reservation longer")
+    },
+    Command {
+        aliases: &["tg.settle"],
+        ..command("tollgate.settle", Verb::Settle, -3, "Charges what a reservation really cost")
+    },
+    Command {
         aliases: &["tg.release"],
-        ..command("tollgate.release", Verb::Release, 2, "Ends what is in flight by a receipt")
+        ..command("tollgate.release", Verb::Release, 2, "Ends what a receipt holds")
     },
     command("auth", Verb::Auth, -2, "Shows a token"),
     command("client", Verb::Client, -2, "Names and describes the connection"),
@@ -126,7 +141,14 @@ impl Command {
     const fn is_decision(&self) -> bool {
         matches!(
             self.verb,
-            Verb::CellThrottle | Verb::CrabThrottle | Verb::Charge | Verb::Refund | Verb::Release
+            Verb::CellThrottle
+                | Verb::CrabThrottle
+                | Verb::Charge
+                | Verb::Refund
+                | Verb::Reserve
+                | Verb::Extend
+                | Verb::Settle
+                | Verb::Release
         )
     }
 

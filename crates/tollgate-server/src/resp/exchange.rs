@@ -1,5 +1,7 @@
 //! Commands become replies: the part of a connection that has no socket.
 
+mod reserve;
+
 use std::future::Future;
 use std::sync::Arc;
 
@@ -122,6 +124,9 @@ where
                 match verb {
                     Verb::Peek => self.peek(words).await,
                     Verb::Standing => self.standing(words).await,
+                    Verb::Reserve => self.reserve(words).await,
+                    Verb::Extend => self.extend(words).await,
+                    Verb::Settle => self.settle(words).await,
                     Verb::Refund | Verb::Release => self.give_back(verb, words).await,
                     _ => return self.converse(verb, words),
                 }

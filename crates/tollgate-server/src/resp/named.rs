@@ -30,7 +30,7 @@ pub(super) fn charge(
     if limits.len() > MAX_LIMITS {
         return Err(format!("ERR at most {MAX_LIMITS} limits can be charged at once"));
     }
-    let cost = self::cost(cost)?;
+    let cost = units(cost, "cost")?;
     let pairs = pairs(subject)?;
     let named: Vec<(&str, Vec<Pair<'_>>)> = limits
         .iter()
@@ -105,8 +105,13 @@ pub(super) fn reply_look(verdict: &Verdict, source: Source, replies: &mut Replie
 
 /// Replies the standings alone.
 pub(super) fn reply_standings(verdict: &Verdict, replies: &mut Replies) {
-    replies.array(verdict.standings.len());
-    verdict.standings.iter().for_each(|standing| write_standing(standing, replies));
+    reply_each(&verdict.standings, replies);
+}
+
+/// As [`reply_standings`], without a verdict.
+pub(super) fn reply_each(standings: &[Standing], replies: &mut Replies) {
+    replies.array(standings.len());
+    standings.iter().for_each(|standing| write_standing(standing, replies));
 }
 
 /// Replies what a receipt gave back.
@@ -174,7 +179,8 @@ impl Answer {
 }
 
 fn write_standing(standing: &Standing, replies: &mut Replies) {
-    replies.map(6);
+    let is_held = standing.held > 0;
+    replies.map(6 + usize::from(is_held));
     replies.bulk("limit");
     replies.bulk(standing.limit.name());
     let numbers = [
@@ -184,7 +190,8 @@ fn write_standing(standing: &Standing, replies: &mut Replies) {
         ("resets_at_ms", standing.resets_at.as_millis()),
         ("admits", u64::from(standing.fit == Fit::Now)),
     ];
-    for (name, number) in numbers {
+    let held = is_held.then_some(("held", standing.held));
+    for (name, number) in numbers.into_iter().chain(held) {
         replies.bulk(name);
         // None is above 2^53.
         replies.integer(number as i64);
@@ -230,15 +237,28 @@ fn pairs<'a>(words: &[&'a [u8]]) -> Result<Vec<Pair<'a>>, String> {
     Ok(read)
 }
 
-fn text<'a>(word: &'a [u8], what: &str) -> Result<&'a str, String> {
+/// What is wrong with names of which the policy has no limit, or which are there twice.
+pub(super) fn unknown_limit(policy: &Policy, named: &[(&str, Cost)]) -> Option<String> {
+    let mut named = named.iter().enumerate().map(|(index, (name, _))| (&named[..index], *name));
+    named.find_map(|(before, name)| {
+        if limit_for(policy, name).is_none() {
+            return Some(format!("ERR there is no limit \"{}\"", echoed(name.as_bytes())));
+        }
+        let is_twice = before.iter().any(|(one, _)| *one == name);
+        is_twice.then(|| format!("ERR the limit \"{name}\" is there twice"))
+    })
+}
+
+pub(super) fn text<'a>(word: &'a [u8], what: &str) -> Result<&'a str, String> {
     std::str::from_utf8(word).map_err(|_| format!("ERR the {what} is not UTF-8"))
 }
 
-fn cost(word: &[u8]) -> Result<Cost, String> {
+/// Whole units of what is called `what`.
+pub(super) fn units(word: &[u8], what: &str) -> Result<Cost, String> {
     // Digits alone: no sign, no fraction, no exponent.
     let digits = word.iter().all(u8::is_ascii_digit).then_some(word);
     let units = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     units.and_then(Cost::new).ok_or_else(|| {
-        format!("ERR the cost \"{}\" is no whole number from 0 to {MAX_EXACT}", echoed(word))
+        format!("ERR the {what} \"{}\" is no whole number from 0 to {MAX_EXACT}", echoed(word))
     })
 }

@@ -8,6 +8,7 @@ mod hostile;
 mod idempotency;
 mod openapi;
 mod overrides;
+mod reservations;
 mod rollout;
 mod schemathesis;
 mod served;

@@ -6,5 +6,6 @@ mod hostile;
 mod kit;
 mod lifetime;
 mod order;
+mod reservations;
 mod session;
 mod throttle;

@@ -94,6 +94,7 @@ fn blocked_until(until: Timestamp, planned: &Planned) -> Standing {
         limit: Arc::clone(&planned.limit),
         cost: planned.cost,
         used: planned.limit.capacity(),
+        held: 0,
         remaining: 0,
         resets_at: until,
         whole_at: until,

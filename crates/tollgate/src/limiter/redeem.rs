@@ -64,18 +64,20 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Ends the leases that the `text` of a receipt proves, and leaves what was counted: what an
-    /// ordinary end of a request asks for. Shown again, it changes nothing more.
+    /// ordinary end of a request asks for. A reservation is released whole. Shown again, it changes nothing more.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at).
     pub async fn release_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
         let policy = self.policy();
-        let Opened { receipt, expires_at } = self.open(text, &policy)?;
-        let (_, receipt) = receipt.split_leases();
+        let Opened { mut receipt, expires_at } = self.open(text, &policy)?;
+        if !receipt.is_reservation() {
+            (_, receipt) = receipt.split_leases();
+        }
         self.redeem(now, policy, Opened { receipt, expires_at }).await
     }
 
-    fn open(&self, text: &str, policy: &Policy) -> Result<Opened, RedeemError> {
+    pub(super) fn open(&self, text: &str, policy: &Policy) -> Result<Opened, RedeemError> {
         Receipt::open(text, &self.key, policy).map_err(RedeemError::Receipt)
     }
 

@@ -9,6 +9,7 @@ use tollgate_core::policy::{ChargeOn, Priority};
 use tollgate_core::reading::Source;
 use tollgate_core::{Store, Timestamp};
 
+use super::taking::Taking;
 use super::{Limiter, proof};
 use crate::clock::Stopwatch;
 use crate::receipt::{Receipt, new_charge_id};
@@ -58,7 +59,8 @@ impl<S: Store> Limiter<S> {
             let mut place = Place { permit, fleet: None };
             match self.take(now, &planned, id).await {
                 Ok(readings) if readings.all_fit() => {
-                    (place.fleet, _) = proof(id, ChargeOn::Arrival, planned, &readings);
+                    (place.fleet, _) =
+                        proof(id, Taking::Charge(ChargeOn::Arrival), planned, &readings);
                 }
                 Ok(readings) if !matches!(readings.source(), Source::Failure(_)) => {
                     self.shed_by_fleet(mode, priority)?;

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use tollgate_core::charge::ChargeId;
-use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Planned};
+use tollgate_core::policy::{Mode, OnFailure, Planned};
 use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
 
-use super::{Judged, Limiter, Terms};
+use super::taking::Taking;
+use super::{Judged, Limiter};
 use crate::overrides::Effect;
 use crate::receipt::Receipt;
-
-/// How what decides nothing is charged: at once, and without a word for when there is no answer.
-pub(super) const BESIDE: Terms = Terms { charge: ChargeOn::Arrival, on_failure: OnFailure::Local };
 
 /// What a limit and its candidate each made of one request.
 #[derive(Clone, Debug)]
@@ -70,7 +68,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Charges candidates as if all of them were in the places of their limits, which is one call of
-    /// the store: every one is charged or none is. Where another limit refused the request, or the
+    /// the store: every one is charged, or reserved, or none is. Where another limit refused the request, or the
     /// store has no answer, nothing is compared.
     pub(super) async fn try_candidates(
         &self,
@@ -78,6 +76,7 @@ impl<S: Store> Limiter<S> {
         id: ChargeId,
         beside: Vec<Beside>,
         enforced: &Verdict,
+        taking: Taking,
     ) -> (Vec<Trial>, Option<Receipt>) {
         let refuses_alone = |standing: &&Standing| standing.limit.candidate().is_none();
         if beside.is_empty() || enforced.refusals().any(|one| refuses_alone(&one)) {
@@ -86,7 +85,7 @@ impl<S: Store> Limiter<S> {
         let (live, planned): (Vec<_>, Vec<_>) =
             beside.into_iter().map(|one| (one.live, one.candidate)).unzip();
         let Judged { verdict, source, receipt, .. } =
-            self.judge(now, id, Mode::Shadow, planned, BESIDE).await;
+            self.judge(now, id, Mode::Shadow, planned, taking.on_arrival(), OnFailure::Local).await;
         // What stands in for the store says nothing of limits that nobody shares.
         if let Source::Fallback(_) | Source::Failure(_) = source {
             return (Vec::new(), receipt);

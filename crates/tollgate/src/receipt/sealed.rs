@@ -12,10 +12,12 @@ use subtle::ConstantTimeEq;
 use tollgate_core::charge::{ChargeId, Mark, Repeats};
 use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
 
-use super::{Entry, Receipt};
+use super::{Entry, Purpose, Receipt};
 use crate::hash_key::HashKey;
 
+/// The version of what was charged, and the one of what is reserved.
 const VERSION: u8 = 1;
+const RESERVED: u8 = 2;
 const SEAL: usize = 16;
 
 /// Bytes before the entries: version, id and expiry.
@@ -34,10 +36,17 @@ pub(crate) struct Opened {
 impl Receipt {
     /// The text of what was charged at `now`. Who holds it can give the charge back.
     pub(crate) fn seal(&self, key: &HashKey, now: Timestamp) -> String {
-        let expires_at = self.entries.iter().map(|entry| entry.refundable_until(now)).max();
+        let (version, expires_at) = match self.purpose {
+            Purpose::Charge => {
+                (VERSION, self.entries.iter().map(|it| it.refundable_until(now)).max())
+            }
+            Purpose::Reservation(until) => {
+                (RESERVED, self.entries.iter().map(|it| it.held_until(until, now)).max())
+            }
+        };
         let lengths = self.entries.iter().map(|entry| ENTRY + entry.subject.as_bytes().len());
         let mut bytes = Vec::with_capacity(HEAD + lengths.sum::<usize>() + SEAL);
-        bytes.push(VERSION);
+        bytes.push(version);
         bytes.extend(self.id.0.to_be_bytes());
         bytes.extend(expires_at.unwrap_or(now).as_millis().to_be_bytes());
         for entry in &self.entries {
@@ -54,7 +63,7 @@ impl Receipt {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ReceiptError::Garbled)?;
         match bytes.first() {
             None => return Err(ReceiptError::Garbled),
-            Some(&VERSION) => {}
+            Some(&(VERSION | RESERVED)) => {}
             Some(version) => return Err(ReceiptError::Version(*version)),
         }
         let (sealed, seal) = bytes.split_last_chunk::<SEAL>().ok_or(ReceiptError::Garbled)?;
@@ -62,18 +71,23 @@ impl Receipt {
             return Err(ReceiptError::Foreign);
         }
         // Who sealed it wrote it well, unless a key is shared by something else.
-        read(&sealed[1..], policy).ok_or(ReceiptError::Garbled)
+        let (version, rest) = sealed.split_first().ok_or(ReceiptError::Garbled)?;
+        read(*version, rest, policy).ok_or(ReceiptError::Garbled)
     }
 }
 
-fn read(mut rest: &[u8], policy: &Policy) -> Option<Opened> {
+fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<Opened> {
     let id = ChargeId(u128::from_be_bytes(take(&mut rest)?));
     let expires_at = Timestamp::from_millis(u64::from_be_bytes(take(&mut rest)?));
     let mut entries = Vec::new();
     while !rest.is_empty() {
         entries.extend(Entry::read(&mut rest, policy)?);
     }
-    let receipt = Receipt { id, entries, repeats: Repeats::Guarded };
+    let purpose = match version {
+        RESERVED => Purpose::Reservation(expires_at),
+        _ => Purpose::Charge,
+    };
+    let receipt = Receipt { id, entries, repeats: Repeats::Guarded, purpose };
     Some(Opened { receipt, expires_at })
 }
 
@@ -83,6 +97,14 @@ impl Entry {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => charged_at.after(limit.lease()),
             _ => decide::refundable_until(&self.limit, self.mark),
+        }
+    }
+
+    /// Until when it is held that was to be held `until` then, as of `asked_at`.
+    pub(super) fn held_until(&self, until: Timestamp, asked_at: Timestamp) -> Timestamp {
+        match self.limit.algorithm() {
+            Algorithm::Concurrency(limit) => asked_at.after(limit.lease()),
+            _ => self.limit.hold().end(until, asked_at),
         }
     }
 
@@ -146,6 +168,8 @@ pub enum ReceiptError {
     Version(u8),
     /// It was changed, or written under another key.
     Foreign,
+    /// It proves a charge, and no reservation.
+    NotReserved,
 }
 
 impl fmt::Display for ReceiptError {
@@ -154,8 +178,11 @@ impl fmt::Display for ReceiptError {
             Self::Garbled => f.write_str("this is no receipt: send the text as it was given"),
             Self::Version(version) => write!(
                 f,
-                "the receipt has version {version}, and only {VERSION} is read: give it back \
+                "the receipt has version {version}, and {VERSION} and {RESERVED} are read: give it back \
                  through a node of the version that gave it"
+            ),
+            Self::NotReserved => f.write_str(
+                "the receipt is of a charge, which was never reserved: refund it, or keep it",
             ),
             Self::Foreign => f.write_str(
                 "the receipt was changed, or comes from a deployment with another key: nodes that \

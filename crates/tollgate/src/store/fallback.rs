@@ -27,7 +27,7 @@ pub trait StandIn: Store {
 /// # What it keeps
 /// - While `A` answers, its answers, unchanged. Which answers are `B`'s is told by
 ///   [`Readings::source`] and counted.
-/// - What was charged at `B` is given back and renewed at `B`, never at `A`: the side stands in
+/// - What was charged at `B` is given back, settled and renewed at `B`, never at `A`: the side stands in
 ///   the mark, so that a refund gives back no more than was charged. Fallbacks nest up to eleven deep.
 ///
 /// # What it weakens
@@ -130,7 +130,7 @@ impl<A: Store, B: StandIn> Fallback<A, B> {
             return Err(error);
         }
         // What is to be given back was taken at the store, and cannot be now.
-        let (refunds, asked) = split(charges, |charge| matches!(charge.ask, Ask::Refund { .. }));
+        let (refunds, asked) = split(charges, |charge| marks::mark_of(charge.ask).is_some());
         let answer = if asked.charges.is_empty() {
             Err(error)
         } else {
@@ -142,7 +142,12 @@ impl<A: Store, B: StandIn> Fallback<A, B> {
         };
         self.stood_in.fetch_add(1, Ordering::Relaxed);
         readings.iter_mut().for_each(|reading| marks::tag(reading, Side::StandIn));
-        let nothing: Readings = refunds.charges.iter().map(|_| Reading::default()).collect();
+        let unknown = Reading { fit: Fit::Never, ..Reading::default() };
+        let untouched = |charge: &Charge<'_>| match charge.ask {
+            Ask::Refund { .. } => Reading::default(),
+            _ => unknown,
+        };
+        let nothing: Readings = refunds.charges.iter().map(untouched).collect();
         Ok(join(&asked, &readings, &refunds, &nothing).with_source(Source::Fallback(error)))
     }
 

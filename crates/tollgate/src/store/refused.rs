@@ -241,7 +241,8 @@ impl<S> Refused<S> {
     /// would find it in force again, when the store is in the next window already.
     fn drop_untrue(&self, now: Timestamp, charges: &[Charge<'_>]) {
         for charge in charges {
-            let is_freed = matches!(charge.ask, Ask::Refund { .. } | Ask::Forget);
+            let is_freed =
+                matches!(charge.ask, Ask::Refund { .. } | Ask::Settle { .. } | Ask::Forget);
             self.recent.forget_if(self.recent.key(charge), |known| is_freed || now >= known.until);
         }
     }
@@ -291,7 +292,9 @@ fn counted_cost(charge: &Charge<'_>) -> Option<Cost> {
     }
 }
 
-/// Whether nothing fits before a known moment, whatever it costs, and nothing can change till then.
+/// Whether nothing fits before a known moment, whatever it costs, and nothing can change till then:
+/// what is held may be settled at any time.
 fn is_used_up(limit: &Limit, reading: &Reading) -> bool {
-    matches!(limit.algorithm(), Algorithm::FixedWindow(_)) && reading.used >= limit.capacity()
+    let is_fixed = matches!(limit.algorithm(), Algorithm::FixedWindow(_));
+    is_fixed && reading.used >= limit.capacity() && reading.held == 0
 }

@@ -26,10 +26,11 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     for event in &case.account.events {
         let Some((teller, decision, reading)) = event.told else { continue };
         let mistake = match event.ask {
-            Ask::Take { cost, .. } | Ask::Look { cost } => {
+            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } | Ask::Look { cost } => {
                 of_verdict(case, event, teller, reading, cost)
             }
             Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => None,
+            Ask::Extend { .. } | Ask::Settle { .. } => None,
         };
         let mistake = mistake
             .or_else(|| of_used(case, event, teller, reading))

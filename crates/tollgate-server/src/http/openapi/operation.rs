@@ -1,5 +1,7 @@
 //! What can be asked, and how it is told.
 
+mod reservations;
+
 use axum::http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -198,12 +200,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..CHECK
     },
     REFUND,
+    reservations::RESERVE,
+    reservations::EXTEND,
+    reservations::SETTLE,
     Operation {
         path: "/v1/release",
         id: "release",
-        summary: "End a request in flight",
+        summary: "End a request in flight, or a reservation",
         description: "Ends the leases that a receipt proves, on limits of concurrency, and leaves \
-            what was counted. Without it they end by themselves when their time is over.",
+            what was counted. Without it they end by themselves when their time is over. A \
+            reservation is released whole: it costs nothing.",
         ..REFUND
     },
     STANDING,

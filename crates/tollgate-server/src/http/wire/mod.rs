@@ -4,6 +4,7 @@ mod charge;
 mod facts;
 mod fields;
 mod overrides;
+mod reservation;
 mod units;
 mod verdict;
 
@@ -14,6 +15,10 @@ pub(in crate::http) use facts::RequestFacts;
 pub(in crate::http) use fields::HeaderFields;
 pub(in crate::http) use overrides::{
     KeptIn, OverrideAnswer, OverrideRequest, OverrideShown, OverridesAnswer,
+};
+pub(in crate::http) use reservation::{
+    ExtendAnswer, ExtendOutcome, ExtendRequest, RealCost, ReserveRequest, SettleAnswer,
+    SettleOutcome, SettleRequest, SettledAnswer,
 };
 pub(in crate::http) use units::Units;
 pub(in crate::http) use verdict::{

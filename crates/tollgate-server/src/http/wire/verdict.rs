@@ -109,6 +109,11 @@ pub(in crate::http) struct LimitStanding<'a> {
     pub(in crate::http) remaining: u64,
     /// The second of the Unix epoch from which there is more, rounded up.
     pub(in crate::http) reset: u64,
+    /// Units that are reserved and not settled yet; of a limit of concurrency all that is in flight.
+    /// Left out if there are none.
+    #[serde(skip_serializing_if = "is_nothing")]
+    #[schemars(default)]
+    pub(in crate::http) held: u64,
 }
 
 /// What those would have said that only count.
@@ -223,11 +228,20 @@ impl<'a> LimitStanding<'a> {
             used: standing.used,
             remaining: standing.remaining,
             reset: standing.resets_at.as_secs_ceil(),
+            held: standing.held,
         }
     }
 }
 
-fn each<S: Serializer>(standings: &[Standing], serializer: S) -> Result<S::Ok, S::Error> {
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what is serialized is lent")]
+const fn is_nothing(units: &u64) -> bool {
+    *units == 0
+}
+
+pub(super) fn each<S: Serializer>(
+    standings: &[Standing],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(standings.iter().map(LimitStanding::of))
 }
 

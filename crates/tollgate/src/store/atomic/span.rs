@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{
-    Ask, Charge, Cost, Fit, Reading, Readings, Refusals, Repeats, Source, StoreError, Timestamp,
+    Charge, Cost, Fit, Reading, Readings, Refusals, Source, StoreError, Timestamp,
 };
 
 use super::Homes;
@@ -71,7 +71,7 @@ impl Part<'_> {
     /// Whether this home carried its takes out.
     fn admitted(&self, readings: &Readings) -> bool {
         let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
-            matches!(charge.ask, Ask::Take { .. }) && reading.fit != Fit::Now
+            charge.ask.taken().is_some() && reading.fit != Fit::Now
         };
         !self.charges.iter().zip(readings.iter()).any(refused)
     }
@@ -103,9 +103,7 @@ async fn give_back<H: Homes>(
             if !takes(charge) || (counts && counted == Counted::Keep) {
                 continue;
             }
-            if let Ask::Take { cost, id } = charge.ask {
-                let mark = joined.0[*place].mark;
-                let ask = Ask::Refund { cost, mark, id, repeats: Repeats::Impossible };
+            if let Some(ask) = charge.ask.undone(joined.0[*place].mark) {
                 refund.charges.push(Charge { ask, ..*charge });
                 refund.places.push(*place);
             }
@@ -149,8 +147,8 @@ impl Joined {
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
         for (place, after) in refund.places.iter().zip(readings.iter()) {
             let taken = &mut self.0[*place];
-            *taken =
-                Reading { used: after.used, whole_at: after.whole_at, again: Fit::Now, ..*taken };
+            let Reading { used, whole_at, held, .. } = *after;
+            *taken = Reading { used, whole_at, held, again: Fit::Now, ..*taken };
         }
     }
 
@@ -161,5 +159,5 @@ impl Joined {
 
 /// Whether a charge takes units: neither a peek nor a refund.
 pub(super) fn takes(charge: &Charge<'_>) -> bool {
-    matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK)
+    charge.ask.taken().is_some_and(|(cost, _)| cost != Cost::PEEK)
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::algo::fixed_window;
 use tollgate_core::{
-    Algorithm, Ask, Cell, Cells, Charge, Cost, Fit, Place, Reading, Readings, Refusals, Repeats,
-    Store, StoreError, Timestamp, assess,
+    Algorithm, Ask, Cell, Cells, Charge, Cost, Fit, Place, Reading, Readings, Refusals, Store,
+    StoreError, Timestamp, assess,
 };
 
 use super::{Carry, Phase};
@@ -104,7 +104,8 @@ impl<S: Cells + 'static> Carry<S> {
             // It stands as the refund found it, and would fit as it fitted.
             let taken = &mut readings[place];
             *taken =
-                Reading { used: after.used, whole_at: after.whole_at, again: Fit::Now, ..*taken };
+                Reading { used: after.used, whole_at: after.whole_at, held: after.held, ..*taken };
+            taken.again = Fit::Now;
         }
         Ok(())
     }
@@ -145,7 +146,7 @@ enum Owner {
 /// What undoes `charge`, which was read as `reading`, at the owner that admitted it before another
 /// one refused.
 fn undoing(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Ask> {
-    let Ask::Take { cost, id } = charge.ask else { return None };
+    let (cost, _) = charge.ask.taken()?;
     if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
         return None;
     }
@@ -154,7 +155,7 @@ fn undoing(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Ask> 
     if owner == Owner::Left && reading.used == cost.get() {
         return Some(Ask::Forget);
     }
-    Some(Ask::Refund { cost, mark: reading.mark, id, repeats: Repeats::Impossible })
+    charge.ask.undone(reading.mark)
 }
 
 /// Has readings of admitted charges tell what both owners know; the windows that they have to be
@@ -175,6 +176,7 @@ fn meet<'a>(
                 apart.push((Place { limit: charge.limit, subject: charge.subject }, window));
                 reading
             }
+            None if holds_alone(charge, &led, follows) => led,
             None if heard_more(charge, follows, &led) => *follows,
             None => led,
         };
@@ -185,7 +187,7 @@ fn meet<'a>(
 /// The fixed window that is both owners', where they opened one each: a node that knows one owner
 /// only opened it there first, and its clients were told when it ends.
 fn window_of_both(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
-    let is_taken = matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK);
+    let is_taken = charge.ask.taken().is_some_and(|(cost, _)| cost != Cost::PEEK);
     let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
     if !is_taken || !is_fixed || led.whole_at == follows.whole_at {
         return None;
@@ -208,22 +210,30 @@ fn heard_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     }
 }
 
+/// Whether of both owners the old one alone held what is settled or put off.
+fn holds_alone(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> bool {
+    let asks_for_hold = matches!(charge.ask, Ask::Settle { .. } | Ask::Extend { .. });
+    asks_for_hold && led.fit == Fit::Now && follows.fit != Fit::Now
+}
+
 /// The same question, without the taking.
 fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
     match charge.ask {
-        Ask::Take { cost, .. } => Charge { ask: Ask::Look { cost }, ..*charge },
+        Ask::Take { cost, .. } | Ask::Reserve { cost, .. } => {
+            Charge { ask: Ask::Look { cost }, ..*charge }
+        }
         _ => *charge,
     }
 }
 
 /// What an admitted take is told of `cell`, in which it is counted.
 fn reading_of(charge: &Charge<'_>, cell: &Cell, now: Timestamp) -> Reading {
-    let Ask::Take { cost, .. } = charge.ask else { return Reading::default() };
+    let Some((cost, _)) = charge.ask.taken() else { return Reading::default() };
     Reading { fit: Fit::Now, ..assess(Some(cell), charge.limit, cost, now) }
 }
 
 /// Whether one of `charges` was refused.
 fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
-    let takes = |charge: &Charge<'_>| matches!(charge.ask, Ask::Take { .. });
+    let takes = |charge: &Charge<'_>| charge.ask.taken().is_some();
     charges.iter().zip(readings.iter()).any(|(charge, it)| takes(charge) && it.fit != Fit::Now)
 }

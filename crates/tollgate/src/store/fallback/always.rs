@@ -27,9 +27,12 @@ pub enum Always {
 impl Always {
     fn reading(self, now: Timestamp, limit: &Limit, ask: Ask) -> Reading {
         let fit = match ask {
-            Ask::Take { cost, .. } | Ask::Look { cost } => self.fit(now, limit, cost),
+            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } | Ask::Look { cost } => {
+                self.fit(now, limit, cost)
+            }
             // A request that runs is not ended by it.
             Ask::Renew { .. } | Ask::Refund { .. } | Ask::Forget => Fit::Now,
+            Ask::Extend { .. } | Ask::Settle { .. } => Fit::Now,
         };
         let (used, whole_at) = match self {
             Self::Allow => (0, now),

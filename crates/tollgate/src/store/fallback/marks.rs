@@ -24,29 +24,37 @@ pub(super) const fn tag(reading: &mut Reading, side: Side) {
     reading.mark = Mark(sides << STEP_BITS | mark & MAX_EXACT);
 }
 
-/// Whether any fallback around the step took this refund's charge at its stand-in.
+/// Whether any fallback around the step took the charge that this asks about at its stand-in.
 pub(super) fn is_tagged(ask: Ask) -> bool {
-    matches!(ask, Ask::Refund { mark, .. } if mark.0 > MAX_EXACT)
+    mark_of(ask).is_some_and(|mark| mark.0 > MAX_EXACT)
 }
 
-/// Who took what `ask` gives back.
+/// Who took what `ask` gives back, settles or puts off.
 pub(super) fn side(ask: Ask) -> Side {
-    match ask {
-        Ask::Refund { mark, .. } if mark.0 >> STEP_BITS & 1 == 1 => Side::StandIn,
+    match mark_of(ask) {
+        Some(Mark(mark)) if mark >> STEP_BITS & 1 == 1 => Side::StandIn,
         _ => Side::Store,
     }
 }
 
-/// The refund as the side that took the charge knows it.
-pub(super) fn untagged(ask: Ask) -> Ask {
+/// Where the charge lies that `ask` gives back, settles or puts off.
+pub(super) const fn mark_of(ask: Ask) -> Option<Mark> {
     match ask {
-        Ask::Refund { cost, mark: Mark(mark), id, repeats } => {
-            let sides = mark >> STEP_BITS >> 1;
-            let mark = Mark(sides << STEP_BITS | mark & MAX_EXACT);
-            Ask::Refund { cost, mark, id, repeats }
+        Ask::Refund { mark, .. } | Ask::Settle { mark, .. } | Ask::Extend { mark, .. } => {
+            Some(mark)
         }
-        other => other,
+        _ => None,
     }
+}
+
+/// What is asked as the side that took the charge knows it.
+pub(super) fn untagged(mut ask: Ask) -> Ask {
+    if let Ask::Refund { mark, .. } | Ask::Settle { mark, .. } | Ask::Extend { mark, .. } = &mut ask
+    {
+        let sides = mark.0 >> STEP_BITS >> 1;
+        *mark = Mark(sides << STEP_BITS | mark.0 & MAX_EXACT);
+    }
+    ask
 }
 
 #[cfg(test)]

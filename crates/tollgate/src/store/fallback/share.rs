@@ -147,7 +147,7 @@ impl<S: Store> Store for Share<S> {
         let parts: Vec<_> = charges.iter().map(|charge| charge.limit.share(self.nodes)).collect();
         let mut asked = Vec::with_capacity(charges.len());
         for (charge, part) in charges.iter().zip(&parts) {
-            if matches!(charge.ask, Ask::Take { .. } | Ask::Look { .. }) {
+            if charge.ask.taken().is_some() || matches!(charge.ask, Ask::Look { .. }) {
                 self.take_over(now, charge, part).await;
             }
             asked.push(Charge { limit: part, ..*charge });
@@ -183,12 +183,15 @@ impl<S: Store> StandIn for Share<S> {
 fn of_the_whole(reading: Reading, now: Timestamp, charge: &Charge<'_>, part: &Limit) -> Reading {
     let whole = charge.limit.capacity();
     let used = reading.used.saturating_add(whole.saturating_sub(part.capacity()));
-    let (Ask::Take { cost, .. } | Ask::Look { cost }) = charge.ask else {
+    let (Ask::Take { cost, .. } | Ask::Reserve { cost, .. } | Ask::Look { cost }) = charge.ask
+    else {
         return Reading { used, ..reading };
     };
     let fit = |fit| match fit {
         // Too much for a share only: by then the store may be back.
-        Fit::Never if cost.needed() <= whole => Fit::At(now.after(charge.limit.window())),
+        Fit::Never if (part.capacity() + 1..=whole).contains(&cost.needed()) => {
+            Fit::At(now.after(charge.limit.window()))
+        }
         other => other,
     };
     Reading { used, fit: fit(reading.fit), again: fit(reading.again), ..reading }

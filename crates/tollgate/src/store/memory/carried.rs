@@ -58,7 +58,11 @@ impl Shard {
         let known = slot.and_then(|slot| self.cell(slot)).map(|known| known.into_owned());
         let held = known.as_ref().map_or(0, heap_of);
         let Some(joined) = join(known, cell, limit, now) else { return Ok(()) };
-        let entry = if slot.is_some() { Room::for_change(limit) } else { Room::for_entry(limit) };
+        let change = match joined {
+            Cell::Held(_) => Room::for_hold(),
+            _ => Room::for_change(limit),
+        };
+        let entry = if slot.is_some() { change } else { Room::ENTRY + change };
         let room = entry + Room::for_growth(heap_of(&joined).saturating_sub(held));
         self.promise(now, room, &|key| key == target.key)?;
         let again = assess(Some(&joined), limit, Cost::ONE, now).fit;

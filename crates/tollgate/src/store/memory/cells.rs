@@ -1,7 +1,8 @@
 //! The states that are larger than two words, densely packed beside the table.
 
 use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
-use tollgate_core::{Algorithm, Cell, Limit, Timestamp};
+use tollgate_core::decide::Held;
+use tollgate_core::{Algorithm, Cell, Hold, Limit, Timestamp};
 
 use super::fingerprint::Fingerprint;
 
@@ -17,6 +18,9 @@ pub(super) struct Cells {
 
 /// The bytes that a fresh state of any algorithm allocates at most: four leases.
 pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Lease>();
+
+/// The bytes that the first reservation of a state allocates: itself, and room for four.
+pub(super) const FRESH_HOLD_HEAP: usize = size_of::<Held>() + 4 * size_of::<Hold>();
 
 /// What stays in the place of a state that is being decided on.
 const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH });
@@ -82,24 +86,14 @@ impl Cells {
 
     /// The bytes that the state at `index` must allocate before it can take one more charge.
     pub(super) fn growth(&self, index: usize) -> usize {
-        self.get(index).map_or(0, |cell| match cell {
-            Cell::SlidingWindow(state) => growth_of(&state.blocks),
-            Cell::SlidingLog(state) => growth_of(&state.entries),
-            Cell::Concurrency(state) => growth_of(&state.leases),
-            _ => 0,
-        })
+        self.get(index).map_or(0, growth_of_cell)
     }
 
     /// Allocates what [`Self::growth`] says, so that a charge allocates nothing.
     pub(super) fn grow(&mut self, index: usize) {
         let Some((_, cell)) = self.cells.get_mut(index) else { return };
         self.heap -= heap_of(cell);
-        match cell {
-            Cell::SlidingWindow(state) => grow(&mut state.blocks),
-            Cell::SlidingLog(state) => grow(&mut state.entries),
-            Cell::Concurrency(state) => grow(&mut state.leases),
-            _ => {}
-        }
+        grow_cell(cell);
         self.heap += heap_of(cell);
     }
 
@@ -141,6 +135,7 @@ pub(super) fn heap_of(cell: &Cell) -> usize {
         Cell::SlidingWindow(state) => bytes_of(&state.blocks),
         Cell::SlidingLog(state) => bytes_of(&state.entries),
         Cell::Concurrency(state) => bytes_of(&state.leases),
+        Cell::Held(held) => size_of::<Held>() + heap_of(&held.cell) + bytes_of(&held.holds),
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => 0,
     }
 }
@@ -150,6 +145,33 @@ fn trim(cell: &mut Cell) {
         Cell::SlidingWindow(state) => shrink(&mut state.blocks),
         Cell::SlidingLog(state) => shrink(&mut state.entries),
         Cell::Concurrency(state) => shrink(&mut state.leases),
+        Cell::Held(held) => {
+            trim(&mut held.cell);
+            shrink(&mut held.holds);
+        }
+        Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
+    }
+}
+
+fn growth_of_cell(cell: &Cell) -> usize {
+    match cell {
+        Cell::SlidingWindow(state) => growth_of(&state.blocks),
+        Cell::SlidingLog(state) => growth_of(&state.entries),
+        Cell::Concurrency(state) => growth_of(&state.leases),
+        Cell::Held(held) => growth_of_cell(&held.cell) + growth_of(&held.holds),
+        Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => 0,
+    }
+}
+
+fn grow_cell(cell: &mut Cell) {
+    match cell {
+        Cell::SlidingWindow(state) => grow(&mut state.blocks),
+        Cell::SlidingLog(state) => grow(&mut state.entries),
+        Cell::Concurrency(state) => grow(&mut state.leases),
+        Cell::Held(held) => {
+            grow_cell(&mut held.cell);
+            grow(&mut held.holds);
+        }
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 
 use tollgate_core::{Limit, StoreError, Timestamp};
 
-use super::cells::{self, FRESH_HEAP};
+use super::cells::{self, FRESH_HEAP, FRESH_HOLD_HEAP};
 use super::fingerprint::Fingerprint;
 use super::packed::Packed;
 use super::shard::Shard;
@@ -41,6 +41,16 @@ impl Room {
         } else {
             Self::NONE
         }
+    }
+
+    /// For a state in an entry of which something is held from now on.
+    pub(super) const fn for_hold() -> Self {
+        Self { cells: 1, heap: FRESH_HEAP + FRESH_HOLD_HEAP, ..Self::NONE }
+    }
+
+    /// For a large state of which something is held from now on.
+    pub(super) const fn for_first_hold() -> Self {
+        Self { heap: FRESH_HOLD_HEAP, ..Self::NONE }
     }
 
     /// For a state that grows by `heap` bytes.

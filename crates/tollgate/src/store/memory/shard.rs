@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tollgate_core::decide::{Plain, over_at, refundable_until, refuse, take, take_plain};
+use tollgate_core::decide::{Plain, judge, over_at, refundable_until, refuse, take, take_plain};
 use tollgate_core::{
     Ask, Cell, Charge, Cost, Fit, Found, Limit, Mark, Reading, Refusals, Timestamp, assess, decide,
 };
@@ -116,23 +116,32 @@ impl Shard {
         Some(reading)
     }
 
-    /// Whether `target` stands in nobody's way: a take that fits, or what is not a take.
+    /// Whether `target` stands in nobody's way: a take that fits, or what takes nothing.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
-        let Ask::Take { cost, .. } = target.charge.ask else { return true };
-        let cell = self.table.find(target.key).and_then(|slot| self.cell(slot));
-        assess(cell.as_deref(), target.charge.limit, cost, now).fit == Fit::Now
+        target.charge.ask.taken().is_none() || self.look(now, target).fit == Fit::Now
     }
 
     /// The room that [`Self::carry_out`] will need.
     pub(super) fn room_for(&self, now: Timestamp, target: &Target<'_>, ruling: Ruling) -> Room {
         let slot = self.table.find(target.key);
         let limit = target.charge.limit;
+        let content = || slot.and_then(|slot| self.content(slot));
         match target.charge.ask {
-            Ask::Take { cost, .. } if !counts(limit, cost, ruling) => Room::NONE,
-            Ask::Take { .. } => match slot.and_then(|slot| self.content(slot)) {
+            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } if !counts(limit, cost, ruling) => {
+                Room::NONE
+            }
+            Ask::Take { .. } | Ask::Settle { .. } => match content() {
+                None if target.charge.ask.taken().is_none() => Room::NONE,
                 None => Room::for_entry(limit),
                 Some(Content::Large(index)) => Room::for_growth(self.cells.growth(index)),
                 Some(_) => Room::for_change(limit),
+            },
+            Ask::Reserve { .. } => match content() {
+                None => Room::ENTRY + Room::for_hold(),
+                Some(Content::Large(index)) => {
+                    Room::for_growth(self.cells.growth(index)) + Room::for_first_hold()
+                }
+                Some(_) => Room::for_hold(),
             },
             Ask::Refund { mark, .. } => match target.refund {
                 Some(refund)
@@ -144,7 +153,7 @@ impl Shard {
                 }
                 _ => Room::NONE,
             },
-            Ask::Look { .. } | Ask::Renew { .. } | Ask::Forget => Room::NONE,
+            Ask::Look { .. } | Ask::Renew { .. } | Ask::Extend { .. } | Ask::Forget => Room::NONE,
         }
     }
 
@@ -156,10 +165,13 @@ impl Shard {
         ruling: Ruling,
     ) -> Reading {
         let reading = match target.charge.ask {
-            Ask::Take { cost, .. } => self.take(now, target, cost, ruling),
-            Ask::Look { cost } => self.look(now, target, cost),
+            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } => {
+                self.take(now, target, cost, ruling)
+            }
+            Ask::Look { .. } => self.look(now, target),
             Ask::Refund { mark, .. } => self.refund(now, target, mark),
-            Ask::Renew { .. } | Ask::Forget => self.change(now, target),
+            Ask::Settle { .. } => self.settle(now, target),
+            Ask::Renew { .. } | Ask::Extend { .. } | Ask::Forget => self.change(now, target),
         };
         if reading.found == Found::Discarded {
             self.counts.discarded += 1;
@@ -170,7 +182,7 @@ impl Shard {
     fn take(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost, ruling: Ruling) -> Reading {
         let Charge { limit, ask, .. } = target.charge;
         if !counts(limit, cost, ruling) {
-            return self.leave(now, target, cost);
+            return self.leave(now, target);
         }
         let slot = self.table.find(target.key);
         if let Some(Content::Large(index)) = slot.and_then(|slot| self.content(slot)) {
@@ -191,14 +203,14 @@ impl Shard {
     }
 
     /// How the limit stands.
-    fn look(&self, now: Timestamp, target: &Target<'_>, cost: Cost) -> Reading {
+    fn look(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let cell = self.table.find(target.key).and_then(|slot| self.cell(slot));
-        assess(cell.as_deref(), target.charge.limit, cost, now)
+        judge(cell.as_deref(), target.charge.limit, target.charge.ask, now)
     }
 
     /// Answers a take that is not counted. If it was refused here, what refused it stays.
-    fn leave(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost) -> Reading {
-        let reading = self.look(now, target, cost);
+    fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+        let reading = self.look(now, target);
         if let Some(slot) = self.table.find(target.key)
             && reading.fit != Fit::Now
             && reading.found == Found::State
@@ -212,7 +224,7 @@ impl Shard {
     /// Gives back, unless that was done before; remembers it where it may be asked again.
     fn refund(&mut self, now: Timestamp, target: &Target<'_>, mark: Mark) -> Reading {
         if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
-            return self.leave(now, target, Cost::PEEK);
+            return self.leave(now, target);
         }
         let reading = self.change(now, target);
         let until = remembered_until(target.charge.limit, mark, now);
@@ -224,6 +236,15 @@ impl Shard {
             self.counts.refunds += 1;
         }
         reading
+    }
+
+    /// Puts the real cost in the place of what is held, which may be one charge more.
+    fn settle(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+        let slot = self.table.find(target.key);
+        if let Some(Content::Large(index)) = slot.and_then(|slot| self.content(slot)) {
+            self.cells.grow(index);
+        }
+        self.change(now, target)
     }
 
     fn change(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
@@ -336,7 +357,7 @@ fn tenure_of_plain(state: Plain, limit: &Limit, cost: Cost, again: Fit, now: Tim
     }
 }
 
-/// Whether the state after an ask may be dropped: not while units are in flight, nor where no unit
+/// Whether the state after an ask may be dropped: not while units are in flight or held, nor where no unit
 /// more fits. `again` says it for an ask of one unit; for another it has to be found out.
 pub(super) fn tenure(
     cell: Option<&Cell>,
@@ -347,7 +368,9 @@ pub(super) fn tenure(
 ) -> Tenure {
     let again = if cost.needed() == 1 { again } else { assess(cell, limit, Cost::ONE, now).fit };
     match (cell, again) {
-        (Some(Cell::Concurrency(_)), _) | (_, Fit::At(_) | Fit::Never) => Tenure::Protected,
+        (Some(Cell::Concurrency(_) | Cell::Held(_)), _) | (_, Fit::At(_) | Fit::Never) => {
+            Tenure::Protected
+        }
         (_, Fit::Now) => Tenure::Evictable,
     }
 }

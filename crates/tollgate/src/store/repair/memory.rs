@@ -69,7 +69,7 @@ impl Memory {
         charges: &[Charge<'_>],
         readings: &Readings,
     ) {
-        let is_take = |charge: &Charge<'_>| matches!(charge.ask, Ask::Take { .. });
+        let is_take = |charge: &Charge<'_>| charge.ask.taken().is_some();
         let both = || charges.iter().zip(readings.iter());
         let admitted = both().all(|(charge, reading)| !is_take(charge) || reading.fit == Fit::Now);
         for (charge, reading) in both() {
@@ -126,10 +126,12 @@ impl Memory {
         admitted: bool,
     ) {
         let counted = match charge.ask {
-            Ask::Take { cost, .. } if admitted || charge.limit.refusals() == Refusals::Counted => {
+            Ask::Take { cost, .. } | Ask::Reserve { cost, .. }
+                if admitted || charge.limit.refusals() == Refusals::Counted =>
+            {
                 cost.get()
             }
-            _ => 0,
+            _ => reading.added,
         };
         match (charge.limit.algorithm(), charge.ask) {
             (Algorithm::FixedWindow(_), _) => {
@@ -139,7 +141,7 @@ impl Memory {
                 self.read(begun, now, charge, reading, reading.mark.0);
             }
             (Algorithm::Concurrency(_), ask) => self.lease(now, charge, reading, ask, counted),
-            (_, Ask::Refund { mark, .. }) => {
+            (_, Ask::Refund { mark, .. } | Ask::Settle { mark, .. }) if reading.added == 0 => {
                 self.tally(now, charge, mark.0, |used| used.saturating_sub(reading.given_back));
             }
             (_, _) if counted > 0 => {
@@ -199,15 +201,19 @@ impl Memory {
         ask: Ask,
         counted: u64,
     ) {
-        let (Ask::Take { id, .. } | Ask::Renew { id } | Ask::Refund { id, .. }) = ask else {
-            return;
+        let id = match ask {
+            Ask::Take { id, .. } | Ask::Renew { id } | Ask::Refund { id, .. } => id,
+            Ask::Reserve { id, .. } | Ask::Extend { id, .. } | Ask::Settle { id, .. } => id,
+            Ask::Look { .. } | Ask::Forget => return,
         };
         let key = self.heard.part(self.heard.key(charge), id.0);
         let ends_at = reading.whole_at;
         let new = self.heard(now, charge, counted, ends_at.as_millis(), ends_at);
         self.heard.update(key, now, |known| match ask {
-            Ask::Take { .. } if counted > 0 => new.map(|new| Heard { id, ..new }),
-            Ask::Refund { .. } => None,
+            Ask::Take { .. } | Ask::Reserve { .. } if counted > 0 => {
+                new.map(|new| Heard { id, ..new })
+            }
+            Ask::Refund { .. } | Ask::Settle { .. } => None,
             _ => known.map(|known| match new {
                 Some(new) if reading.used > 0 && known.place < new.place => {
                     Heard { used: known.used, id, ..new }

@@ -125,7 +125,8 @@ impl Comparison {
             self.compared.fetch_add(1, Ordering::Relaxed);
             let (one, other) = (Told::from(one), Told::from(other));
             // What a refund or a forgetting fits is nobody's verdict.
-            let has_verdict = matches!(charge.ask, Ask::Take { .. } | Ask::Look { .. });
+            let has_verdict =
+                charge.ask.taken().is_some() || matches!(charge.ask, Ask::Look { .. });
             let fit = if has_verdict { one.fit } else { other.fit };
             if let Some(kind) = (Told { fit, ..one }).kind_of_difference(other) {
                 self.count(kind);

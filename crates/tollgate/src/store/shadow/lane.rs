@@ -54,7 +54,7 @@ struct Marks {
 impl Marks {
     fn learn(&mut self, charges: &[Charge<'_>], readings: &Readings) {
         for (charge, reading) in charges.iter().zip(readings.iter()) {
-            if let Ask::Take { cost, id } = charge.ask
+            if let Some((cost, id)) = charge.ask.taken()
                 && cost.get() > 0
                 && reading.fit == Fit::Now
             {
@@ -73,8 +73,14 @@ impl Marks {
 
     /// `charge` with the shadow's own mark; `None` if that is not known.
     fn own<'a>(&self, charge: Charge<'a>) -> Option<Charge<'a>> {
-        let Ask::Refund { cost, id, repeats, .. } = charge.ask else { return Some(charge) };
-        let mark = *self.known.get(&(id, charge.limit.state_digest()))?;
-        Some(Charge { ask: Ask::Refund { cost, mark, id, repeats }, ..charge })
+        let mut ask = charge.ask;
+        let (Ask::Refund { mark, id, .. }
+        | Ask::Settle { mark, id, .. }
+        | Ask::Extend { mark, id, .. }) = &mut ask
+        else {
+            return Some(charge);
+        };
+        *mark = *self.known.get(&(*id, charge.limit.state_digest()))?;
+        Some(Charge { ask, ..charge })
     }
 }

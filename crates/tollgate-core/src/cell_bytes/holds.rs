@@ -1,0 +1,58 @@
+//! Reservations as bytes, before the state that they are of.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::{ID_BYTES, NUMBER_BYTES, extend, only};
+use crate::charge::{ChargeId, Mark};
+use crate::decide::{Cell, Held};
+use crate::hold::{Hold, MAX_HOLDS, OnExpiry};
+use crate::time::Timestamp;
+
+/// An id, three numbers, and what becomes of it when it runs out.
+const HOLD_BYTES: usize = ID_BYTES + 3 * NUMBER_BYTES + 1;
+
+const RELEASE: u8 = 0;
+const CHARGE: u8 = 1;
+
+pub(super) fn push(bytes: &mut Vec<u8>, held: &Held) {
+    super::push(bytes, b'h', [held.holds.len() as u64]);
+    for hold in &held.holds {
+        bytes.extend_from_slice(&hold.id.0.to_be_bytes());
+        extend(bytes, [hold.units, hold.mark.0, hold.until.as_millis()]);
+        bytes.push(match hold.on_expiry {
+            OnExpiry::Release => RELEASE,
+            OnExpiry::Charge => CHARGE,
+        });
+    }
+    bytes.extend_from_slice(&held.cell.to_bytes());
+}
+
+/// Reservations in the order of their ends, none of them empty, and a state that can have some.
+pub(super) fn read(bytes: &[u8]) -> Option<Cell> {
+    let (count, rest) = bytes.split_at_checked(NUMBER_BYTES)?;
+    let [count] = only(count)?;
+    let count = usize::try_from(count).ok().filter(|count| (1..=MAX_HOLDS).contains(count))?;
+    let (records, state) = rest.split_at_checked(count * HOLD_BYTES)?;
+    let holds: Vec<Hold> = records.chunks_exact(HOLD_BYTES).map(read_one).collect::<Option<_>>()?;
+    let cell = match state.first()? {
+        b'c' | b'h' => return None,
+        _ => Cell::from_bytes(state)?,
+    };
+    let in_order = holds.is_sorted_by_key(|hold| hold.until);
+    in_order.then(|| Cell::Held(Box::new(Held { cell, holds })))
+}
+
+fn read_one(record: &[u8]) -> Option<Hold> {
+    let (id, rest) = record.split_first_chunk::<ID_BYTES>()?;
+    let (on_expiry, numbers) = rest.split_last()?;
+    let [units, mark, until] = only(numbers)?;
+    let on_expiry = match *on_expiry {
+        RELEASE => OnExpiry::Release,
+        CHARGE => OnExpiry::Charge,
+        _ => return None,
+    };
+    let (id, mark) = (ChargeId(u128::from_be_bytes(*id)), Mark(mark));
+    let until = Timestamp::from_millis(until);
+    (units > 0).then_some(Hold { id, units, mark, until, on_expiry })
+}

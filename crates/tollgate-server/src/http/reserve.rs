@@ -1,0 +1,114 @@
+//! `POST /v1/reserve`, `/v1/extend` and `/v1/settle`.
+
+use tollgate::core::policy::NameError;
+use tollgate::core::time::MAX_WINDOW;
+use tollgate::core::{Cost, Limit, Millis, Policy, Store};
+use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};
+
+use super::app::App;
+use super::check::{Asked, names_nothing};
+use super::json::{self, Fault, Object};
+use super::problem::Problem;
+use super::refund::unread;
+use super::respond::Answer;
+use super::wire::{
+    CheckRequest, ExtendAnswer, ExtendOutcome, ExtendRequest, LimitStanding, MAX_LIMITS, RealCost,
+    ReserveRequest, SettleAnswer, SettleOutcome, SettleRequest, SettledAnswer, Units,
+};
+
+impl<S: Store> App<S> {
+    /// Holds what a check would charge.
+    pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
+        let policy = self.limiter.policy();
+        let ReserveRequest { limits, request, hold_ms } = json::read(body)?;
+        let Asked { policy, plan, terms } =
+            self.understand(&policy, &CheckRequest { limits, request })?;
+        let (now, hold_for) = (self.limiter.now(), hold_for(hold_ms));
+        let reserved = self.limiter.reserve_on_terms_at(now, policy, plan, terms, hold_for);
+        Ok(json::write(&self.decided(&mut reserved.await))?)
+    }
+
+    /// Puts the end of what a receipt holds off.
+    pub(super) async fn extend(&self, body: &[u8]) -> Answer {
+        let ExtendRequest { receipt, hold_ms } = json::read(body)?;
+        let extended = self.limiter.extend_at(self.limiter.now(), &receipt, hold_for(hold_ms));
+        Ok(json::write(&put_off(&extended.await.map_err(unread)?))?)
+    }
+
+    /// Puts the real cost in the place of what a receipt holds.
+    pub(super) async fn settle(&self, body: &[u8]) -> Answer {
+        let SettleRequest { receipt, cost, limits } = json::read(body)?;
+        let now = self.limiter.now();
+        let settled = match (cost, limits) {
+            (Some(cost), None) => {
+                let cost = cost.cost();
+                self.limiter.settle_at(now, &receipt, |_, _| cost).await
+            }
+            (None, Some(limits)) => {
+                check_names(&self.limiter.policy(), &limits)?;
+                let real = |limit: &Limit, held: Cost| {
+                    let is_it = |it: &&Object<RealCost<'_>>| it.0.name == limit.name();
+                    limits.iter().find(is_it).map_or(held, |it| it.0.cost.cost())
+                };
+                self.limiter.settle_at(now, &receipt, real).await
+            }
+            _ => return Err(Fault::at("", "give either \"cost\" or \"limits\"").into()),
+        };
+        Ok(json::write(&paid(&settled.map_err(unread)?))?)
+    }
+}
+
+/// As long as each limit lets it, where nothing is said.
+fn hold_for(hold_ms: Option<Units>) -> Millis {
+    hold_ms.map_or(MAX_WINDOW, |millis| Millis::new(millis.cost().get()))
+}
+
+/// Whether each name is a limit's, and there once.
+fn check_names(policy: &Policy, limits: &[Object<RealCost<'_>>]) -> Result<(), Problem> {
+    if !(1..=MAX_LIMITS).contains(&limits.len()) {
+        let told = format!("a settlement is of 1 to {MAX_LIMITS} limits, not {}", limits.len());
+        return Err(Fault::at("/limits", told).into());
+    }
+    for (index, Object(RealCost { name, .. })) in limits.iter().enumerate() {
+        let pointer = format!("/limits/{index}");
+        if !policy.limits().iter().any(|known| known.limit.name() == name) {
+            let unknown = NameError::Limit(name.as_ref().into());
+            return Err(names_nothing(policy, &unknown).at(pointer));
+        }
+        if limits[..index].iter().any(|before| before.0.name == *name) {
+            return Err(Fault::at(&pointer, format!("{name:?} is given twice")).into());
+        }
+    }
+    Ok(())
+}
+
+fn put_off(extended: &Extended) -> ExtendAnswer<'_> {
+    ExtendAnswer {
+        outcome: match extended.outcome {
+            HoldOutcome::Done => ExtendOutcome::Extended,
+            HoldOutcome::Unchanged => ExtendOutcome::Unchanged,
+            HoldOutcome::Expired => ExtendOutcome::Expired,
+        },
+        policy: extended.policy.version(),
+        held_until_ms: extended.receipt.is_some().then(|| extended.until.as_millis()),
+        receipt: extended.receipt.as_deref(),
+        standings: &extended.standings,
+    }
+}
+
+fn paid<'s>(settled: &'s Settled) -> SettleAnswer<'s> {
+    let limit = |SettledLimit { given_back, added, standing }: &'s SettledLimit| SettledAnswer {
+        given_back: *given_back,
+        added: *added,
+        standing: LimitStanding::of(standing),
+    };
+    SettleAnswer {
+        outcome: match settled.outcome {
+            HoldOutcome::Done => SettleOutcome::Settled,
+            HoldOutcome::Unchanged => SettleOutcome::Unchanged,
+            HoldOutcome::Expired => SettleOutcome::Expired,
+        },
+        policy: settled.policy.version(),
+        limits: settled.limits.iter().map(limit).collect(),
+    }
+}
