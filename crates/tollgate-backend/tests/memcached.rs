@@ -7,7 +7,7 @@ use kit::{Server, subject, take, window};
 use tollgate::HashKey;
 use tollgate::core::{Millis, Source, Store, Timestamp};
 use tollgate_backend::{Backend, OpenError, Refunds};
-use tollgate_conformance::check;
+use tollgate_conformance::{check, check_charges};
 use tollgate_policy::{Loaded, parse};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
@@ -36,7 +36,11 @@ async fn two_servers_are_a_store() {
         let store = format!("{{ servers: ['{one}', '{other}'], layout: {layout}, deadline: 10s }}");
         let store = open(&store).unwrap();
         store.started().await;
-        check(&store, layout).await;
+        match layout {
+            // Two items have no place for reservations.
+            "pairs" => check_charges(&store, layout).await,
+            _ => check(&store, layout).await,
+        }
         let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };
         assert_eq!(fleet.counts().stood_in, 0);
     }

@@ -20,5 +20,5 @@ pub use cells::Cells;
 pub use model::{Ledger, Model};
 pub use plain_hash::PlainHash;
 pub use random::Random;
-pub use suite::check;
+pub use suite::{check, check_charges};
 pub use trace::{Difference, Trace, run_trace};

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::core::policy::{LimitFor, Match, Plan, Rule, Rules, Use};
-use tollgate::core::{Algorithm, Cost, Facts, HoldTerms, Limit, Millis, Policy, Timestamp};
+use tollgate::core::{
+    Algorithm, Cost, Facts, HoldTerms, Limit, Millis, Policy, Subject, Timestamp,
+};
 use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Terms};
+use tollgate::overrides::{Change, Effect, Override, Table, Target, Whom};
 use tollgate::store::Memory;
 use tollgate::{Decision, HashKey, Limiter, ManualClock, ReceiptError};
 
@@ -103,6 +106,23 @@ async fn a_settlement_above_overdraws_as_far_as_the_policy_lets_it() {
     assert_eq!(settled.limits[1].added, 70, "100 and 10 more, less what was held");
     assert_eq!(settled.limits[1].standing.remaining, 0);
     assert!(!reserve_at(&limiter, START, MINUTE).await.is_admitted());
+}
+
+#[tokio::test]
+async fn a_settlement_has_the_room_that_an_override_gives() {
+    let key = HashKey::random();
+    let limiter = limiter(&key);
+    let everybody = Subject::new([], &key).veiled(&key);
+    let target = Target { limit: Some("tokens".into()), whom: Whom::subject(&everybody) };
+    let effect = Effect::Quota { quota: 1_000, burst: None };
+    let raised = Override { target, effect, expires_at: after(60_000), reason: "a test".into() };
+    let table = Table::default().changed(&Change::Set(raised), START).unwrap();
+    limiter.overrides().set(Arc::new(table));
+    let mut decision = reserve_at(&limiter, START, MINUTE).await;
+    let text = limiter.seal(decision.receipt.take().unwrap(), START);
+    let settled = limiter.settle_at(START, &text, tokens(500)).await.unwrap();
+    assert_eq!(settled.limits[1].added, 460);
+    assert_eq!(settled.limits[1].standing.remaining, 500);
 }
 
 #[tokio::test]

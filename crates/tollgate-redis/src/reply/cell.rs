@@ -4,9 +4,6 @@ use tollgate_core::Cell;
 
 use crate::job::{JobAsk, Op};
 
-/// The letters with which cells begin, in the order of their rules' kinds, which count from one.
-const LETTERS: &[u8] = b"fweltc";
-
 /// The cell at the front of `rest` that answers `ask`. None if no step could have answered so.
 pub(super) fn take_cell(ask: &JobAsk, rest: &mut &[u8]) -> Option<Option<Cell>> {
     let Op::Cell = ask.op else { return None };
@@ -14,15 +11,30 @@ pub(super) fn take_cell(ask: &JobAsk, rest: &mut &[u8]) -> Option<Option<Cell>> 
     let size = usize::try_from(u32::from_le_bytes(*size)).ok()?;
     let (bytes, after) = after.split_at_checked(size)?;
     *rest = after;
-    let Some(letter) = bytes.first() else { return Some(None) };
-    let is_of_kind = LETTERS.get(usize::from(ask.rule.kind).checked_sub(1)?) == Some(letter);
-    is_of_kind.then(|| Cell::from_bytes(bytes))?.map(Some)
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    Cell::from_bytes(bytes).filter(|cell| kind(cell) == ask.rule.kind).map(Some)
+}
+
+/// The kind of rule that keeps such a cell.
+fn kind(cell: &Cell) -> u8 {
+    match cell {
+        Cell::FixedWindow(_) => 1,
+        Cell::SlidingWindow(_) => 2,
+        Cell::TwoBucket(_) => 3,
+        Cell::SlidingLog(_) => 4,
+        Cell::TokenBucket(_) => 5,
+        Cell::Concurrency(_) => 6,
+        Cell::Held(held) => kind(&held.cell),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::Timestamp;
     use tollgate_core::algo::fixed_window;
+    use tollgate_core::decide::Held;
+    use tollgate_core::{ChargeId, Hold, Mark, OnExpiry, Timestamp};
 
     use super::*;
     use crate::job::Rule;
@@ -42,7 +54,7 @@ mod tests {
         let cell = Cell::FixedWindow(state);
         let reply = [&[15, 0, 0, 0][..], &cell.to_bytes(), b"rest"].concat();
         let cells = ask(1, Op::Cell);
-        assert_eq!(taken(&cells, &reply), (Some(Some(cell)), 4));
+        assert_eq!(taken(&cells, &reply), (Some(Some(cell.clone())), 4));
         assert_eq!(taken(&cells, &[0, 0, 0, 0, 7]), (Some(None), 1));
         for length in 0..19 {
             assert_eq!(taken(&cells, &reply[..length]).0, None, "cut at {length}");
@@ -50,6 +62,17 @@ mod tests {
         for other in [ask(0, Op::Cell), ask(2, Op::Cell), ask(7, Op::Cell), ask(1, Op::Forget)] {
             assert_eq!(taken(&other, &reply).0, None, "{other:?}");
         }
+        let hold = Hold {
+            id: ChargeId(1),
+            units: 2,
+            mark: Mark(9),
+            until: Timestamp::from_millis(5),
+            on_expiry: OnExpiry::Release,
+        };
+        let held = Cell::Held(Box::new(Held { cell: cell.clone(), holds: vec![hold] }));
+        let told = [&[61, 0, 0, 0][..], &held.to_bytes()].concat();
+        assert_eq!(taken(&cells, &told), (Some(Some(held)), 0), "with what is held of it");
+        assert_eq!(taken(&ask(2, Op::Cell), &told).0, None);
         let altered = [&[15, 0, 0, 0, b'f'][..], &[0xff; 14]].concat();
         assert_eq!(taken(&cells, &altered).0, None, "numbers that no store keeps");
     }

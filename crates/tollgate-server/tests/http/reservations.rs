@@ -5,16 +5,17 @@ use tollgate::core::Millis;
 
 use crate::world::World;
 
-/// 2 units of `core` and one lease, for 30 s.
+/// 2 units of `core` and one lease.
+fn limits(token: &str) -> Value {
+    json!([
+        { "name": "core", "cost": 2, "subject": { "token": token } },
+        { "name": "flight", "subject": { "token": token } },
+    ])
+}
+
+/// Both, for 30 s.
 fn both(token: &str) -> String {
-    json!({
-        "limits": [
-            { "name": "core", "cost": 2, "subject": { "token": token } },
-            { "name": "flight", "subject": { "token": token } },
-        ],
-        "hold_ms": 30_000,
-    })
-    .to_string()
+    json!({ "limits": limits(token), "hold_ms": 30_000 }).to_string()
 }
 
 fn receipt(answer: &Value) -> &str {
@@ -26,7 +27,7 @@ async fn standing(world: &World) -> Value {
     let told = world.get(path).await.ok();
     let of = |index: usize| {
         let standing = &told["standings"][index];
-        (standing["used"].clone(), standing.get("held").cloned().unwrap_or(json!(0)))
+        (standing["used"].clone(), standing.get("held").cloned().unwrap_or_else(|| json!(0)))
     };
     json!([of(0), of(1)])
 }
@@ -118,7 +119,8 @@ async fn a_repeated_key_holds_once() {
 async fn what_cannot_be_meant_is_told_with_its_place() {
     let world = World::new();
     let reserved = world.post("/v1/reserve", both("abc")).await.ok();
-    let charged = world.post("/v1/check", both("def").replace(",\"hold_ms\":30000", "")).await.ok();
+    let charged =
+        world.post("/v1/check", json!({ "limits": limits("def") }).to_string()).await.ok();
     let settle = |more: Value| {
         let mut asked = json!({ "receipt": receipt(&reserved) });
         asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -27,7 +27,7 @@ fn small_talk() {
         ),
         ("CLIENT SETNAME", "-ERR wrong number of arguments for 'client|setname' command|"),
         ("CLIENT KILL 1", "-ERR unknown subcommand 'KILL'. Try CLIENT HELP.|"),
-        ("COMMAND COUNT", ":17|"),
+        ("COMMAND COUNT", ":20|"),
         ("COMMAND INFO nonsense", "*1|*-1|"),
         ("COMMAND DOCS nonsense", "*0|"),
         ("COMMAND GETKEYS a", "-ERR unknown subcommand 'GETKEYS'. Try COMMAND HELP.|"),

@@ -7,6 +7,7 @@ use tollgate_core::{Fit, Limit, Standing, Store, Subject, Timestamp};
 
 use super::Limiter;
 use crate::overrides::{Override, Overrides, Ruled};
+use crate::receipt::Receipt;
 
 /// What overrides make of a plan.
 pub(super) struct Overridden {
@@ -74,8 +75,15 @@ impl<S: Store> Limiter<S> {
         Overridden { planned, by }
     }
 
+    /// The same receipt, by the limits that overrides put in the place of the policy's: a bucket
+    /// that was made larger is not cut to the policy's by what comes back, and a settlement has the
+    /// room that its subject has.
+    pub(super) fn as_overridden(&self, now: Timestamp, receipt: Receipt) -> Receipt {
+        receipt.by(|limit, subject| self.limit_for(now, limit, subject))
+    }
+
     /// The limit by which `subject` is counted where the policy says `limit`.
-    pub(super) fn limit_for(
+    fn limit_for(
         &self,
         now: Timestamp,
         limit: &Arc<Limit>,

@@ -94,8 +94,7 @@ impl<S: Store> Limiter<S> {
         if receipt.is_empty() {
             return Ok(Redeemed { policy, limits: Vec::new(), outcome: Outcome::Unchanged });
         }
-        // A bucket that an override made larger is not cut to the policy's by what comes back.
-        let receipt = receipt.by(|limit, subject| self.limit_for(now, limit, subject));
+        let receipt = self.as_overridden(now, receipt);
         let readings = self.store.apply(now, &receipt.refunds()).await;
         let readings = readings.map_err(RedeemError::Store)?;
         // What stands in for the store did not charge it.

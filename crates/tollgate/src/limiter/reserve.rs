@@ -146,6 +146,7 @@ impl<S: Store> Limiter<S> {
             return Ok(unchanged(HoldOutcome::Expired, Vec::new()));
         }
         let until = now.after(hold_for);
+        let receipt = self.as_overridden(now, receipt);
         let readings = self.ask_about(now, &receipt.extensions(until)).await?;
         let standing = |(limit, reading): (&Arc<Limit>, &Reading)| {
             Standing::new(Arc::clone(limit), Cost::PEEK, reading)
@@ -174,6 +175,7 @@ impl<S: Store> Limiter<S> {
         if now >= expires_at {
             return Ok(Settled { policy, limits: Vec::new(), outcome: HoldOutcome::Expired });
         }
+        let receipt = self.as_overridden(now, receipt);
         let readings = self.ask_about(now, &receipt.settlements(real)).await?;
         let settled = |(limit, reading): (&Arc<Limit>, &Reading)| SettledLimit {
             given_back: reading.given_back,

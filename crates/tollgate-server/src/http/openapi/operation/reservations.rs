@@ -49,5 +49,12 @@ pub(super) const SETTLE: Operation = Operation {
         ],
     }),
     answer: Holds::Json(of::<SettleAnswer<'_>>),
+    problems: &[
+        Kind::InvalidJson,
+        Kind::InvalidRequest,
+        Kind::InvalidReceipt,
+        Kind::UnknownLimit,
+        Kind::StoreUnavailable,
+    ],
     ..REFUND
 };
