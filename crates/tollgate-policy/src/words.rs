@@ -169,7 +169,11 @@ pub(crate) fn manner(rule: &Rule) -> String {
         OnFailure::Deny => "; refused with 503 while the store has no answer",
     };
     let priority = rule.priority.map(|priority| format!("; priority {}", priority.name()));
-    format!("{mode}{charge}{on_failure}{}", priority.unwrap_or_default())
+    let queue = rule
+        .queue
+        .map(|queue| format!("; up to {} wait for a place, {} each", queue.length, queue.wait));
+    let (priority, queue) = (priority.unwrap_or_default(), queue.unwrap_or_default());
+    format!("{mode}{charge}{on_failure}{priority}{queue}")
 }
 
 /// The names of the header profiles as a policy file writes them.

@@ -4,6 +4,7 @@ mod completion;
 mod decision;
 mod forget;
 mod overridden;
+mod queue;
 mod redeem;
 mod reserve;
 mod shedding;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tollgate_core::charge::{Ask, Charge, ChargeId};
-use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned};
+use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned, Queue};
 pub use tollgate_core::reading::Source;
 use tollgate_core::{
     Facts, Fit, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict,
@@ -25,12 +26,14 @@ use tollgate_core::{
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
 pub use overridden::Overrule;
+pub use queue::{MAX_QUEUED, QUEUE_POLL};
 pub use redeem::{GivenBack, Outcome, RedeemError, Redeemed};
 pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use shedding::{PROBE_PERIOD, Place};
 pub use trial::{Shares, Trial};
 
 use overridden::{Overridden, OverriddenPlan};
+use queue::Lines;
 use taking::Taking;
 use trial::Beside;
 
@@ -60,6 +63,7 @@ pub struct Limiter<S> {
     observer: Box<dyn Observer>,
     worker: Arc<Worker>,
     overrides: Arc<Overrides>,
+    lines: Lines,
 }
 
 impl<S: Store> Limiter<S> {
@@ -74,6 +78,7 @@ impl<S: Store> Limiter<S> {
             key: HashKey::random(),
             observer: Box::new(()),
             overrides: Arc::default(),
+            lines: Lines::default(),
         }
     }
 
@@ -169,6 +174,19 @@ impl<S: Store> Limiter<S> {
         self.check_on_terms_at(now, policy, plan, terms)
     }
 
+    /// As [`check_plan_at`](Self::check_plan_at), and waits for a place in flight where the rules
+    /// say so: the decision's verdict has the time at which it was made in the end.
+    pub fn check_in_line_at<'s>(
+        &'s self,
+        now: Timestamp,
+        policy: &Arc<Revision>,
+        plan: Plan<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        let terms = Terms { charge: plan.charge(), on_failure: plan.on_failure() };
+        let (taking, queue) = (Taking::Charge(terms.charge), plan.queue());
+        self.decide_at(now, policy, plan, terms, taking, queue)
+    }
+
     /// As [`check_plan_at`](Self::check_plan_at), on the caller's terms in place of its rules': for
     /// who will never know the request's answer, or has no rules at all.
     pub fn check_on_terms_at<'s>(
@@ -178,7 +196,7 @@ impl<S: Store> Limiter<S> {
         plan: Plan<'_>,
         terms: Terms,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
-        self.decide_at(now, policy, plan, terms, Taking::Charge(terms.charge))
+        self.decide_at(now, policy, plan, terms, Taking::Charge(terms.charge), None)
     }
 
     fn decide_at<'s>(
@@ -188,6 +206,7 @@ impl<S: Store> Limiter<S> {
         plan: Plan<'_>,
         Terms { charge, on_failure }: Terms,
         taking: Taking,
+        queue: Option<Queue>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
@@ -199,12 +218,15 @@ impl<S: Store> Limiter<S> {
         async move {
             // One for all: what any of them charged is given back, and its leases renewed, together.
             let id = new_charge_id();
-            let mut judged = self.judge(now, id, Mode::Enforce, enforced, taking, on_failure).await;
+            let unless = Unless { on_failure, queue };
+            let mut judged = self.judge(now, id, Mode::Enforce, enforced, taking, unless).await;
+            // Later, if it waited.
+            let now = judged.verdict.now;
             let mut shadow = None;
             if has_shadow {
-                let local = OnFailure::Local;
+                let taking = taking.on_arrival();
                 let mut beside =
-                    self.judge(now, id, Mode::Shadow, shadowed, taking.on_arrival(), local).await;
+                    self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE).await;
                 shadow = Some(beside.verdict);
                 judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
                 judged.beside.append(&mut beside.beside);
@@ -291,7 +313,9 @@ impl<S: Store> Limiter<S> {
         if receipt.is_empty() {
             return Ok(());
         }
-        self.store.apply(now, &receipt.refunds()).await.map(|_| ())
+        let given_back = self.store.apply(now, &receipt.refunds()).await.map(|_| ());
+        self.lines.freed(receipt);
+        given_back
     }
 
     /// Puts the end of every lease that `receipt` proves off to one lease from now.
@@ -313,7 +337,7 @@ impl<S: Store> Limiter<S> {
         mode: Mode,
         planned: Vec<Planned>,
         taking: Taking,
-        on_failure: OnFailure,
+        Unless { on_failure, queue }: Unless,
     ) -> Judged {
         let Overridden { planned, by } = self.overridden(now, planned);
         let planned = match planned {
@@ -326,7 +350,9 @@ impl<S: Store> Limiter<S> {
                 return judged;
             }
         };
-        let readings = match self.ask(now, &planned, |planned| taking.ask(planned, id)).await {
+        let ask = |planned: &Planned| taking.ask(planned, id);
+        let (now, readings) = self.ask_in_line(now, &planned, ask, queue).await;
+        let readings = match readings {
             Ok(readings) => readings,
             Err(error) => return Judged::failure(now, error),
         };
@@ -388,6 +414,18 @@ impl<S: Store> Limiter<S> {
             .collect();
         self.store.apply(now, &charges).await
     }
+}
+
+/// What is done where the store has no answer, and where only a place in flight is missing.
+#[derive(Clone, Copy)]
+struct Unless {
+    on_failure: OnFailure,
+    queue: Option<Queue>,
+}
+
+impl Unless {
+    /// Of what decides nothing: nobody waits for it, and nobody hears where there is no answer.
+    const BESIDE: Self = Self { on_failure: OnFailure::Local, queue: None };
 }
 
 /// What the enforced rules, or those in shadow mode, make of a request.

@@ -75,9 +75,8 @@ impl Receipt {
 
     /// Parts the leases, which end with the request, from what was counted, which stays.
     pub fn split_leases(self) -> (Self, Self) {
-        let is_lease = |entry: &Entry| matches!(entry.limit.algorithm(), Algorithm::Concurrency(_));
         let Self { id, entries, repeats, purpose } = self;
-        let (leases, counted) = entries.into_iter().partition(is_lease);
+        let (leases, counted) = entries.into_iter().partition(Entry::is_lease);
         let part = |entries| Self { id, entries, repeats, purpose };
         (part(counted), part(leases))
     }
@@ -156,6 +155,12 @@ impl Receipt {
         self.entries.iter().map(|entry| &entry.limit)
     }
 
+    /// The leases that it proves, and whose they are.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
+        let leases = self.entries.iter().filter(|entry| entry.is_lease());
+        leases.map(|entry| (&*entry.limit, &entry.subject))
+    }
+
     pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {
         self.charges(|_| Ask::Renew { id: self.id })
     }
@@ -165,6 +170,12 @@ impl Receipt {
             .iter()
             .map(|entry| Charge { limit: &entry.limit, subject: &entry.subject, ask: ask(entry) })
             .collect()
+    }
+}
+
+impl Entry {
+    fn is_lease(&self) -> bool {
+        matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }
 }
 

@@ -50,6 +50,8 @@ families! {
         "Requests in flight that this node's shedder counts";
     SHED_IN_FLIGHT_MAX = Gauge "tollgate_shed_in_flight_max" []
         "How many of them there may be, which may be adaptive; missing where that is not bounded";
+    QUEUED = Gauge "tollgate_queued_requests" []
+        "Requests that wait on this node for a place in flight, by a rule's queue";
     DURATION = Histogram "tollgate_door_duration_seconds" ["door"]
         "How long decisions took behind a door, with the store and without the network to the client";
     CONNECTIONS = Gauge "tollgate_door_connections" ["door"]

@@ -70,6 +70,7 @@ impl Counted {
             process::policy(page, &limiter.policy(), &file.status());
             decisions::write(page, &counted);
             shedding::write(page, limiter.policy().shedding(), limiter.worker());
+            page.family(&families::QUEUED, [([""; 0], limiter.queued() as u64)]);
             process::doors(page, counted.doors.get().map_or(&[], Vec::as_slice));
             store::write(page, limiter.store());
         })

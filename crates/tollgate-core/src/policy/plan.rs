@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::matching::Unmet;
 use super::path::{NormalPath, PathPattern};
-use super::{ChargeOn, Mode, OnFailure, Policy, Priority, Rule, Rules, Use};
+use super::{ChargeOn, Mode, OnFailure, Policy, Priority, Queue, Rule, Rules, Use};
 use crate::facts::Facts;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::{Cost, Limit};
@@ -46,6 +46,13 @@ impl Plan<'_> {
     #[must_use]
     pub fn on_failure(&self) -> OnFailure {
         self.enforcing().map(|rule| rule.on_failure).max().unwrap_or_default()
+    }
+
+    /// How long the request waits for a place in flight: as the first of its rules says that
+    /// speaks of it.
+    #[must_use]
+    pub fn queue(&self) -> Option<Queue> {
+        self.enforcing().find_map(|rule| rule.queue)
     }
 
     fn enforcing(&self) -> impl Iterator<Item = &Rule> {

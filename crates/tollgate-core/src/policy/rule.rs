@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::matching::Match;
 use super::priority::Priority;
+use super::queue::Queue;
 use crate::limit::Cost;
 
 /// One rule: which requests, which limits.
@@ -24,16 +25,18 @@ pub struct Rule {
     pub on_failure: OnFailure,
     /// How much its requests matter when some are shed; if it does not say, by their method.
     pub priority: Option<Priority>,
+    /// How long its requests wait for a place in flight, if they do.
+    pub queue: Option<Queue>,
 }
 
 impl Rule {
     /// A rule that refuses, charges when the request arrives, and for want of the store decides by
-    /// this node's share. Its requests matter by their methods.
+    /// this node's share. Its requests matter by their methods, and wait for nothing.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, matches: Match, limits: Vec<Use>) -> Self {
         let (mode, charge) = (Mode::default(), ChargeOn::default());
-        let (on_failure, priority) = (OnFailure::default(), None);
-        Self { name: name.into(), matches, limits, mode, charge, on_failure, priority }
+        let (on_failure, priority, queue) = (OnFailure::default(), None, None);
+        Self { name: name.into(), matches, limits, mode, charge, on_failure, priority, queue }
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) use limit::{Hold, Limit};
 pub(crate) use memcached::Memcached;
 pub(crate) use migration::{Rollout, Shadow, Side};
 pub(crate) use redis::{Redis, Shard, Tls};
-pub(crate) use rule::{Conditions, LimitUse, Rule};
+pub(crate) use rule::{Conditions, LimitUse, Queue, Rule};
 pub(crate) use serve::{Dashboard, Door, DoorTls, Serve};
 pub(crate) use shed::{Adaptive, AdaptiveKind, Fleet, Shed, ShedModeName, Worker};
 pub(crate) use subject::Subject;

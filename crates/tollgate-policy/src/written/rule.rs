@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::choices::{ChargeMoment, OnFailureName, RuleMode};
 use super::shed::PriorityName;
-use crate::read::{Field, Given, Names, OneOrMore, Read, Text, Whole, keys, unexpected};
+use crate::read::{Duration, Field, Given, Names, OneOrMore, Read, Text, Whole, keys, unexpected};
 use crate::report::Report;
 use crate::tree::{Node, Shape};
 
@@ -27,6 +27,18 @@ keys! {
         on_failure: OnFailureName,
         /// How much its requests matter when some are shed. By default `read` for GET, HEAD, OPTIONS and TRACE, else `write`. Of several rules that match, the highest word decides.
         priority: PriorityName,
+        /// How long its requests wait for a place in flight where nothing but limits of `concurrency` refuses them. By default they do not wait.
+        queue: Queue,
+    }
+}
+
+keys! {
+    /// A line in which requests wait for a place in flight, in the order in which they came.
+    struct Queue as "a queue", requires "wait" {
+        /// How long a request waits at most, such as `2s`; up to `60s`.
+        wait: Duration,
+        /// How many of one subject wait at a time on each node, up to 1,000; whoever comes then is refused at once. By default 100.
+        length: Whole,
     }
 }
 

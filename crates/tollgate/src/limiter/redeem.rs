@@ -97,6 +97,7 @@ impl<S: Store> Limiter<S> {
         let receipt = self.as_overridden(now, receipt);
         let readings = self.store.apply(now, &receipt.refunds()).await;
         let readings = readings.map_err(RedeemError::Store)?;
+        self.lines.freed(&receipt);
         // What stands in for the store did not charge it.
         if let Source::Fallback(error) | Source::Failure(error) = readings.source() {
             return Err(RedeemError::Store(error));

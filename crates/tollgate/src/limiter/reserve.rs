@@ -89,7 +89,7 @@ impl<S: Store> Limiter<S> {
         hold_for: Millis,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let terms = Terms { charge: ChargeOn::Arrival, ..terms };
-        self.decide_at(now, policy, plan, terms, Taking::Reservation(now.after(hold_for)))
+        self.decide_at(now, policy, plan, terms, Taking::Reservation(now.after(hold_for)), None)
     }
 
     /// Puts in the place of what `receipt` holds what `real` says that it cost, of a limit and what

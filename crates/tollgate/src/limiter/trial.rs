@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tollgate_core::charge::ChargeId;
-use tollgate_core::policy::{Mode, OnFailure, Planned};
+use tollgate_core::policy::{Mode, Planned};
 use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
 
 use super::taking::Taking;
-use super::{Judged, Limiter};
+use super::{Judged, Limiter, Unless};
 use crate::overrides::Effect;
 use crate::receipt::Receipt;
 
@@ -85,7 +85,7 @@ impl<S: Store> Limiter<S> {
         let (live, planned): (Vec<_>, Vec<_>) =
             beside.into_iter().map(|one| (one.live, one.candidate)).unzip();
         let Judged { verdict, source, receipt, .. } =
-            self.judge(now, id, Mode::Shadow, planned, taking.on_arrival(), OnFailure::Local).await;
+            self.judge(now, id, Mode::Shadow, planned, taking.on_arrival(), Unless::BESIDE).await;
         // What stands in for the store says nothing of limits that nobody shares.
         if let Source::Fallback(_) | Source::Failure(_) = source {
             return (Vec::new(), receipt);

@@ -73,7 +73,7 @@ where
                     let (now, policy) = (limiter.now(), limiter.policy());
                     let plan = policy.plan(&facts, limiter.key());
                     let place = limiter.enter(now, &policy, plan.priority);
-                    Asked::Service(place, limiter.check_plan_at(now, &policy, plan))
+                    Asked::Service(place, limiter.check_in_line_at(now, &policy, plan))
                 }
             };
             let (place, decision) = match asked {

@@ -4,6 +4,7 @@ mod layer;
 mod leases;
 mod on_completion;
 mod on_failure;
+mod queue;
 mod shedding;
 #[expect(dead_code, reason = "the wrappers meet more troubles than the layer does")]
 #[path = "../wrappers/faulty.rs"]

@@ -1,6 +1,7 @@
 //! Rules: conditions, and limits by their names.
 
 mod conditions;
+mod queue;
 
 use std::collections::HashMap;
 
@@ -48,6 +49,7 @@ pub(super) fn rules(
         let uses = uses(&given.value, counted, limits, report);
         let mut rule = Rule::new(name, matches?, uses?);
         rule.mode = given.value.mode.value().map(|mode| mode.0).unwrap_or_default();
+        rule.queue = queue::queue(&given.value, &rule.limits, counted, rule.mode, report);
         rule.charge = given.value.charge.value().map(|charge| charge.0).unwrap_or_default();
         rule.on_failure = given.value.on_failure.value().map_or(on_failure, |own| own.0);
         rule.priority = given.value.priority.value().map(|priority| priority.0);
