@@ -3,6 +3,7 @@
 mod completion;
 mod decision;
 mod forget;
+mod judge;
 mod overridden;
 mod queue;
 mod redeem;
@@ -16,12 +17,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::charge::{Ask, Charge, ChargeId};
+use tollgate_core::charge::Ask;
 use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned, Queue};
 pub use tollgate_core::reading::Source;
-use tollgate_core::{
-    Facts, Fit, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict,
-};
+use tollgate_core::{Facts, Store, StoreError, Timestamp, Verdict};
 
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
@@ -32,10 +31,10 @@ pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use shedding::{PROBE_PERIOD, Place};
 pub use trial::{Shares, Trial};
 
-use overridden::{Overridden, OverriddenPlan};
+use judge::{Judged, Unless, verdict};
+use overridden::OverriddenPlan;
 use queue::Lines;
 use taking::Taking;
-use trial::Beside;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
@@ -328,166 +327,10 @@ impl<S: Store> Limiter<S> {
         }
         self.store.apply(self.now(), &receipt.renewals()).await.map(|_| ())
     }
-
-    /// Charges everything planned or nothing, looks at what is charged later, and keeps proof.
-    async fn judge(
-        &self,
-        now: Timestamp,
-        id: ChargeId,
-        mode: Mode,
-        planned: Vec<Planned>,
-        taking: Taking,
-        Unless { on_failure, queue }: Unless,
-    ) -> Judged {
-        let Overridden { planned, by } = self.overridden(now, planned);
-        let planned = match planned {
-            OverriddenPlan::Planned(planned) => planned,
-            OverriddenPlan::Blocked(planned, standings) => {
-                let judged = Judged { by, ..Judged::blocked(now, standings) };
-                if mode == Mode::Enforce {
-                    self.observer.judged(&planned, &judged.verdict);
-                }
-                return judged;
-            }
-        };
-        let ask = |planned: &Planned| taking.ask(planned, id);
-        let (now, readings) = self.ask_in_line(now, &planned, ask, queue).await;
-        let readings = match readings {
-            Ok(readings) => readings,
-            Err(error) => return Judged::failure(now, error),
-        };
-        let verdict = verdict(now, &planned, &readings);
-        let beside = match readings.source() {
-            Source::Store | Source::Remembered => Beside::of(&planned, &verdict),
-            Source::Fallback(_) | Source::Failure(_) => Vec::new(),
-        };
-        if mode == Mode::Enforce && !planned.is_empty() {
-            self.observer.judged(&planned, &verdict);
-        }
-        let (receipt, pending) = proof(id, taking, planned, &readings);
-        let (receipt, pending) = match receipt {
-            // Refused by a look. Limits that count refusals have counted this one; leases end.
-            Some(taken) if !verdict.is_admitted() => {
-                let (_, leases) = taken.split_leases();
-                let _ = self.refund_at(now, leases).await;
-                (None, None)
-            }
-            receipt => (receipt, pending.filter(|_| verdict.is_admitted())),
-        };
-        match readings.source() {
-            // These rules do not ask what stands in; what it charged is given back there.
-            Source::Fallback(error) if on_failure != OnFailure::Local => {
-                if let Some(receipt) = receipt {
-                    let _ = self.refund_at(now, receipt).await;
-                }
-                Judged::failure(now, error)
-            }
-            source => Judged { verdict, source, receipt, pending, beside, by },
-        }
-    }
-
-    /// Takes all of it or nothing, for `id`.
-    async fn take(
-        &self,
-        now: Timestamp,
-        planned: &[Planned],
-        id: ChargeId,
-    ) -> Result<Readings, StoreError> {
-        self.ask(now, planned, |planned| Ask::Take { cost: planned.cost, id }).await
-    }
-
-    async fn ask(
-        &self,
-        now: Timestamp,
-        planned: &[Planned],
-        ask: impl Fn(&Planned) -> Ask,
-    ) -> Result<Readings, StoreError> {
-        if planned.is_empty() {
-            return Ok(Readings::new());
-        }
-        let charges: Vec<Charge<'_>> = planned
-            .iter()
-            .map(|planned| {
-                let Planned { limit, subject, .. } = planned;
-                Charge { limit, subject, ask: ask(planned) }
-            })
-            .collect();
-        self.store.apply(now, &charges).await
-    }
-}
-
-/// What is done where the store has no answer, and where only a place in flight is missing.
-#[derive(Clone, Copy)]
-struct Unless {
-    on_failure: OnFailure,
-    queue: Option<Queue>,
-}
-
-impl Unless {
-    /// Of what decides nothing: nobody waits for it, and nobody hears where there is no answer.
-    const BESIDE: Self = Self { on_failure: OnFailure::Local, queue: None };
-}
-
-/// What the enforced rules, or those in shadow mode, make of a request.
-struct Judged {
-    verdict: Verdict,
-    source: Source,
-    receipt: Option<Receipt>,
-    pending: Option<Pending>,
-    /// What is tried beside it.
-    beside: Vec<Beside>,
-    /// Overrides that decided in it.
-    by: Vec<Overrule>,
-}
-
-impl Judged {
-    fn failure(now: Timestamp, error: StoreError) -> Self {
-        let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
-        Self { verdict, source, receipt: None, pending: None, beside: Vec::new(), by: Vec::new() }
-    }
-
-    fn blocked(now: Timestamp, standings: Vec<Standing>) -> Self {
-        let (verdict, source) = (Verdict { now, standings }, Source::Remembered);
-        Self { verdict, source, receipt: None, pending: None, beside: Vec::new(), by: Vec::new() }
-    }
-}
-
-/// What was taken, unless that was refused, and what was only looked at.
-fn proof(
-    id: ChargeId,
-    taking: Taking,
-    planned: Vec<Planned>,
-    readings: &Readings,
-) -> (Option<Receipt>, Option<Pending>) {
-    // All or nothing by itself, whatever the looks saw.
-    let is_taken = |(planned, reading): (&Planned, &Reading)| {
-        taking.looks_at(&planned.limit) || reading.fit == Fit::Now
-    };
-    if !planned.iter().zip(readings.iter()).all(is_taken) {
-        return (None, None);
-    }
-    let mut looked_at = Vec::new();
-    let taken = planned.into_iter().zip(readings.iter()).filter_map(|(planned, reading)| {
-        if taking.looks_at(&planned.limit) {
-            looked_at.push(planned);
-            return None;
-        }
-        Some((planned, reading.mark))
-    });
-    let receipt = Receipt::new(id, taking.purpose(), taken);
-    ((!receipt.is_empty()).then_some(receipt), Pending::new(looked_at))
 }
 
 impl<S: fmt::Debug> fmt::Debug for Limiter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter").field("store", &self.store).finish_non_exhaustive()
     }
-}
-
-fn verdict(now: Timestamp, planned: &[Planned], readings: &Readings) -> Verdict {
-    let standings = planned
-        .iter()
-        .zip(readings.iter())
-        .map(|(planned, reading)| Standing::new(Arc::clone(&planned.limit), planned.cost, reading));
-    Verdict { now, standings: standings.collect() }
 }

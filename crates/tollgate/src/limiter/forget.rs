@@ -4,7 +4,8 @@ use tollgate_core::charge::Ask;
 use tollgate_core::policy::Planned;
 use tollgate_core::{Source, Store, StoreError, Timestamp, Verdict};
 
-use super::{Limiter, verdict};
+use super::Limiter;
+use super::judge::verdict;
 
 impl<S: Store> Limiter<S> {
     /// Forgets what each subject of `planned` used of its limit: the next charge starts afresh, and

@@ -9,8 +9,9 @@ use tollgate_core::policy::{ChargeOn, Priority};
 use tollgate_core::reading::Source;
 use tollgate_core::{Store, Timestamp};
 
+use super::Limiter;
+use super::judge::proof;
 use super::taking::Taking;
-use super::{Limiter, proof};
 use crate::clock::Stopwatch;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;

@@ -6,8 +6,9 @@ use tollgate_core::charge::ChargeId;
 use tollgate_core::policy::{Mode, Planned};
 use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
 
+use super::Limiter;
+use super::judge::{Judged, Unless};
 use super::taking::Taking;
-use super::{Judged, Limiter, Unless};
 use crate::overrides::Effect;
 use crate::receipt::Receipt;
 

@@ -1,6 +1,7 @@
 //! Reservations: held, put off, settled.
 
 use super::{Body, CHECK, Holds, Operation, REFUND, of};
+use crate::http::problem::Kind;
 use crate::http::wire::{ExtendAnswer, ExtendRequest, ReserveRequest, SettleAnswer, SettleRequest};
 
 pub(super) const RESERVE: Operation = Operation {

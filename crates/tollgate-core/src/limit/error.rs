@@ -1,0 +1,96 @@
+//! Why a limit cannot be built, and the checks that find it.
+
+use alloc::string::String;
+use core::fmt;
+
+use super::MAX_NAME;
+use crate::time::{MAX_EXACT, MAX_WINDOW, Millis};
+
+/// Why a limit cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// A name is empty, too long or holds other bytes than letters, digits, `_`, `-` and `.`.
+    Name(String),
+    /// A number that must be at least one is zero.
+    Zero(&'static str),
+    /// A number is above the largest that fits.
+    TooLarge {
+        /// Which number.
+        what: &'static str,
+        /// What was given.
+        given: u64,
+        /// The largest that fits beside the other numbers of the limit.
+        largest: u64,
+        /// Why there is a bound.
+        because: &'static str,
+    },
+    /// The precision of a sliding window is longer than its window.
+    PrecisionAboveWindow {
+        /// The precision that was given.
+        precision: Millis,
+        /// The window.
+        window: Millis,
+    },
+    /// A concurrency limit cannot count refusals.
+    RefusalsNotInFlight,
+    /// A concurrency limit has no reservations beside its leases.
+    LeasesAreHolds,
+    /// A token bucket and a two-bucket estimate cannot be overdrawn.
+    NoDebts,
+}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(
+                f,
+                "the name {name:?} must be 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`"
+            ),
+            Self::Zero(what) => write!(f, "the {what} must be at least 1"),
+            Self::TooLarge { what, given, largest, because } => {
+                write!(f, "the {what} {given} is too large: at most {largest}, {because}")
+            }
+            Self::PrecisionAboveWindow { precision, window } => {
+                write!(f, "the precision {precision} is longer than the window {window}")
+            }
+            Self::RefusalsNotInFlight => {
+                f.write_str("a concurrency limit cannot count refusals: what was refused never ran")
+            }
+            Self::LeasesAreHolds => f.write_str(
+                "a concurrency limit has no terms for holds: its leases are reserved, for one lease",
+            ),
+            Self::NoDebts => f.write_str(
+                "a token_bucket and a two_bucket cannot be overdrawn: they keep no debts",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for LimitError {}
+
+/// Checks that `given` lies in 1 ..= `largest`.
+pub(crate) fn check_range(
+    what: &'static str,
+    given: u64,
+    largest: u64,
+    because: &'static str,
+) -> Result<(), LimitError> {
+    if given == 0 {
+        return Err(LimitError::Zero(what));
+    }
+    if given > largest {
+        return Err(LimitError::TooLarge { what, given, largest, because });
+    }
+    Ok(())
+}
+
+/// Checks a quota or burst on its own.
+pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitError> {
+    check_range(what, given, MAX_EXACT, "the largest integer that every store holds exactly")
+}
+
+/// Checks a window, precision or lease on its own.
+pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
+    check_range(what, given.get(), MAX_WINDOW.get(), "milliseconds in ten years")
+}
