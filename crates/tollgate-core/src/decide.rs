@@ -405,7 +405,8 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
     if !counts(&other) {
         return cell;
     }
-    let Some(one) = cell.filter(counts) else { return Some(other) };
+    // So that what ran out is gone, whether it is joined once or twice.
+    let Some(one) = cell.filter(counts) else { return Some(held::as_of(other, limit, now)) };
     if matches!(one, Cell::Held(_)) || matches!(other, Cell::Held(_)) {
         return held::join(one, other, limit, now);
     }

@@ -265,6 +265,14 @@ pub(super) fn settle(
     (reading, Some(cell))
 }
 
+/// `cell` without what ran out by `now`.
+pub(super) fn as_of(cell: Cell, limit: &Limit, now: Timestamp) -> Cell {
+    match cell {
+        Cell::Held(held) => held.as_of(limit, now).into_owned().into_cell(),
+        cell => cell,
+    }
+}
+
 /// Two accounts of one subject, either of which may have reservations, as one.
 ///
 /// What only one of them holds the other may have seen settled: it can be settled still, and where

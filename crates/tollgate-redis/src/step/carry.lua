@@ -59,6 +59,8 @@ local function join_cell(limit, key, other, now)
   if counts(limit, cell, now) then
     other = join_counted(limit, cell, other, now)
     keep_last(other)
+  else
+    other = cell_as_of(limit, other, now)
   end
   cells[key] = other
   change(key, limit, now)
