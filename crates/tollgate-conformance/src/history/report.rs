@@ -25,6 +25,8 @@ pub enum Rule {
     Refusal,
     /// A refund gives back what its charge took, once, and while that is in force.
     Refund,
+    /// A settlement gives back and takes no more than its cost and its reservation differ by, once.
+    Settlement,
     /// What stands in for the store keeps its bound.
     Fallback,
 }

@@ -192,3 +192,34 @@ fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     assert_eq!(judged(3, 7), []);
     assert_eq!(judged(6, 7), [Rule::Reset, Rule::Reset]);
 }
+
+/// A settlement of what the charge of `id` held, and what it did.
+fn settled(issued: Moment, id: u128, cost: u64, reading: Reading) -> Call {
+    let told = Outcome::Answered(Readings::one(Reading { fit: Fit::Now, ..reading }));
+    let mut call = call(issued, issued + 1, 0, told);
+    call.charges[0].ask =
+        Ask::Settle { id: ChargeId(id), mark: reading.mark, cost: Cost::new(cost).unwrap() };
+    call
+}
+
+#[test]
+fn a_reservation_is_settled_once_and_by_the_difference() {
+    let mut reserved = admitted(0, 1, 5, 5);
+    let until = Timestamp::from_millis(NOW + 500);
+    reserved.charges[0].ask = Ask::Reserve { cost: Cost::new(5).unwrap(), id: ChargeId(7), until };
+    let broken = |calls: &[Call]| broken_rules(&[&[reserved.clone()], calls].concat());
+    let settlement = |rules: Vec<Rule>| rules.contains(&Rule::Settlement);
+    let below = |given_back| Reading { given_back, ..reading(5 - given_back) };
+    let above = |added| Reading { added, ..reading(5 + added) };
+    assert!(!settlement(broken(&[settled(2, 7, 3, below(2))])));
+    assert!(!settlement(broken(&[settled(2, 7, 3, below(1))])), "of a bucket that refilled");
+    assert!(settlement(broken(&[settled(2, 7, 3, below(3))])), "more than it held beyond");
+    assert!(!settlement(broken(&[settled(2, 7, 8, above(3))])));
+    assert!(settlement(broken(&[settled(2, 7, 8, above(4))])), "more than it cost");
+    assert!(settlement(broken(&[settled(2, 8, 0, below(1))])), "of what nobody reserved");
+    assert!(settlement(broken(&[settled(2, 7, 5, below(0)), settled(4, 7, 5, below(0))])));
+    let again = Call { ..settled(4, 7, 0, below(0)) };
+    let unchanged = Reading { fit: Fit::Never, ..reading(3) };
+    let again = Call { outcome: Outcome::Answered(Readings::one(unchanged)), ..again };
+    assert!(!settlement(broken(&[settled(2, 7, 3, below(2)), again])), "it says so");
+}

@@ -12,6 +12,7 @@ mod reading;
 mod refund;
 mod refusal;
 mod reset;
+mod settlement;
 mod span;
 
 use tollgate_core::{Algorithm, Fit, Source};
@@ -35,6 +36,7 @@ pub(super) fn check(history: &History, allowance: Allowance) -> Report {
         let mut case = Case { account, allowance, clocks, cuts, report: &mut report };
         reading::check(&mut case);
         refund::check(&mut case);
+        settlement::check(&mut case);
         fallback::check(&mut case);
         match account.algorithm() {
             Some(Algorithm::FixedWindow(limit)) => fixed_window::check(&mut case, limit),

@@ -1,0 +1,66 @@
+//! A settlement gives back at most what its reservation held beyond the real cost, takes at most
+//! what the cost is beyond that, and happens once.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::{Ask, ChargeId};
+
+use super::super::event::Teller;
+use super::*;
+
+pub(super) fn check(case: &mut Case<'_, '_>) {
+    if matches!(case.account.algorithm(), Some(Algorithm::Concurrency(_))) {
+        // Its leases are given back whole, at whatever cost.
+        return;
+    }
+    let mut reservations = BTreeMap::<ChargeId, Reservation<'_, '_>>::new();
+    for event in &case.account.events {
+        match (event.ask, event.told) {
+            (Ask::Reserve { id, .. }, _) => {
+                reservations.entry(id).or_default().held += event.may_be_admitted();
+            }
+            (Ask::Settle { id, .. }, Some((Teller::Store, _, reading)))
+                if reading.fit == Fit::Now =>
+            {
+                reservations.entry(id).or_default().settled.push(event);
+            }
+            _ => {}
+        }
+    }
+    for Reservation { held, settled } in reservations.into_values() {
+        for event in &settled {
+            if let Some(what) = beyond(event, held) {
+                case.violates(Rule::Settlement, what, &[event]);
+            }
+        }
+        // What a replica had not heard of can be settled there again.
+        if let [_, .., last] = &settled[..]
+            && case.allowance.lost == 0
+        {
+            let what = format!("one reservation, and {} settlements of it", settled.len());
+            case.violates(Rule::Settlement, what, &[last]);
+        }
+    }
+}
+
+/// What the charge of one id held, and the settlements that found it held.
+#[derive(Default)]
+struct Reservation<'e, 'h> {
+    held: Units,
+    settled: Vec<&'e Event<'h>>,
+}
+
+/// What is wrong with one settlement of so many units by itself.
+fn beyond(event: &Event<'_>, held: Units) -> Option<String> {
+    let Ask::Settle { cost, .. } = event.ask else { return None };
+    let reading = event.reading()?;
+    let cost = Units::from(cost.get());
+    let (given_back, added) = (Units::from(reading.given_back), Units::from(reading.added));
+    if given_back > (held - cost).max(0) {
+        return Some(format!("{given_back} given back of {held} held, at a cost of {cost}"));
+    }
+    if added > (cost - held).max(0) {
+        return Some(format!("{added} taken beyond {held} held, at a cost of {cost}"));
+    }
+    None
+}
