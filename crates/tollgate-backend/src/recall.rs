@@ -35,10 +35,12 @@ pub(crate) fn recall(redis: &RedisSettings, policy: &Policy, refunds: Refunds) -
 /// descriptors can give back by hits below zero.
 fn gives_back(policy: &Policy) -> bool {
     let answers = policy.answers();
+    let waits_for_answer =
+        |rule: &Rule| rule.charge == ChargeOn::Completion || !rule.metered.is_empty();
     !answers.refund_statuses.is_empty()
         || answers.refund_upstream_failure == Refund::GiveBack
         || !policy.domains().is_empty()
-        || policy.rules().iter().any(|rule| rule.charge == ChargeOn::Completion)
+        || policy.rules().iter().any(waits_for_answer)
 }
 
 /// Whether a request's limits may live on several shards: what one of them holds is given back if
@@ -100,6 +102,7 @@ limits:
             ("rules: [{ limits: [core, search] }]", Recall::UntilReset),
             ("rules: [{ limits: core }]\nanswers: { refund: { status: 304 } }", briefly),
             ("rules: [{ limits: core, charge: on_completion }]", briefly),
+            ("rules: [{ limits: { core: { from_time: 1ms } } }]", briefly),
             ("rules: [{ limits: [core, reverse] }]", briefly),
             ("descriptors: [{ domain: a, tree: [{ key: b, limit: all }] }]", briefly),
             (

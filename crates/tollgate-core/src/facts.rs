@@ -1,12 +1,21 @@
 //! What a policy may know of a request: a borrowed view, made once by the door.
 
+use alloc::string::String;
 use core::fmt;
 use core::net::IpAddr;
 
-/// The header fields of a request.
+use crate::policy::JsonPointer;
+
+/// The header fields of a request, and what its door has read of its body.
 pub trait Headers {
     /// The value of the `index`th field line named `name` (in lower case), in the order received.
     fn value(&self, name: &str, index: usize) -> Option<&[u8]>;
+
+    /// The number or text that stands at `pointer` in the body, which is JSON. `None` by default, for
+    /// doors that read no bodies.
+    fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {
+        None
+    }
 }
 
 /// No headers at all.

@@ -53,7 +53,7 @@ impl Explanation<'_> {
         };
         let rules = policy.rules().iter().map(|rule| {
             let conditions = words::conditions(policy, &rule.matches);
-            let limits = words::uses(policy, &rule.limits);
+            let limits = words::uses(policy, rule);
             let manner = words::manner(rule);
             (&*rule.name, format!("{conditions} → {limits}{manner}"))
         });

@@ -116,7 +116,7 @@ fn charges(
     }
     writeln!(f, "{title}")?;
     let width = charges.iter().map(|one| one.limit.name().len()).max().unwrap_or(0);
-    for Planned { limit, subject, cost } in charges {
+    for Planned { limit, subject, cost, .. } in charges {
         let known = policy.limits().iter().find(|known| known.limit.name() == limit.name());
         let text = known.map(|known| words::limit(policy, known)).unwrap_or_default();
         writeln!(f, "  {:width$}  cost {} for {subject} — {text}", limit.name(), cost.get())?;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::{
-    Answers, ChargeOn, Dimension, HeaderProfile, LimitFor, Match, Mode, OnFailure, Rule, Source,
-    Use,
+    Answers, ChargeOn, Dimension, HeaderProfile, LimitFor, Match, Meter, Metered, Mode, OnFailure,
+    ReserveSource, Rule, Source, Use,
 };
 use tollgate_core::{
     Algorithm, HoldTerms, Limit, OnExpiry, Percent, Policy, Refusals, Unit, Visibility,
@@ -13,19 +13,41 @@ use tollgate_core::{
 
 use crate::descriptor_words;
 
-/// `search at 1, points at 5`.
-pub(crate) fn uses(policy: &Policy, uses: &[Use]) -> String {
+/// `search, points at 5, cpu at a unit for each 1ms`.
+pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     let one = |used: &Use| {
         let name = policy.limits()[used.limit].limit.name();
-        match used.cost.get() {
-            1 => name.to_owned(),
-            cost => format!("{name} at {cost}"),
+        let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);
+        match (metered, used.cost.get()) {
+            (Some(metered), otherwise) => {
+                format!("{name} at {}", self::metered(metered, otherwise))
+            }
+            (None, 1) => name.to_owned(),
+            (None, cost) => format!("{name} at {cost}"),
         }
     };
-    match uses {
+    match rule.limits.as_slice() {
         [] => "no limit".to_owned(),
         uses => uses.iter().map(one).collect::<Vec<_>>().join(", "),
     }
+}
+
+/// `what /usage/total_tokens of the answer says (reserved: what /max_tokens of the request says, else
+/// 1024)`.
+fn metered(metered: &Metered, otherwise: u64) -> String {
+    let cost = match &*metered.meter {
+        Meter::Header { field } => format!("what the answer's {field} says"),
+        Meter::Json { pointer } => format!("what {} of the answer says", pointer.as_str()),
+        Meter::Size { bytes } => format!("a unit for each {bytes} bytes of the answer"),
+        Meter::Time { each } => format!("a unit for each {each} that it takes"),
+    };
+    let Some(reserve) = &metered.reserve else { return format!("{cost} (reserved: {otherwise})") };
+    let said = match &reserve.source {
+        ReserveSource::Header { field } => format!("what the request's {field} says"),
+        ReserveSource::Json { pointer } => format!("what {} of the request says", pointer.as_str()),
+    };
+    let at_most = reserve.at_most.map(|units| format!(", at most {}", units.get()));
+    format!("{cost} (reserved: {said}{}, else {otherwise})", at_most.unwrap_or_default())
 }
 
 /// `5000 requests per 1h for each token`.
@@ -116,6 +138,7 @@ pub(crate) fn source(dimension: &Dimension) -> String {
             format!("the client's network: /{ipv4_prefix}, of IPv6 the /{ipv6_prefix}")
         }
         Source::PathParameter { parameter } => format!("{{{parameter}}} in the path"),
+        Source::Json { pointer } => format!("{} in the JSON body", pointer.as_str()),
         Source::Host => "the host".to_owned(),
         Source::Route => "the path pattern of the rule".to_owned(),
         Source::Method => "the method".to_owned(),

@@ -7,10 +7,10 @@ use tollgate_core::algo::{
 };
 use tollgate_core::policy::answers::Refund;
 use tollgate_core::policy::{
-    AddressHeader, Answers, ChargeOn, Forwarding, HeaderProfile, Mode, Network, OnFailure, Rules,
-    Source,
+    AddressHeader, Answers, ChargeOn, Forwarding, HeaderProfile, JsonPointer, Meter, Metered, Mode,
+    Network, OnFailure, Reserve, ReserveSource, Rules, Source,
 };
-use tollgate_core::{Algorithm, Limit, Millis, Refusals, Unit, Visibility};
+use tollgate_core::{Algorithm, Cost, Limit, Millis, Refusals, Unit, Visibility};
 use tollgate_policy::{
     DashboardSettings, DoorSettings, DoorTlsFiles, KeySource, Loaded, MemoryBounds, ServeSettings,
     Settings, Shown, StoreSettings, parse,
@@ -138,6 +138,7 @@ fn subjects_have_their_sources() {
         ("host: {}", Source::Host),
         ("route: true", Source::Route),
         ("method: {}", Source::Method),
+        ("json: /model", Source::Json { pointer: JsonPointer::parse("/model").unwrap() }),
         ("constant: all", Source::Constant { value: "all".into() }),
     ] {
         assert_eq!(source(keys), expected, "{keys}");
@@ -188,6 +189,50 @@ rules:
     assert_eq!((costs(write), write.mode), (vec![(0, 1), (1, 5)], Mode::Shadow));
     assert_eq!((costs(health), health.mode, &*health.name), (vec![], Mode::Enforce, "rule-2"));
     assert_eq!((costs(rest), &*rest.name), (vec![(1, 3)], "rule-3"));
+}
+
+#[test]
+fn metered_costs_say_what_tells_them_and_what_is_reserved() {
+    let pointer = |text| JsonPointer::parse(text).unwrap();
+    let size = |bytes| Meter::Size { bytes: std::num::NonZeroU64::new(bytes).unwrap() };
+    let field = |name: &str| ReserveSource::Header { field: name.into() };
+    for (cost, otherwise, meter, reserve) in [
+        ("from_header: X-Cost", 1, Meter::Header { field: "x-cost".into() }, None),
+        ("from_json: /usage/a~1b", 1, Meter::Json { pointer: pointer("/usage/a~1b") }, None),
+        ("from_size: 1KiB, reserve: 7", 7, size(1024), None),
+        (
+            "from_time: 10ms, reserve: { from_header: X-Max, otherwise: 3, at_most: 5 }",
+            3,
+            Meter::Time { each: Millis::new(10) },
+            Some(Reserve { source: field("x-max"), at_most: Some(Cost::new(5).unwrap()) }),
+        ),
+        (
+            "from_size: 1B, reserve: { from_json: /max, otherwise: 9 }",
+            9,
+            size(1),
+            Some(Reserve {
+                source: ReserveSource::Json { pointer: pointer("/max") },
+                at_most: None,
+            }),
+        ),
+    ] {
+        let limits = format!("limits: {{ core: {{ quota: 9, window: 1h, cost: {{ {cost} }} }} }}");
+        let in_limit = loaded(&format!("{limits}\nrules: [{{ limits: core }}]"));
+        let in_rule = loaded(&format!(
+            "limits: {{ core: {{ quota: 9, window: 1h }} }}\nrules: [{{ limits: [{{ core: {{ {cost} }} }}] }}]"
+        ));
+        for loaded in [in_limit, in_rule] {
+            let rule = &loaded.policy.rules()[0];
+            assert_eq!(rule.limits[0].cost.get(), otherwise, "{cost}");
+            let (meter, reserve) = (std::sync::Arc::new(meter.clone()), reserve.clone());
+            assert_eq!(rule.metered, [Metered { limit: 0, meter, reserve }], "{cost}");
+        }
+    }
+    // A number in the rule goes before what the limit says.
+    let number = loaded(
+        "limits: { core: { quota: 9, window: 1h, cost: { from_time: 1ms } } }\nrules: [{ limits: [{ core: 2 }] }]",
+    );
+    assert!(number.policy.rules()[0].metered.is_empty());
 }
 
 #[test]

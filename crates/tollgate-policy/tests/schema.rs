@@ -42,12 +42,17 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 34] = [
+const PLACES: [(&str, &str); 36] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
     ("Limit", "limits: { a: { quota: 1, window: 1s, zzzzzzzz: 1 } }"),
     ("Candidate", "limits: { a: { quota: 1, window: 1s, candidate: { zzzzzzzz: 1 } } }"),
+    ("Metered", "limits: { a: { quota: 1, window: 1s, cost: { zzzzzzzz: 1 } } }"),
+    (
+        "ReserveFrom",
+        "limits: { a: { quota: 1, window: 1s, cost: { reserve: { otherwise: 1, zzzzzzzz: 1 } } } }",
+    ),
     ("Hold", "limits: { a: { quota: 1, window: 1s, hold: { zzzzzzzz: 1 } } }"),
     ("Rule", "rules: [{ limits: [], zzzzzzzz: 1 }]"),
     ("Conditions", "rules: [{ limits: [], match: { zzzzzzzz: 1 } }]"),
@@ -223,6 +228,8 @@ fn title(name: &str) -> &'static str {
         "Forwarded" => "`forwarded`",
         "Limit" => "`limits.NAME`",
         "Candidate" => "`limits.NAME.candidate`",
+        "Metered" => "`limits.NAME.cost`",
+        "ReserveFrom" => "`limits.NAME.cost.reserve`",
         "Hold" => "`limits.NAME.hold`",
         "Rule" => "`rules[]`",
         "Conditions" => "`rules[].match`",

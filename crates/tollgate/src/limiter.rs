@@ -4,7 +4,9 @@ mod completion;
 mod decision;
 mod forget;
 mod judge;
+mod metered;
 mod overridden;
+mod proof;
 mod queue;
 mod redeem;
 mod reserve;
@@ -33,6 +35,7 @@ pub use trial::{Shares, Trial};
 
 use judge::{Judged, Unless, verdict};
 use overridden::OverriddenPlan;
+use proof::Proof;
 use queue::Lines;
 use taking::Taking;
 
@@ -227,14 +230,14 @@ impl<S: Store> Limiter<S> {
                 let mut beside =
                     self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE).await;
                 shadow = Some(beside.verdict);
-                judged.receipt = Receipt::joined(judged.receipt, beside.receipt);
+                judged.proof = judged.proof.joined(beside.proof);
                 judged.beside.append(&mut beside.beside);
                 beside.by.retain(|overrule| overrule.said.effect == Effect::Counted);
                 judged.by.append(&mut beside.by);
             }
-            let Judged { verdict, source, receipt, pending, beside, by: overrides } = judged;
+            let Judged { verdict, source, proof, beside, by: overrides } = judged;
             let (trials, tried) = self.try_candidates(now, id, beside, &verdict, taking).await;
-            let receipt = Receipt::joined(receipt, tried);
+            let Proof { receipt, reserved, pending } = proof.joined(tried);
             let decision = Decision {
                 policy,
                 rules,
@@ -246,6 +249,7 @@ impl<S: Store> Limiter<S> {
                 on_failure,
                 charge,
                 receipt,
+                reserved,
                 pending,
             };
             self.observer.decided(&decision);

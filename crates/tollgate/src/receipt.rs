@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
-use tollgate_core::policy::Planned;
+use tollgate_core::policy::{Estimate, Meter, Planned};
 use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject, Timestamp};
 
 pub(crate) use sealed::Opened;
@@ -39,6 +39,8 @@ struct Entry {
     subject: Subject,
     cost: Cost,
     mark: Mark,
+    /// What of the cost is only reserved until the answer tells.
+    estimates: Vec<Estimate>,
 }
 
 impl Receipt {
@@ -50,7 +52,13 @@ impl Receipt {
     ) -> Self {
         let entries = charged
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
-            .map(|(Planned { limit, subject, cost }, mark)| Entry { limit, subject, cost, mark })
+            .map(|(Planned { limit, subject, cost, estimates }, mark)| Entry {
+                limit,
+                subject,
+                cost,
+                mark,
+                estimates,
+            })
             .collect();
         Self { id, entries, repeats: Repeats::Impossible, purpose }
     }
@@ -133,6 +141,38 @@ impl Receipt {
             let cost = real(&entry.limit, entry.cost);
             Ask::Settle { id: self.id, mark: entry.mark, cost }
         })
+    }
+
+    /// What puts the cost that the meters tell in the place of what each limit holds; what no meter
+    /// tells costs what was reserved of it.
+    pub(crate) fn measurements(
+        &self,
+        measured: impl Fn(&Meter) -> Option<Cost>,
+    ) -> Vec<Charge<'_>> {
+        self.charges(|entry| {
+            let real = entry.estimates.iter().fold(entry.cost, |cost, estimate| {
+                let known = Cost::up_to(cost.get().saturating_sub(estimate.reserved.get()));
+                known.plus(measured(&estimate.meter).unwrap_or(estimate.reserved))
+            });
+            Ask::Settle { id: self.id, mark: entry.mark, cost: real }
+        })
+    }
+
+    /// What tells the costs that are only reserved.
+    pub fn meters(&self) -> impl Iterator<Item = &Arc<Meter>> {
+        self.entries.iter().flat_map(|entry| &entry.estimates).map(|estimate| &estimate.meter)
+    }
+
+    /// The shortest time that a limit holds what it proves: without an extension that one ends first.
+    #[must_use]
+    pub fn shortest_hold(&self) -> Option<Millis> {
+        self.entries
+            .iter()
+            .map(|entry| match entry.limit.algorithm() {
+                Algorithm::Concurrency(limit) => limit.lease(),
+                _ => entry.limit.hold().max,
+            })
+            .min()
     }
 
     /// What puts the end of a reservation off.

@@ -34,6 +34,7 @@ fn decision(names: &[&str], source: Source, later: u64) -> Decision {
         on_failure: OnFailure::Local,
         charge: Default::default(),
         receipt: None,
+        reserved: None,
         pending: None,
     }
 }

@@ -6,9 +6,11 @@ pub mod address;
 pub mod answers;
 pub mod descriptors;
 pub mod matching;
+pub mod metered;
 pub mod named;
 pub mod path;
 pub mod plan;
+pub mod pointer;
 pub mod priority;
 pub mod queue;
 pub mod rule;
@@ -22,9 +24,11 @@ pub use address::{AddressHeader, Forwarding, Network};
 pub use answers::{Answers, HeaderProfile};
 pub use descriptors::Domain;
 pub use matching::{HeaderMatch, Match, Unmet};
+pub use metered::{Estimate, Meter, Metered, Reserve, ReserveSource};
 pub use named::{NameError, Named, NamedPlan};
 pub use path::PathPattern;
 pub use plan::{Plan, Planned};
+pub use pointer::{JsonPointer, PointerError};
 pub use priority::Priority;
 pub use queue::Queue;
 pub use rule::{ChargeOn, Mode, OnFailure, Rule, Use};
@@ -68,7 +72,7 @@ pub struct Policy {
 
 impl Policy {
     /// Puts a policy together; `None` if a limit names a dimension, or a rule a limit or a
-    /// dimension, that is not there.
+    /// dimension, that is not there, or a rule meters a limit that it does not use.
     #[must_use]
     pub fn new(
         dimensions: Vec<Dimension>,
@@ -79,7 +83,9 @@ impl Policy {
         let known = |index: &usize| *index < dimensions.len();
         let limits_are_whole = limits.iter().all(|limit| limit.per.iter().all(known));
         let rules_are_whole = rules.iter().all(|rule| {
+            let uses = |limit: usize| rule.limits.iter().any(|used| used.limit == limit);
             rule.limits.iter().all(|used| used.limit < limits.len())
+                && rule.metered.iter().all(|metered| uses(metered.limit))
                 && rule.matches.has.iter().chain(&rule.matches.lacks).all(known)
         });
         let (forwarding, answers) = (Forwarding::default(), Answers::default());
@@ -133,6 +139,16 @@ impl Policy {
             }
         }
         self
+    }
+
+    /// Whether anything is read from the bodies of requests, so that a door has reason to read them.
+    #[must_use]
+    pub fn reads_bodies(&self) -> bool {
+        let is_json = |dimension: &Dimension| matches!(dimension.source, Source::Json { .. });
+        let metered = self.rules.iter().flat_map(|rule| &rule.metered);
+        let mut sources = metered.filter_map(|metered| Some(&metered.reserve.as_ref()?.source));
+        self.dimensions.iter().any(is_json)
+            || sources.any(|source| matches!(source, ReserveSource::Json { .. }))
     }
 
     /// The dimensions of subjects.

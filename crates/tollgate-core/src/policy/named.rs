@@ -81,7 +81,7 @@ impl Policy {
             .zip(&values)
             .map(|(dimension, given)| (&*dimension.name, dimension.value(given.as_deref())));
         let (limit, subject) = (limit_for.limit.clone(), Subject::new(pairs, key));
-        Ok(Planned { limit, subject, cost: named.cost })
+        Ok(Planned::new(limit, subject, named.cost))
     }
 
     fn on_failure_of(&self, limit: usize) -> OnFailure {
@@ -142,6 +142,7 @@ impl Dimension {
             Source::Host => host_name(given),
             Source::Cookie { .. }
             | Source::PathParameter { .. }
+            | Source::Json { .. }
             | Source::Route
             | Source::Method
             | Source::Constant { .. } => given.into(),

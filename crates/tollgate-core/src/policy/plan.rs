@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::matching::Unmet;
+use super::metered::{Estimate, Metered};
 use super::path::{NormalPath, PathPattern};
 use super::{ChargeOn, Mode, OnFailure, Policy, Priority, Queue, Rule, Rules, Use};
 use crate::facts::Facts;
@@ -17,8 +18,24 @@ pub struct Planned {
     pub limit: Arc<Limit>,
     /// Who is limited.
     pub subject: Subject,
-    /// What it costs.
+    /// What it costs, with what is reserved of it.
     pub cost: Cost,
+    /// What of the cost is reserved until the answer tells.
+    pub estimates: Vec<Estimate>,
+}
+
+impl Planned {
+    /// A charge whose cost is known.
+    #[must_use]
+    pub const fn new(limit: Arc<Limit>, subject: Subject, cost: Cost) -> Self {
+        Self { limit, subject, cost, estimates: Vec::new() }
+    }
+
+    /// Adds `other`, which is on the same limit and subject.
+    fn join(&mut self, other: Self) {
+        self.cost = self.cost.plus(other.cost);
+        self.estimates.extend(other.estimates);
+    }
 }
 
 /// What one request will be charged: at most one charge a limit and subject.
@@ -77,7 +94,13 @@ impl Policy {
             let Ok(matched) = self.matched(rule, facts, &path) else { continue };
             plan.rules.push(rule);
             for used in &rule.limits {
-                let planned = self.planned(used, facts, &matched, key);
+                let mut planned = self.planned(used, facts, &matched, key);
+                let is_it = |metered: &&Metered| metered.limit == used.limit;
+                if let Some(metered) = rule.metered.iter().find(is_it) {
+                    let estimate = metered.estimate(facts, used.cost);
+                    planned.cost = estimate.reserved;
+                    planned.estimates.push(estimate);
+                }
                 match rule.mode {
                     Mode::Enforce => add(&mut plan.enforced, planned),
                     Mode::Shadow => add(&mut plan.shadowed, planned),
@@ -163,7 +186,7 @@ impl Policy {
     ) -> Planned {
         let limit_for = &self.limits[used.limit];
         let subject = self.subject(&limit_for.per, facts, matched, key);
-        Planned { limit: Arc::clone(&limit_for.limit), subject, cost: used.cost }
+        Planned::new(Arc::clone(&limit_for.limit), subject, used.cost)
     }
 }
 
@@ -173,7 +196,7 @@ pub(super) fn add(plan: &mut Vec<Planned>, planned: Planned) {
         Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject
     };
     match plan.iter_mut().find(same) {
-        Some(old) => old.cost = old.cost.plus(planned.cost),
+        Some(old) => old.join(planned),
         None => plan.push(planned),
     }
 }

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::matching::Match;
+use super::metered::Metered;
 use super::priority::Priority;
 use super::queue::Queue;
 use crate::limit::Cost;
@@ -17,6 +18,9 @@ pub struct Rule {
     pub matches: Match,
     /// What they are charged.
     pub limits: Vec<Use>,
+    /// Those of its limits whose cost the answer tells, each at most once. They are reserved when a
+    /// request arrives, by whoever sees its answer; everybody else charges what would be reserved.
+    pub metered: Vec<Metered>,
     /// Whether it refuses.
     pub mode: Mode,
     /// When it charges.
@@ -36,7 +40,8 @@ impl Rule {
     pub fn new(name: impl Into<Arc<str>>, matches: Match, limits: Vec<Use>) -> Self {
         let (mode, charge) = (Mode::default(), ChargeOn::default());
         let (on_failure, priority, queue) = (OnFailure::default(), None, None);
-        Self { name: name.into(), matches, limits, mode, charge, on_failure, priority, queue }
+        let (name, metered) = (name.into(), Vec::new());
+        Self { name, matches, limits, metered, mode, charge, on_failure, priority, queue }
     }
 }
 
@@ -45,7 +50,7 @@ impl Rule {
 pub struct Use {
     /// Index into [`Policy::limits`](super::Policy::limits).
     pub limit: usize,
-    /// What one request costs.
+    /// What one request costs, or where the answer tells that, what is reserved until then.
     pub cost: Cost,
 }
 

@@ -167,7 +167,7 @@ impl Policy {
     pub fn fleet_plan(&self, fleet: &FleetShedding, priority: Priority) -> Vec<Planned> {
         let planned = |index: usize| {
             let limit = Arc::clone(&self.limits.get(index)?.limit);
-            Some(Planned { limit, subject: Subject::default(), cost: Cost::ONE })
+            Some(Planned::new(limit, Subject::default(), Cost::ONE))
         };
         fleet.charged(priority).filter_map(planned).collect()
     }

@@ -7,6 +7,7 @@ use core::net::IpAddr;
 use super::Policy;
 use super::address::mask;
 use super::plan::Matched;
+use super::pointer::JsonPointer;
 use crate::facts::{Facts, Headers};
 use crate::key::{KeyedHash, Subject, Value};
 
@@ -49,6 +50,11 @@ pub enum Source {
     PathParameter {
         /// Its name in the pattern.
         parameter: Box<str>,
+    },
+    /// The text or number there in the request's body, which is JSON, if the door has read it.
+    Json {
+        /// Where it stands.
+        pointer: JsonPointer,
     },
     /// The host that was asked for, in lower case and without a port.
     Host,
@@ -107,6 +113,10 @@ impl Source {
             Self::PathParameter { parameter } => {
                 let pattern = matched.pattern?;
                 pattern.parameter(parameter, matched.path).map(Read::Borrowed)
+            }
+            Self::Json { pointer } => {
+                let text = facts.headers.in_body(pointer)?;
+                (!text.is_empty()).then_some(Read::Owned(text))
             }
             Self::Host => Some(Read::Owned(host_name(facts.host?))),
             Self::Route => {

@@ -6,10 +6,11 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::policy::LimitFor;
-use tollgate_core::{Algorithm, Cost, Limit, LimitError, Millis, OnChange, Refusals, Visibility};
+use tollgate_core::{Algorithm, Limit, LimitError, Millis, OnChange, Refusals, Visibility};
 
 use super::candidate::candidate;
 use super::holds::reserved;
+use super::metered::{Price, price};
 use super::names::Known;
 use crate::read::{Field, Given, Named, Percent, is_name, quoted};
 use crate::report::Report;
@@ -26,7 +27,7 @@ const PIECES: u64 = 60;
 pub(super) struct Counted {
     pub(super) limit: LimitFor,
     /// What a request costs where its rule does not say.
-    pub(super) cost: Cost,
+    pub(super) price: Price,
 }
 
 /// The limits in their order; `None` for what is wrong, which is reported.
@@ -54,8 +55,8 @@ fn counted(
     let algorithm = algorithm(kind, &named.name, written, report)?;
     let limit = told(&named.name, algorithm, written, report)?;
     let limit = tried(limit, kind, &named.name, written, report)?;
-    let cost = written.cost.value().map_or(Some(Cost::ONE), |cost| Cost::new(cost.0))?;
-    Some(Counted { limit: LimitFor { limit: Arc::new(limit), per: per? }, cost })
+    let price = price(&written.cost, report)?;
+    Some(Counted { limit: LimitFor { limit: Arc::new(limit), per: per? }, price })
 }
 
 /// The limit, with what is tried of it.

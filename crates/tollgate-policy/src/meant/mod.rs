@@ -7,6 +7,7 @@ mod descriptors;
 mod forwarding;
 mod holds;
 mod limits;
+mod metered;
 mod names;
 mod rules;
 mod secret;

@@ -2,6 +2,7 @@
 
 use tollgate_core::policy::{Dimension, Source};
 
+use super::metered::pointer;
 use super::names::Known;
 use crate::read::{Field, Given, Text, Whole, quoted};
 use crate::report::Report;
@@ -64,6 +65,9 @@ fn source(name: &Given<String>, subject: &Subject, report: &mut Report<'_>) -> O
     if let Some(parameter) = subject.path_parameter.value() {
         return Some(Source::PathParameter { parameter: parameter.0.as_str().into() });
     }
+    if let Some(json) = subject.json.given() {
+        return Some(Source::Json { pointer: pointer(json, report)? });
+    }
     if let Some(value) = subject.constant.value() {
         return Some(Source::Constant { value: value.0.as_str().into() });
     }
@@ -86,6 +90,7 @@ fn one_source(name: &Given<String>, subject: &Subject, report: &mut Report<'_>) 
         place("cookie", &subject.cookie),
         place("client_address", &subject.client_address),
         place("path_parameter", &subject.path_parameter),
+        place("json", &subject.json),
         place("host", &subject.host),
         place("route", &subject.route),
         place("method", &subject.method),
@@ -94,8 +99,8 @@ fn one_source(name: &Given<String>, subject: &Subject, report: &mut Report<'_>) 
     let mut written = places.into_iter().flatten();
     let Some((first, _)) = written.next() else {
         let message = format_args!("the subject {} has no source", quoted(&name.value));
-        let hint = "one of header, credential, cookie, client_address, path_parameter, host, route, \
-                    method or constant";
+        let hint = "one of header, credential, cookie, client_address, path_parameter, json, host, \
+                    route, method or constant";
         report.mistake(name.at, message, hint);
         return None;
     };

@@ -73,6 +73,7 @@ fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<
             let subject = &policy.dimensions()[*dimension];
             let may_be_absent = match &subject.source {
                 Source::Credential { .. } | Source::Header { .. } | Source::Cookie { .. } => true,
+                Source::Json { .. } => true,
                 Source::PathParameter { parameter } => {
                     let paths = &rule.matches.paths;
                     paths.is_empty() || !paths.iter().all(|path| path.has_parameter(parameter))

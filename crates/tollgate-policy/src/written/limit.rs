@@ -1,5 +1,6 @@
 //! A limit, as written.
 
+use super::Cost;
 use super::candidate::Candidate;
 use super::choices::{AlgorithmName, AnchorName, OnChangeName, OnExpiryName, UnitName};
 use crate::read::{Duration, Flag, OneOrMore, Percent, Text, Whole, keys};
@@ -23,8 +24,8 @@ keys! {
         lease: Duration,
         /// The subjects that it counts apart: one counter for each combination of their values. Without any, everybody shares one counter.
         per: OneOrMore<Text>,
-        /// What a request costs where its rule does not say. By default 1.
-        cost: Whole,
+        /// What a request costs where its rule does not say: a whole number, or what of its answer tells. By default 1.
+        cost: Cost,
         /// What it is measured in, as clients are told. By default `requests`, for `concurrency` `concurrent-requests`.
         unit: UnitName,
         /// Whether clients are told of it in headers. A refusal names it in any case. By default true.

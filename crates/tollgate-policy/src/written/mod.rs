@@ -5,6 +5,7 @@
 mod answers;
 mod candidate;
 mod choices;
+mod cost;
 mod deployment;
 mod descriptors;
 mod limit;
@@ -19,6 +20,7 @@ mod subject;
 pub(crate) use answers::Answers;
 pub(crate) use candidate::Candidate;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind};
+pub(crate) use cost::{Cost, Metered, Reserve};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
 pub(crate) use limit::{Hold, Limit};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::Cost;
 use super::choices::{ChargeMoment, OnFailureName, RuleMode};
 use super::shed::PriorityName;
 use crate::read::{Duration, Field, Given, Names, OneOrMore, Read, Text, Whole, keys, unexpected};
@@ -17,7 +18,7 @@ keys! {
         name: Text,
         /// The requests it speaks of; without it, all.
         r#match: Conditions,
-        /// The limits that a request is charged on, all or none of them: `core`, or `{ points: 5 }` with what it costs. `[]` limits nothing.
+        /// The limits that a request is charged on, all or none of them: `core`, or `{ points: 5 }` with what it costs, or `{ tokens: { from_json: /usage/total_tokens } }` with what of the answer tells that. `[]` limits nothing.
         limits: OneOrMore<LimitUse>,
         /// Whether it refuses. By default `enforce`.
         mode: RuleMode,
@@ -64,7 +65,7 @@ keys! {
 #[derive(Debug)]
 pub(crate) struct LimitUse {
     pub(crate) limit: Given<String>,
-    pub(crate) cost: Field<Whole>,
+    pub(crate) cost: Field<Cost>,
 }
 
 impl Read for LimitUse {
@@ -91,7 +92,7 @@ impl Read for LimitUse {
             unexpected(key, "the name of a limit", report);
             return None;
         };
-        let cost = Field::Given(Given::<Whole>::read(&pairs[0].1, report)?);
+        let cost = Field::Given(Given::<Cost>::read(&pairs[0].1, report)?);
         Some(Self { limit: Given { value: name.to_owned(), at: key.at, key: key.at }, cost })
     }
 }
@@ -102,7 +103,7 @@ impl JsonSchema for LimitUse {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let cost = generator.subschema_for::<Whole>();
+        let cost = generator.subschema_for::<Cost>();
         json_schema!({
             "description": "A limit by its name, or the name with what a request costs.",
             "anyOf": [

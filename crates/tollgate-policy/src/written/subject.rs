@@ -16,6 +16,8 @@ keys! {
         client_address: Present,
         /// The parameter of this name in the path pattern of the rule that matched.
         path_parameter: Text,
+        /// The text or number at this JSON pointer in the request's body, such as `/model`. `tollgate proxy` reads JSON bodies of up to 256 KiB for it; to every other door no request has it.
+        json: Text,
         /// The host that was asked for, in lower case and without its port.
         host: Present,
         /// The path pattern of the rule that matched, or the rule's name if it has none.

@@ -156,6 +156,7 @@ fn source(source: &Source) -> &'static str {
         Source::Host => "host",
         Source::Route => "route",
         Source::Method => "method",
+        Source::Json { .. } => "json",
         Source::Constant { .. } => "constant",
     }
 }

@@ -89,7 +89,7 @@ impl Dialect {
             _ => format!("ERR {error}"),
         })?;
         let subject = Subject::new([(KEY, Value::Clear(subject))], key);
-        Ok(Throttle::Charge(Planned { limit, subject, cost }))
+        Ok(Throttle::Charge(Planned::new(limit, subject, cost)))
     }
 
     fn integer(self, word: &[u8], what: &str) -> Result<i64, String> {

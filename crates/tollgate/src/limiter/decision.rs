@@ -38,6 +38,9 @@ pub struct Decision {
     pub charge: ChargeOn,
     /// What was charged, if anything was.
     pub receipt: Option<Receipt>,
+    /// What was reserved until the answer tells its cost, if anything was: only where the caller
+    /// [said that it sees the answer](super::Limiter::check_metered_at), and settles it.
+    pub reserved: Option<Receipt>,
     /// What is charged once the answer is known, if anything is: hand it to
     /// [`Limiter::complete`](super::Limiter::complete) unless the answer is free.
     pub pending: Option<Pending>,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tollgate_core::charge::{Ask, Charge, ChargeId};
 use tollgate_core::policy::{Mode, OnFailure, Planned, Queue};
 use tollgate_core::reading::Source;
-use tollgate_core::{Fit, Reading, Readings, Standing, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::{Readings, Standing, Store, StoreError, Timestamp, Verdict};
 
+use super::Limiter;
 use super::overridden::{Overridden, OverriddenPlan, Overrule};
+use super::proof::Proof;
 use super::taking::Taking;
 use super::trial::Beside;
-use super::{Limiter, Pending};
-use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
     /// Charges everything planned or nothing, looks at what is charged later, and keeps proof.
@@ -49,25 +49,27 @@ impl<S: Store> Limiter<S> {
         if mode == Mode::Enforce && !planned.is_empty() {
             self.observer.judged(&planned, &verdict);
         }
-        let (receipt, pending) = proof(id, taking, planned, &readings);
-        let (receipt, pending) = match receipt {
-            // Refused by a look. Limits that count refusals have counted this one; leases end.
-            Some(taken) if !verdict.is_admitted() => {
-                let (_, leases) = taken.split_leases();
-                let _ = self.refund_at(now, leases).await;
-                (None, None)
-            }
-            receipt => (receipt, pending.filter(|_| verdict.is_admitted())),
-        };
+        let mut proof = Proof::of(id, taking, planned, &readings);
+        if !verdict.is_admitted() {
+            self.undo_refused(now, std::mem::take(&mut proof)).await;
+        }
         match readings.source() {
             // These rules do not ask what stands in; what it charged is given back there.
             Source::Fallback(error) if on_failure != OnFailure::Local => {
-                if let Some(receipt) = receipt {
+                for receipt in [proof.receipt, proof.reserved].into_iter().flatten() {
                     let _ = self.refund_at(now, receipt).await;
                 }
                 Judged::failure(now, error)
             }
-            source => Judged { verdict, source, receipt, pending, beside, by },
+            source => Judged { verdict, source, proof, beside, by },
+        }
+    }
+
+    /// Ends what a request holds that a look refused. Limits that count refusals have counted it.
+    async fn undo_refused(&self, now: Timestamp, proof: Proof) {
+        let leases = proof.receipt.map(|taken| taken.split_leases().1);
+        for receipt in leases.into_iter().chain(proof.reserved) {
+            let _ = self.refund_at(now, receipt).await;
         }
     }
 
@@ -117,8 +119,7 @@ impl Unless {
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) source: Source,
-    pub(super) receipt: Option<Receipt>,
-    pub(super) pending: Option<Pending>,
+    pub(super) proof: Proof,
     /// What is tried beside it.
     pub(super) beside: Vec<Beside>,
     /// Overrides that decided in it.
@@ -128,39 +129,13 @@ pub(super) struct Judged {
 impl Judged {
     pub(super) fn failure(now: Timestamp, error: StoreError) -> Self {
         let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
-        Self { verdict, source, receipt: None, pending: None, beside: Vec::new(), by: Vec::new() }
+        Self { verdict, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }
     }
 
     fn blocked(now: Timestamp, standings: Vec<Standing>) -> Self {
         let (verdict, source) = (Verdict { now, standings }, Source::Remembered);
-        Self { verdict, source, receipt: None, pending: None, beside: Vec::new(), by: Vec::new() }
+        Self { verdict, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }
     }
-}
-
-/// What was taken, unless that was refused, and what was only looked at.
-pub(super) fn proof(
-    id: ChargeId,
-    taking: Taking,
-    planned: Vec<Planned>,
-    readings: &Readings,
-) -> (Option<Receipt>, Option<Pending>) {
-    // All or nothing by itself, whatever the looks saw.
-    let is_taken = |(planned, reading): (&Planned, &Reading)| {
-        taking.looks_at(&planned.limit) || reading.fit == Fit::Now
-    };
-    if !planned.iter().zip(readings.iter()).all(is_taken) {
-        return (None, None);
-    }
-    let mut looked_at = Vec::new();
-    let taken = planned.into_iter().zip(readings.iter()).filter_map(|(planned, reading)| {
-        if taking.looks_at(&planned.limit) {
-            looked_at.push(planned);
-            return None;
-        }
-        Some((planned, reading.mark))
-    });
-    let receipt = Receipt::new(id, taking.purpose(), taken);
-    ((!receipt.is_empty()).then_some(receipt), Pending::new(looked_at))
 }
 
 pub(super) fn verdict(now: Timestamp, planned: &[Planned], readings: &Readings) -> Verdict {

@@ -10,7 +10,7 @@ use tollgate_core::reading::Source;
 use tollgate_core::{Store, Timestamp};
 
 use super::Limiter;
-use super::judge::proof;
+use super::proof::Proof;
 use super::taking::Taking;
 use crate::clock::Stopwatch;
 use crate::receipt::{Receipt, new_charge_id};
@@ -60,8 +60,8 @@ impl<S: Store> Limiter<S> {
             let mut place = Place { permit, fleet: None };
             match self.take(now, &planned, id).await {
                 Ok(readings) if readings.all_fit() => {
-                    (place.fleet, _) =
-                        proof(id, Taking::Charge(ChargeOn::Arrival), planned, &readings);
+                    let taking = Taking::Charge(ChargeOn::Arrival);
+                    place.fleet = Proof::of(id, taking, planned, &readings).receipt;
                 }
                 Ok(readings) if !matches!(readings.source(), Source::Failure(_)) => {
                     self.shed_by_fleet(mode, priority)?;

@@ -1,11 +1,10 @@
 //! What is done with the limits of a request.
 
+use tollgate_core::Timestamp;
 use tollgate_core::charge::{Ask, ChargeId};
 use tollgate_core::policy::{ChargeOn, Planned};
-use tollgate_core::{Limit, Timestamp};
 
 use super::decision::is_looked_at;
-use crate::receipt::Purpose;
 
 /// What is done with the limits of a request.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +13,16 @@ pub(super) enum Taking {
     Charge(ChargeOn),
     /// They are reserved until then.
     Reservation(Timestamp),
+    /// Those whose cost the answer tells are reserved until then; the others are charged.
+    Metered(ChargeOn, Timestamp),
+}
+
+/// What is done with one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Take,
+    Look,
+    Reserve(Timestamp),
 }
 
 impl Taking {
@@ -21,31 +30,27 @@ impl Taking {
     pub(super) const fn on_arrival(self) -> Self {
         match self {
             Self::Charge(_) => Self::Charge(ChargeOn::Arrival),
+            Self::Metered(_, until) => Self::Metered(ChargeOn::Arrival, until),
             Self::Reservation(_) => self,
         }
     }
 
     pub(super) fn ask(self, planned: &Planned, id: ChargeId) -> Ask {
         let cost = planned.cost;
-        match self {
-            Self::Reservation(until) => Ask::Reserve { cost, id, until },
-            Self::Charge(_) if self.looks_at(&planned.limit) => Ask::Look { cost },
-            Self::Charge(_) => Ask::Take { cost, id },
+        match self.way_of(planned) {
+            Way::Reserve(until) => Ask::Reserve { cost, id, until },
+            Way::Look => Ask::Look { cost },
+            Way::Take => Ask::Take { cost, id },
         }
     }
 
-    /// Whether `limit` is only looked at.
-    pub(super) fn looks_at(self, limit: &Limit) -> bool {
+    pub(super) fn way_of(self, planned: &Planned) -> Way {
         match self {
-            Self::Charge(charge) => is_looked_at(charge, limit),
-            Self::Reservation(_) => false,
-        }
-    }
-
-    pub(super) const fn purpose(self) -> Purpose {
-        match self {
-            Self::Charge(_) => Purpose::Charge,
-            Self::Reservation(until) => Purpose::Reservation(until),
+            Self::Reservation(until) => Way::Reserve(until),
+            Self::Metered(_, until) if !planned.estimates.is_empty() => Way::Reserve(until),
+            Self::Charge(charge) | Self::Metered(charge, _) => {
+                if is_looked_at(charge, &planned.limit) { Way::Look } else { Way::Take }
+            }
         }
     }
 }

@@ -8,9 +8,9 @@ use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
 
 use super::Limiter;
 use super::judge::{Judged, Unless};
+use super::proof::Proof;
 use super::taking::Taking;
 use crate::overrides::Effect;
-use crate::receipt::Receipt;
 
 /// What a limit and its candidate each made of one request.
 #[derive(Clone, Debug)]
@@ -78,21 +78,21 @@ impl<S: Store> Limiter<S> {
         beside: Vec<Beside>,
         enforced: &Verdict,
         taking: Taking,
-    ) -> (Vec<Trial>, Option<Receipt>) {
+    ) -> (Vec<Trial>, Proof) {
         let refuses_alone = |standing: &&Standing| standing.limit.candidate().is_none();
         if beside.is_empty() || enforced.refusals().any(|one| refuses_alone(&one)) {
-            return (Vec::new(), None);
+            return (Vec::new(), Proof::default());
         }
         let (live, planned): (Vec<_>, Vec<_>) =
             beside.into_iter().map(|one| (one.live, one.candidate)).unzip();
-        let Judged { verdict, source, receipt, .. } =
+        let Judged { verdict, source, proof, .. } =
             self.judge(now, id, Mode::Shadow, planned, taking.on_arrival(), Unless::BESIDE).await;
         // What stands in for the store says nothing of limits that nobody shares.
         if let Source::Fallback(_) | Source::Failure(_) = source {
-            return (Vec::new(), receipt);
+            return (Vec::new(), proof);
         }
         let trials = live.into_iter().zip(verdict.standings);
-        (trials.map(|(live, candidate)| Trial { live, candidate }).collect(), receipt)
+        (trials.map(|(live, candidate)| Trial { live, candidate }).collect(), proof)
     }
 }
 

@@ -136,7 +136,10 @@ impl Entry {
         let limits = policy.limits().iter().map(|limit_for| &limit_for.limit);
         let limit =
             limits.flat_map(|limit| [limit].into_iter().chain(limit.candidate())).find(is_it);
-        Some(limit.map(|limit| Self { limit: Arc::clone(limit), subject, cost, mark }))
+        Some(limit.map(|limit| {
+            let (limit, estimates) = (Arc::clone(limit), Vec::new());
+            Self { limit, subject, cost, mark, estimates }
+        }))
     }
 }
 

@@ -46,9 +46,10 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
         match self.project().kind.project() {
             KindProjection::Service { body, in_flight } => {
                 let frame = ready!(body.poll_frame(context));
-                if !matches!(frame, Some(Ok(_))) {
+                match &frame {
+                    Some(Ok(frame)) => watch(in_flight.as_mut(), frame),
                     // The answer ends here: what it held is free before the connection is.
-                    *in_flight = None;
+                    Some(Err(_)) | None => *in_flight = None,
                 }
                 Poll::Ready(frame)
             }
@@ -72,6 +73,14 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
         }
+    }
+}
+
+/// Shows what passes to what meters it.
+fn watch(in_flight: Option<&mut InFlight>, frame: &Frame<Bytes>) {
+    let metering = in_flight.and_then(InFlight::metering);
+    if let (Some(metering), Some(data)) = (metering, frame.data_ref()) {
+        metering.saw(data);
     }
 }
 

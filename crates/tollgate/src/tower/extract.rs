@@ -4,14 +4,31 @@ use std::net::IpAddr;
 
 use http::header::{HOST, HeaderMap};
 use http::request::Parts;
+use tollgate_core::policy::JsonPointer;
 use tollgate_core::{Facts, Headers};
 
-/// The header fields of a request, by reference.
-pub(super) struct Fields<'a>(pub(super) &'a HeaderMap);
+use super::marks::JsonBody;
+use super::meter::value_at;
+
+/// The header fields of a request, and its body if somebody has read it, by reference.
+pub(super) struct Fields<'a> {
+    headers: &'a HeaderMap,
+    body: Option<&'a JsonBody>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(parts: &'a Parts) -> Self {
+        Self { headers: &parts.headers, body: parts.extensions.get() }
+    }
+}
 
 impl Headers for Fields<'_> {
+    fn in_body(&self, pointer: &JsonPointer) -> Option<String> {
+        value_at(&self.body?.0, pointer)
+    }
+
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
-        self.0.get_all(name).iter().nth(index).map(|value| value.as_bytes())
+        self.headers.get_all(name).iter().nth(index).map(|value| value.as_bytes())
     }
 }
 

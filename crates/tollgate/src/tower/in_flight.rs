@@ -2,26 +2,23 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tollgate_core::{Millis, Store, Timestamp};
+use tollgate_core::{Store, Timestamp};
 
-use super::background;
+use super::meter::Metering;
+use super::{background, renewal};
 use crate::limiter::{Limiter, Place};
 use crate::receipt::Receipt;
 use crate::shed::{Outcome, Permit};
 
-/// A lease is renewed each time that this part of it has passed: it outlives a renewal that fails.
-const RENEWALS_A_LEASE: u64 = 3;
-
-/// What a request holds while it runs: its leases, renewed while this lives, and its place in the
-/// node. All of it is given back when this is dropped, at the end of the answer's body or of the
+/// What a request holds while it runs: its leases, renewed while this lives, its place in the node,
+/// and what is reserved until its cost is known. All of it is given back or settled when this is dropped, at the end of the answer's body or of the
 /// connection that it was upgraded to, when the client is gone, or when the service panics.
 pub(super) struct InFlight {
     leases: Vec<Held>,
     permit: Option<Permit>,
+    metering: Option<Metering>,
 }
 
 /// Leases of one receipt.
@@ -34,7 +31,7 @@ struct Held {
 impl InFlight {
     /// Holds nothing.
     pub(super) const fn nothing() -> Self {
-        Self { leases: Vec::new(), permit: None }
+        Self { leases: Vec::new(), permit: None, metering: None }
     }
 
     /// Holds the `place` of a request that was taken on.
@@ -50,7 +47,15 @@ impl InFlight {
     pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, leases: Receipt) {
         let Some(lease) = leases.shortest_lease() else { return };
         let (limiter, leases) = (Arc::clone(limiter), Arc::new(leases));
-        let renewing = renew_until_aborted(&limiter, &leases, lease);
+        let renewing = {
+            let (limiter, leases) = (Arc::clone(&limiter), Arc::clone(&leases));
+            renewal::until_aborted(lease, move || {
+                let (limiter, leases) = (Arc::clone(&limiter), Arc::clone(&leases));
+                async move {
+                    let _ = limiter.renew(&leases).await;
+                }
+            })
+        };
         // A store that has no answer keeps them until they expire.
         let give_back = Box::new(move || {
             background::finish(async move {
@@ -58,6 +63,23 @@ impl InFlight {
             });
         });
         self.leases.push(Held { renewing, give_back: Some(give_back) });
+    }
+
+    /// Meters the answer too.
+    pub(super) fn meter(&mut self, metering: Metering) {
+        self.metering = Some(metering);
+    }
+
+    /// What meters the answer, if anything does.
+    pub(super) const fn metering(&mut self) -> Option<&mut Metering> {
+        self.metering.as_mut()
+    }
+
+    /// The answer is free: what is reserved is released.
+    pub(super) fn forgive(&mut self) {
+        if let Some(metering) = self.metering.take() {
+            metering.forgive();
+        }
     }
 
     /// The service gets the request `now`.
@@ -89,24 +111,4 @@ impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InFlight").field("leases", &self.leases.len()).finish_non_exhaustive()
     }
-}
-
-/// A task that sleeps until it is aborted or a part of the lease has passed. Most requests end
-/// before.
-fn renew_until_aborted<S: Store + 'static>(
-    limiter: &Arc<Limiter<S>>,
-    leases: &Arc<Receipt>,
-    lease: Millis,
-) -> Option<AbortHandle> {
-    let runtime = Handle::try_current().ok()?;
-    let (limiter, leases) = (Arc::clone(limiter), Arc::clone(leases));
-    let every = Duration::from_millis((lease.get() / RENEWALS_A_LEASE).max(1));
-    let task = runtime.spawn(async move {
-        loop {
-            tokio::time::sleep(every).await;
-            // Without an answer it is tried again when as much has passed once more.
-            let _ = limiter.renew(&leases).await;
-        }
-    });
-    Some(task.abort_handle())
 }

@@ -3,7 +3,7 @@
 //! Charges when a request arrives, or where its rules say so when it is answered; answers 429 with
 //! problem details; tells the standings on every answer; charges nothing for an answer whose status
 //! is free; and holds leases, renewed, until the last byte of the answer is sent or the client
-//! is gone.
+//! is gone. What costs what the answer tells it reserves, and settles at the answer's end.
 
 mod background;
 mod body;
@@ -11,12 +11,14 @@ mod extract;
 mod in_flight;
 mod layer;
 mod marks;
+mod meter;
 mod on_completion;
+mod renewal;
 mod service;
 mod upgraded;
 
 pub use body::Body;
 pub use layer::Layer;
-pub use marks::{Peer, UpstreamFailed};
+pub use marks::{JsonBody, Peer, UpstreamFailed};
 pub use service::Service;
 pub use upgraded::{Upgraded, WhileUpgraded, upgraded};

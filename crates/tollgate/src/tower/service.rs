@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use tollgate_core::policy::ChargeOn;
 use tollgate_core::policy::answers::{Answers, Refund};
@@ -18,6 +18,7 @@ use super::extract::{Fields, facts};
 use super::in_flight::InFlight;
 use super::layer::PeerFrom;
 use super::marks::UpstreamFailed;
+use super::meter::Metering;
 use super::on_completion::OnCompletion;
 use super::upgraded::Upgraded;
 use crate::limiter::{Decision, Limiter, Settlement, Source};
@@ -61,11 +62,11 @@ where
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let limiter = Arc::clone(&self.limiter);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let peer = (self.peer_from)(&parts.extensions).map(|peer| peer.ip());
         Box::pin(async move {
             let asked = {
-                let fields = Fields(&parts.headers);
+                let fields = Fields::of(&parts);
                 let facts = facts(&parts, &fields, peer);
                 if asks_for_standings(&limiter, &facts) {
                     Asked::Standings(limiter.standings(&facts))
@@ -73,7 +74,7 @@ where
                     let (now, policy) = (limiter.now(), limiter.policy());
                     let plan = policy.plan(&facts, limiter.key());
                     let place = limiter.enter(now, &policy, plan.priority);
-                    Asked::Service(place, limiter.check_in_line_at(now, &policy, plan))
+                    Asked::Service(place, limiter.check_metered_at(now, &policy, plan))
                 }
             };
             let (place, decision) = match asked {
@@ -90,6 +91,7 @@ where
             }
             let mut charged = Charged::new(&limiter, decision, in_flight);
             charged.in_flight.begins(|| limiter.now());
+            charged.ask_plainly(&mut parts.headers);
             let answered = inner.call(Request::from_parts(parts, body)).await;
             charged.in_flight.answered(|| limiter.now(), outcome(&answered));
             let response = answered?;
@@ -174,13 +176,29 @@ impl<S: Store + 'static> Charged<S> {
             decision.receipt = Some(counted);
             in_flight.hold(limiter, leases);
         }
+        if let Some(reserved) = decision.reserved.take() {
+            // What the verdict is of is when the request arrived.
+            in_flight.meter(Metering::new(limiter, reserved, decision.verdict.now));
+        }
         let on_completion = OnCompletion::new(limiter, decision.pending.take());
         Self { limiter: Arc::clone(limiter), decision, on_completion, in_flight }
+    }
+
+    /// Asks for an answer that can be read, where its cost stands in it.
+    fn ask_plainly(&mut self, headers: &mut HeaderMap) {
+        if self.in_flight.metering().is_some_and(|metering| metering.reads_body()) {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
     }
 
     /// Charges what waited for the answer, or gives back what did not, as the answer says.
     fn settle<B>(&mut self, response: &Response<B>) {
         let settlement = settlement(self.decision.policy.answers(), response);
+        match (settlement, self.in_flight.metering()) {
+            (Settlement::Charged, Some(metering)) => metering.answered(response.headers()),
+            (Settlement::Charged, None) => {}
+            (Settlement::Free, _) => self.in_flight.forgive(),
+        }
         if (self.decision.charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
             return;
         }

@@ -2,6 +2,7 @@
 
 mod layer;
 mod leases;
+mod metered;
 mod on_completion;
 mod on_failure;
 mod queue;

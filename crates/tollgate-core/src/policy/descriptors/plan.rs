@@ -203,7 +203,7 @@ impl Charges {
         };
         let Some(at) = self.planned.iter().position(same) else {
             let (limit, subject) = (Arc::clone(&limited.limit), limited.subject.clone());
-            self.planned.push(Planned { limit, subject, cost });
+            self.planned.push(Planned::new(limit, subject, cost));
             return self.planned.len() - 1;
         };
         let old = &mut self.planned[at];

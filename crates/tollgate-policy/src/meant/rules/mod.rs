@@ -2,18 +2,18 @@
 
 mod conditions;
 mod queue;
+mod uses;
 
 use std::collections::HashMap;
 
-use tollgate_core::Cost;
-use tollgate_core::policy::{OnFailure, Rule, Use};
+use tollgate_core::policy::{OnFailure, Rule};
 
 use super::limits::Counted;
 use super::names::Known;
-use crate::read::{Field, Given, List, OneOrMore, is_name, quoted};
+use crate::read::{Field, Given, List, is_name, quoted};
 use crate::report::Report;
 use crate::tree::Span;
-use crate::written::{self, LimitUse, PolicyFile, Subject};
+use crate::written::{self, PolicyFile, Subject};
 
 /// A rule and where it begins.
 pub(super) struct Placed {
@@ -46,8 +46,10 @@ pub(super) fn rules(
             Field::Wrong => None,
             Field::Given(conditions) => conditions::matching(&conditions.value, subjects, report),
         };
-        let uses = uses(&given.value, counted, limits, report);
-        let mut rule = Rule::new(name, matches?, uses?);
+        let uses = uses::uses(&given.value, counted, limits, report);
+        let (uses, metered) = uses?;
+        let mut rule = Rule::new(name, matches?, uses);
+        rule.metered = metered;
         rule.mode = given.value.mode.value().map(|mode| mode.0).unwrap_or_default();
         rule.queue = queue::queue(&given.value, &rule.limits, counted, rule.mode, report);
         rule.charge = given.value.charge.value().map(|charge| charge.0).unwrap_or_default();
@@ -86,57 +88,6 @@ fn names(rules: &[Given<written::Rule>], report: &mut Report<'_>) -> Vec<String>
         names.push(name);
     }
     names
-}
-
-/// What a rule charges.
-fn uses(
-    rule: &written::Rule,
-    counted: &[Option<Counted>],
-    limits: &mut Known<'_, written::Limit>,
-    report: &mut Report<'_>,
-) -> Option<Vec<Use>> {
-    let OneOrMore(written) = rule.limits.value()?;
-    let mut uses: Vec<Use> = Vec::with_capacity(written.len());
-    let mut is_whole = true;
-    for given in written {
-        let LimitUse { limit, cost } = &given.value;
-        let Some(index) = limits.index(&limit.value, limit.at, report) else {
-            is_whole = false;
-            continue;
-        };
-        if uses.iter().any(|used| used.limit == index) {
-            let message = format_args!("the limit {} is there twice", quoted(&limit.value));
-            report.mistake(limit.at, message, "add its costs up");
-        }
-        // What is wrong with the limit itself was reported there.
-        match counted[index].as_ref().and_then(|counted| charged(counted, limit, cost, report)) {
-            Some(cost) => uses.push(Use { limit: index, cost }),
-            None => is_whole = false,
-        }
-    }
-    is_whole.then_some(uses)
-}
-
-/// What one request costs.
-fn charged(
-    counted: &Counted,
-    limit: &Given<String>,
-    cost: &Field<crate::read::Whole>,
-    report: &mut Report<'_>,
-) -> Option<Cost> {
-    let (cost, at) = match cost {
-        Field::Absent => (counted.cost, limit.at),
-        Field::Wrong => return None,
-        Field::Given(given) => (Cost::new(given.value.0)?, given.at),
-    };
-    let capacity = counted.limit.limit.capacity();
-    if cost.get() > capacity {
-        let message =
-            format_args!("a cost of {} never fits into {}", cost.get(), quoted(&limit.value));
-        report.mistake(at, message, format_args!("at most {capacity} fit at once"));
-        return None;
-    }
-    Some(cost)
 }
 
 /// Reports subjects that stand for a parameter which no path pattern has.

@@ -22,7 +22,7 @@ fn policy(limits: &[&Arc<Limit>]) -> Policy {
 fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> Planned {
     let key = HashKey::from_secret(b"a test's key");
     let subject = Subject::new([("user", Value::Clear(user.as_bytes()))], &key);
-    Planned { limit: Arc::clone(limit), subject, cost: Cost::new(cost).unwrap() }
+    Planned::new(Arc::clone(limit), subject, Cost::new(cost).unwrap())
 }
 
 /// A verdict over `planned` in which each limit fits as said.

@@ -1,0 +1,118 @@
+//! Where a value stands in a JSON document.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The most bytes that a pointer is long: who follows one keeps no longer name.
+pub const MAX_POINTER_BYTES: usize = 256;
+
+/// The most names and indexes that a pointer is made of.
+pub const MAX_POINTER_STEPS: usize = 16;
+
+/// A JSON pointer (RFC 6901) to a value inside of a document, such as `/usage/total_tokens`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonPointer {
+    text: Box<str>,
+    steps: Box<[Box<str>]>,
+}
+
+/// Why a text is no pointer that can be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PointerError {
+    /// It does not begin with `/`.
+    NoSlash,
+    /// A `~` stands for nothing: `~0` is `~`, and `~1` is `/`.
+    Tilde,
+    /// It is longer than [`MAX_POINTER_BYTES`].
+    TooLong,
+    /// It has more steps than [`MAX_POINTER_STEPS`].
+    TooDeep,
+}
+
+impl JsonPointer {
+    /// Reads a pointer.
+    ///
+    /// # Errors
+    /// [`PointerError`] says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, PointerError> {
+        if text.len() > MAX_POINTER_BYTES {
+            return Err(PointerError::TooLong);
+        }
+        let steps = text.strip_prefix('/').ok_or(PointerError::NoSlash)?.split('/');
+        let steps: Vec<Box<str>> = steps.map(step).collect::<Result<_, _>>()?;
+        if steps.len() > MAX_POINTER_STEPS {
+            return Err(PointerError::TooDeep);
+        }
+        Ok(Self { text: text.into(), steps: steps.into() })
+    }
+
+    /// The pointer as it was written.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The names of members and indexes of elements from the document to the value, at least one.
+    #[must_use]
+    pub const fn steps(&self) -> &[Box<str>] {
+        &self.steps
+    }
+}
+
+/// One step, without its escapes.
+fn step(written: &str) -> Result<Box<str>, PointerError> {
+    let mut parts = written.split('~');
+    let mut plain = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        let (letter, rest) = match part.as_bytes().first() {
+            Some(b'0') => ('~', &part[1..]),
+            Some(b'1') => ('/', &part[1..]),
+            _ => return Err(PointerError::Tilde),
+        };
+        let plain = plain.to_mut();
+        plain.push(letter);
+        plain.push_str(rest);
+    }
+    Ok(plain.into())
+}
+
+impl fmt::Display for PointerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSlash => f.write_str("it begins with a slash, such as /usage/total_tokens"),
+            Self::Tilde => f.write_str("a tilde is written ~0, and a slash in a name ~1"),
+            Self::TooLong => write!(f, "it is at most {MAX_POINTER_BYTES} bytes long"),
+            Self::TooDeep => write!(f, "it has at most {MAX_POINTER_STEPS} steps"),
+        }
+    }
+}
+
+impl core::error::Error for PointerError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_is_its_steps_without_escapes() {
+        let steps = |text| JsonPointer::parse(text).map(|pointer| pointer.steps.join("|"));
+        assert_eq!(steps("/usage/total_tokens"), Ok("usage|total_tokens".into()));
+        assert_eq!(steps("/choices/0/~1a~0b~01"), Ok("choices|0|/a~b~1".into()));
+        assert_eq!(steps("/"), Ok("".into()));
+    }
+
+    #[test]
+    fn what_is_no_pointer_is_refused() {
+        let error = |text: &str| JsonPointer::parse(text).unwrap_err();
+        assert_eq!(error("usage"), PointerError::NoSlash);
+        assert_eq!(error(""), PointerError::NoSlash);
+        for text in ["/a~", "/~2", "/a~b/c"] {
+            assert_eq!(error(text), PointerError::Tilde, "{text}");
+        }
+        assert_eq!(error(&"/a".repeat(MAX_POINTER_STEPS + 1)), PointerError::TooDeep);
+        assert_eq!(error(&"/a".repeat(MAX_POINTER_BYTES)), PointerError::TooLong);
+    }
+}

@@ -1,0 +1,138 @@
+//! The data of server-sent events, as it comes.
+
+/// The place in a stream of server-sent events (the WHATWG's `text/event-stream`). Nothing is kept.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    state: State,
+    /// Whether the last byte was a carriage return, with which a line feed is one end of a line.
+    after_return: bool,
+}
+
+/// What the stream goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// Data of the event that came so far; lines of it are parted by line feeds.
+    Data(&'a [u8]),
+    /// The event is over.
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In the name of a field, of which so many bytes are those of [`DATA`].
+    Name(usize),
+    /// Behind the colon, where one space does not count.
+    Colon,
+    Value,
+    /// In a line that is no data.
+    Other,
+}
+
+const DATA: &[u8] = b"data";
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Name(0)
+    }
+}
+
+impl Events {
+    /// Reads on.
+    pub(super) fn push<'a>(&mut self, bytes: &'a [u8], piece: &mut impl FnMut(Piece<'a>)) {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            let is_second = std::mem::take(&mut self.after_return) && byte == b'\n';
+            if is_second {
+                rest = after;
+                continue;
+            }
+            if matches!(byte, b'\r' | b'\n') {
+                self.after_return = byte == b'\r';
+                self.end_line(piece);
+                rest = after;
+                continue;
+            }
+            rest = match self.state {
+                State::Value | State::Other => self.rest_of_line(rest, piece),
+                State::Colon => {
+                    self.state = State::Value;
+                    if byte == b' ' { after } else { rest }
+                }
+                State::Name(read) => {
+                    self.state = match byte {
+                        b':' if read == DATA.len() => State::Colon,
+                        byte if DATA.get(read) == Some(&byte) => State::Name(read + 1),
+                        _ => State::Other,
+                    };
+                    after
+                }
+            };
+        }
+    }
+
+    /// What follows the end of the line or of the bytes.
+    fn rest_of_line<'a>(&self, bytes: &'a [u8], piece: &mut impl FnMut(Piece<'a>)) -> &'a [u8] {
+        let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        if self.state == State::Value {
+            piece(Piece::Data(line));
+        }
+        rest
+    }
+
+    fn end_line<'a>(&mut self, piece: &mut impl FnMut(Piece<'a>)) {
+        match std::mem::take(&mut self.state) {
+            State::Name(0) => piece(Piece::End),
+            State::Value => piece(Piece::Data(b"\n")),
+            // A field without a colon is one without a value.
+            State::Colon | State::Name(_) | State::Other => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The data of each event, of a stream that comes in pieces of this many bytes.
+    fn data(stream: &str, at_once: usize) -> Vec<String> {
+        let mut events = Events::default();
+        let mut data = vec![String::new()];
+        for bytes in stream.as_bytes().chunks(at_once) {
+            events.push(bytes, &mut |piece| match piece {
+                Piece::Data(bytes) => {
+                    data.last_mut().unwrap().push_str(std::str::from_utf8(bytes).unwrap());
+                }
+                Piece::End => data.push(String::new()),
+            });
+        }
+        data
+    }
+
+    #[test]
+    fn data_is_that_of_its_lines_however_they_end_and_wherever_they_are_cut() {
+        for end in ["\n", "\r", "\r\n"] {
+            let lines = [
+                ": a comment",
+                "event: usage",
+                "data: one",
+                "data:  two",
+                "",
+                "id: 7",
+                "datax: no",
+                "dat: no",
+                "data",
+                "data:",
+                "",
+                "data:[DONE]",
+                "",
+                "data: cut off",
+            ];
+            let stream = lines.join(end);
+            for at_once in 1..stream.len() {
+                let expected = ["one\n two\n", "", "[DONE]\n", "cut off"];
+                assert_eq!(data(&stream, at_once), expected, "{at_once} {end:?}");
+            }
+        }
+    }
+}

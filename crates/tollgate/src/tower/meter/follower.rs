@@ -1,0 +1,339 @@
+//! Follows a pointer through JSON that comes in pieces, and keeps none of it.
+
+use tollgate_core::policy::pointer::MAX_POINTER_BYTES;
+
+/// The longest name or value that is kept, in bytes: no pointer has a longer name.
+const MAX_TEXT: usize = MAX_POINTER_BYTES;
+
+/// The place in a JSON document as far as it came.
+///
+/// What the pointer does not lead to is skipped, however deep, and only as far checked as is needed
+/// to find its end. Kept are at most [`MAX_TEXT`] bytes of a text, and a container for each step.
+#[derive(Debug, Default)]
+pub(super) struct Follower {
+    state: State,
+    /// The containers from the document to where the pointer leads, as far as it was followed.
+    path: Vec<Container>,
+    /// Containers that are open beside the path.
+    skipped: u64,
+    /// Whether the pointer leads into the next value, or to it.
+    is_on_path: bool,
+    text: Text,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Start,
+    Value,
+    Name,
+    Colon,
+    /// Behind a value.
+    After,
+    /// Between the values of a container beside the path.
+    Skipped,
+    String(Role),
+    Literal(Role),
+    /// The document is over, or is none.
+    Ended,
+}
+
+/// What a text is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Name,
+    Wanted,
+    Skipped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Container {
+    Object,
+    Array { index: u64 },
+}
+
+impl Follower {
+    /// Reads on, and tells `found` of each number and text that stands where `steps` lead.
+    pub(super) fn push(&mut self, steps: &[Box<str>], bytes: &[u8], found: &mut impl FnMut(&str)) {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            match self.state {
+                State::Ended => return,
+                State::String(Role::Skipped) if !self.text.is_escaped() => {
+                    // Most bytes of most answers are in texts that nobody asked for.
+                    if byte != b'"' && byte != b'\\' {
+                        let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+                        rest = &rest[end.unwrap_or(rest.len())..];
+                        continue;
+                    }
+                    self.string(Role::Skipped, byte, steps, found);
+                }
+                State::String(role) => self.string(role, byte, steps, found),
+                State::Literal(role) => self.literal(role, byte, steps, found),
+                _ => self.between(byte, steps),
+            }
+        }
+    }
+
+    /// Begins another document.
+    pub(super) fn restart(&mut self) {
+        self.path.clear();
+        self.text.clear();
+        (self.state, self.skipped) = (State::Start, 0);
+    }
+
+    /// A byte that belongs to no text, number or word.
+    fn between(&mut self, byte: u8, steps: &[Box<str>]) {
+        if byte.is_ascii_whitespace() {
+            return;
+        }
+        self.state = match (self.state, byte) {
+            (State::Start, _) => {
+                self.is_on_path = true;
+                self.value(byte, steps)
+            }
+            (State::Skipped, b'"') => self.begin(State::String(Role::Skipped)),
+            (State::Skipped, b'{' | b'[') => {
+                self.skipped += 1;
+                State::Skipped
+            }
+            (State::Skipped, b'}' | b']') => {
+                self.skipped -= 1;
+                self.behind_value()
+            }
+            (State::Skipped, _) => State::Skipped,
+            (State::Name, b'"') => self.begin(State::String(Role::Name)),
+            (State::Colon, b':') => State::Value,
+            (State::After, b',') => self.next_member(steps),
+            (State::After | State::Name | State::Value, b'}' | b']') => self.close(byte),
+            (State::Value, _) => self.value(byte, steps),
+            _ => State::Ended,
+        };
+    }
+
+    /// The first byte of a value.
+    fn value(&mut self, byte: u8, steps: &[Box<str>]) -> State {
+        let is_wanted = self.is_on_path && self.path.len() == steps.len();
+        let role = if is_wanted { Role::Wanted } else { Role::Skipped };
+        match byte {
+            b'"' => self.begin(State::String(role)),
+            b'{' | b'[' if is_wanted || !self.is_on_path => {
+                self.skipped = 1;
+                State::Skipped
+            }
+            b'{' => self.open(Container::Object, steps),
+            b'[' => self.open(Container::Array { index: 0 }, steps),
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+                self.text.clear();
+                self.text.keep(byte);
+                State::Literal(role)
+            }
+            _ => State::Ended,
+        }
+    }
+
+    fn open(&mut self, container: Container, steps: &[Box<str>]) -> State {
+        self.path.push(container);
+        match container {
+            Container::Object => State::Name,
+            Container::Array { index } => {
+                self.is_on_path = is_index(self.step(steps), index);
+                State::Value
+            }
+        }
+    }
+
+    fn close(&mut self, byte: u8) -> State {
+        match self.path.pop() {
+            Some(Container::Object) if byte == b'}' && self.state != State::Value => {}
+            Some(Container::Array { .. }) if byte == b']' && self.state != State::Name => {}
+            _ => return State::Ended,
+        }
+        self.behind_value()
+    }
+
+    fn next_member(&mut self, steps: &[Box<str>]) -> State {
+        match self.path.last_mut() {
+            Some(Container::Object) => State::Name,
+            Some(Container::Array { index }) => {
+                *index += 1;
+                let index = *index;
+                self.is_on_path = is_index(self.step(steps), index);
+                State::Value
+            }
+            None => State::Ended,
+        }
+    }
+
+    /// The step that leads from the innermost container of the path to one of its members.
+    fn step<'s>(&self, steps: &'s [Box<str>]) -> &'s str {
+        self.path.len().checked_sub(1).and_then(|at| steps.get(at)).map_or("", |step| step)
+    }
+
+    fn begin(&mut self, state: State) -> State {
+        self.text.clear();
+        state
+    }
+
+    const fn behind_value(&self) -> State {
+        match (self.skipped, self.path.is_empty()) {
+            (0, true) => State::Ended,
+            (0, false) => State::After,
+            _ => State::Skipped,
+        }
+    }
+
+    fn string(&mut self, role: Role, byte: u8, steps: &[Box<str>], found: &mut impl FnMut(&str)) {
+        if !self.text.push(byte) {
+            return;
+        }
+        self.state = match role {
+            Role::Name => {
+                self.is_on_path = self.text.whole() == Some(self.step(steps));
+                State::Colon
+            }
+            Role::Wanted | Role::Skipped => self.behind_value(),
+        };
+        if let (Role::Wanted, Some(text)) = (role, self.text.whole()) {
+            found(text);
+        }
+    }
+
+    fn literal(&mut self, role: Role, byte: u8, steps: &[Box<str>], found: &mut impl FnMut(&str)) {
+        if !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']')) {
+            self.text.keep(byte);
+            return;
+        }
+        let is_number =
+            |text: &&str| text.starts_with(|one: char| one == '-' || one.is_ascii_digit());
+        if let (Role::Wanted, Some(number)) = (role, self.text.whole().filter(is_number)) {
+            found(number);
+        }
+        self.state = self.behind_value();
+        self.between(byte, steps);
+    }
+}
+
+/// Whether a step names the element `index` of an array.
+fn is_index(step: &str, index: u64) -> bool {
+    let is_plain = step == "0" || step.starts_with(|first: char| ('1'..='9').contains(&first));
+    is_plain && step.parse() == Ok(index)
+}
+
+/// A text as far as it came, without its escapes.
+#[derive(Debug, Default)]
+struct Text {
+    kept: Vec<u8>,
+    is_too_long: bool,
+    escape: Escape,
+    /// The first half of a character that is written as two.
+    surrogate: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Escape {
+    #[default]
+    None,
+    Backslash,
+    Hex {
+        digits: u8,
+        value: u16,
+    },
+}
+
+impl Text {
+    fn clear(&mut self) {
+        self.kept.clear();
+        (self.is_too_long, self.escape, self.surrogate) = (false, Escape::None, None);
+    }
+
+    fn is_escaped(&self) -> bool {
+        self.escape != Escape::None
+    }
+
+    /// All of it, if it was not too long and is text.
+    fn whole(&self) -> Option<&str> {
+        if self.is_too_long { None } else { std::str::from_utf8(&self.kept).ok() }
+    }
+
+    /// Reads on; true at the quote that ends it.
+    fn push(&mut self, byte: u8) -> bool {
+        match self.escape {
+            Escape::None if byte == b'"' => {
+                self.end_surrogate();
+                return true;
+            }
+            Escape::None if byte == b'\\' => self.escape = Escape::Backslash,
+            Escape::None => {
+                self.end_surrogate();
+                self.keep(byte);
+            }
+            Escape::Backslash if byte == b'u' => {
+                self.escape = Escape::Hex { digits: 0, value: 0 };
+            }
+            Escape::Backslash => {
+                self.end_surrogate();
+                self.keep(unescaped(byte));
+                self.escape = Escape::None;
+            }
+            Escape::Hex { digits, value } => {
+                let digit = char::from(byte).to_digit(16).unwrap_or(0);
+                let value = value << 4 | u16::try_from(digit).unwrap_or(0);
+                self.escape = Escape::Hex { digits: digits + 1, value };
+                if digits == 3 {
+                    self.escape = Escape::None;
+                    self.unit(value);
+                }
+            }
+        }
+        false
+    }
+
+    /// A number that stands for a character, or for half of one.
+    fn unit(&mut self, unit: u16) {
+        let units = match self.surrogate.take() {
+            Some(high) => vec![high, unit],
+            None if (0xd800..0xdc00).contains(&unit) => {
+                self.surrogate = Some(unit);
+                return;
+            }
+            None => vec![unit],
+        };
+        for letter in char::decode_utf16(units) {
+            self.letter(letter.unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+    }
+
+    fn end_surrogate(&mut self) {
+        if self.surrogate.take().is_some() {
+            self.letter(char::REPLACEMENT_CHARACTER);
+        }
+    }
+
+    fn letter(&mut self, letter: char) {
+        for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+            self.keep(byte);
+        }
+    }
+
+    fn keep(&mut self, byte: u8) {
+        if self.kept.len() < MAX_TEXT {
+            self.kept.push(byte);
+        } else {
+            self.is_too_long = true;
+        }
+    }
+}
+
+/// What a letter behind a backslash stands for.
+const fn unescaped(letter: u8) -> u8 {
+    match letter {
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        other => other,
+    }
+}

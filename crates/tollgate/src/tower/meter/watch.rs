@@ -1,0 +1,134 @@
+//! What an answer tells of its cost, as far as it came.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use tollgate_core::policy::metered::whole_number;
+use tollgate_core::policy::{JsonPointer, Meter};
+use tollgate_core::{Cost, Millis};
+
+use super::events::{Events, Piece};
+use super::follower::Follower;
+
+/// Watches an answer go by for what its meters want to know. The memory it takes is the meters'
+/// and not the answer's.
+#[derive(Debug)]
+pub(in crate::tower) struct Watch {
+    readings: Vec<Reading>,
+    form: Form,
+    /// Bytes of the body so far; `None` before there is an answer.
+    bytes: Option<u64>,
+}
+
+/// One meter, and what it told so far.
+#[derive(Debug)]
+struct Reading {
+    meter: Arc<Meter>,
+    told: Option<Cost>,
+    follower: Follower,
+}
+
+/// How the body is to be read.
+#[derive(Debug)]
+enum Form {
+    /// Nobody can, or nobody wants to.
+    Unread,
+    Json,
+    Events(Events),
+}
+
+impl Watch {
+    pub(super) fn new<'m>(meters: impl Iterator<Item = &'m Arc<Meter>>) -> Self {
+        let reading = |meter: &Arc<Meter>| Reading {
+            meter: Arc::clone(meter),
+            told: None,
+            follower: Follower::default(),
+        };
+        Self { readings: meters.map(reading).collect(), form: Form::Unread, bytes: None }
+    }
+
+    /// Whether it reads the answer's body, which must not be compressed then.
+    pub(super) fn reads_body(&self) -> bool {
+        self.readings.iter().any(|reading| matches!(*reading.meter, Meter::Json { .. }))
+    }
+
+    /// The answer has begun with these header fields.
+    pub(super) fn answered(&mut self, headers: &HeaderMap) {
+        self.bytes = Some(0);
+        if self.reads_body() {
+            self.form = form(headers);
+        }
+        for reading in &mut self.readings {
+            if let Meter::Header { field } = &*reading.meter {
+                let value = headers.get(&**field);
+                reading.told = value.and_then(|value| whole_number(value.as_bytes()));
+            }
+        }
+    }
+
+    /// The body goes on with `data`.
+    pub(super) fn saw(&mut self, data: &[u8]) {
+        let bytes = self.bytes.get_or_insert(0);
+        *bytes = bytes.saturating_add(data.len() as u64);
+        let readings = &mut self.readings;
+        match &mut self.form {
+            Form::Unread => {}
+            Form::Json => readings.iter_mut().for_each(|reading| reading.read(data)),
+            Form::Events(events) => events.push(data, &mut |piece| {
+                readings.iter_mut().for_each(|reading| match piece {
+                    Piece::Data(data) => reading.read(data),
+                    Piece::End => reading.follower.restart(),
+                });
+            }),
+        }
+    }
+
+    /// What `meter` told, of an answer that took `time` so far.
+    pub(super) fn cost(&self, meter: &Meter, time: Millis) -> Option<Cost> {
+        let told = || self.readings.iter().find(|reading| *reading.meter == *meter)?.told;
+        let size = || meter.of_size(self.bytes?);
+        meter.of_time(time).or_else(size).or_else(told)
+    }
+}
+
+impl Reading {
+    fn read(&mut self, data: &[u8]) {
+        let Meter::Json { pointer } = &*self.meter else { return };
+        let told = &mut self.told;
+        // What is no whole number does not take the place of one that came before.
+        self.follower.push(pointer.steps(), data, &mut |text| {
+            *told = whole_number(text.as_bytes()).or(*told);
+        });
+    }
+}
+
+/// The number or text that stands at `pointer` in a whole JSON document: of several the last.
+pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
+    let mut value = None;
+    let mut keep = |text: &str| value = Some(text.to_owned());
+    Follower::default().push(pointer.steps(), document, &mut keep);
+    value
+}
+
+/// Whether a body with these fields is JSON that can be read as it comes.
+pub(in crate::tower) fn is_json(headers: &HeaderMap) -> bool {
+    matches!(form(headers), Form::Json)
+}
+
+fn form(headers: &HeaderMap) -> Form {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Form::Unread;
+    }
+    match media_type(headers).as_deref() {
+        Some("text/event-stream") => Form::Events(Events::default()),
+        Some(name) if name == "application/json" || name.ends_with("+json") => Form::Json,
+        _ => Form::Unread,
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    value.split(';').next().map(|name| name.trim().to_ascii_lowercase())
+}
