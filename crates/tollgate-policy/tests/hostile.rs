@@ -92,9 +92,9 @@ fn every_beginning_of_a_policy_is_read_to_its_end() {
 #[test]
 fn line_ends_of_other_systems_are_fine() {
     let loaded = parse("crlf.yaml", &GITHUB.replace('\n', "\r\n")).unwrap();
-    assert_eq!(loaded.policy.rules().len(), 4);
+    assert_eq!(loaded.policy.rules().len(), 6);
     let loaded = parse("bom.yaml", &format!("\u{feff}{GITHUB}")).unwrap();
-    assert_eq!(loaded.policy.rules().len(), 4);
+    assert_eq!(loaded.policy.rules().len(), 6);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
 use tollgate_core::policy::shedding::InFlightBound;
-use tollgate_core::policy::{OnFailure, Planned, Priority};
+use tollgate_core::policy::{JsonPointer, OnFailure, Planned, Priority};
 use tollgate_core::{Cost, Facts, Headers, KeyedHash, Millis, Policy, Refusals};
 use tollgate_policy::{
     KeySource, Loaded, ShardSettings, SideSettings, StoreSettings, Topology, load, parse,
@@ -61,16 +61,31 @@ impl Headers for Fields<'_> {
 fn github() {
     let policy = policy("github.yaml");
     let token: &[(&str, &[u8])] = &[("authorization", b"Bearer x")];
+    let read = "read: core/token 1, concurrent/token 1, points/token 1, time/token 1";
+    let write = "write: core/token 1, concurrent/token 1, points/token 5, time/token 1";
     for (method, path, headers, expected) in [
-        ("GET", "/repos/a/b", token, "read: core/token 1, concurrent/token 1, points/token 1"),
-        ("HEAD", "/repos/a/b", token, "read: core/token 1, concurrent/token 1, points/token 1"),
-        ("POST", "/repos/a/b", token, "write: core/token 1, concurrent/token 1, points/token 5"),
-        ("DELETE", "/repos/a/b", token, "write: core/token 1, concurrent/token 1, points/token 5"),
+        ("GET", "/repos/a/b", token, read),
+        ("HEAD", "/repos/a/b", token, read),
+        (
+            "POST",
+            "/repos/a/b",
+            token,
+            "create: core/token 1, concurrent/token 1, points/token 5, content/token 1, \
+             contents/token 1, time/token 1",
+        ),
+        ("DELETE", "/repos/a/b", token, write),
+        (
+            "POST",
+            "/graphql",
+            token,
+            "graphql: graphql/token 1, concurrent/token 1, queries/token 1, time/token 1, \
+             query-time/token 1",
+        ),
         (
             "GET",
             "/search/code",
             token,
-            "search: search/token 1, concurrent/token 1, points/token 1",
+            "search: search/token 1, concurrent/token 1, points/token 1, time/token 1",
         ),
         ("GET", "/repos/a/b", &[], "stranger: anonymous/address 1"),
         ("POST", "/search/code", &[], "stranger: anonymous/address 1"),
@@ -215,6 +230,41 @@ fn stripe() {
     assert_eq!(worker.loop_delay, Some(Millis::new(50)));
 }
 
+/// The facts of a request with a JSON body in which these values stand.
+struct Body<'a>(&'a [(&'a str, &'a str)]);
+
+impl Headers for Body<'_> {
+    fn value(&self, name: &str, _index: usize) -> Option<&[u8]> {
+        (name == "authorization").then_some(b"Bearer k")
+    }
+
+    fn in_body(&self, pointer: &JsonPointer) -> Option<String> {
+        let (_, value) = self.0.iter().find(|(at, _)| *at == pointer.as_str())?;
+        Some((*value).to_owned())
+    }
+}
+
+#[test]
+fn llm_tokens() {
+    let policy = policy("llm-tokens.yaml");
+    let met = |body: &[(&str, &str)]| {
+        let headers: &dyn Headers = &Body(body);
+        let (method, path) = ("POST", "/v1/chat/completions");
+        let plan = policy.plan(&Facts { method, path, host: None, peer: None, headers }, &Fold);
+        let planned = plan.enforced.iter().map(|planned| {
+            let whom = planned.subject.pairs().count();
+            format!("{}/{whom} {}", planned.limit.name(), planned.cost.get())
+        });
+        planned.collect::<Vec<_>>().join(", ")
+    };
+    assert!(policy.reads_bodies());
+    let small = ("/model", "small");
+    let said = met(&[small, ("/max_tokens", "100")]);
+    assert_eq!(said, "requests/1 1, tokens/1 100, model-tokens/2 100");
+    assert_eq!(met(&[small]), "requests/1 1, tokens/1 4096, model-tokens/2 4096");
+    assert_eq!(met(&[("/max_tokens", "999999")]), "requests/1 1, tokens/1 32768");
+}
+
 #[test]
 fn migration() {
     let StoreSettings::Rollout(rollout) = loaded("migration.yaml").settings.store else {
@@ -238,6 +288,7 @@ fn every_policy_is_spoken_of_here() {
         "github-redis.yaml",
         "github.yaml",
         "layered.yaml",
+        "llm-tokens.yaml",
         "migration.yaml",
         "sign-in.yaml",
         "stripe.yaml",

@@ -13,9 +13,12 @@ use hyper::body::Incoming;
 
 use crate::{deadline::Deadline, framing::Violation, hop};
 
+mod ahead;
 mod streamed;
 mod upload;
 
+use ahead::Ahead;
+pub(crate) use ahead::read_json;
 pub(crate) use streamed::StreamedBody;
 pub(crate) use upload::{Upload, UploadFault};
 
@@ -23,6 +26,7 @@ pub(crate) use upload::{Upload, UploadFault};
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
+    ahead: Ahead,
     left: u64,
     limit: u64,
     idle: Deadline,
@@ -62,12 +66,34 @@ pub enum BodyError {
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, limit: u64, idle: Duration) -> Self {
         let upload = Upload::begin();
-        Self { incoming, left: limit, limit, idle: Deadline::new(idle), upload }
+        let (ahead, idle) = (Ahead::default(), Deadline::new(idle));
+        Self { incoming, ahead, left: limit, limit, idle, upload }
     }
 
     /// What becomes of this body, for who waits for the response.
     pub(crate) fn upload(&self) -> Upload {
         self.upload.clone()
+    }
+
+    /// The next piece of what the client sends.
+    fn poll_incoming(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.pass(frame))),
+            Poll::Ready(Some(Err(error))) => {
+                self.upload
+                    .fail(violation_in(&error).map_or(UploadFault::Broken, UploadFault::Unsound));
+                Poll::Ready(Some(Err(BodyError::Broken(error))))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => {
+                ready!(self.idle.poll_passed(cx));
+                self.upload.fail(UploadFault::Stalled);
+                Poll::Ready(Some(Err(BodyError::Stalled { waited: self.idle.limit() })))
+            }
+        }
     }
 
     fn pass(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
@@ -94,28 +120,23 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.incoming).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.pass(frame))),
-            Poll::Ready(Some(Err(error))) => {
-                self.upload
-                    .fail(violation_in(&error).map_or(UploadFault::Broken, UploadFault::Unsound));
-                Poll::Ready(Some(Err(BodyError::Broken(error))))
-            }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => {
-                ready!(self.idle.poll_passed(cx));
-                self.upload.fail(UploadFault::Stalled);
-                Poll::Ready(Some(Err(BodyError::Stalled { waited: self.idle.limit() })))
-            }
+        match self.ahead.pop() {
+            Some(frame) => Poll::Ready(Some(frame)),
+            None => self.poll_incoming(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        self.ahead.is_empty() && self.incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        let (mut hint, ahead) = (self.incoming.size_hint(), self.ahead.bytes());
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(ahead));
+        }
+        hint.set_lower(hint.lower().saturating_add(ahead));
+        hint
     }
 }
 

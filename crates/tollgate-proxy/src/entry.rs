@@ -17,7 +17,7 @@ use tower_service::Service;
 use crate::{
     Settings,
     admission::admit,
-    body::{RequestBody, Upload},
+    body::{RequestBody, Upload, read_json},
     conversation::{Conversation, UpgradeAnswer},
     problem::Problem,
     session::Session,
@@ -80,6 +80,7 @@ where
         let upload = request.body().upload();
         request.extensions_mut().insert(self.peer);
         request.extensions_mut().insert(self.session);
+        read_json(&mut request, &self.settings.json_bodies).await;
         let mut service = self.service;
         let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
         let Ok(mut answer) = service.call(request).await;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Error, TrustedProxies, Upstream};
+use crate::{Error, JsonBodies, TrustedProxies, Upstream};
 
 /// All that a proxy is told. [`Settings::new`] fills in defaults that suit an open network.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct Settings {
     /// The protocols that a client may upgrade to. A request for another is forwarded as a plain request. `h2c` does
     /// not belong here: requests inside of it would pass unlimited. By default `websocket`.
     pub upgrades: Vec<String>,
+    /// Whether JSON bodies are read for the layer before their requests pass through it.
+    pub json_bodies: JsonBodies,
     /// How long anything may take.
     pub timeouts: Timeouts,
     /// How large or how many anything may be.
@@ -93,6 +95,7 @@ impl Settings {
             trusted_proxies: TrustedProxies::default(),
             forwarded: ForwardedFields::default(),
             upgrades: vec!["websocket".to_owned()],
+            json_bodies: JsonBodies::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
         }

@@ -17,6 +17,7 @@ use tollgate_proxy::Settings;
 use super::Failure;
 use crate::demo::clock::DemoClock;
 use crate::demo::replay::{Counts, Replayed, replay};
+use crate::demo::stream::{self, Shown};
 use crate::demo::upstream;
 use crate::simulate::log::{Entry, Input, Log, Options};
 
@@ -84,12 +85,28 @@ async fn demonstrate(
     let duration = Duration::from_secs(flags.seconds);
     let counts = replay(log, address, &clock, duration, |counts, at| board.show(counts, at)).await;
     board.finish(&counts);
+    tell_of_stream(&stream::show().await?);
     if flags.once {
         return Ok(());
     }
     println!("\nThe proxy stays up; Ctrl-C ends it. The clock is today's again.");
     proxy.await??;
     Ok(())
+}
+
+fn tell_of_stream(shown: &Shown) {
+    let Shown { writing, settled } = shown;
+    println!("\nA model behind policies/llm-tokens.yaml, its tokens a minute for each key:");
+    println!(
+        "  it may write {} tokens: {} are held, {} are left",
+        stream::MAX_TOKENS,
+        writing.held,
+        writing.remaining
+    );
+    println!(
+        "  it wrote, with the prompt, {}: settled at the end of its stream, {} are left",
+        settled.used, settled.remaining
+    );
 }
 
 async fn interrupted() {

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
+use tollgate::core::Policy;
 use tollgate::core::policy::Rules;
 use tollgate::tower;
 use tollgate_backend::{KeptOverrides, PolicyFile, Refunds};
 use tollgate_policy::Loaded;
-use tollgate_proxy::{Settings, Upstream};
+use tollgate_proxy::{JsonBodies, Settings, Upstream};
 use tollgate_server::{Listen, Port};
 
 use super::Failure;
@@ -69,6 +70,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let policy = summary(flags, &loaded);
     let file_settings = loaded.settings.clone();
     let trusted = settings.trusted_proxies.clone();
+    let json_bodies = settings.json_bodies.clone();
     let admin = admin(flags, &loaded)?;
     let revealed = file_settings.store.revealed().into();
     log::start(flags.log);
@@ -82,7 +84,10 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = Arc::new(limiter.with_observer(counted.observer()));
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
-            .with_on_reload(move |policy| trusted.set(policy.forwarding().trusted.clone()));
+            .with_on_reload(move |policy| {
+                trusted.set(policy.forwarding().trusted.clone());
+                read_bodies_for(policy, &json_bodies);
+            });
         let file = Arc::new(file);
         let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
@@ -119,6 +124,7 @@ fn admin(flags: &Flags, loaded: &Loaded) -> Result<Doors, Failure> {
 fn settings(flags: &Flags, loaded: &Loaded) -> Settings {
     let mut settings = Settings::new(flags.upstream.clone());
     settings.trusted_proxies = loaded.policy.forwarding().trusted.clone().into();
+    read_bodies_for(&loaded.policy, &settings.json_bodies);
     settings.timeouts.connect = Duration::from_secs(flags.connect_timeout);
     settings.timeouts.response_head = Duration::from_secs(flags.response_timeout);
     settings.timeouts.drain = Duration::from_secs(flags.drain_timeout);
@@ -126,6 +132,11 @@ fn settings(flags: &Flags, loaded: &Loaded) -> Settings {
     settings.limits.header_bytes = flags.max_head;
     settings.limits.connections = flags.max_connections;
     settings
+}
+
+/// Reads bodies as long as the policy has something to read in them.
+fn read_bodies_for(policy: &Policy, bodies: &JsonBodies) {
+    if policy.reads_bodies() { bodies.read() } else { bodies.pass() }
 }
 
 fn summary(flags: &Flags, loaded: &Loaded) -> String {

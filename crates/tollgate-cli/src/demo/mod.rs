@@ -1,5 +1,7 @@
 //! The parts of the demonstration: a small service, a client that replays a log, and its clock.
 
 pub(crate) mod clock;
+pub(crate) mod model;
 pub(crate) mod replay;
+pub(crate) mod stream;
 pub(crate) mod upstream;

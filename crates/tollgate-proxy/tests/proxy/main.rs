@@ -9,6 +9,7 @@ mod layer;
 mod lease;
 mod limits;
 mod malformed;
+mod metered;
 mod relay;
 mod reuse;
 mod setup;

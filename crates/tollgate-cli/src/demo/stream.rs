@@ -1,0 +1,103 @@
+//! A stream of a language model behind a policy by tokens: reserved when it is asked for, settled
+//! at its end.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+use tollgate::core::Cost;
+use tollgate::core::policy::Named;
+use tollgate::store::Memory;
+use tollgate::{Limiter, tower};
+use tollgate_proxy::Settings;
+
+use super::model;
+use crate::cmd::Failure;
+
+const POLICY: &str = include_str!("../../../../policies/llm-tokens.yaml");
+
+/// The tokens that the request may write.
+pub(crate) const MAX_TOKENS: u64 = 400;
+
+/// How long the settlement may take, which nobody waits for but who shows it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How the limit on tokens stood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// While the model wrote.
+    pub(crate) writing: Tokens,
+    /// When its answer was settled.
+    pub(crate) settled: Tokens,
+}
+
+/// How a limit on tokens stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tokens {
+    pub(crate) used: u64,
+    pub(crate) held: u64,
+    pub(crate) remaining: u64,
+}
+
+/// Sends one request through a proxy to a model, over real sockets.
+pub(crate) async fn show() -> Result<Shown, Failure> {
+    let service = TcpListener::bind("127.0.0.1:0").await?;
+    let settings = Settings::new(format!("http://{}", service.local_addr()?).parse()?);
+    settings.json_bodies.read();
+    let gate = Arc::new(Semaphore::new(0));
+    let serving = tokio::spawn(model::serve(service, Arc::clone(&gate)));
+    let policy = tollgate_policy::parse("policies/llm-tokens.yaml", POLICY)?.policy;
+    let limiter = Arc::new(Limiter::new(policy, Memory::default()));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let layer = tower::Layer::new(Arc::clone(&limiter));
+    let proxying = tokio::spawn(tollgate_proxy::run(listener, settings, layer, pending()));
+    let shown = ask(address, &limiter, &gate).await;
+    serving.abort();
+    proxying.abort();
+    shown
+}
+
+async fn ask(
+    proxy: SocketAddr,
+    limiter: &Limiter<Memory>,
+    gate: &Semaphore,
+) -> Result<Shown, Failure> {
+    let body = format!("{{\"model\":\"small\",\"stream\":true,\"max_tokens\":{MAX_TOKENS}}}");
+    let request = Request::post(format!("http://{proxy}/v1/chat/completions"))
+        .header(AUTHORIZATION, "Bearer me")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))?;
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let answer = client.request(request).await?;
+    let writing = tokens(limiter).await?;
+    gate.add_permits(1);
+    answer.into_body().collect().await?;
+    let end = Instant::now() + PATIENCE;
+    let mut settled = tokens(limiter).await?;
+    while settled.held > 0 && Instant::now() < end {
+        sleep(Duration::from_millis(1)).await;
+        settled = tokens(limiter).await?;
+    }
+    Ok(Shown { writing, settled })
+}
+
+async fn tokens(limiter: &Limiter<Memory>) -> Result<Tokens, Failure> {
+    let named = Named { limit: "tokens", cost: Cost::PEEK, subject: &[("key", Some("me"))] };
+    let plan = limiter.policy().plan_named([named], limiter.key());
+    let planned = plan.map_err(|(_, error)| error)?.planned;
+    let (verdict, _) = limiter.look_at(limiter.now(), &planned).await?;
+    let standing = verdict.standings.first().ok_or("the policy has no limit on tokens")?;
+    let (used, held, remaining) = (standing.used, standing.held, standing.remaining);
+    Ok(Tokens { used, held, remaining })
+}
