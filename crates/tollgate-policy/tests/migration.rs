@@ -82,3 +82,62 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
         assert!(mistake.contains("shop.yaml:6:"), "{mistake}");
     }
 }
+
+#[test]
+fn two_sides_that_go_by_different_clocks_are_warned_of_at_the_word() {
+    let warnings = |store: &str| -> Vec<String> {
+        let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
+        loaded.warnings.iter().map(ToString::to_string).collect()
+    };
+    let by_shards = "{ redis: { shards: { a: { primary: 'redis://h' } }, clock: store } }";
+    let other = "{ redis: { shards: { b: { primary: 'redis://i' } }, clock: store } }";
+    for (store, said) in [
+        (
+            format!("{{ rollout: {{ percent: 1%, from: {MEMCACHED}, to: {by_shards} }} }}"),
+            "`to` goes by its shards' clock, and `from` by the nodes'",
+        ),
+        (
+            format!("{{ shadow: {{ store: {by_shards}, compared_with: {{ memory: {{}} }} }} }}"),
+            "`store` goes by its shards' clock, and `compared_with` by the nodes'",
+        ),
+    ] {
+        let [warning] = &warnings(&store)[..] else { panic!("{store}") };
+        assert!(warning.contains(said), "{warning}");
+        let column = format!("store: {store}").find("clock: store").unwrap() + "clock: ".len() + 1;
+        assert!(warning.contains(&format!("shop.yaml:6:{column}")), "{warning}");
+    }
+    let alike = format!("{{ rollout: {{ percent: 1%, from: {other}, to: {by_shards} }} }}");
+    assert_eq!(warnings(&alike), [""; 0]);
+}
+
+#[test]
+fn charges_that_span_shards_are_warned_of_in_the_map_that_is_left_and_in_either_store() {
+    let policy = "
+secret: { file: /run/key }
+subjects: { address: { client_address: {} }, token: { header: a } }
+limits:
+  core: { quota: 5, window: 1h, per: [token, address] }
+  near: { quota: 5, window: 1h, per: address }
+rules: [{ match: { has: token }, limits: [core, near] }]
+";
+    let shards = "shards: { a: { primary: 'redis://h' }, b: { primary: 'redis://i' } }";
+    let warnings = |store: String| -> Vec<String> {
+        let loaded = parse("shop.yaml", &format!("{policy}store: {store}")).unwrap();
+        loaded.warnings.iter().map(ToString::to_string).collect()
+    };
+    let routed = format!("{{ redis: {{ {shards}, route_by: address }} }}");
+    assert_eq!(warnings(routed.clone()), [""; 0]);
+
+    let left = format!(
+        "{{ redis: {{ {shards}, route_by: address, previous: {{ shards: {{ a: {{}}, b: {{}} }} }} }} }}"
+    );
+    let [unrouted, spanning] = &warnings(left)[..] else { panic!("two warnings") };
+    assert!(unrouted.contains("may span shards of `previous`: until all have moved"), "{unrouted}");
+    assert!(spanning.contains("`previous` has no `route_by`"), "{spanning}");
+
+    let side = format!("{{ redis: {{ {shards} }} }}");
+    let rollout = format!("{{ rollout: {{ percent: 1%, from: {MEMCACHED}, to: {side} }} }}");
+    let [spanning] = &warnings(rollout)[..] else { panic!("one warning") };
+    assert!(spanning.contains("may span shards: then its refusal"), "{spanning}");
+    assert!(spanning.contains("shop.yaml:7:"), "{spanning}");
+}

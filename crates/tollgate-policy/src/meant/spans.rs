@@ -6,13 +6,14 @@ use std::ops::Range;
 use tollgate_core::Policy;
 use tollgate_core::policy::Rules;
 
-use crate::read::quoted;
+use crate::read::{Field, quoted};
 use crate::report::Report;
-use crate::settings::{RedisSettings, StoreSettings};
+use crate::settings::{RedisSettings, SideSettings, StoreSettings};
 use crate::tree::Span;
-use crate::written::PolicyFile;
+use crate::written::{PolicyFile, Redis, Side};
 
-/// Warns of rules whose limits may live on several shards, and of a `route_by` that routes nothing.
+/// Warns of rules whose limits may live on several shards, of the map in force or of the one that is
+/// left, and of a `route_by` that routes nothing.
 pub(super) fn warn(
     policy: &Policy,
     file: &PolicyFile,
@@ -20,23 +21,57 @@ pub(super) fn warn(
     rule_spans: &[Span],
     report: &mut Report<'_>,
 ) {
-    let StoreSettings::Redis(redis) = store else { return };
-    if redis.shards.len() < 2 {
-        return;
-    }
-    let routes = Routes::new(policy, redis);
-    idle_route_by(file, &routes, report);
-    for together in charged_together(policy) {
-        let rules = policy.rules()[together.clone()].iter().zip(&rule_spans[together]);
-        let uses =
-            rules.flat_map(|(rule, at)| rule.limits.iter().map(move |used| (used, rule, *at)));
-        let uses: Vec<_> = uses.map(|(used, rule, at)| (used.limit, rule, at)).collect();
-        let Some((first, ..)) = uses.first() else { continue };
-        let apart = uses.iter().find(|(limit, ..)| routes.of(*limit) != routes.of(*first));
-        if let Some((apart, rule, at)) = apart {
-            let limits: Vec<usize> = uses.iter().map(|(limit, ..)| *limit).collect();
-            spanning_rule(&rule.name, *apart, &limits, &routes, *at, report);
+    for (redis, written) in fleets(store, file) {
+        let in_force = Routes::new(policy, redis.shards.len(), redis.route_by.as_deref());
+        let previous = redis.previous.as_ref();
+        let left =
+            previous.map(|map| Routes::new(policy, map.shards.len(), map.route_by.as_deref()));
+        if in_force.shards > 1 {
+            idle_route_by(written, &in_force, report);
         }
+        for together in charged_together(policy) {
+            let spans = &rule_spans[together.clone()];
+            if let Some(apart) = in_force.apart(together.clone(), spans) {
+                apart.warn("shards: then", &in_force, report);
+            } else if let Some(left) = &left
+                && let Some(apart) = left.apart(together, spans)
+            {
+                apart.warn("shards of `previous`: until all have moved", left, report);
+            }
+        }
+    }
+}
+
+/// The stores in Redis, of two at once each, with what is written of them.
+fn fleets<'f>(
+    store: &'f StoreSettings,
+    file: &'f PolicyFile,
+) -> Vec<(&'f RedisSettings, Option<&'f Redis>)> {
+    let written = file.store.value();
+    let side = |settings: &'f SideSettings, side: Option<&'f Field<Side>>| match settings {
+        SideSettings::Redis(redis) => {
+            let written = side.and_then(|side| side.value()?.redis.value());
+            Some((&**redis, written))
+        }
+        SideSettings::Memory(_) | SideSettings::Memcached(_) => None,
+    };
+    match store {
+        StoreSettings::Redis(redis) => {
+            vec![(redis, written.and_then(|store| store.redis.value()))]
+        }
+        StoreSettings::Rollout(rollout) => {
+            let written = written.and_then(|store| store.rollout.value());
+            let from = side(&rollout.from, written.map(|rollout| &rollout.from));
+            let to = side(&rollout.to, written.map(|rollout| &rollout.to));
+            from.into_iter().chain(to).collect()
+        }
+        StoreSettings::Shadow(shadow) => {
+            let written = written.and_then(|store| store.shadow.value());
+            let store = side(&shadow.store, written.map(|shadow| &shadow.store));
+            let other = side(&shadow.compared_with, written.map(|shadow| &shadow.compared_with));
+            store.into_iter().chain(other).collect()
+        }
+        StoreSettings::Memory(_) | StoreSettings::Memcached(_) => Vec::new(),
     }
 }
 
@@ -49,19 +84,45 @@ fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     }
 }
 
-/// By which subject each limit is routed.
+/// By which subject each limit is routed in one map.
 struct Routes<'p> {
     policy: &'p Policy,
+    shards: usize,
     route_by: Option<usize>,
 }
 
+/// A rule that charges limits which are routed apart.
+struct Apart<'p> {
+    rule: &'p str,
+    at: Span,
+    /// The limits of the same charge, and the first that is routed otherwise than the first of all.
+    limits: Vec<usize>,
+    limit: usize,
+}
+
 impl<'p> Routes<'p> {
-    fn new(policy: &'p Policy, redis: &RedisSettings) -> Self {
+    fn new(policy: &'p Policy, shards: usize, route_by: Option<&str>) -> Self {
         let dimensions = policy.dimensions();
-        let route_by = redis.route_by.as_ref();
         let route_by = route_by
-            .and_then(|chosen| dimensions.iter().position(|dimension| dimension.name == *chosen));
-        Self { policy, route_by }
+            .and_then(|chosen| dimensions.iter().position(|dimension| &*dimension.name == chosen));
+        Self { policy, shards, route_by }
+    }
+
+    /// What of the rules that are charged `together`, written at `spans`, may live on several
+    /// shards.
+    fn apart(&self, together: Range<usize>, spans: &[Span]) -> Option<Apart<'p>> {
+        if self.shards < 2 {
+            return None;
+        }
+        let rules = self.policy.rules()[together].iter().zip(spans);
+        let uses =
+            rules.flat_map(|(rule, at)| rule.limits.iter().map(move |used| (used, rule, *at)));
+        let uses: Vec<_> = uses.map(|(used, rule, at)| (used.limit, rule, at)).collect();
+        let (first, ..) = uses.first()?;
+        let (limit, rule, at) =
+            uses.iter().find(|(limit, ..)| self.of(*limit) != self.of(*first))?;
+        let limits = uses.iter().map(|(limit, ..)| *limit).collect();
+        Some(Apart { rule: &rule.name, at: *at, limits, limit: *limit })
     }
 
     /// The dimension that routes the limit; `None` if it counts for everybody together.
@@ -93,8 +154,7 @@ impl<'p> Routes<'p> {
     }
 }
 
-fn idle_route_by(file: &PolicyFile, routes: &Routes<'_>, report: &mut Report<'_>) {
-    let redis = file.store.value().and_then(|store| store.redis.value());
+fn idle_route_by(redis: Option<&Redis>, routes: &Routes<'_>, report: &mut Report<'_>) {
     let (Some(given), Some(chosen)) =
         (redis.and_then(|redis| redis.route_by.given()), routes.route_by)
     else {
@@ -107,25 +167,20 @@ fn idle_route_by(file: &PolicyFile, routes: &Routes<'_>, report: &mut Report<'_>
     }
 }
 
-/// Warns of a rule that charges the limit `apart`, routed otherwise than the first of `limits`.
-fn spanning_rule(
-    rule: &str,
-    apart: usize,
-    limits: &[usize],
-    routes: &Routes<'_>,
-    at: Span,
-    report: &mut Report<'_>,
-) {
-    let message = format_args!(
-        "a charge of the rule {} may span shards: then its refusal takes a second round trip",
-        quoted(rule)
-    );
-    let which = format!("{}, {}", routes.said(limits[0]), routes.said(apart));
-    match routes.common(limits) {
-        Some(common) => {
-            let hint = format_args!("{which}; route_by: {common} keeps them together");
-            report.warning(at, message, hint);
+impl Apart<'_> {
+    /// Warns that a charge may span these `shards`, routed as `routes` says.
+    fn warn(&self, shards: &str, routes: &Routes<'_>, report: &mut Report<'_>) {
+        let message = format_args!(
+            "a charge of the rule {} may span {shards} its refusal takes a second round trip",
+            quoted(self.rule)
+        );
+        let which = format!("{}, {}", routes.said(self.limits[0]), routes.said(self.limit));
+        match routes.common(&self.limits) {
+            Some(common) => {
+                let hint = format_args!("{which}; route_by: {common} keeps them together");
+                report.warning(self.at, message, hint);
+            }
+            None => report.warning(self.at, message, which),
         }
-        None => report.warning(at, message, which),
     }
 }
