@@ -112,11 +112,21 @@ impl Receipt {
         self
     }
 
-    /// What two receipts of the same request prove.
+    /// What two receipts of the same request prove. What both charged at one place, because one
+    /// rule enforces a limit that another one tries, is one charge of both costs: so that no call
+    /// has two on the same limit and subject.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
-                one.entries.extend(other.entries);
+                for entry in other.entries {
+                    match one.entries.iter_mut().find(|known| known.is_where(&entry)) {
+                        Some(known) => {
+                            known.cost = known.cost.plus(entry.cost);
+                            known.mark = Mark(known.mark.0.max(entry.mark.0));
+                        }
+                        None => one.entries.push(entry),
+                    }
+                }
                 Some(one)
             }
             (one, other) => one.or(other),
@@ -216,6 +226,14 @@ impl Receipt {
 impl Entry {
     fn is_lease(&self) -> bool {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
+    }
+
+    /// Whether `other` was put to the same place. A bucket is one, whenever it was charged.
+    fn is_where(&self, other: &Self) -> bool {
+        let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
+        Arc::ptr_eq(&self.limit, &other.limit)
+            && self.subject == other.subject
+            && (is_bucket || self.mark == other.mark)
     }
 }
 

@@ -7,7 +7,9 @@ use tollgate::core::policy::Named;
 use tollgate::core::policy::{
     Dimension, LimitFor, Match, Mode, Plan, Rule, Rules, Source as From, Use,
 };
-use tollgate::core::{Algorithm, Cost, Facts, Limit, Millis, Policy, Timestamp};
+use tollgate::core::{
+    Algorithm, Charge, Cost, Facts, Limit, Millis, Policy, Readings, Store, StoreError, Timestamp,
+};
 use tollgate::limiter::{Outcome, RedeemError, Terms};
 use tollgate::store::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, ReceiptError};
@@ -155,4 +157,54 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
         assert!(decision.shadow.unwrap().is_admitted(), "the one before has ended");
         limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
     }
+}
+
+/// A store to which no call may come with two charges on one limit and subject.
+struct Contract(Memory);
+
+impl Store for Contract {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        for (place, charge) in charges.iter().enumerate() {
+            let is_same = |other: &Charge<'_>| {
+                other.limit.name() == charge.limit.name() && other.subject == charge.subject
+            };
+            assert!(!charges[..place].iter().any(is_same), "two charges on {charge:?}");
+        }
+        self.0.apply(now, charges).await
+    }
+}
+
+/// Two rules on three limits, of which one enforces what the other tries.
+fn enforced_and_tried() -> Limiter<Contract> {
+    let limits = policy(NAMES).limits().to_vec();
+    let limits = limits.into_iter().map(|limit| LimitFor { per: Vec::new(), ..limit }).collect();
+    let rule = |name, cost| {
+        let cost = Cost::new(cost).unwrap();
+        Rule::new(name, Match::default(), (0..3).map(|limit| Use { limit, cost }).collect())
+    };
+    let tried = Rule { mode: Mode::Shadow, ..rule("tried", 2) };
+    let policy = Policy::new(Vec::new(), limits, vec![rule("all", 1), tried], Rules::AllMatches);
+    Limiter::new(policy.unwrap(), Contract(Memory::default())).with_clock(ManualClock::new(START))
+}
+
+#[tokio::test]
+async fn a_limit_that_is_enforced_and_tried_is_given_back_once() {
+    let limiter = enforced_and_tried();
+    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let used = async || {
+        let standings = limiter.standings(&facts).await.unwrap().standings;
+        standings.iter().map(|standing| standing.used).collect::<Vec<_>>()
+    };
+    let kept = limiter.check_at(START, &facts).await.receipt.unwrap();
+    let before = used().await;
+    let receipt = limiter.check_at(START, &facts).await.receipt.unwrap();
+    assert_ne!(used().await, before);
+    limiter.renew(&receipt).await.unwrap();
+    limiter.refund_at(START, receipt).await.unwrap();
+    assert_eq!(used().await, before, "all of the second request, and nothing of the first");
+
+    let text = limiter.seal(kept, START);
+    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::GivenBack);
+    assert_eq!(used().await, [0, 0, 0]);
+    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
 }
