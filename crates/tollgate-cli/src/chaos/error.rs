@@ -4,11 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
-use tollgate::store::sharded::ShardsError;
 use tollgate_backend::OpenError;
-use tollgate_memcached::AddressError;
-use tollgate_policy::Mistakes;
-use tollgate_redis::{EndpointError, LinkError};
+use tollgate_policy::{LoadError, Mistakes};
 
 /// Why a scenario could not be carried out.
 #[derive(Debug)]
@@ -31,16 +28,10 @@ pub(crate) enum ChaosError {
     NotHappened(&'static str, Duration),
     /// The policy that was made is not one.
     Policy(Mistakes),
+    /// The policy file that was made cannot be used.
+    Load(LoadError),
     /// The store that was made cannot be opened.
     Open(OpenError),
-    /// A server's address is none.
-    Endpoint(EndpointError),
-    /// A memcached's address is none.
-    Address(AddressError),
-    /// A shard cannot be reached.
-    Link(LinkError),
-    /// A map of shards is none.
-    Map(ShardsError),
 }
 
 impl fmt::Display for ChaosError {
@@ -71,10 +62,7 @@ impl fmt::Display for ChaosError {
             }
             Self::Policy(mistakes) => mistakes.fmt(f),
             Self::Open(error) => error.fmt(f),
-            Self::Endpoint(error) => error.fmt(f),
-            Self::Address(error) => error.fmt(f),
-            Self::Link(error) => write!(f, "a shard cannot be reached: {error}"),
-            Self::Map(error) => error.fmt(f),
+            Self::Load(error) => error.fmt(f),
         }
     }
 }

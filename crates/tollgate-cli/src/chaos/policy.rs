@@ -27,7 +27,12 @@ pub(crate) const CLIENT_HEADER: &str = "x-client";
 
 /// The policy over `store`, which is what follows `store:`.
 pub(crate) fn policy(store: &str) -> Result<Loaded, ChaosError> {
-    let text = format!(
+    parse("chaos.yaml", &text(store)).map_err(ChaosError::Policy)
+}
+
+/// The policy file over `store`.
+pub(crate) fn text(store: &str) -> String {
+    format!(
         "subjects: {{ client: {{ header: {CLIENT_HEADER} }} }}\n\
          limits:\n\
          \x20 {HOUR}:   {{ quota: {HOUR_QUOTA}, window: 1h, per: client }}\n\
@@ -36,8 +41,7 @@ pub(crate) fn policy(store: &str) -> Result<Loaded, ChaosError> {
          \x20 - {{ match: {{ path: /{HOUR}, has: client }}, limits: {HOUR} }}\n\
          \x20 - {{ match: {{ path: /{SECOND}, has: client }}, limits: {SECOND} }}\n\
          store: {store}\n",
-    );
-    parse("chaos.yaml", &text).map_err(ChaosError::Policy)
+    )
 }
 
 /// The words of a store in these shards, shared by all nodes.

@@ -39,6 +39,8 @@ pub(crate) struct Told {
     pub(crate) lost: u64,
     /// How often the store lost its whole state.
     pub(crate) losses: u64,
+    /// Units of one client that a move between shards may count twice at their new owner.
+    pub(crate) held_back: u64,
 }
 
 impl<'s> Trial<'s> {
@@ -111,8 +113,13 @@ impl<'s, S: Store + 'static> Trial<'s, S> {
         };
         // While a map of shards changes, what a new owner refuses is held at the old one for a moment.
         let held = held_at_most(CALLERS as u64, Cost::ONE);
-        let allowance =
-            Allowance { lost: told.lost, fallback: alone, held, ..Allowance::default() };
+        let allowance = Allowance {
+            lost: told.lost,
+            fallback: alone,
+            held,
+            stranded: told.held_back,
+            ..Allowance::default()
+        };
         let judged = history.check(allowance);
         let excess = Excess::of(&history);
         let bound = told.lost.min(HOUR_QUOTA) + alone + told.losses * HOUR_QUOTA;

@@ -6,8 +6,9 @@ use tokio::time::{Instant, sleep};
 
 use super::error::ChaosError;
 
-/// Longer than anything takes that is waited for on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than anything takes that is waited for on a busy machine: sentinels that had to wait for
+/// their turn themselves promote nobody for half a minute.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
 

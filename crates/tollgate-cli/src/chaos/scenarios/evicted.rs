@@ -30,7 +30,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         Figure::bites("losses told by each node", trial.fleet.windows_lost()),
     ];
     let did = "had the server drop counters to make room for other keys";
-    Ok(trial.end(Told { did, figures, lost: 0, losses: 1 }).await)
+    Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
 
 /// How many counters of clients there are.

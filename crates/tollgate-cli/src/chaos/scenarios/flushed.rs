@@ -15,5 +15,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     let figures = vec![Figure::bites("losses told by each node", trial.fleet.windows_lost())];
     let did = "deleted every key of the server";
-    Ok(trial.end(Told { did, figures, lost: 0, losses: 1 }).await)
+    Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }

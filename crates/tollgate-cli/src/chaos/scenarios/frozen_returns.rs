@@ -32,5 +32,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         Figure::at_most("calls to the old primary", charged_late, 0),
     ];
     let did = "froze a primary, promoted its replica, and let the old one go on";
-    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

@@ -38,5 +38,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         Figure::bites("decisions by nodes alone", trial.load.alone() - before),
     ];
     let did = "lost what was on its way to the replica, killed the primary, and promoted";
-    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

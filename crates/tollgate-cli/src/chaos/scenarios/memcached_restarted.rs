@@ -29,7 +29,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         Figure::bites("restarts told by each node", told),
     ];
     let did = "killed a memcached, and started it again with nothing in it";
-    Ok(trial.end(Told { did, figures, lost: 0, losses: 1 }).await)
+    Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
 
 /// How often a node found its server started anew.

@@ -16,5 +16,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     let figures = vec![Figure::bites("primaries replaced", was_charged)];
     let did = "promoted a replica, and had the old primary follow it";
-    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

@@ -16,5 +16,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.charges(&pair.replica.url()).await?;
     let figures = vec![Figure::bites("decisions by nodes alone", alone)];
     let did = "killed a primary, and promoted its replica";
-    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

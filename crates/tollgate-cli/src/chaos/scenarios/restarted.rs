@@ -27,5 +27,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.recovers().await?;
     let figures = vec![Figure::bites("decisions by nodes alone", trial.load.alone() - before)];
     let did = "killed a server, and had it load what it had saved";
-    Ok(trial.end(Told { did, figures, lost, losses: 0 }).await)
+    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

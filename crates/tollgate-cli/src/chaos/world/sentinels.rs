@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::fs;
 
-use tollgate_redis::{Access, Endpoint, ShardSettings, Topology};
-
 use crate::chaos::error::ChaosError;
 use crate::chaos::process::Process;
 use crate::chaos::server::{Server, free_port};
@@ -51,14 +49,10 @@ impl Sentinels {
         Ok(sentinels)
     }
 
-    /// What a node is told of the shard of this name.
-    pub(crate) fn settings(&self, name: &str) -> Result<ShardSettings, ChaosError> {
-        let endpoint = |port: &u16| url(*port).parse::<Endpoint>().map_err(ChaosError::Endpoint);
-        Ok(ShardSettings::of(Topology::Sentinel(tollgate_redis::Sentinels {
-            sentinels: self.ports.iter().map(endpoint).collect::<Result<_, _>>()?,
-            service: name.into(),
-            servers: Access::default(),
-        })))
+    /// The words of a policy's shard of this name.
+    pub(crate) fn words(&self, name: &str) -> String {
+        let urls: Vec<_> = self.ports.iter().map(|port| format!("'{}'", url(*port))).collect();
+        format!("{{ sentinels: [{}], service: {name} }}", urls.join(", "))
     }
 
     async fn know_all(&self, watched: &[Watched]) -> Result<bool, ChaosError> {
