@@ -43,8 +43,8 @@ pub use inspect::{Inspection, inspect};
 pub use key::{Keys, Tag};
 pub use lane::{DEFAULT_DEADLINE, LaneCounts, LaneError, LaneLimits, LaneStatus};
 pub use link::{
-    Address, Credentials, Endpoint, EndpointError, LAG_MAX, Lag, LinkError, LinkLimits, Protocol,
-    Secret, SecretSource, Tls, TlsError,
+    Address, Credentials, Endpoint, EndpointError, LAG_MAX, LOOKUP_MAX, Lag, LinkError, LinkLimits,
+    Looked, Lookup, MAX_ADDRESSES, Names, Protocol, Secret, SecretSource, Tls, TlsError,
 };
 pub use offset::ClockOffset;
 pub use redis_shard::{DecidingClock, RedisShard};

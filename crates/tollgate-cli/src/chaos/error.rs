@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
+use tollgate::core::LimitError;
 use tollgate_backend::OpenError;
 use tollgate_policy::{LoadError, Mistakes};
 
@@ -30,6 +31,8 @@ pub(crate) enum ChaosError {
     Policy(Mistakes),
     /// The policy file that was made cannot be used.
     Load(LoadError),
+    /// The limit that was made is none.
+    Limit(LimitError),
     /// The store that was made cannot be opened.
     Open(OpenError),
 }
@@ -63,6 +66,7 @@ impl fmt::Display for ChaosError {
             Self::Policy(mistakes) => mistakes.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Load(error) => error.fmt(f),
+            Self::Limit(error) => error.fmt(f),
         }
     }
 }

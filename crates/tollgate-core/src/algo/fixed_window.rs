@@ -66,6 +66,15 @@ impl FixedWindow {
         self.anchor
     }
 
+    /// The most units that one subject is admitted in a time of `ran`, by clocks that are apart by
+    /// `skew` at most, or one that is set by as much: one window more for each that begins in what
+    /// they disagree by, and the one that was open.
+    #[must_use]
+    pub const fn admits_at_most(&self, ran: Millis, skew: Millis) -> u64 {
+        let windows = ran.get().saturating_add(skew.get()).div_ceil(self.window.get());
+        windows.saturating_add(1).saturating_mul(self.quota)
+    }
+
     /// The window in force, or the one that a charge would open.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: At) -> (State, Found) {

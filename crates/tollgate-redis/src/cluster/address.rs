@@ -62,6 +62,7 @@ impl NodeAddress {
             database: 0,
             protocol: like.map(|like| like.protocol).unwrap_or_default(),
             credentials: like.map(|like| like.credentials.clone()).unwrap_or_default(),
+            names: like.map(|like| like.names.of_another()).unwrap_or_default(),
         }
     }
 }

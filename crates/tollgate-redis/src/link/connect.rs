@@ -248,7 +248,7 @@ pub(crate) async fn open(
 ) -> Result<Connection, LinkError> {
     let address = endpoint.to_string();
     let (identity, tls) = prepare(endpoint).await?;
-    let stream = stream::open(&endpoint.address, tls.as_ref())
+    let stream = stream::open(&endpoint.address, &endpoint.names, tls.as_ref())
         .await
         .map_err(|error| LinkError::open(&address, &error))?;
     // Every wait has the lane's deadline or the link's limits around it.

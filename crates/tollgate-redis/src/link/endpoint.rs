@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::credentials::{Credentials, Secret, SecretSource};
+use super::names::Names;
 use super::tls::Tls;
 
 const DEFAULT_PORT: u16 = 6379;
@@ -27,12 +28,14 @@ pub struct Endpoint {
     pub protocol: Protocol,
     /// As whom to connect.
     pub credentials: Credentials,
+    /// How its name becomes an address.
+    pub names: Names,
 }
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A TCP port; the host is looked up anew for each connection.
+    /// A TCP port; the host is looked up anew for each connection, as [`Names`] says.
     Tcp {
         /// A name or an address, without brackets.
         host: String,
@@ -60,6 +63,12 @@ impl Endpoint {
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self { credentials, ..self }
+    }
+
+    /// The same server, whose name is looked up as `names` says.
+    #[must_use]
+    pub fn with_names(self, names: Names) -> Self {
+        Self { names, ..self }
     }
 
     /// The same server with these certificates.
@@ -118,6 +127,7 @@ fn parse(url: &Url) -> Result<Endpoint, Problem> {
             database: 0,
             protocol: Protocol::default(),
             credentials: Credentials::default(),
+            names: Names::default(),
         },
         _ => return Err(Problem::Scheme),
     };
@@ -152,6 +162,7 @@ fn tcp(url: &Url, tls: Option<Tls>) -> Result<Endpoint, Problem> {
         database: if path.is_empty() { 0 } else { database(path)? },
         protocol: Protocol::default(),
         credentials: Credentials { user, password },
+        names: Names::default(),
     })
 }
 

@@ -10,6 +10,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::endpoint::Address;
+use super::names::Names;
 
 /// How long sent bytes may stay unacknowledged by the other machine before the socket gives up.
 /// It is the kernel's word on a dead machine; deadlines and heartbeats notice sooner.
@@ -26,22 +27,23 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// Opens a stream to `address`; `tls` is used if it is there. Waits without a limit of its own.
 pub(crate) async fn open(
     address: &Address,
+    names: &Names,
     tls: Option<&TlsConnector>,
 ) -> io::Result<Box<dyn Stream>> {
     match (address, tls) {
         (Address::Unix(path), _) => Ok(Box::new(UnixStream::connect(path).await?)),
-        (Address::Tcp { host, port, .. }, None) => Ok(Box::new(tcp(host, *port).await?)),
+        (Address::Tcp { host, port, .. }, None) => Ok(Box::new(tcp(host, *port, names).await?)),
         (Address::Tcp { host, port, tls: settings }, Some(connector)) => {
             let named = settings.as_ref().and_then(|settings| settings.server_name.as_deref());
             let name = ServerName::try_from(named.unwrap_or(host).to_owned())
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-            Ok(Box::new(connector.connect(name, tcp(host, *port).await?).await?))
+            Ok(Box::new(connector.connect(name, tcp(host, *port, names).await?).await?))
         }
     }
 }
 
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
+async fn tcp(host: &str, port: u16, names: &Names) -> io::Result<TcpStream> {
+    let stream = names.connect(host, port).await?;
     // A call is one small write: waiting for more of it would cost a delayed acknowledgement.
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&stream);

@@ -13,7 +13,7 @@ use super::claims::{Standing, Word};
 use super::roster::Roster;
 use super::sentinel::{Place, Report, Sentinel};
 use crate::circuit::probe_delay;
-use crate::link::{Address, Credentials, Endpoint, LinkError, LinkLimits, Protocol, Tls};
+use crate::link::{Address, Credentials, Endpoint, LinkError, LinkLimits, Names, Protocol, Tls};
 
 /// The most sentinels that are listened to, those that the configuration names first.
 const MAX_SENTINELS: usize = 16;
@@ -74,6 +74,7 @@ impl Access {
             database: self.database,
             protocol: self.protocol,
             credentials: self.credentials.clone(),
+            names: Names::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod foreign;
 mod freeze;
 mod herd;
 mod memory;
+mod names;
 mod site;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::{Millis, Timestamp};
 use tollgate::{Clock, SystemClock};
 use tollgate_conformance::history::History;
@@ -40,23 +41,17 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let mut finding = trial.end(Told { did, ..Told::default() }).await;
     let history = fleet.recorder().history();
     let ran = fleet.now().since(begun);
+    let window = FixedWindow::new(SECOND_QUOTA, Millis::from_secs(1), Anchor::FirstRequest);
+    let second = window.map_err(ChaosError::Limit)?;
     finding.figures.extend([
         Figure::bites("decisions behind the clock of one before", behind(&history)),
         Figure::at_most(
             "units of a client by the second",
             most_of_a_client(&history),
-            admits_at_most(ran, Millis::new(2 * SKEW.get())),
+            second.admits_at_most(ran, Millis::new(2 * SKEW.get())),
         ),
     ]);
     Ok(finding)
-}
-
-/// The units of a limit of a second that a client is given in `ran`, by clocks that are apart by
-/// `skew` at most: one window more for each that begins in what they disagree by, and one that was
-/// begun.
-fn admits_at_most(ran: Millis, skew: Millis) -> u64 {
-    let windows = (ran.get() + skew.get()).div_ceil(Millis::from_secs(1).get()) + 1;
-    windows * SECOND_QUOTA
 }
 
 /// Decisions by a time that an earlier one's was ahead of by half of the skew.
