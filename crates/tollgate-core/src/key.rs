@@ -46,16 +46,19 @@ const SECRET: u8 = 3;
 /// Every name and value carries its length, and every value its kind, so no byte in either can
 /// make two different subjects equal: delimiters, braces, newlines, NUL and invalid UTF-8 are
 /// bytes like any other.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Subject(Box<[u8]>);
 
 impl Subject {
     /// Encodes `pairs` in their order. No pairs at all name the one subject that is everybody.
     pub fn new<'a>(
-        pairs: impl IntoIterator<Item = (&'a str, Value<'a>)>,
+        pairs: impl IntoIterator<Item = (&'a str, Value<'a>), IntoIter: Clone>,
         key: &(impl KeyedHash + ?Sized),
     ) -> Self {
-        let mut bytes = Vec::with_capacity(64);
+        let pairs = pairs.into_iter();
+        // As many bytes as it takes: a buffer that is too large would be moved to one that fits.
+        let size = pairs.clone().map(|(name, value)| sized(name.len()) + value.encoded()).sum();
+        let mut bytes = Vec::with_capacity(size);
         for (name, value) in pairs {
             push_sized(&mut bytes, name.as_bytes());
             match value {
@@ -129,7 +132,7 @@ impl Subject {
     }
 
     /// The pairs, each with its name and its value as stored.
-    pub fn pairs(&self) -> impl Iterator<Item = (&str, Stored<'_>)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, Stored<'_>)> + Clone {
         let mut rest = &*self.0;
         core::iter::from_fn(move || {
             let name = core::str::from_utf8(take_sized(&mut rest)?).ok()?;
@@ -142,6 +145,28 @@ impl Subject {
             };
             Some((name, value))
         })
+    }
+}
+
+impl Clone for Subject {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    /// Without asking for memory where `source` is as long.
+    fn clone_from(&mut self, source: &Self) {
+        self.0.clone_from(&source.0);
+    }
+}
+
+impl Value<'_> {
+    /// Bytes of its encoding, with its kind.
+    fn encoded(&self) -> usize {
+        match self {
+            Self::Absent => 1,
+            Self::Clear(value) if value.len() <= LONG_VALUE => 1 + sized(value.len()),
+            Self::Clear(_) | Self::Secret(_) | Self::Hashed(_) => 1 + sized(HASH),
+        }
     }
 }
 
@@ -183,6 +208,12 @@ impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Subject({self})")
     }
+}
+
+/// Bytes that [`push_sized`] appends for `length` many.
+const fn sized(length: usize) -> usize {
+    let bits = usize::BITS - (length | 1).leading_zeros();
+    bits.div_ceil(7) as usize + length
 }
 
 /// Appends the length of `bytes` (seven bits a byte, the last without its high bit), then `bytes`.
@@ -249,6 +280,19 @@ mod tests {
         }
         let absent = Subject::new([("user", Value::Absent)], &Length);
         assert_eq!(absent.veiled(&Length), absent);
+    }
+
+    #[test]
+    fn a_subject_has_as_many_bytes_as_were_counted() {
+        let texts = [0, 1, 127, 128, 129, 16_383, 16_384].map(|length| "x".repeat(length));
+        for (name, value) in texts.iter().flat_map(|name| texts.iter().map(move |v| (name, v))) {
+            let bytes = value.as_bytes();
+            let hashed = Value::Hashed([7; HASH]);
+            for value in [Value::Absent, Value::Clear(bytes), Value::Secret(bytes), hashed] {
+                let subject = Subject::new([(&**name, value)], &Length);
+                assert_eq!(subject.as_bytes().len(), sized(name.len()) + value.encoded());
+            }
+        }
     }
 
     #[test]

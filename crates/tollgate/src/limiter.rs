@@ -266,14 +266,24 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         planned: &[Planned],
     ) -> Result<(Verdict, Source), StoreError> {
-        let planned = match self.overridden(now, planned.to_vec()).planned {
-            OverriddenPlan::Planned(planned) => planned,
+        if self.overrides.are_none() {
+            return self.look_at_planned(now, planned).await;
+        }
+        match self.overridden(now, planned.to_vec()).planned {
+            OverriddenPlan::Planned(planned) => self.look_at_planned(now, &planned).await,
             OverriddenPlan::Blocked(_, standings) => {
-                return Ok((Verdict { now, standings }, Source::Remembered));
+                Ok((Verdict { now, standings }, Source::Remembered))
             }
-        };
-        let readings = self.ask(now, &planned, |planned| Ask::Look { cost: planned.cost }).await?;
-        Ok((verdict(now, &planned, &readings), readings.source()))
+        }
+    }
+
+    async fn look_at_planned(
+        &self,
+        now: Timestamp,
+        planned: &[Planned],
+    ) -> Result<(Verdict, Source), StoreError> {
+        let readings = self.ask(now, planned, |planned| Ask::Look { cost: planned.cost }).await?;
+        Ok((verdict(now, planned, &readings), readings.source()))
     }
 
     /// How every visible limit stands that the caller of this request can meet and that is enforced

@@ -1,5 +1,6 @@
 //! Charges by name: a limit and who is limited, as a program says them that has no request.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -66,18 +67,15 @@ impl Policy {
         named: &Named<'_>,
         key: &dyn KeyedHash,
     ) -> Result<Planned, NameError> {
-        let dimensions: Vec<&Dimension> =
-            limit_for.per.iter().filter_map(|index| self.dimensions.get(*index)).collect();
-        let is_of_limit = |name: &str| dimensions.iter().any(|dimension| *dimension.name == *name);
+        let dimensions = || limit_for.per.iter().filter_map(|index| self.dimensions.get(*index));
+        let is_of_limit = |name: &str| dimensions().any(|dimension| *dimension.name == *name);
         if let Some((name, _)) = named.subject.iter().find(|(name, _)| !is_of_limit(name)) {
             return Err(NameError::Dimension((*name).into()));
         }
-        let values = dimensions
-            .iter()
+        let values = dimensions()
             .map(|dimension| dimension.given(named.subject))
             .collect::<Result<Vec<_>, _>>()?;
-        let pairs = dimensions
-            .iter()
+        let pairs = dimensions()
             .zip(&values)
             .map(|(dimension, given)| (&*dimension.name, dimension.value(given.as_deref())));
         let (limit, subject) = (limit_for.limit.clone(), Subject::new(pairs, key));
@@ -110,12 +108,15 @@ impl Dimension {
     }
 
     /// The value that `subject` gives, in the form that it has when it is read from a request.
-    fn given(&self, subject: &[(&str, Option<&str>)]) -> Result<Option<String>, NameError> {
+    fn given<'v>(
+        &self,
+        subject: &[(&str, Option<&'v str>)],
+    ) -> Result<Option<Cow<'v, str>>, NameError> {
         let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);
         if let Source::Constant { value } = &self.source {
             // There is no other, so nobody needs to say it.
             return match given {
-                None => Ok(Some(value.as_ref().into())),
+                None => Ok(Some(String::from(&**value).into())),
                 Some(Some(given)) if *given == **value => Ok(Some(given.into())),
                 Some(_) => Err(NameError::Constant(self.name.clone(), value.clone())),
             };
@@ -127,19 +128,19 @@ impl Dimension {
         if normal.is_empty() { Err(NameError::Empty(self.name.clone())) } else { Ok(Some(normal)) }
     }
 
-    fn normal(&self, given: &str) -> Result<String, NameError> {
+    fn normal<'v>(&self, given: &'v str) -> Result<Cow<'v, str>, NameError> {
         Ok(match &self.source {
             Source::Credential { .. } => {
                 // Cut at ASCII, so what is left is text.
-                String::from_utf8_lossy(credential(given.as_bytes())).into_owned()
+                String::from_utf8_lossy(credential(given.as_bytes()))
             }
             Source::Header { .. } => given.trim_ascii().into(),
             Source::ClientAddress { ipv4_prefix, ipv6_prefix } => {
                 let address: IpAddr =
                     given.parse().map_err(|_| NameError::Address(self.name.clone()))?;
-                network_name(plain(address), *ipv4_prefix, *ipv6_prefix)
+                network_name(plain(address), *ipv4_prefix, *ipv6_prefix).into()
             }
-            Source::Host => host_name(given),
+            Source::Host => host_name(given).into(),
             Source::Cookie { .. }
             | Source::PathParameter { .. }
             | Source::Json { .. }

@@ -1,6 +1,5 @@
 //! One row for each limit, found by where the limit lies.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tollgate_core::{Limit, Policy};
@@ -12,8 +11,10 @@ use super::decisions::{MAX_COUNTED_LIMITS, OTHER};
 pub(super) struct Rows<R> {
     /// Sorted by address. Each holds its limit, so that no other lies there meanwhile.
     in_force: Vec<(Arc<Limit>, Arc<R>)>,
+    /// In the order in which they came in force.
     rows: Vec<(Box<str>, Arc<R>)>,
-    by_name: HashMap<Box<str>, Arc<R>>,
+    /// Sorted by name: names come from policies, so that nobody makes them hard to tell apart.
+    by_name: Vec<(Box<str>, Arc<R>)>,
     other: Arc<R>,
 }
 
@@ -21,8 +22,7 @@ impl<R: Default> Rows<R> {
     /// Those of the limits of `policy`, up to [`MAX_COUNTED_LIMITS`], and [`OTHER`] for the rest.
     pub(super) fn of(policy: &Policy) -> Self {
         let other = Arc::default();
-        let (in_force, rows, by_name) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { in_force, rows, by_name, other }.extended(policy)
+        Self { in_force: Vec::new(), rows: Vec::new(), by_name: Vec::new(), other }.extended(policy)
     }
 
     /// These rows with the limits of `policy` in force.
@@ -35,12 +35,16 @@ impl<R: Default> Rows<R> {
         let limits = policy.limits().iter().enumerate().filter(|(index, _)| !is_pool(index));
         for limit in limits.map(|(_, limited)| &limited.limit) {
             let name = limit.name();
-            if name != OTHER && !by_name.contains_key(name) && rows.len() < MAX_COUNTED_LIMITS {
-                let row = Arc::<R>::default();
-                by_name.insert(name.into(), Arc::clone(&row));
-                rows.push((name.into(), row));
-            }
-            let row = by_name.get(name).unwrap_or(&self.other);
+            let row = match place(&by_name, name) {
+                Ok(place) => &by_name[place].1,
+                Err(place) if name != OTHER && rows.len() < MAX_COUNTED_LIMITS => {
+                    let row = Arc::<R>::default();
+                    rows.push((name.into(), Arc::clone(&row)));
+                    by_name.insert(place, (name.into(), row));
+                    &by_name[place].1
+                }
+                Err(_) => &self.other,
+            };
             in_force.push((Arc::clone(limit), Arc::clone(row)));
         }
         in_force.sort_unstable_by_key(|(limit, _)| Arc::as_ptr(limit).addr());
@@ -53,7 +57,10 @@ impl<R: Default> Rows<R> {
         let address = Arc::as_ptr(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
             Ok(place) => &self.in_force[place].1,
-            Err(_) => self.by_name.get(limit.name()).unwrap_or(&self.other),
+            Err(_) => match place(&self.by_name, limit.name()) {
+                Ok(place) => &self.by_name[place].1,
+                Err(_) => &self.other,
+            },
         }
     }
 
@@ -62,4 +69,9 @@ impl<R: Default> Rows<R> {
         let rows = self.rows.iter().map(|(name, row)| (&**name, &**row));
         rows.chain([(OTHER, &*self.other)])
     }
+}
+
+/// Where `name` is among what is sorted by name, or would be.
+fn place<R>(by_name: &[(Box<str>, R)], name: &str) -> Result<usize, usize> {
+    by_name.binary_search_by(|(other, _)| (**other).cmp(name))
 }

@@ -54,7 +54,9 @@ impl Receipt {
         }
         let seal = key.seal(&bytes);
         bytes.extend(seal);
-        URL_SAFE_NO_PAD.encode(bytes)
+        let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+        URL_SAFE_NO_PAD.encode_string(bytes, &mut text);
+        text
     }
 
     /// Reads what [`seal`](Self::seal) wrote under the same key, on this node or another. As a text

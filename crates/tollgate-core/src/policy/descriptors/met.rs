@@ -64,7 +64,7 @@ impl Met<'_> {
 pub(super) fn subject<'a>(
     kind: &'a str,
     domain: &'a str,
-    entries: impl Iterator<Item = (&'a str, &'a str)>,
+    entries: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     key: &dyn KeyedHash,
 ) -> Subject {
     let pairs = entries.chain(core::iter::once((kind, domain)));

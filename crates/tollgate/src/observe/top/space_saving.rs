@@ -16,6 +16,10 @@ pub(super) struct SpaceSaving {
     /// Beside the entries, so that looking one up reads a few cache lines.
     hashes: Vec<u64>,
     entries: Vec<Weighed>,
+    /// What the lightest weighed when it was looked for, and where that went on. No entry before
+    /// the hand weighs so little: weights only grow.
+    least: u64,
+    hand: usize,
 }
 
 /// A subject with what it weighs.
@@ -35,10 +39,13 @@ impl SpaceSaving {
         } else if self.entries.len() < COUNTERS {
             self.hashes.push(hash);
             self.entries.push(Weighed { subject: subject.clone(), units, error: 0 });
-        } else if let Some((place, lightest)) = self.lightest() {
+        } else {
+            let place = self.lightest();
             self.hashes[place] = hash;
-            let units = lightest.saturating_add(units);
-            self.entries[place] = Weighed { subject: subject.clone(), units, error: lightest };
+            let entry = &mut self.entries[place];
+            entry.subject.clone_from(subject);
+            entry.error = entry.units;
+            entry.units = entry.units.saturating_add(units);
         }
     }
 
@@ -49,17 +56,14 @@ impl SpaceSaving {
 
     /// What a subject may weigh at most that is not held.
     pub(super) fn unheard(&self) -> u64 {
-        if self.entries.len() < COUNTERS {
-            0
-        } else {
-            self.lightest().map_or(0, |(_, units)| units)
-        }
+        if self.entries.len() < COUNTERS { 0 } else { self.least() }
     }
 
     /// Forgets everything, and keeps the room.
     pub(super) fn clear(&mut self) {
         self.hashes.clear();
         self.entries.clear();
+        (self.least, self.hand) = (0, 0);
     }
 
     fn place(&self, hash: u64, subject: &Subject) -> Option<usize> {
@@ -67,9 +71,23 @@ impl SpaceSaving {
         places.map(|(place, _)| place).find(|place| self.entries[*place].subject == *subject)
     }
 
-    fn lightest(&self) -> Option<(usize, u64)> {
-        let units = self.entries.iter().map(|entry| entry.units).enumerate();
-        units.min_by_key(|(_, units)| *units)
+    /// The place of an entry that weighs least. Of many subjects that come once the next one lies
+    /// where the last was found: to look at all of them is needed once a round.
+    fn lightest(&mut self) -> usize {
+        let least = self.least;
+        let is_lightest = |entry: &Weighed| entry.units == least;
+        if let Some(ahead) = self.entries[self.hand..].iter().position(is_lightest) {
+            self.hand += ahead;
+            return self.hand;
+        }
+        let least = self.least();
+        self.least = least;
+        self.hand = self.entries.iter().position(|entry| entry.units == least).unwrap_or_default();
+        self.hand
+    }
+
+    fn least(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.units).min().unwrap_or_default()
     }
 }
 
@@ -112,6 +130,22 @@ mod tests {
                 }
                 None => assert!(exact <= sketch.unheard(), "{number} weighs {exact}"),
             }
+        }
+    }
+
+    #[test]
+    fn who_comes_last_takes_the_place_of_a_lightest() {
+        let mut sketch = SpaceSaving::default();
+        let mut state = 11_u64;
+        for step in 0..10_000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
+            let (number, units) = (state >> 50, 1 + (state >> 30) % 3);
+            let least = sketch.least();
+            let is_held = sketch.hashes.contains(&number) || sketch.entries.len() < COUNTERS;
+            sketch.add(number, &subject(number), units);
+            let told = sketch.entries.iter().find(|entry| entry.subject == subject(number));
+            let told = told.expect("who was added is held");
+            assert!(is_held || (told.error, told.units) == (least, least + units));
         }
     }
 
