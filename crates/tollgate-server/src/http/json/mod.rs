@@ -22,7 +22,12 @@ use tree::Tree;
 /// # Errors
 /// [`Fault`] says what is wrong, where, and what was probably meant.
 pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> {
-    let error = match serde_json::from_slice(bytes) {
+    // Whether it is text is asked once, not of every name and value.
+    let read = match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(bytes),
+    };
+    let error = match read {
         Ok(Object(value)) => return Ok(value),
         Err(error) => error,
     };
