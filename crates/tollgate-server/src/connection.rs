@@ -2,13 +2,10 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use crate::listen::Stream;
+use crate::places::Place;
 use crate::shutdown::Shutdown;
 
 /// What listens behind a door.
@@ -28,28 +25,7 @@ pub struct Connection {
     pub peer: Option<SocketAddr>,
     /// When to end.
     pub shutdown: Shutdown,
-    pub(crate) _place: Place,
-}
-
-/// A place among all of a door's, which is taken until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Place {
-    _permit: OwnedSemaphorePermit,
-    open: Arc<AtomicU32>,
-}
-
-impl Place {
-    /// Counts one more in `open`, until it is dropped.
-    pub(crate) fn take(permit: OwnedSemaphorePermit, open: &Arc<AtomicU32>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self { _permit: permit, open: Arc::clone(open) }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-    }
+    pub(crate) place: Place,
 }
 
 /// The bounds of what the connections of one door hold.
@@ -63,7 +39,8 @@ pub struct ConnectionLimits {
     pub first_byte: Duration,
     /// How long a request's head, or a command, may take from its first byte to its last.
     pub request: Duration,
-    /// How long a connection may be silent between requests.
+    /// How long a connection may be silent between requests: where places are short those leave
+    /// sooner that have been silent for longest, but not before [`LEAST_IDLE`](crate::LEAST_IDLE).
     pub idle: Duration,
 }
 

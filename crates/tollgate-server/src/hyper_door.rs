@@ -17,16 +17,16 @@ use std::time::Duration;
 
 use axum::http::{Request, Response, Version};
 use hyper::body::{Body, Incoming};
-use hyper::service::Service as HyperService;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until, timeout};
-use tower::Service;
 
 use crate::connection::{Connection, ConnectionLimits, Door};
+use crate::on_wake::OnWake;
 use crate::shutdown::{Phase, Shutdown};
 use at_once::AtOnce;
-use pulse::{Beating, Heard, Pulse, Silence};
+use pulse::{Beating, Heard, Parting, Pulse, Silence};
 use turn::{Gathered, Turn};
 
 /// The largest head of a request, in bytes.
@@ -45,8 +45,7 @@ pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// A door behind which `S` answers requests: HTTP/1.1 and HTTP/2, told apart by the first bytes.
 ///
-/// Each request carries its [`Peer`] among its extensions. How long an answer may take, and how
-/// large a body may be, is the business of `S`.
+/// How long an answer may take, and how large a body may be, is the business of `S`.
 #[derive(Clone, Debug)]
 pub struct HyperDoor<S> {
     service: S,
@@ -120,23 +119,19 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     async fn serve(self, connection: Connection) {
-        let Connection { stream, peer, shutdown, _place: place } = connection;
-        let pulse = Arc::new(Pulse::new());
+        let Connection { stream, shutdown, place, .. } = connection;
+        let wanted = place.wanted();
+        let pulse = Arc::new(Pulse::new(place, shutdown.clone()));
         let turn = Arc::new(Turn::new(self.holding.versions, Arc::clone(&pulse)));
         let stream = Gathered::new(Heard::new(stream, Arc::clone(&pulse)), Arc::clone(&turn));
-        let service = Asked {
-            service: self.service,
-            peer: Peer(peer),
-            pulse: Arc::clone(&pulse),
-            shutdown: shutdown.clone(),
-        };
+        let service = Asked { service: self.service, pulse: Arc::clone(&pulse) };
         let builder = self.holding.builder();
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // What a client does wrong on its connection is its own affair: it is closed.
         let end = tokio::select! {
             biased;
             _ = turn.of(served.as_mut()) => return,
-            end = self.holding.end(&pulse, shutdown) => end,
+            end = self.holding.end(&pulse, shutdown, wanted) => end,
         };
         match end {
             End::Unasked => {}
@@ -157,7 +152,6 @@ where
                 let _ = timeout(self.holding.farewell, turn.of(served)).await;
             }
         }
-        drop(place);
     }
 }
 
@@ -165,7 +159,7 @@ where
 enum End {
     /// The process is.
     Drained,
-    /// It has been there, or idle, for long enough.
+    /// It has been there, or idle, for long enough, or idle where others have no place.
     Old,
     /// Its client said nothing, or began to and did not go on.
     Unasked,
@@ -178,6 +172,8 @@ impl Holding {
         builder
             .http1()
             .header_read_timeout(None)
+            // Answers are small: to copy one behind its head costs less than a list of two pieces.
+            .writev(false)
             .max_buf_size(MAX_HEAD_BYTES)
             .max_headers(MAX_HEADER_FIELDS);
         builder
@@ -193,36 +189,42 @@ impl Holding {
         }
     }
 
-    /// Resolves when the connection should end. Polled after each turn of the connection, which is
-    /// how it hears of what has changed.
-    async fn end(&self, pulse: &Pulse, mut shutdown: Shutdown) -> End {
-        let mut draining = pin!(shutdown.reached(Phase::Draining));
-        let mut old = pin!(sleep_until(Instant::now() + self.lifetime()));
-        let mut alarm = pin!(sleep_until(Instant::now() + self.idle));
+    /// Resolves when the connection should end: its place is `wanted` by others, or what `pulse`
+    /// tells of has lasted for too long. Polled after each turn of the connection, which is how it
+    /// hears of what has changed.
+    async fn end(
+        &self,
+        pulse: &Pulse,
+        mut shutdown: Shutdown,
+        wanted: impl Future<Output = ()>,
+    ) -> End {
+        let mut draining = pin!(OnWake::new(shutdown.reached(Phase::Draining)));
+        let mut wanted = pin!(OnWake::new(wanted));
+        let mut old = pin!(OnWake::new(sleep_until(Instant::now() + self.lifetime())));
+        let mut alarm = pin!(OnWake::new(sleep_until(Instant::now() + self.idle)));
         poll_fn(|cx| {
             if draining.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(End::Drained);
             }
-            if old.as_mut().poll(cx).is_ready() {
+            if wanted.as_mut().poll(cx).is_ready() || old.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(End::Old);
             }
             loop {
                 let silence = pulse.silence();
-                let due = match silence {
-                    Silence::Speechless(since) => since + self.first_byte.min(self.idle),
-                    Silence::HalfSaid(since) => since + self.head,
-                    Silence::Idle(since) => since + self.idle,
-                    Silence::Busy => Instant::now() + self.idle,
-                };
+                let due = self.due(silence);
                 // A deadline that has moved away is left until it rings: most never do.
-                if due < alarm.deadline() {
-                    alarm.as_mut().reset(due);
+                if let Some(due) = due
+                    && due < alarm.get_ref().deadline()
+                {
+                    alarm.as_mut().change(|alarm| alarm.reset(due));
                 }
                 if alarm.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
+                let now = Instant::now();
+                let due = due.unwrap_or(now + self.idle);
                 match silence {
-                    _ if due > Instant::now() => alarm.as_mut().reset(due),
+                    _ if due > now => alarm.as_mut().change(|alarm| alarm.reset(due)),
                     Silence::Speechless(_) | Silence::HalfSaid(_) => {
                         return Poll::Ready(End::Unasked);
                     }
@@ -232,6 +234,16 @@ impl Holding {
             }
         })
         .await
+    }
+
+    /// When a silence has lasted for too long; `None` while there is none.
+    fn due(&self, silence: Silence) -> Option<Instant> {
+        match silence {
+            Silence::Speechless(since) => Some(since + self.first_byte.min(self.idle)),
+            Silence::HalfSaid(since) => Some(since + self.head),
+            Silence::Idle(since) => Some(since + self.idle),
+            Silence::Busy => None,
+        }
     }
 
     fn lifetime(&self) -> Duration {
@@ -244,29 +256,25 @@ impl Holding {
     }
 }
 
-/// Calls the service with the peer, and tells the pulse from the request's head to the last byte
-/// of its answer.
+/// Calls the service, and tells the pulse from the request's head to the last byte of its answer.
 struct Asked<S> {
     service: S,
-    peer: Peer,
     pulse: Arc<Pulse>,
-    shutdown: Shutdown,
 }
 
-impl<S, B> HyperService<Request<Incoming>> for Asked<S>
+impl<S, B> Service<Request<Incoming>> for Asked<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
 {
     type Response = Response<Beating<B>>;
     type Error = Infallible;
-    type Future = pulse::Answering<tower::util::Oneshot<S, Request<Incoming>>>;
+    type Future = pulse::Answering<S::Future>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
         let beat = self.pulse.begin();
-        request.extensions_mut().insert(self.peer);
-        // Over HTTP/2 a frame of its own says it.
-        let parting = (request.version() < Version::HTTP_2).then(|| self.shutdown.clone());
-        let answer = tower::util::ServiceExt::oneshot(self.service.clone(), request);
-        pulse::Answering::new(answer, beat, parting)
+        // Over HTTP/2 a frame of its own says that the process ends.
+        let parting =
+            if request.version() < Version::HTTP_2 { Parting::Told } else { Parting::Known };
+        pulse::Answering::new(self.service.call(request), beat, parting)
     }
 }

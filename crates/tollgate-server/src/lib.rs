@@ -12,6 +12,8 @@ pub mod http;
 mod hyper_door;
 mod listen;
 pub mod metrics;
+mod on_wake;
+mod places;
 pub mod resp;
 mod serve;
 mod shutdown;
@@ -27,7 +29,8 @@ pub use hyper_door::{
     Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
+pub use places::{LEAST_IDLE, Places};
 pub use resp::{RespDoor, RespSettings};
-pub use serve::{DrainTimeout, Places, Served, serve};
+pub use serve::{DrainTimeout, Served, serve};
 pub use shutdown::{Phase, Shutdown};
 pub use tls::{ServerTls, TlsError};

@@ -3,19 +3,16 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, timeout};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
-use crate::connection::{Connection, ConnectionLimits, Door, Place};
+use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::listen::{Accepted, BACKLOG, Listener};
+use crate::on_wake::OnWake;
+use crate::places::{Place, Places, Vacancy};
 use crate::shutdown::{Phase, Shutdown};
-
-/// How often it is told, at most, that a door is full.
-const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// A door and where it listens.
 pub struct Served {
@@ -36,14 +33,9 @@ impl Served {
     ) -> Self {
         Self {
             name,
-            places: Places {
-                door: name,
-                at_once: limits.at_once,
-                free: Arc::new(Semaphore::new(limits.at_once as usize)),
-                open: Arc::default(),
-            },
+            places: Places::new(name, limits.at_once),
             listen: Box::new(move |shutdown, places| {
-                Box::pin(listen(name, listener, limits, door, shutdown, places))
+                Box::pin(listen(listener, limits, door, shutdown, places))
             }),
         }
     }
@@ -52,31 +44,6 @@ impl Served {
     #[must_use]
     pub fn places(&self) -> Places {
         self.places.clone()
-    }
-}
-
-/// How many clients a door serves, and may serve.
-#[derive(Clone, Debug)]
-pub struct Places {
-    /// The door's name.
-    pub door: &'static str,
-    /// How many connections there may be at once.
-    pub at_once: u32,
-    free: Arc<Semaphore>,
-    open: Arc<AtomicU32>,
-}
-
-impl Places {
-    /// How many connections are open.
-    #[must_use]
-    pub fn connections(&self) -> u32 {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// How many are taken, with the one that the door is ready to give.
-    fn taken(&self) -> u32 {
-        let free = u32::try_from(self.free.available_permits()).unwrap_or(self.at_once);
-        self.at_once.saturating_sub(free)
     }
 }
 
@@ -123,8 +90,7 @@ async fn end(
         // Places may be free in the middle of that, and be taken by the next in the backlog.
         while listening.join_next().await.is_some() {}
         for places in taken {
-            // Never closed, so there is no error.
-            let _ = places.free.acquire_many(places.at_once).await;
+            places.all_free().await;
         }
     };
     if timeout(drain, all_free).await.is_ok() {
@@ -140,7 +106,6 @@ async fn end(
 
 /// Gives each client of `listener` that finds a place to `door`.
 async fn listen<D: Door>(
-    name: &'static str,
     listener: Listener,
     limits: ConnectionLimits,
     door: D,
@@ -148,45 +113,25 @@ async fn listen<D: Door>(
     places: Places,
 ) {
     let mut ended = shutdown.clone();
-    let mut told = None;
-    let mut next = async || {
-        // A place first: a client that has none waits in the backlog, and costs nothing here.
-        if places.free.available_permits() == 0 {
-            tell_full(name, limits.at_once, &mut told);
-        }
-        let place = Arc::clone(&places.free).acquire_owned().await;
-        place.ok().zip(Some(listener.accept().await))
-    };
-    let begin = |(place, accepted): (OwnedSemaphorePermit, Accepted)| {
-        let place = Place::take(place, &places.open);
+    // A place first: a client that has none waits in the backlog, and costs nothing here.
+    let next = async || (places.vacancy().await, listener.accept().await);
+    let begin = |(vacancy, accepted): (Vacancy, Accepted)| {
+        let place = vacancy.take();
         tokio::spawn(serve_one(accepted, place, limits, door.clone(), shutdown.clone()));
     };
     loop {
         tokio::select! {
             biased;
             () = ended.reached(Phase::Draining) => break,
-            Some(next) = next() => begin(next),
+            next = next() => begin(next),
         }
     }
     // Who has come already is served: the end of the socket would cut it off. No more than that,
     // or a busy door would never shut.
     for _ in 0..BACKLOG {
-        let Ok(Some(next)) = timeout(Duration::ZERO, next()).await else { return };
+        let Ok(next) = timeout(Duration::ZERO, next()).await else { return };
         begin(next);
     }
-}
-
-/// Says that a door is full, once in [`FULL_TOLD_EVERY`]: `told` is when it last did.
-fn tell_full(door: &'static str, at_once: u32, told: &mut Option<Instant>) {
-    if told.is_some_and(|told| told.elapsed() < FULL_TOLD_EVERY) {
-        return;
-    }
-    *told = Some(Instant::now());
-    tracing::warn!(
-        door,
-        "all {at_once} connections are taken: who comes now waits until one of them ends; look for \
-         clients that open many and leave them idle"
-    );
 }
 
 async fn serve_one<D: Door>(
@@ -196,16 +141,18 @@ async fn serve_one<D: Door>(
     door: D,
     shutdown: Shutdown,
 ) {
-    let mut cut = shutdown.clone();
+    let mut phase = shutdown.clone();
+    let cut = OnWake::new(phase.reached(Phase::Cut));
     let served = async {
         let peer = accepted.peer;
         if let Ok(Ok(stream)) = timeout(limits.handshake, accepted.handshake()).await {
-            door.serve(Connection { stream, peer, shutdown, _place: place }).await;
+            door.serve(Connection { stream, peer, shutdown, place }).await;
         }
     };
     tokio::select! {
+        biased;
         () = served => {}
-        () = cut.reached(Phase::Cut) => {}
+        () = cut => {}
     }
 }
 

@@ -6,12 +6,12 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::Incoming;
+use hyper::service::Service as HyperService;
 use tokio::time::timeout;
 use tollgate::Limiter;
 use tollgate::core::Store;
@@ -153,16 +153,12 @@ impl<S> Clone for Routes<S> {
     }
 }
 
-impl<S: Store + 'static> Service<Request<Incoming>> for Routes<S> {
+impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
     type Response = Response<Answer>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Answer>, Infallible>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
         let Self { shared, shutdown } = self.clone();
         Box::pin(async move {
             let deadline = shared.deadline;

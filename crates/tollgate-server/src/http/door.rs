@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use tollgate::Limiter;
 use tollgate::core::Store;
-use tower::service_fn;
 
 use super::HttpOptions;
 use super::app::App;

@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::places::Place;
 use crate::shutdown::{Phase, Shutdown};
 
 /// With what an HTTP/2 connection begins, as no other request does.
@@ -20,9 +21,13 @@ const HTTP_2: &[u8; 3] = b"PRI";
 /// The bytes with which an HTTP/2 client introduces itself: the preface, and its first frame's head.
 const INTRODUCTION: u64 = 24 + 9;
 
-/// What a connection is doing.
+/// What a connection is doing. Its place hears of it.
 #[derive(Debug)]
-pub(super) struct Pulse(Mutex<State>);
+pub(super) struct Pulse {
+    state: Mutex<State>,
+    place: Place,
+    shutdown: Shutdown,
+}
 
 #[derive(Debug)]
 struct State {
@@ -46,9 +51,12 @@ pub(super) enum Silence {
 }
 
 impl Pulse {
-    pub(super) fn new() -> Self {
-        let silence = Silence::Speechless(Instant::now());
-        Self(Mutex::new(State { first: [0; HTTP_2.len()], heard: 0, in_flight: 0, silence }))
+    pub(super) fn new(place: Place, shutdown: Shutdown) -> Self {
+        let now = Instant::now();
+        place.rest(now);
+        let silence = Silence::Speechless(now);
+        let state = State { first: [0; HTTP_2.len()], heard: 0, in_flight: 0, silence };
+        Self { state: Mutex::new(state), place, shutdown }
     }
 
     pub(super) fn silence(&self) -> Silence {
@@ -71,6 +79,7 @@ impl Pulse {
         let mut state = self.state();
         state.in_flight += 1;
         state.silence = Silence::Busy;
+        self.place.work();
         Beat(Arc::clone(self))
     }
 
@@ -85,9 +94,11 @@ impl Pulse {
         let is_introduced = state.first == *HTTP_2 && state.heard >= INTRODUCTION;
         state.silence = match state.silence {
             Silence::Speechless(_) | Silence::Idle(_) if !is_introduced => {
+                self.place.work();
                 Silence::HalfSaid(Instant::now())
             }
             Silence::Speechless(since) | Silence::HalfSaid(since) if is_introduced => {
+                self.place.rest(since);
                 Silence::Idle(since)
             }
             silence => silence,
@@ -98,12 +109,14 @@ impl Pulse {
         let mut state = self.state();
         state.in_flight -= 1;
         if state.in_flight == 0 {
-            state.silence = Silence::Idle(Instant::now());
+            let now = Instant::now();
+            self.place.rest(now);
+            state.silence = Silence::Idle(now);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,10 +124,26 @@ impl Pulse {
 #[derive(Debug)]
 pub(super) struct Beat(Arc<Pulse>);
 
+impl Beat {
+    /// Whether the process ends.
+    fn is_parting(&self) -> bool {
+        self.0.shutdown.phase() > Phase::Serving
+    }
+}
+
 impl Drop for Beat {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// How a client hears that the process ends, and no more is answered on its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parting {
+    /// Its answer tells it.
+    Told,
+    /// Its connection does.
+    Known,
 }
 
 pin_project! {
@@ -123,13 +152,12 @@ pin_project! {
         #[pin]
         answer: F,
         beat: Option<Beat>,
-        // Tells a client of HTTP/1.1 that the process ends, and no more is answered here.
-        parting: Option<Shutdown>,
+        parting: Parting,
     }
 }
 
 impl<F> Answering<F> {
-    pub(super) const fn new(answer: F, beat: Beat, parting: Option<Shutdown>) -> Self {
+    pub(super) const fn new(answer: F, beat: Beat, parting: Parting) -> Self {
         Self { answer, beat: Some(beat), parting }
     }
 }
@@ -144,7 +172,7 @@ where
         let this = self.project();
         let mut answer = ready!(this.answer.poll(cx))?;
         let beat = this.beat.take();
-        if this.parting.as_ref().is_some_and(|shutdown| shutdown.phase() > Phase::Serving) {
+        if *this.parting == Parting::Told && beat.as_ref().is_some_and(Beat::is_parting) {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Poll::Ready(Ok(answer.map(|body| Beating { body, _beat: beat })))

@@ -128,6 +128,8 @@ impl<T: AsyncWrite> AsyncWrite for Gathered<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::places::Places;
+    use crate::shutdown::Shutdown;
 
     /// A stream that remembers what each write brought.
     #[derive(Default)]
@@ -154,7 +156,9 @@ mod tests {
 
     /// Makes each of `answers` and tries to write after it, as a connection does; the writes.
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
-        let turn = Arc::new(Turn::new(versions, Arc::new(Pulse::new())));
+        let (_phase, shutdown) = Shutdown::new();
+        let pulse = Pulse::new(Places::new("test", 1).vacancy().await.take(), shutdown);
+        let turn = Arc::new(Turn::new(versions, Arc::new(pulse)));
         let mut stream = Gathered::new(Writes::default(), Arc::clone(&turn));
         let (mut made, mut unwritten) = (0, Vec::new());
         let connection = poll_fn(|cx| {

@@ -82,9 +82,8 @@ impl<S> RespDoor<S> {
 
 impl<S: Store + 'static> Door for RespDoor<S> {
     async fn serve(self, connection: Connection) {
-        let Connection { stream, shutdown, .. } = connection;
         let RespSettings { access, limits } = &*self.settings;
-        let mut wire = Wire::new(stream, shutdown, *limits);
+        let mut wire = Wire::new(connection, *limits);
         let latency = &*self.latency;
         let decide = |now, policy: &Arc<Revision>, enforced: Vec<Planned>, on_failure| {
             let plan = Plan { enforced, ..Plan::default() };

@@ -10,7 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::listen::Stream;
-use crate::{ConnectionLimits, LAST_REQUEST, Phase, Shutdown};
+use crate::on_wake::OnWake;
+use crate::places::Place;
+use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase};
 
 /// Bytes that one read takes, at most.
 const READ: usize = 8 * 1024;
@@ -36,11 +38,17 @@ pub(super) enum Received {
     End,
 }
 
+/// What hardly ever comes.
+type Seldom = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The bytes of one connection.
 pub(super) struct Wire {
     stream: Stream,
     limits: ConnectionLimits,
-    draining: Pin<Box<dyn Future<Output = ()> + Send>>,
+    place: Place,
+    draining: OnWake<Seldom>,
+    /// Resolves when others need the place more.
+    wanted: OnWake<Seldom>,
     last_reads: Option<u32>,
     has_spoken: bool,
     /// Rings no earlier than `ends_at`, and often later than it was set to: it is not wound up
@@ -50,17 +58,29 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(stream: Stream, mut shutdown: Shutdown, limits: ConnectionLimits) -> Self {
+    pub(super) fn new(connection: Connection, limits: ConnectionLimits) -> Self {
+        let Connection { stream, mut shutdown, place, .. } = connection;
         let ends_at = Instant::now() + limits.first_byte.min(limits.idle);
-        let draining = Box::pin(async move { shutdown.reached(Phase::Draining).await });
-        let alarm = Box::pin(sleep_until(ends_at));
-        Self { stream, limits, draining, last_reads: None, has_spoken: false, alarm, ends_at }
+        let draining: Seldom = Box::pin(async move { shutdown.reached(Phase::Draining).await });
+        let wanted: Seldom = Box::pin(place.wanted());
+        Self {
+            stream,
+            limits,
+            place,
+            draining: OnWake::new(draining),
+            wanted: OnWake::new(wanted),
+            last_reads: None,
+            has_spoken: false,
+            alarm: Box::pin(sleep_until(ends_at)),
+            ends_at,
+        }
     }
 
     /// Waits for more bytes behind `input`. Where it holds the beginning of a command, the whole of
     /// it has to come in time.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: Begun) -> Received {
         let received = self.receive_next(input, begun).await;
+        self.place.work();
         self.has_spoken |= received == Received::Bytes;
         received
     }
@@ -69,11 +89,12 @@ impl Wire {
         self.set_alarm(begun);
         input.reserve(READ);
         if self.last_reads.is_none() {
-            let Self { stream, draining, alarm, ends_at, .. } = self;
+            let Self { stream, draining, wanted, alarm, ends_at, .. } = self;
             tokio::select! {
                 biased;
                 () = draining => self.last_reads = Some(LAST_READS),
                 read = stream.read_buf(input) => return received(&read),
+                () = wanted => return Received::End,
                 () = rings(alarm, ends_at) => return Received::End,
             }
         }
@@ -107,7 +128,11 @@ impl Wire {
             Begun::Now => self.limits.request,
             Begun::Before => return,
         };
-        self.ends_at = Instant::now() + patience;
+        let now = Instant::now();
+        if begun == Begun::Nothing {
+            self.place.rest(now);
+        }
+        self.ends_at = now + patience;
         if self.ends_at < self.alarm.deadline() {
             self.alarm.as_mut().reset(self.ends_at);
         }

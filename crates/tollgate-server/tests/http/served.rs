@@ -111,6 +111,31 @@ async fn slow_clients_are_closed_while_others_are_served() {
     server.end().await.unwrap();
 }
 
+/// It keeps a place ready for who comes next.
+#[tokio::test]
+async fn a_full_door_closes_who_was_idle_for_longest_and_serves_the_others() {
+    let limits = ConnectionLimits { at_once: 3, ..Default::default() };
+    let server = Server::start(HttpOptions::default(), limits);
+    let check = format!("{}{BODY}", head("/v1/check"));
+    let ask = async |stream: &mut TcpStream| {
+        stream.write_all(check.as_bytes()).await.unwrap();
+        assert!(answer(stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    };
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = server.connect().await;
+        ask(&mut client).await;
+        clients.push(client);
+    }
+    for closed in &mut clients[..2] {
+        assert_eq!(closed.read(&mut [0]).await.unwrap(), 0);
+    }
+    for served in &mut clients[2..] {
+        ask(served).await;
+    }
+    server.end().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_draining_node_answers_what_was_asked_and_closes_what_is_idle() {
     let server = Server::start(HttpOptions::default(), ConnectionLimits::default());

@@ -20,6 +20,9 @@ use tollgate_server::{
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Clients of a door.
+pub(crate) const AT_ONCE: u32 = 64;
+
 /// When tests happen.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -69,7 +72,7 @@ impl Open {
         let inside = runtime.enter();
         let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
         let address = listener.local_address().unwrap();
-        let limits = ConnectionLimits { at_once: 64, ..settings.limits };
+        let limits = ConnectionLimits { at_once: AT_ONCE, ..settings.limits };
         let door = RespDoor::new(Arc::new(limiter), settings);
         let served = Served::new("resp", listener, limits, door);
         runtime.spawn(async move {

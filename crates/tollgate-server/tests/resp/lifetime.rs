@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate::store::memory::Memory;
 use tollgate_server::{ConnectionLimits, RespSettings};
 
-use crate::kit::{Open, PATIENCE, command};
+use crate::kit::{AT_ONCE, Open, PATIENCE, command};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -54,6 +54,17 @@ fn silence_ends_a_connection() {
     let open = impatient(ConnectionLimits { request: PATIENCE, idle: SOON, ..Default::default() });
     let client = open.client();
     assert_eq!(client.until_closed(), "");
+}
+
+#[test]
+fn who_was_idle_for_longest_leaves_a_full_door_to_who_comes() {
+    let open = Open::new();
+    let clients: Vec<_> = (0..=AT_ONCE).map(|_| open.client()).collect();
+    for client in &clients {
+        client.say("PING\r\n");
+        client.hear("+PONG\r\n");
+    }
+    assert_eq!(clients[0].until_closed(), "");
 }
 
 #[test]

@@ -1,0 +1,115 @@
+//! Futures that are seldom ready, beside one that often is.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::task::AtomicWaker;
+use pin_project_lite::pin_project;
+
+pin_project! {
+    /// A future that is polled when it was woken, and not whenever its task runs.
+    ///
+    /// A connection's task runs for every request, and waits all the time for the end of the
+    /// process and for deadlines that hardly ever come. To ask each of them every time took a
+    /// thirtieth of a decision over HTTP.
+    #[derive(Debug)]
+    pub(crate) struct OnWake<F> {
+        #[pin]
+        future: F,
+        bell: Arc<Bell>,
+        ringer: Waker,
+        task: Option<Waker>,
+    }
+}
+
+/// Whether the future was woken, and whom to tell.
+#[derive(Debug)]
+struct Bell {
+    has_rung: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+impl<F: Future> OnWake<F> {
+    /// `future`, which is polled for the first time when this is.
+    pub(crate) fn new(future: F) -> Self {
+        let bell = Arc::new(Bell { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
+        let ringer = Waker::from(Arc::clone(&bell));
+        Self { future, bell, ringer, task: None }
+    }
+
+    /// The future as it stands.
+    pub(crate) const fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// Changes the future, which is polled after that, woken or not.
+    pub(crate) fn change(self: Pin<&mut Self>, change: impl FnOnce(Pin<&mut F>)) {
+        let this = self.project();
+        this.bell.has_rung.store(true, Ordering::Relaxed);
+        change(this.future);
+    }
+}
+
+impl<F: Future> Future for OnWake<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        if !this.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+            // Before the bell is looked at: it rings for this task from now on, or has rung.
+            this.bell.task.register(cx.waker());
+            *this.task = Some(cx.waker().clone());
+        }
+        // Silenced before the future is asked: what rings meanwhile rings for the next time.
+        let has_rung = &this.bell.has_rung;
+        if !has_rung.load(Ordering::Relaxed) || !has_rung.swap(false, Ordering::AcqRel) {
+            return Poll::Pending;
+        }
+        this.future.poll(&mut Context::from_waker(this.ringer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_polled_when_it_was_woken_or_changed_and_not_else() {
+        let (sender, mut receiver) = oneshot::channel::<()>();
+        let polls = Cell::new(0);
+        let counted = poll_fn(|cx| {
+            polls.set(polls.get() + 1);
+            Pin::new(&mut receiver).poll(cx)
+        });
+        let mut seldom = pin!(OnWake::new(counted));
+        for _ in 0..3 {
+            assert!(poll_fn(|cx| Poll::Ready(seldom.as_mut().poll(cx))).await.is_pending());
+        }
+        seldom.as_mut().change(|_| {});
+        assert!(poll_fn(|cx| Poll::Ready(seldom.as_mut().poll(cx))).await.is_pending());
+        tokio::spawn(async move { sender.send(()) });
+        // Nothing else wakes this task.
+        seldom.as_mut().await.unwrap();
+        assert_eq!(polls.get(), 3);
+    }
+}
