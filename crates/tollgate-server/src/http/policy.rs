@@ -33,7 +33,7 @@ struct SubjectText<'a> {
     /// Its name.
     name: &'a str,
     /// Where its value comes from: `credential`, `header`, `cookie`, `client_address`,
-    /// `path_parameter`, `host`, `route`, `method` or `constant`.
+    /// `path_parameter`, `json`, `host`, `route`, `method` or `constant`.
     source: &'static str,
     /// Whether its values are credentials, which are hashed before they are used.
     secret: bool,
