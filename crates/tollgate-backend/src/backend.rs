@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
+use tollgate::store::{Memory, Scaled};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
 
@@ -21,7 +21,7 @@ use crate::status::ShardStatus;
 #[derive(Debug)]
 pub enum Backend {
     /// In this process.
-    Memory(Memory),
+    Memory(Box<Scaled<Memory>>),
     /// In Redis or Valkey.
     Redis(Box<RedisFleet>),
     /// In memcached.
@@ -65,7 +65,9 @@ impl Backend {
     ) -> Result<Self, OpenError> {
         let stand_in = memory_bounds(settings.store.memory());
         match &settings.store {
-            StoreSettings::Memory(_) => Ok(Self::Memory(Memory::new(stand_in))),
+            StoreSettings::Memory(_) => {
+                Ok(Self::Memory(Box::new(Scaled::new(Memory::new(stand_in)))))
+            }
             StoreSettings::Redis(redis) => {
                 let fleet = RedisFleet::open(redis, key, policy, stand_in, refunds, presence)?;
                 Ok(Self::Redis(Box::new(fleet)))
@@ -116,7 +118,7 @@ impl Backend {
     #[must_use]
     pub fn leaves(&self) -> Vec<(&'static str, Leaf<'_>)> {
         match self {
-            Self::Memory(memory) => vec![("", Leaf::Memory(memory))],
+            Self::Memory(memory) => vec![("", Leaf::Memory(memory.store()))],
             Self::Redis(fleet) => vec![("", Leaf::Redis(fleet))],
             Self::Memcached(fleet) => vec![("", Leaf::Memcached(fleet))],
             Self::Rollout(moving) => {

@@ -9,7 +9,7 @@ use tollgate::core::{Charge, Found, Reading, Readings, Source, Store, StoreError
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::memory::Bounds;
 use tollgate::store::repair::Repaired;
-use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Shard, Sharded, Share};
+use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Scaled, Shard, Sharded, Share};
 use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings, ServerStatus};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 
@@ -21,7 +21,7 @@ use crate::watch::START_WAIT;
 pub(crate) type Servers = Atomic<Sharded<Memcached>>;
 
 /// What is around the servers.
-pub(crate) type Layers = Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>>;
+pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>>>;
 
 /// Limits in servers of memcached.
 ///
@@ -49,7 +49,7 @@ impl MemcachedFleet {
         let sharded = Sharded::new(key, opened).map_err(OpenError::Shards)?;
         let exact = Deadline::new(Arc::new(Atomic::new(sharded))).with_budget(settings.deadline);
         let share = Share::new(Memory::new(stand_in), settings.nodes);
-        let store = Refused::new(Fallback::new(exact, share));
+        let store = Scaled::new(Refused::new(Fallback::new(exact, share)));
         Ok(Self { store, discarded: AtomicU64::new(0) })
     }
 
@@ -63,12 +63,13 @@ impl MemcachedFleet {
     /// What was decided without a server, and what went wrong, since the fleet was opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let fallback = self.store.store();
+        let refused = self.store.store();
+        let fallback = refused.store();
         let stood_in = fallback.counts();
         let servers = self.servers();
         let of_servers = servers.homes().shards().iter().map(|server| server.store.status());
         Counts {
-            remembered: self.store.answered(),
+            remembered: refused.answered(),
             stood_in: stood_in.stood_in,
             unanswered: stood_in.unanswered,
             missed: fallback.store().missed(),
@@ -98,7 +99,7 @@ impl MemcachedFleet {
     }
 
     fn servers(&self) -> &Arc<Servers> {
-        self.store.store().store().store()
+        self.store.store().store().store().store()
     }
 }
 

@@ -10,7 +10,7 @@ use tollgate::core::{
 };
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::memory::Bounds;
-use tollgate::store::{Deadline, Fallback, Memory, Refused, Share};
+use tollgate::store::{Deadline, Fallback, Memory, Refused, Scaled, Share};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{DecidingClock, RedisSettings};
 
@@ -35,7 +35,7 @@ pub enum Presence {
 }
 
 /// What is around the shards.
-pub(crate) type Layers = Refused<Fallback<Deadline<Arc<ShardMap>>, Share<Memory>>>;
+pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Arc<ShardMap>>, Share<Memory>>>>;
 
 /// Limits in shards of Redis or Valkey.
 ///
@@ -80,7 +80,8 @@ impl RedisFleet {
         let exact = Deadline::new(shards).with_budget(redis.deadline);
         let share = Share::new(Memory::new(stand_in), redis.nodes);
         let recall = recall(redis, policy, refunds);
-        let store = Refused::new(Fallback::new(exact, share)).with_recall(recall);
+        let refused = Refused::new(Fallback::new(exact, share)).with_recall(recall);
+        let store = Scaled::new(refused);
         Ok(Self { store, clock: redis.clock, watch, map_watch, discarded: AtomicU64::new(0) })
     }
 
@@ -102,10 +103,11 @@ impl RedisFleet {
     /// What was decided without a shard, and what went wrong, since the fleet was opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let fallback = self.store.store();
+        let refused = self.store.store();
+        let fallback = refused.store();
         let stood_in = fallback.counts();
         Counts {
-            remembered: self.store.answered(),
+            remembered: refused.answered(),
             stood_in: stood_in.stood_in,
             unanswered: stood_in.unanswered,
             missed: fallback.store().missed(),
@@ -122,7 +124,7 @@ impl RedisFleet {
 
     /// Goes on for `policy`: what it can give back is not refused from memory for long.
     pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
-        self.store.set_recall(recall(redis, policy, refunds));
+        self.store.store().set_recall(recall(redis, policy, refunds));
         self.watch.follow(policy);
         if let Some(map_watch) = &self.map_watch {
             map_watch.follow(policy);
@@ -143,7 +145,7 @@ impl RedisFleet {
     }
 
     pub(crate) fn shards(&self) -> &Arc<ShardMap> {
-        self.store.store().store().store()
+        self.store.store().store().store().store()
     }
 }
 

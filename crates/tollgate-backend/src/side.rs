@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::core::{Cell, Cells, Charge, Place, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::Memory;
+use tollgate::store::{Memory, Scaled};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, SideSettings};
 
@@ -19,7 +19,7 @@ use crate::redis_fleet::{Presence, RedisFleet};
 #[derive(Debug)]
 pub enum Side {
     /// In this process.
-    Memory(Memory),
+    Memory(Box<Scaled<Memory>>),
     /// In Redis or Valkey.
     Redis(Box<RedisFleet>),
     /// In memcached.
@@ -35,7 +35,9 @@ impl Side {
     ) -> Result<Self, OpenError> {
         let stand_in = memory_bounds(MemoryBounds::default());
         Ok(match settings {
-            SideSettings::Memory(bounds) => Self::Memory(Memory::new(memory_bounds(*bounds))),
+            SideSettings::Memory(bounds) => {
+                Self::Memory(Box::new(Scaled::new(Memory::new(memory_bounds(*bounds)))))
+            }
             SideSettings::Redis(redis) => Self::Redis(Box::new(RedisFleet::open(
                 redis,
                 key,
@@ -54,7 +56,7 @@ impl Side {
     #[must_use]
     pub fn leaf(&self) -> Leaf<'_> {
         match self {
-            Self::Memory(memory) => Leaf::Memory(memory),
+            Self::Memory(memory) => Leaf::Memory(memory.store()),
             Self::Redis(fleet) => Leaf::Redis(fleet),
             Self::Memcached(fleet) => Leaf::Memcached(fleet),
         }

@@ -2,6 +2,7 @@
 
 mod change;
 mod error;
+mod succession;
 mod trial;
 
 use alloc::boxed::Box;
@@ -10,6 +11,7 @@ use alloc::sync::Arc;
 pub use change::{Generation, OnChange};
 pub use error::LimitError;
 pub(crate) use error::{check_range, check_span, check_units};
+use succession::Succession;
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
 use crate::hold::HoldTerms;
@@ -128,6 +130,8 @@ pub struct Limit {
     /// Of whose subjects it refuses anybody.
     enforced: Percent,
     candidate: Option<Arc<Self>>,
+    on_change: OnChange,
+    succession: Option<Succession>,
 }
 
 impl Limit {
@@ -157,6 +161,8 @@ impl Limit {
             shortened_by: Millis::ZERO,
             enforced: Percent::ALL,
             candidate: None,
+            on_change: OnChange::default(),
+            succession: None,
         })
     }
 

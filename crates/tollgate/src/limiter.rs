@@ -118,7 +118,7 @@ impl<S: Store> Limiter<S> {
     ///
     /// One caller at a time: of two that replace at once, either may be last.
     pub fn replace_policy(&self, policy: Revision) {
-        let policy = policy.in_place_of(&self.policy.load());
+        let policy = policy.in_place_of(&self.policy.load(), self.now());
         self.observer.replaced(&policy);
         self.worker.follow(policy.shedding());
         self.policy.store(Arc::new(policy));

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tollgate_core::Policy;
+use tollgate_core::{Policy, Timestamp};
 
 /// A policy, and which version of it this is.
 #[derive(Clone, Debug, Default)]
@@ -25,9 +25,9 @@ impl Revision {
         &self.version
     }
 
-    /// This one where `old` was in force, whose windows may still run.
-    pub(crate) fn in_place_of(self, old: &Self) -> Self {
-        Self { policy: self.policy.in_place_of(&old.policy), ..self }
+    /// This one from `now` on, where `old` was in force, whose windows may still run.
+    pub(crate) fn in_place_of(self, old: &Self, now: Timestamp) -> Self {
+        Self { policy: self.policy.in_place_of(&old.policy, now), ..self }
     }
 }
 

@@ -10,7 +10,7 @@ use tollgate::core::{
     Algorithm, Cost, Facts, Limit, Millis, OnChange, Policy, Standing, Store, Timestamp,
 };
 use tollgate::limiter::Outcome;
-use tollgate::store::Memory;
+use tollgate::store::{Memory, Scaled};
 use tollgate::{Decision, Limiter, ManualClock, Revision};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -83,6 +83,39 @@ async fn another_algorithm_starts_afresh_and_leaves_the_old_one_s_counters() {
     assert_eq!(stands(&check(&limiter).await), (10, 1, 9));
     limiter.replace_policy(revision("three", window(10, 60), OnChange::Keep));
     assert_eq!(stands(&check(&limiter).await), (10, 2, 8));
+}
+
+#[tokio::test]
+async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
+    let shared = Arc::new(Memory::default());
+    let node = || {
+        let first = revision("one", window(10, 60), OnChange::Scale);
+        Limiter::new(first, Scaled::new(Arc::clone(&shared))).with_clock(ManualClock::new(START))
+    };
+    let (one, other) = (node(), node());
+    for _ in 0..5 {
+        check(&one).await;
+    }
+    let replace = |version, algorithm| {
+        for limiter in [&one, &other] {
+            limiter.replace_policy(revision(version, algorithm, OnChange::Scale));
+        }
+    };
+    replace("two", window(100, 30));
+    let first = check(&one).await;
+    assert_eq!(stands(&first), (100, 51, 49));
+    assert_eq!(first.verdict.standings[0].resets_at, START.after(Millis::from_secs(30)));
+    assert_eq!(stands(&check(&other).await), (100, 52, 48), "both took over the same");
+    assert_eq!((one.store().carried(), other.store().carried()), (1, 1));
+    // Another algorithm, by way of a refusal: who has nothing left has nothing left.
+    replace("three", bucket(10, 60));
+    assert_eq!(stands(&check(&one).await), (10, 7, 3));
+    for _ in 0..3 {
+        assert!(check(&other).await.is_admitted());
+    }
+    replace("four", window(1_000, 60));
+    assert!(!check(&other).await.is_admitted());
+    assert_eq!((one.store().left_behind(), other.store().left_behind()), (0, 0));
 }
 
 #[tokio::test]

@@ -27,6 +27,10 @@ pub enum OnChange {
     /// Nobody has used anything yet. A definition that comes back within its window finds what was
     /// counted under it before.
     Restart,
+    /// The same part of the capacity stays used, whatever becomes of its numbers or its algorithm:
+    /// of half of the old quota, half of the new one. Requests in flight start afresh. Where a store
+    /// does not take it over ([`Limit::former`]) this is [`Restart`](Self::Restart).
+    Scale,
 }
 
 /// A number for the definitions that share counters, the same on every node. Shown as eight
@@ -39,7 +43,8 @@ impl Limit {
     ///
     /// Where it is not set the name alone finds the counters: for limits that never change.
     #[must_use]
-    pub fn with_on_change(self, on_change: OnChange) -> Self {
+    pub fn with_on_change(mut self, on_change: OnChange) -> Self {
+        self.on_change = on_change;
         let generation = Generation::of(&self.algorithm, on_change);
         self.in_generation(generation)
     }
@@ -75,7 +80,7 @@ impl Generation {
     pub(super) fn of(algorithm: &Algorithm, on_change: OnChange) -> Option<Self> {
         let definition = match on_change {
             OnChange::Keep => grain(algorithm)?,
-            OnChange::Restart => definition(algorithm),
+            OnChange::Restart | OnChange::Scale => definition(algorithm),
         };
         Some(Self::of_definition(definition))
     }

@@ -36,6 +36,7 @@ pub use shedding::Shedding;
 pub use subject::{Dimension, Source};
 
 use crate::limit::Limit;
+use crate::time::Timestamp;
 
 /// Which of the rules that match decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,17 +127,25 @@ impl Policy {
         (!is_twice && are_whole).then_some(self)
     }
 
-    /// This policy in the place of `old`: each limit that keeps its counters
-    /// [in the place of](Limit::in_place_of) the old one.
+    /// This policy in the place of `old` at `now`: each limit that keeps its counters
+    /// [in the place of](Limit::in_place_of) the old one, or [succeeding](Limit::succeeding) it.
     #[must_use]
-    pub fn in_place_of(mut self, old: &Self) -> Self {
+    pub fn in_place_of(mut self, old: &Self, now: Timestamp) -> Self {
         for limit_for in &mut self.limits {
-            let digest = limit_for.limit.state_digest();
-            let is_it = |old: &&LimitFor| old.limit.state_digest() == digest;
-            if let Some(old) = old.limits.iter().find(is_it) {
-                let limit = Limit::clone(&limit_for.limit).in_place_of(&old.limit);
-                limit_for.limit = Arc::new(limit);
+            let (digest, name) = (limit_for.limit.state_digest(), limit_for.limit.name());
+            let keeps = old.limits.iter().find(|old| old.limit.state_digest() == digest);
+            let former = old.limits.iter().find(|old| old.limit.name() == name);
+            if keeps.is_none() && former.is_none() {
+                continue;
             }
+            let mut limit = Limit::clone(&limit_for.limit);
+            if let Some(old) = keeps {
+                limit = limit.in_place_of(&old.limit);
+            }
+            if let Some(old) = former {
+                limit = limit.succeeding(&old.limit, now);
+            }
+            limit_for.limit = Arc::new(limit);
         }
         self
     }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
+use tollgate_core::decide::join;
 use tollgate_core::{
     Algorithm, Ask, Cell, ChargeId, Cost, Fit, Found, Limit, Millis, OnChange, Timestamp, assess,
     decide,
@@ -154,6 +155,37 @@ proptest! {
     }
 
     #[test]
+    fn what_scales_goes_on_with_the_same_part_used(
+        old in any_algorithm(), new in any_algorithm(), costs in costs(),
+    ) {
+        let (old, new) = (limit(old, OnChange::Scale), limit(new, OnChange::Scale));
+        let (cell, now) = charged(&old, &costs);
+        let new = new.succeeding(&old, now);
+        prop_assert_eq!(new.former(now).is_some(), old.algorithm() != new.algorithm());
+        let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
+        let scaled = cell.as_ref().and_then(|cell| new.scaled(cell, &old, now));
+        let in_flight = |limit: &Limit| matches!(limit.algorithm(), Algorithm::Concurrency(_));
+        if in_flight(&old) || in_flight(&new) {
+            prop_assert_eq!(scaled, None);
+            return Ok(());
+        }
+        let after = assess(scaled.as_ref(), &new, Cost::PEEK, now);
+        let expected = (before.used * new.capacity()).div_ceil(old.capacity());
+        prop_assert_eq!(after.used, expected.min(new.capacity()));
+        // Neither does the change shut out who had something left, nor let in who had not.
+        prop_assert_eq!(before.used == 0, after.used == 0);
+        prop_assert!(before.used < old.capacity() || after.fit != Fit::Now);
+        if let (Algorithm::FixedWindow(_), Some(_)) = (new.algorithm(), &scaled) {
+            prop_assert!(after.whole_at <= before.whole_at, "no window ends later");
+        }
+        // What is taken over twice is taken over once.
+        if let Some(cell) = scaled {
+            let twice = join(Some(cell.clone()), cell.clone(), &new, now);
+            prop_assert_eq!(twice, Some(cell));
+        }
+    }
+
+    #[test]
     fn counters_are_shared_only_where_both_read_them_alike(
         old in any_algorithm(), new in any_algorithm(),
     ) {
@@ -207,4 +239,27 @@ fn limits_of_two_names_never_share_counters() {
         assert_eq!(of("core", on_change), of("core", on_change));
     }
     assert_eq!(of("core", OnChange::Keep), fixed(5, 5).name_digest());
+}
+
+#[test]
+fn a_limit_takes_over_until_the_windows_of_the_one_before_are_over() {
+    let scaling = |quota| {
+        let window = FixedWindow::new(quota, Millis::new(1_000), Anchor::FirstRequest).unwrap();
+        limit(Algorithm::FixedWindow(window), OnChange::Scale)
+    };
+    let now = Timestamp::from_millis(START);
+    let second = scaling(20).succeeding(&scaling(10), now);
+    let over = now.after(Millis::new(1_000 + 5_000));
+    let last = Timestamp::from_millis(over.as_millis() - 1);
+    assert_eq!(second.former(last), Some(&scaling(10)));
+    assert_eq!(second.former(over), None);
+    // The same again, read anew for something else, goes on; another change takes over from this one.
+    let again = scaling(20).succeeding(&second, now.after(Millis::new(500)));
+    assert_eq!(again.former(last), Some(&scaling(10)));
+    let third = scaling(40).succeeding(&again, now);
+    assert_eq!(third.former(now), Some(&scaling(20)));
+    for on_change in [OnChange::Keep, OnChange::Restart] {
+        let other = limit(*scaling(40).algorithm(), on_change);
+        assert_eq!(other.succeeding(&second, now).former(now), None);
+    }
 }

@@ -91,6 +91,8 @@ words! {
         "keep" => OnChange::Keep,
         /// Everybody starts afresh.
         "restart" => OnChange::Restart,
+        /// The same part of the quota stays used, whatever the new numbers or algorithm are: of half of the old quota, half of the new one. Requests in flight start afresh.
+        "scale" => OnChange::Scale,
     }
 }
 
