@@ -13,7 +13,10 @@ fn octokit(proxy: &Proxy, scenario: &str, token: &str) -> Value {
 
 #[test]
 fn waits_for_the_reset_of_a_limit_and_gets_in() {
-    let policy = Policy::github_with(&[("quota: 5_000, window: 1h", "quota: 5, window: 4s")]);
+    let policy = Policy::github_with(&[(
+        "core:       { quota: 5_000, window: 1h",
+        "core:       { quota: 5, window: 4s",
+    )]);
     let api = Api::start();
     let met = octokit(&api.behind(&policy.path()), "recover", "one");
     let answers = met["answers"].as_array().unwrap();

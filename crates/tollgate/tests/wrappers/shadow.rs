@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tollgate::core::{Fit, Millis, Store, StoreError, Timestamp};
 use tollgate::store::shadow::{DifferenceKind, Differences, MAX_EXAMPLES, MAX_WAITING};
 use tollgate::store::{Dial, Memory, Percent, Shadow};
-use tollgate_conformance::trace::{Trace, run_trace};
+use tollgate_conformance::trace::{Call, Trace, run_trace};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{NOW, WINDOW, ask, fixed, key, refund, take, until, user};
@@ -24,20 +24,35 @@ async fn compared<A, B>(store: &Shadow<A, B>, charges: u64) -> Differences {
 #[tokio::test]
 async fn stores_that_are_alike_differ_in_nothing() {
     let store = beside(Memory::default(), Memory::default());
-    for seed in 0..40 {
-        run_trace(&store, &Trace::random(seed), "shadow").await.unwrap();
-    }
-    let mut compared = None;
-    while compared != Some(store.differences().compared) {
-        compared = Some(store.differences().compared);
-        for _ in 0..10_000 {
-            tokio::task::yield_now().await;
+    for seed in 0..80 {
+        run_trace(&store, &of_one_subject(seed), "shadow").await.unwrap();
+        let mut compared = None;
+        while compared != Some(store.differences().compared) {
+            compared = Some(store.differences().compared);
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
         }
     }
-    assert!(compared > Some(1_000), "{compared:?}");
     let told = store.differences();
+    assert!(told.compared > 1_000, "{told:?}");
     assert_eq!((told.verdict, told.remaining, told.reset), (0, 0, 0), "{:?}", told.examples);
     assert_eq!((told.unanswered, told.skipped), (0, 0));
+}
+
+/// What the trace of `seed` asks of its first subject. The shadow is asked in the store's order of
+/// each subject and no other: a clock that one of them shows may end what another one asks for next.
+fn of_one_subject(seed: u64) -> Trace {
+    let mut trace = Trace::random(seed);
+    trace.ops.retain_mut(|op| match &mut op.call {
+        Call::Take(takes) | Call::Look(takes) | Call::Reserve(takes, _) => {
+            takes.retain(|take| take.subject == 0);
+            !takes.is_empty()
+        }
+        Call::Forget(take) => take.subject == 0,
+        Call::Refund(..) | Call::Renew(_) | Call::Extend(..) | Call::Settle(..) => true,
+    });
+    trace
 }
 
 #[tokio::test]
