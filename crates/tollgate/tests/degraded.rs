@@ -15,6 +15,10 @@ use tracing::{Event, Metadata, Subscriber};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
+/// One test after the other: of a line that two threads are about to log for the first time at once,
+/// one of them can be told that nobody listens.
+static TURNS: Mutex<()> = Mutex::new(());
+
 fn policy() -> Policy {
     let rule = |name: &str| Rule::new(name, Default::default(), Vec::new());
     let rules = vec![rule("search"), rule("read")];
@@ -41,6 +45,7 @@ fn decision(names: &[&str], source: Source, later: u64) -> Decision {
 
 #[test]
 fn rules_keep_their_counts_under_another_policy() {
+    let _turn = TURNS.lock();
     let degraded = Degraded::new(&policy());
     let late = Source::Fallback(StoreError::TimedOut);
     degraded.decided(&decision(&["search", "read"], late, 0));
@@ -60,6 +65,7 @@ fn count(rule: Option<&str>, source: Source, decisions: u64) -> DegradedCount {
 
 #[test]
 fn every_decision_counts_with_each_of_its_rules_and_its_cause() {
+    let _turn = TURNS.lock();
     let degraded = Degraded::new(&policy());
     let late = Source::Fallback(StoreError::TimedOut);
     let gone = Source::Failure(StoreError::Unavailable);
@@ -86,6 +92,7 @@ fn every_decision_counts_with_each_of_its_rules_and_its_cause() {
 
 #[test]
 fn observers_combine() {
+    let _turn = TURNS.lock();
     let (one, other) = (Arc::new(Degraded::new(&policy())), Arc::new(Degraded::new(&policy())));
     let both = (Arc::clone(&one), (Arc::clone(&other), ()));
     both.decided(&decision(&["read"], Source::Remembered, 0));
@@ -95,6 +102,7 @@ fn observers_combine() {
 
 #[test]
 fn the_log_hears_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
+    let _turn = TURNS.lock();
     let degraded = Degraded::new(&policy());
     let (late, gone) =
         (Source::Fallback(StoreError::TimedOut), Source::Failure(StoreError::Unavailable));
