@@ -69,8 +69,10 @@ impl<F: Future> Future for OnWake<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        if !this.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
-            // Before the bell is looked at: it rings for this task from now on, or has rung.
+        let is_known = this.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
+        // Whatever rings takes the task's waker with it.
+        if !is_known || this.bell.has_rung.load(Ordering::Acquire) {
+            // Before the bell is silenced: it rings for this task from now on, or has rung.
             this.bell.task.register(cx.waker());
             *this.task = Some(cx.waker().clone());
         }
@@ -88,8 +90,9 @@ mod tests {
     use std::cell::Cell;
     use std::future::poll_fn;
     use std::pin::pin;
+    use std::time::Duration;
 
-    use tokio::sync::oneshot;
+    use tokio::sync::{mpsc, oneshot};
 
     use super::*;
 
@@ -111,5 +114,30 @@ mod tests {
         // Nothing else wakes this task.
         seldom.as_mut().await.unwrap();
         assert_eq!(polls.get(), 3);
+    }
+
+    /// A deadline that was moved rings for the second time when it is really over.
+    #[tokio::test]
+    async fn it_wakes_its_task_every_time_that_it_rings() {
+        const RINGS: usize = 3;
+        let (sender, mut receiver) = mpsc::channel::<()>(1);
+        let mut heard = 0;
+        let counted = poll_fn(|cx| {
+            while let Poll::Ready(Some(())) = receiver.poll_recv(cx) {
+                heard += 1;
+            }
+            if heard == RINGS { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let seldom = pin!(OnWake::new(counted));
+        tokio::spawn(async move {
+            for _ in 0..RINGS {
+                sender.send(()).await.unwrap();
+                // The other task runs in between.
+                tokio::task::yield_now().await;
+            }
+            // Kept, for the end of the channel would ring, too.
+            std::future::pending::<()>().await;
+        });
+        tokio::time::timeout(Duration::from_secs(30), seldom).await.unwrap();
     }
 }
