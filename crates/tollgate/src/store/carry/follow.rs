@@ -34,8 +34,12 @@ impl<S: Cells + 'static> Carry<S> {
         let Ok(followed) = self.after.apply(now, &told).await else { return Ok(readings) };
         let made_one = if is_refused(&told, &followed) {
             let given_back = self.give_back(now, charges, moving, &mut readings).await;
-            for (place, follows) in moving.iter().zip(followed.iter()) {
-                readings[*place] = *follows;
+            for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
+                let led = &mut readings[*place];
+                // What nodes with the old map charged, the new owner may not have heard of.
+                if follows.fit != Fit::Now || !heard_more(charge, led, follows) {
+                    *led = *follows;
+                }
             }
             given_back
         } else {
