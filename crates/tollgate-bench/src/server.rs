@@ -50,6 +50,12 @@ impl Server {
         SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), self.port)
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The processor time of all its threads since it started.
     ///
     /// # Errors

@@ -9,12 +9,14 @@ use super::contender::{Contender, Programs};
 use super::load::LoadError;
 use crate::server::Server;
 
-/// Decisions before it counts, and those that it counts.
+/// Decisions until it has surely started; those of both runs, and those that only the longer one has.
+const FIRST: usize = 200;
 const WARM: usize = 2_000;
 const COUNTED: usize = 4_000;
 
-/// Instructions of `who` for one decision of `case`: the difference of two runs, so that starting
-/// and ending cancel out. Leaves callgrind's profile of the longer run at `profile`.
+/// Instructions of `who` for one decision of `case`: the difference of two runs, so that connections
+/// and the end cancel out. Leaves callgrind's profile of the longer run at `profile`, of what came
+/// after the start: clocks that spin until they are calibrated take as many as the machine lets them.
 ///
 /// # Errors
 /// If valgrind is missing, or the server fails under it.
@@ -37,6 +39,9 @@ async fn run(
     decisions: usize,
 ) -> Result<u64, LoadError> {
     let server = Server::start(|port| under_valgrind(&who.command(programs, port), profile))?;
+    // It listens before it serves: once it answers, it has started.
+    case.ask(who, server.address(), &case.subjects(1, FIRST)).await?;
+    forget_the_start(&server)?;
     case.ask(who, server.address(), &case.subjects(0, decisions)).await?;
     let told = server.end()?;
     collected(&told).ok_or_else(|| format!("valgrind said no number: {told}").into())
@@ -49,6 +54,18 @@ fn under_valgrind(command: &Command, profile: &OsString) -> Command {
     valgrind.args(["--tool=callgrind", "--num-callers=1"]).arg(out);
     valgrind.arg(command.get_program()).args(command.get_args());
     valgrind
+}
+
+/// Counts from here on.
+fn forget_the_start(server: &Server) -> Result<(), LoadError> {
+    let id = server.id().to_string();
+    let told = Command::new("callgrind_control").args(["--zero", &id]).output()?;
+    if told.status.success() {
+        return Ok(());
+    }
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    Err(format!("callgrind_control, which comes with valgrind, cannot reset the count: {told}")
+        .into())
 }
 
 /// The number behind `Collected :`.
