@@ -20,6 +20,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+/// A decision asks for some dozen small pieces of memory and gives them back at once; here that
+/// costs a third of what it costs in the platform's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Limits what clients may ask of an API: exactly, and with answers that never contradict themselves.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version = version::VERSION, max_term_width = 100, arg_required_else_help = true)]

@@ -26,7 +26,8 @@ pub(crate) use upload::{Upload, UploadFault};
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
-    ahead: Ahead,
+    /// None where nothing was read ahead, as of most: the body is moved often.
+    ahead: Option<Box<Ahead>>,
     left: u64,
     limit: u64,
     idle: Deadline,
@@ -66,8 +67,8 @@ pub enum BodyError {
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, limit: u64, idle: Duration) -> Self {
         let upload = Upload::begin();
-        let (ahead, idle) = (Ahead::default(), Deadline::new(idle));
-        Self { incoming, ahead, left: limit, limit, idle, upload }
+        let idle = Deadline::new(idle);
+        Self { incoming, ahead: None, left: limit, limit, idle, upload }
     }
 
     /// What becomes of this body, for who waits for the response.
@@ -120,18 +121,19 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.ahead.pop() {
+        match self.ahead.as_mut().and_then(|ahead| ahead.pop()) {
             Some(frame) => Poll::Ready(Some(frame)),
             None => self.poll_incoming(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.incoming.is_end_stream()
+        self.ahead.as_ref().is_none_or(|ahead| ahead.is_empty()) && self.incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (mut hint, ahead) = (self.incoming.size_hint(), self.ahead.bytes());
+        let mut hint = self.incoming.size_hint();
+        let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.bytes());
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(ahead));
         }

@@ -63,10 +63,7 @@ pub(crate) async fn serve<S, B>(
         conversation: Arc::clone(&conversation),
         session: session.clone(),
     };
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let entry = entry.clone();
-        async move { Ok::<_, Infallible>(entry.answer(request).await) }
-    });
+    let answer = service_fn(move |request: Request<Incoming>| entry.clone().answer(request));
     let protocols = protocols(&settings.limits);
     let mut connection =
         pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));

@@ -42,20 +42,36 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
     B: Body,
 {
-    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<AnswerBody<B>> {
+    /// One future for all of it: each that were inside of another would hold the request once more.
+    pub(crate) async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<AnswerBody<B>>, Infallible> {
+        let Self { mut service, peer, settings, conversation, session } = self;
         let version = request.version();
         if version != Version::HTTP_2
-            && let Some(violation) = self.conversation.next_request()
+            && let Some(violation) = conversation.next_request()
         {
-            return refusal(violation.into(), version);
+            return Ok(refusal(violation.into(), version));
         }
-        let conversation = Arc::clone(&self.conversation);
         let exchange = Exchange::begin(&conversation);
         let asks_upgrade =
             version == Version::HTTP_11 && request.headers().contains_key(header::UPGRADE);
-        let answer = match admit(&request, &self.settings.limits) {
+        let answer = match admit(&request, &settings.limits) {
             Err(problem) => refusal(problem, version),
-            Ok(()) => self.pass_on(request, version, exchange).await,
+            Ok(()) => {
+                let (limit, idle) =
+                    (settings.limits.request_body_bytes, settings.timeouts.request_body_idle);
+                let mut request = request.map(|incoming| RequestBody::new(incoming, limit, idle));
+                let upload = request.body().upload();
+                request.extensions_mut().insert(peer);
+                request.extensions_mut().insert(session);
+                read_json(&mut request, &settings.json_bodies).await;
+                let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+                let Ok(mut answer) = service.call(request).await;
+                close_after_fault(&mut answer, &upload, version);
+                answer.map(|body| Either::Left(Counted { body, _exchange: exchange }))
+            }
         };
         if asks_upgrade {
             conversation.answer_upgrade(match answer.status() {
@@ -63,29 +79,7 @@ where
                 _ => UpgradeAnswer::Declined,
             });
         }
-        answer
-    }
-
-    /// Gives the request to the layered service, and follows it until its answer has gone out.
-    async fn pass_on(
-        self,
-        request: Request<Incoming>,
-        version: Version,
-        exchange: Exchange,
-    ) -> Response<AnswerBody<B>> {
-        let timeouts = &self.settings.timeouts;
-        let limit = self.settings.limits.request_body_bytes;
-        let mut request =
-            request.map(|incoming| RequestBody::new(incoming, limit, timeouts.request_body_idle));
-        let upload = request.body().upload();
-        request.extensions_mut().insert(self.peer);
-        request.extensions_mut().insert(self.session);
-        read_json(&mut request, &self.settings.json_bodies).await;
-        let mut service = self.service;
-        let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
-        let Ok(mut answer) = service.call(request).await;
-        close_after_fault(&mut answer, &upload, version);
-        answer.map(|body| Either::Left(Counted { body, _exchange: exchange }))
+        Ok(answer)
     }
 }
 

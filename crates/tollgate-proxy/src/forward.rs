@@ -54,10 +54,16 @@ impl Service<Request<RequestBody>> for Forward {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let forward = self.clone();
+        let asked =
+            Asked { method: request.method().clone(), upgrade: forward.upgrade(&mut request) };
+        let upload = request.body().upload();
+        let upgrade = asked.upgrade.as_ref().map(|(upgrade, ..)| upgrade);
+        let outgoing = forward.outgoing(request, upgrade);
         Box::pin(async move {
-            Ok(forward.exchange(request).await.unwrap_or_else(Failure::into_response))
+            let answered = forward.exchange(outgoing, asked, upload).await;
+            Ok(answered.unwrap_or_else(Failure::into_response))
         })
     }
 }
@@ -71,14 +77,16 @@ struct Asked {
 impl Forward {
     async fn exchange(
         &self,
-        mut request: Request<RequestBody>,
+        outgoing: Request<RequestBody>,
+        asked: Asked,
+        upload: Upload,
     ) -> Result<Response<ResponseBody>, Failure> {
-        let asked = Asked { method: request.method().clone(), upgrade: self.upgrade(&mut request) };
-        let upload = request.body().upload();
-        let outgoing = self.outgoing(request, asked.upgrade.as_ref().map(|(upgrade, ..)| upgrade));
         let response = match asked.upgrade {
-            None => self.within_time(self.pool.exchange(outgoing), &upload).await?,
-            Some(_) => self.within_time(self.pool.exchange_once(outgoing), &upload).await?,
+            None => self.within_time(pin!(self.pool.exchange(outgoing)), &upload).await?,
+            Some(_) => {
+                let mut exchange = Box::pin(self.pool.exchange_once(outgoing));
+                self.within_time(exchange.as_mut(), &upload).await?
+            }
         };
         self.incoming(response, asked)
     }
@@ -148,11 +156,10 @@ impl Forward {
     /// Waits for the response's head. The wait is measured from the last piece of the request that went on.
     async fn within_time(
         &self,
-        response: impl Future<Output = Result<Response<StreamedBody>, Failure>>,
+        mut response: Pin<&mut impl Future<Output = Result<Response<StreamedBody>, Failure>>>,
         upload: &Upload,
     ) -> Result<Response<StreamedBody>, Failure> {
         let limit = self.settings.timeouts.response_head;
-        let mut response = pin!(response);
         loop {
             let end = upload.last_progress() + limit;
             tokio::select! {

@@ -56,6 +56,14 @@ pub struct Terms {
     pub on_failure: OnFailure,
 }
 
+impl Terms {
+    /// What the rules of `plan` say.
+    #[must_use]
+    pub fn of(plan: &Plan<'_>) -> Self {
+        Self { charge: plan.charge(), on_failure: plan.on_failure() }
+    }
+}
+
 /// Decides on requests by a policy, and remembers in a store.
 pub struct Limiter<S> {
     policy: ArcSwap<Revision>,
@@ -172,21 +180,8 @@ impl<S: Store> Limiter<S> {
         policy: &Arc<Revision>,
         plan: Plan<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
-        let terms = Terms { charge: plan.charge(), on_failure: plan.on_failure() };
+        let terms = Terms::of(&plan);
         self.check_on_terms_at(now, policy, plan, terms)
-    }
-
-    /// As [`check_plan_at`](Self::check_plan_at), and waits for a place in flight where the rules
-    /// say so: the decision's verdict has the time at which it was made in the end.
-    pub fn check_in_line_at<'s>(
-        &'s self,
-        now: Timestamp,
-        policy: &Arc<Revision>,
-        plan: Plan<'_>,
-    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
-        let terms = Terms { charge: plan.charge(), on_failure: plan.on_failure() };
-        let (taking, queue) = (Taking::Charge(terms.charge), plan.queue());
-        self.decide_at(now, policy, plan, terms, taking, queue)
     }
 
     /// As [`check_plan_at`](Self::check_plan_at), on the caller's terms in place of its rules': for
@@ -227,17 +222,22 @@ impl<S: Store> Limiter<S> {
             let mut shadow = None;
             if has_shadow {
                 let taking = taking.on_arrival();
-                let mut beside =
-                    self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE).await;
+                let beside = self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE);
+                // Apart: what is seldom done does not make every decision larger, which is moved.
+                let mut beside = Box::pin(beside).await;
                 shadow = Some(beside.verdict);
                 judged.proof = judged.proof.joined(beside.proof);
                 judged.beside.append(&mut beside.beside);
                 beside.by.retain(|overrule| overrule.said.effect == Effect::Counted);
                 judged.by.append(&mut beside.by);
             }
-            let Judged { verdict, source, proof, beside, by: overrides } = judged;
-            let (trials, tried) = self.try_candidates(now, id, beside, &verdict, taking).await;
-            let Proof { receipt, reserved, pending } = proof.joined(tried);
+            let Judged { verdict, source, mut proof, beside, by: overrides } = judged;
+            let mut trials = Vec::new();
+            if !beside.is_empty() {
+                let tried = Box::pin(self.try_candidates(now, id, beside, &verdict, taking)).await;
+                (trials, proof) = (tried.0, proof.joined(tried.1));
+            }
+            let Proof { receipt, reserved, pending } = proof;
             let decision = Decision {
                 policy,
                 rules,

@@ -72,7 +72,7 @@ impl Match {
     }
 
     /// The pattern that the path fits: `None` if none does, `Some(None)` if there are no patterns.
-    pub(super) fn pattern(&self, path: &NormalPath) -> Option<Option<&PathPattern>> {
+    pub(super) fn pattern(&self, path: &NormalPath<'_>) -> Option<Option<&PathPattern>> {
         if self.paths.is_empty() {
             return Some(None);
         }

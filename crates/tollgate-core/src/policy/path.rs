@@ -1,5 +1,6 @@
 //! Path patterns with parameters, over a path in one normal form.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -107,12 +108,12 @@ impl PathPattern {
 
     /// Whether `path` fits the pattern.
     #[must_use]
-    pub fn matches(&self, path: &NormalPath) -> bool {
+    pub fn matches(&self, path: &NormalPath<'_>) -> bool {
         let mut parts = path.segments.iter();
         for segment in &self.segments {
             let fits = match (segment, segment == &Segment::Rest) {
                 (_, true) => return true,
-                (Segment::Literal(text), _) => parts.next().is_some_and(|part| part == text),
+                (Segment::Literal(text), _) => parts.next().is_some_and(|part| **part == **text),
                 _ => parts.next().is_some(),
             };
             if !fits {
@@ -124,7 +125,7 @@ impl PathPattern {
 
     /// What stands in `path`, which fits the pattern, in the place of parameter `name`.
     #[must_use]
-    pub fn parameter<'a>(&self, name: &str, path: &'a NormalPath) -> Option<&'a [u8]> {
+    pub fn parameter<'a>(&self, name: &str, path: &'a NormalPath<'_>) -> Option<&'a [u8]> {
         let place = self
             .segments
             .iter()
@@ -136,18 +137,19 @@ impl PathPattern {
 /// A path in its one normal form: segments percent-decoded once, empty ones and `.` dropped, `..`
 /// resolved. Ways to write one path that a service treats alike do not make two of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NormalPath {
-    segments: Vec<Box<[u8]>>,
+pub struct NormalPath<'p> {
+    segments: Vec<Cow<'p, [u8]>>,
     truncated: bool,
 }
 
-impl NormalPath {
+impl<'p> NormalPath<'p> {
     /// Brings `path`, without its query, into normal form.
     #[must_use]
-    pub fn new(path: &str) -> Self {
+    pub fn new(path: &'p str) -> Self {
         let mut normal = Self::default();
         for part in path.split('/') {
-            match &*decode(part.as_bytes()) {
+            let segment = decode(part.as_bytes());
+            match &*segment {
                 b"" | b"." => {}
                 b".." => {
                     normal.segments.pop();
@@ -156,14 +158,14 @@ impl NormalPath {
                     normal.truncated = true;
                     break;
                 }
-                segment => normal.segments.push(segment.into()),
+                _ => normal.segments.push(segment),
             }
         }
         normal
     }
 }
 
-impl fmt::Display for NormalPath {
+impl fmt::Display for NormalPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.segments.is_empty() {
             return f.write_str("/");
@@ -183,8 +185,11 @@ fn literal(part: &str) -> Result<Box<[u8]>, PathPatternError> {
     Ok(decoded.into())
 }
 
-/// Decodes `%xx`; a `%` that begins no such triple stays.
-fn decode(part: &[u8]) -> Vec<u8> {
+/// Decodes `%xx`; a `%` that begins no such triple stays. Most parts have none, and are borrowed.
+fn decode(part: &[u8]) -> Cow<'_, [u8]> {
+    if !part.contains(&b'%') {
+        return Cow::Borrowed(part);
+    }
     let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let mut decoded = Vec::with_capacity(part.len());
     let mut rest = part;
@@ -197,7 +202,7 @@ fn decode(part: &[u8]) -> Vec<u8> {
             decoded.push(*byte);
         }
     }
-    decoded
+    Cow::Owned(decoded)
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Plan<'_> {
 pub(super) struct Matched<'a> {
     pub(super) rule: &'a str,
     pub(super) pattern: Option<&'a PathPattern>,
-    pub(super) path: &'a NormalPath,
+    pub(super) path: &'a NormalPath<'a>,
 }
 
 impl Policy {
@@ -149,7 +149,7 @@ impl Policy {
         &self,
         rule: &'a Rule,
         facts: &Facts<'_>,
-        path: &'a NormalPath,
+        path: &'a NormalPath<'a>,
     ) -> Result<Matched<'a>, Unmet> {
         let pattern = rule.matches.pattern(path).ok_or(Unmet::Path)?;
         let matched = Matched { rule: &rule.name, pattern, path };

@@ -38,7 +38,7 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
         return;
     };
     let body = request.body_mut();
-    body.ahead.room = Some(room);
+    body.ahead = Some(Box::new(Ahead { room: Some(room), ..Ahead::default() }));
     let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await.ok().flatten();
     // From here on the upstream is waited for, and not the client.
     body.idle.clear();
@@ -53,9 +53,10 @@ impl RequestBody {
         loop {
             let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
             let is_sound = matches!(frame, Some(Ok(_)) | None);
-            let Some(frame) = frame else { return Some(self.ahead.joined()) };
-            self.ahead.push(frame);
-            if !is_sound || self.ahead.bytes > MAX_READ_AHEAD as u64 {
+            let ahead = self.ahead.as_mut()?;
+            let Some(frame) = frame else { return Some(ahead.joined()) };
+            ahead.push(frame);
+            if !is_sound || ahead.bytes > MAX_READ_AHEAD as u64 {
                 return None;
             }
         }

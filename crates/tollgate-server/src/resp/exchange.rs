@@ -18,6 +18,7 @@ use super::reply::Replies;
 use super::session::{self, Next, Session};
 use super::throttle::{Bucket, Dialect, Throttle};
 use crate::Access;
+use crate::metrics::Histogram;
 
 /// Bytes of replies that wait, before they are sent and no more commands are looked at.
 pub(super) const MAX_REPLIES: usize = 64 * 1024;
@@ -48,7 +49,8 @@ pub(super) struct Exchange<'d, S, D, F: Future> {
     decide: D,
     session: Session<'d>,
     buckets: Buckets,
-    in_flight: InFlight<F, Reply>,
+    in_flight: InFlight<'d, F, Reply>,
+    now: Option<Timestamp>,
     replies: Replies,
     unquoted: Vec<u8>,
 }
@@ -59,13 +61,19 @@ where
     D: Fn(Timestamp, &Arc<Revision>, Vec<Planned>, OnFailure) -> F,
     F: Future<Output = Decision>,
 {
-    pub(super) fn new(limiter: &'d Limiter<S>, access: &'d Access, decide: D) -> Self {
+    pub(super) fn new(
+        limiter: &'d Limiter<S>,
+        access: &'d Access,
+        latency: &'d Histogram,
+        decide: D,
+    ) -> Self {
         Self {
             limiter,
             decide,
             session: Session::new(access),
             buckets: Buckets::default(),
-            in_flight: InFlight::new(),
+            in_flight: InFlight::new(latency),
+            now: None,
             replies: Replies::default(),
             unquoted: Vec::new(),
         }
@@ -78,6 +86,7 @@ where
 
     /// Answers the whole commands at the start of `input` and takes them away.
     pub(super) async fn answer(&mut self, input: &mut Vec<u8>) -> Progress {
+        self.now = None;
         let mut used = 0;
         let mut unquoted = std::mem::take(&mut self.unquoted);
         let progress = loop {
@@ -195,7 +204,9 @@ where
         if !self.in_flight.has_room(&charged) {
             self.finish().await;
         }
-        let decision = (self.decide)(self.limiter.now(), policy, planned, on_failure);
+        // One for all that came together and waits for nothing.
+        let now = *self.now.get_or_insert_with(|| self.limiter.now());
+        let decision = (self.decide)(now, policy, planned, on_failure);
         self.in_flight.begin(decision, charged, reply);
         let (limiter, replies) = (self.limiter, &mut self.replies);
         self.in_flight.at_once(|decision, reply| reply.write(decision, limiter, replies)).await;
@@ -206,6 +217,7 @@ where
         if self.in_flight.is_empty() {
             return;
         }
+        self.now = None;
         let (limiter, replies) = (self.limiter, &mut self.replies);
         self.in_flight.finish(|decision, reply| reply.write(decision, limiter, replies)).await;
     }

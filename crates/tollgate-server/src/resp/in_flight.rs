@@ -3,9 +3,12 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use smallvec::SmallVec;
 use tollgate::core::policy::Planned;
+
+use crate::metrics::Histogram;
 
 /// Commands of one connection that are decided on at the same time, at most.
 pub const MAX_IN_FLIGHT: usize = 64;
@@ -32,7 +35,8 @@ pub(super) fn charged(planned: &[Planned]) -> Charged {
 /// A store that answers at once is answered for at once. Decisions that wait for their store wait
 /// together, so that they can travel together; no two of them charge the same, for then the store
 /// might take them in another order than the client sent them.
-pub(super) struct InFlight<F: Future, R> {
+pub(super) struct InFlight<'l, F: Future, R> {
+    latency: &'l Histogram,
     /// The first are taken, the others are kept for later: a decision costs no allocation of its
     /// own.
     slots: Vec<Slot<F, R>>,
@@ -41,16 +45,17 @@ pub(super) struct InFlight<F: Future, R> {
 
 struct Slot<F: Future, R> {
     waiting: Pin<Box<Option<F>>>,
+    began: Instant,
     answer: Option<F::Output>,
     charged: Charged,
     /// What to do with the answer.
     reply: Option<R>,
 }
 
-impl<F: Future, R> InFlight<F, R> {
-    /// Nothing yet.
-    pub(super) const fn new() -> Self {
-        Self { slots: Vec::new(), taken: 0 }
+impl<'l, F: Future, R> InFlight<'l, F, R> {
+    /// Nothing yet. How long decisions take is told to `latency`.
+    pub(super) const fn new(latency: &'l Histogram) -> Self {
+        Self { latency, slots: Vec::new(), taken: 0 }
     }
 
     /// Whether all is answered.
@@ -75,7 +80,7 @@ impl<F: Future, R> InFlight<F, R> {
         }
         let slot = &mut self.slots[self.taken];
         slot.waiting.set(Some(decision));
-        (slot.charged, slot.reply) = (charged, Some(reply));
+        (slot.began, slot.charged, slot.reply) = (Instant::now(), charged, Some(reply));
         self.taken += 1;
     }
 
@@ -83,10 +88,10 @@ impl<F: Future, R> InFlight<F, R> {
     /// answered at once and nothing is before it.
     pub(super) async fn at_once(&mut self, answered: impl FnOnce(F::Output, R)) {
         let Some(slot) = self.slots[..self.taken].last_mut() else { return };
-        let is_alone = self.taken == 1;
+        let (is_alone, latency) = (self.taken == 1, self.latency);
         let is_answered = poll_fn(|cx| {
             if !is_alone {
-                slot.poll(cx);
+                slot.poll(cx, latency);
                 return Poll::Ready(None);
             }
             // The answer is not kept first: it is large, and this is the way of most.
@@ -97,6 +102,7 @@ impl<F: Future, R> InFlight<F, R> {
             }
         });
         if let Some(answer) = is_answered.await {
+            latency.observe(slot.began.elapsed());
             slot.waiting.set(None);
             self.taken = 0;
             if let Some(reply) = slot.reply.take() {
@@ -107,9 +113,10 @@ impl<F: Future, R> InFlight<F, R> {
 
     /// Waits for all that was begun, and hands each answer to `each` in the order of their commands.
     pub(super) async fn finish(&mut self, mut each: impl FnMut(F::Output, R)) {
+        let latency = self.latency;
         let slots = &mut self.slots[..std::mem::take(&mut self.taken)];
         poll_fn(|cx| {
-            slots.iter_mut().for_each(|slot| slot.poll(cx));
+            slots.iter_mut().for_each(|slot| slot.poll(cx, latency));
             let is_done = slots.iter().all(|slot| slot.answer.is_some());
             if is_done { Poll::Ready(()) } else { Poll::Pending }
         })
@@ -124,13 +131,15 @@ impl<F: Future, R> InFlight<F, R> {
 
 impl<F: Future, R> Slot<F, R> {
     fn free() -> Self {
-        Self { waiting: Box::pin(None), answer: None, charged: Charged::new(), reply: None }
+        let (waiting, began) = (Box::pin(None), Instant::now());
+        Self { waiting, began, answer: None, charged: Charged::new(), reply: None }
     }
 
     /// Keeps the answer, once it is there, and drops what made it.
-    fn poll(&mut self, cx: &mut Context<'_>) {
+    fn poll(&mut self, cx: &mut Context<'_>, latency: &Histogram) {
         let Some(waiting) = self.waiting.as_mut().as_pin_mut() else { return };
         if let Poll::Ready(answer) = waiting.poll(cx) {
+            latency.observe(self.began.elapsed());
             self.answer = Some(answer);
             self.waiting.set(None);
         }
@@ -151,7 +160,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_answered_at_once_waits_only_for_those_before_it() {
-        let mut in_flight = InFlight::new();
+        let latency = Histogram::default();
+        let mut in_flight = InFlight::new(&latency);
         let (now, receiver) = slow();
         now.send(1).unwrap();
         in_flight.begin(receiver, Charged::new(), "first");
@@ -172,11 +182,13 @@ mod tests {
         in_flight.finish(|answer, reply| answers.push((answer, reply))).await;
         assert_eq!(answers, [(Ok(2), "second"), (Ok(3), "third")]);
         assert!(in_flight.is_empty());
+        assert_eq!(latency.read().count(), 3);
     }
 
     #[tokio::test]
     async fn there_is_room_for_so_many_and_for_one_of_each_key() {
-        let mut in_flight = InFlight::new();
+        let latency = Histogram::default();
+        let mut in_flight = InFlight::new(&latency);
         let mut senders = Vec::new();
         for key in 0..MAX_IN_FLIGHT as u64 {
             let charged: Charged = [key].into_iter().collect();

@@ -28,7 +28,6 @@ mod wire;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tollgate::core::Store;
 use tollgate::core::policy::{Plan, Planned};
@@ -84,19 +83,12 @@ impl<S: Store + 'static> Door for RespDoor<S> {
     async fn serve(self, connection: Connection) {
         let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(connection, *limits);
-        let latency = &*self.latency;
         let decide = |now, policy: &Arc<Revision>, enforced: Vec<Planned>, on_failure| {
             let plan = Plan { enforced, ..Plan::default() };
             let terms = Terms { on_failure, ..Terms::default() };
-            let decision = self.limiter.check_on_terms_at(now, policy, plan, terms);
-            let began = Instant::now();
-            async move {
-                let decision = decision.await;
-                latency.observe(began.elapsed());
-                decision
-            }
+            self.limiter.check_on_terms_at(now, policy, plan, terms)
         };
-        let mut exchange = Exchange::new(&self.limiter, access, decide);
+        let mut exchange = Exchange::new(&self.limiter, access, &self.latency, decide);
         let mut input = Vec::new();
         let mut begun = Begun::Nothing;
         while wire.receive(&mut input, begun).await == Received::Bytes {

@@ -171,8 +171,11 @@ fn whole(word: &[u8]) -> Option<i64> {
     match digits.len() {
         0 => None,
         1..=ALWAYS_FITS => {
-            let is_number = digits.iter().all(u8::is_ascii_digit);
-            let number = digits.iter().fold(0, |number, byte| number * 10 + i64::from(byte & 0x0f));
+            let (mut number, mut is_number) = (0, true);
+            for byte in digits {
+                is_number &= byte.is_ascii_digit();
+                number = number * 10 + i64::from(byte & 0x0f);
+            }
             is_number.then_some(if is_negative { -number } else { number })
         }
         _ => whole_and_long(is_negative, digits),

@@ -36,7 +36,10 @@ impl<S: Store> Limiter<S> {
             }
         };
         let ask = |planned: &Planned| taking.ask(planned, id);
-        let (now, readings) = self.ask_in_line(now, &planned, ask, queue).await;
+        let (now, readings) = match queue {
+            None => (now, self.ask(now, &planned, ask).await),
+            Some(queue) => Box::pin(self.ask_in_line(now, &planned, ask, queue)).await,
+        };
         let readings = match readings {
             Ok(readings) => readings,
             Err(error) => return Judged::failure(now, error),
@@ -51,13 +54,16 @@ impl<S: Store> Limiter<S> {
         }
         let mut proof = Proof::of(id, taking, planned, &readings);
         if !verdict.is_admitted() {
-            self.undo_refused(now, std::mem::take(&mut proof)).await;
+            let taken = std::mem::take(&mut proof);
+            if taken.receipt.is_some() || taken.reserved.is_some() {
+                Box::pin(self.undo_refused(now, taken)).await;
+            }
         }
         match readings.source() {
             // These rules do not ask what stands in; what it charged is given back there.
             Source::Fallback(error) if on_failure != OnFailure::Local => {
                 for receipt in [proof.receipt, proof.reserved].into_iter().flatten() {
-                    let _ = self.refund_at(now, receipt).await;
+                    let _ = Box::pin(self.refund_at(now, receipt)).await;
                 }
                 Judged::failure(now, error)
             }

@@ -12,9 +12,12 @@ use crate::receipt::Receipt;
 use crate::revision::Revision;
 
 impl<S: Store> Limiter<S> {
-    /// As [`check_in_line_at`](Self::check_in_line_at), for who sees the request's answer: what costs what
+    /// As [`check_plan_at`](Self::check_plan_at), for who sees the request's answer: what costs what
     /// the answer tells is reserved, in the same step, and [`Decision::reserved`] is the proof of
     /// it. Everybody else charges what would be reserved.
+    ///
+    /// It waits for a place in flight where the rules say so: the decision's verdict has the time at
+    /// which it was made in the end.
     ///
     /// A limit holds it for its [`HoldTerms::max`](tollgate_core::HoldTerms::max); whoever serves
     /// longer [holds on](Self::hold_on). At the end of the answer it is
@@ -25,7 +28,7 @@ impl<S: Store> Limiter<S> {
         policy: &Arc<Revision>,
         plan: Plan<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
-        let terms = Terms { charge: plan.charge(), on_failure: plan.on_failure() };
+        let terms = Terms::of(&plan);
         let (taking, queue) = (Taking::Metered(terms.charge, now.after(MAX_WINDOW)), plan.queue());
         self.decide_at(now, policy, plan, terms, taking, queue)
     }

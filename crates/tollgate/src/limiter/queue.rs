@@ -42,12 +42,12 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         planned: &[Planned],
         ask: impl Fn(&Planned) -> Ask + Copy,
-        queue: Option<Queue>,
+        queue: Queue,
     ) -> Asked {
         // Who waits needs a runtime's clock.
-        let Some(queue) = queue.filter(|_| Handle::try_current().is_ok()) else {
+        if Handle::try_current().is_err() {
             return (now, self.ask(now, planned, ask).await);
-        };
+        }
         let until = Instant::now() + Duration::from_millis(queue.wait.get());
         let mut asked = None;
         let place = match self.lines.waited_for(planned) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::policy::shedding::ShedMode;
-use tollgate_core::policy::{ChargeOn, Priority};
+use tollgate_core::policy::{ChargeOn, Planned, Priority};
 use tollgate_core::reading::Source;
 use tollgate_core::{Store, Timestamp};
 
@@ -56,19 +56,29 @@ impl<S: Store> Limiter<S> {
         async move {
             let permit = if is_bounded { self.worker.enter(now, priority)? } else { None };
             let Some((mode, planned)) = fleet else { return Ok(Place { permit, fleet: None }) };
-            let id = new_charge_id();
-            let mut place = Place { permit, fleet: None };
-            match self.take(now, &planned, id).await {
-                Ok(readings) if readings.all_fit() => {
-                    let taking = Taking::Charge(ChargeOn::Arrival);
-                    place.fleet = Proof::of(id, taking, planned, &readings).receipt;
-                }
-                Ok(readings) if !matches!(readings.source(), Source::Failure(_)) => {
-                    self.shed_by_fleet(mode, priority)?;
-                }
-                Ok(_) | Err(_) => {}
+            // Apart: where no fleet is asked, what it takes makes no request larger.
+            let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;
+            Ok(Place { permit, fleet })
+        }
+    }
+
+    async fn enter_fleet(
+        &self,
+        now: Timestamp,
+        mode: ShedMode,
+        planned: Vec<Planned>,
+        priority: Priority,
+    ) -> Result<Option<Receipt>, Shed> {
+        let id = new_charge_id();
+        match self.take(now, &planned, id).await {
+            Ok(readings) if readings.all_fit() => {
+                let taking = Taking::Charge(ChargeOn::Arrival);
+                Ok(Proof::of(id, taking, planned, &readings).receipt)
             }
-            Ok(place)
+            Ok(readings) if !matches!(readings.source(), Source::Failure(_)) => {
+                self.shed_by_fleet(mode, priority).map(|()| None)
+            }
+            Ok(_) | Err(_) => Ok(None),
         }
     }
 

@@ -80,7 +80,7 @@ impl<S: Store> Limiter<S> {
         taking: Taking,
     ) -> (Vec<Trial>, Proof) {
         let refuses_alone = |standing: &&Standing| standing.limit.candidate().is_none();
-        if beside.is_empty() || enforced.refusals().any(|one| refuses_alone(&one)) {
+        if enforced.refusals().any(|one| refuses_alone(&one)) {
             return (Vec::new(), Proof::default());
         }
         let (live, planned): (Vec<_>, Vec<_>) =

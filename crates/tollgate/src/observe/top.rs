@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use siphasher::sip::SipHasher13;
 use tollgate_core::policy::Planned;
 use tollgate_core::{Limit, Millis, Policy, Subject, Timestamp, Verdict};
 
@@ -47,7 +48,8 @@ pub enum By {
 #[derive(Debug)]
 pub struct Top {
     rows: ArcSwap<Rows<Row>>,
-    hasher: RandomState,
+    /// Its key is this node's alone.
+    hasher: SipHasher13,
     began: Timestamp,
 }
 
@@ -76,7 +78,9 @@ impl Top {
     #[must_use]
     pub fn new(policy: &Policy, began: Timestamp) -> Self {
         let rows = ArcSwap::from_pointee(Rows::of(policy));
-        Self { rows, hasher: RandomState::new(), began }
+        let random = RandomState::new();
+        let hasher = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
+        Self { rows, hasher, began }
     }
 
     /// From when on is counted what is told at `now`: the beginning of the period before the
@@ -117,7 +121,7 @@ impl Top {
         if units == 0 {
             return;
         }
-        let hash = self.hasher.hash_one(planned.subject.as_bytes());
+        let hash = self.hasher.hash(planned.subject.as_bytes());
         let rows = self.rows.load();
         // The high bits choose the stripe, the whole of it the place there.
         let stripe = (hash >> 32) as usize % TOP_STRIPES;

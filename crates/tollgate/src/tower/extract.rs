@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use http::Request;
 use http::header::{HOST, HeaderMap};
-use http::request::Parts;
 use tollgate_core::policy::JsonPointer;
 use tollgate_core::{Facts, Headers};
 
@@ -17,8 +17,8 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(parts: &'a Parts) -> Self {
-        Self { headers: &parts.headers, body: parts.extensions.get() }
+    pub(super) fn of<B>(request: &'a Request<B>) -> Self {
+        Self { headers: request.headers(), body: request.extensions().get() }
     }
 }
 
@@ -33,11 +33,12 @@ impl Headers for Fields<'_> {
 }
 
 /// The facts of a request. Its target names the host or, in HTTP/1.1's common form, the header.
-pub(super) fn facts<'a>(
-    parts: &'a Parts,
+pub(super) fn facts<'a, B>(
+    request: &'a Request<B>,
     fields: &'a Fields<'a>,
     peer: Option<IpAddr>,
 ) -> Facts<'a> {
-    let host = parts.uri.host().or_else(|| parts.headers.get(HOST)?.to_str().ok());
-    Facts { method: parts.method.as_str(), path: parts.uri.path(), host, peer, headers: fields }
+    let (method, target) = (request.method().as_str(), request.uri());
+    let host = target.host().or_else(|| request.headers().get(HOST)?.to_str().ok());
+    Facts { method, path: target.path(), host, peer, headers: fields }
 }

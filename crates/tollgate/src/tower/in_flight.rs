@@ -13,9 +13,15 @@ use crate::receipt::Receipt;
 use crate::shed::{Outcome, Permit};
 
 /// What a request holds while it runs: its leases, renewed while this lives, its place in the node,
-/// and what is reserved until its cost is known. All of it is given back or settled when this is dropped, at the end of the answer's body or of the
-/// connection that it was upgraded to, when the client is gone, or when the service panics.
-pub(super) struct InFlight {
+/// and what is reserved until its cost is known. All of it is given back or settled when this is
+/// dropped, at the end of the answer's body or of the connection that it was upgraded to, when the
+/// client is gone, or when the service panics.
+///
+/// One word wide, for it travels with the answer, which is moved often; most requests hold nothing.
+pub(super) struct InFlight(Option<Box<Holds>>);
+
+#[derive(Default)]
+struct Holds {
     leases: Vec<Held>,
     permit: Option<Permit>,
     metering: Option<Metering>,
@@ -31,12 +37,15 @@ struct Held {
 impl InFlight {
     /// Holds nothing.
     pub(super) const fn nothing() -> Self {
-        Self { leases: Vec::new(), permit: None, metering: None }
+        Self(None)
     }
 
     /// Holds the `place` of a request that was taken on.
     pub(super) fn new<S: Store + 'static>(limiter: &Arc<Limiter<S>>, place: Place) -> Self {
-        let mut in_flight = Self { permit: place.permit, ..Self::nothing() };
+        let mut in_flight = Self::nothing();
+        if let Some(permit) = place.permit {
+            in_flight.holds().permit = Some(permit);
+        }
         if let Some(fleet) = place.fleet {
             in_flight.hold(limiter, fleet);
         }
@@ -62,38 +71,42 @@ impl InFlight {
                 let _ = limiter.give_back(limiter.now(), &leases).await;
             });
         });
-        self.leases.push(Held { renewing, give_back: Some(give_back) });
+        self.holds().leases.push(Held { renewing, give_back: Some(give_back) });
     }
 
     /// Meters the answer too.
     pub(super) fn meter(&mut self, metering: Metering) {
-        self.metering = Some(metering);
+        self.holds().metering = Some(metering);
     }
 
     /// What meters the answer, if anything does.
-    pub(super) const fn metering(&mut self) -> Option<&mut Metering> {
-        self.metering.as_mut()
+    pub(super) fn metering(&mut self) -> Option<&mut Metering> {
+        self.0.as_mut()?.metering.as_mut()
     }
 
     /// The answer is free: what is reserved is released.
     pub(super) fn forgive(&mut self) {
-        if let Some(metering) = self.metering.take() {
+        if let Some(metering) = self.0.as_mut().and_then(|holds| holds.metering.take()) {
             metering.forgive();
         }
     }
 
     /// The service gets the request `now`.
     pub(super) fn begins(&mut self, now: impl FnOnce() -> Timestamp) {
-        if let Some(permit) = &mut self.permit {
+        if let Some(permit) = self.0.as_mut().and_then(|holds| holds.permit.as_mut()) {
             permit.begins(now());
         }
     }
 
     /// The service answered `now`.
     pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: Outcome) {
-        if let Some(permit) = &self.permit {
+        if let Some(permit) = self.0.as_ref().and_then(|holds| holds.permit.as_ref()) {
             permit.answered(now(), outcome);
         }
+    }
+
+    fn holds(&mut self) -> &mut Holds {
+        self.0.get_or_insert_default()
     }
 }
 
@@ -109,6 +122,7 @@ impl Drop for Held {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InFlight").field("leases", &self.leases.len()).finish_non_exhaustive()
+        let leases = self.0.as_ref().map_or(0, |holds| holds.leases.len());
+        f.debug_struct("InFlight").field("leases", &leases).finish_non_exhaustive()
     }
 }

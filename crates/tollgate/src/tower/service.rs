@@ -57,24 +57,25 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<In>) -> Self::Future {
+    fn call(&mut self, mut request: Request<In>) -> Self::Future {
         // The one that was polled ready serves this request; its clone waits for the next.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let limiter = Arc::clone(&self.limiter);
-        let (mut parts, body) = request.into_parts();
-        let peer = (self.peer_from)(&parts.extensions).map(|peer| peer.ip());
+        let peer = (self.peer_from)(request.extensions()).map(|peer| peer.ip());
+        // The request is moved into the future whole, and out of it only to the service: taken apart
+        // and put together it would be copied at every turn.
         Box::pin(async move {
             let asked = {
-                let fields = Fields::of(&parts);
-                let facts = facts(&parts, &fields, peer);
+                let fields = Fields::of(&request);
+                let facts = facts(&request, &fields, peer);
                 if asks_for_standings(&limiter, &facts) {
-                    Asked::Standings(limiter.standings(&facts))
+                    Asked::Standings(Box::pin(limiter.standings(&facts)))
                 } else {
                     let (now, policy) = (limiter.now(), limiter.policy());
                     let plan = policy.plan(&facts, limiter.key());
                     let place = limiter.enter(now, &policy, plan.priority);
-                    Asked::Service(place, limiter.check_metered_at(now, &policy, plan))
+                    Asked::Service(place, Box::pin(limiter.check_metered_at(now, &policy, plan)))
                 }
             };
             let (place, decision) = match asked {
@@ -91,8 +92,8 @@ where
             }
             let mut charged = Charged::new(&limiter, decision, in_flight);
             charged.in_flight.begins(|| limiter.now());
-            charged.ask_plainly(&mut parts.headers);
-            let answered = inner.call(Request::from_parts(parts, body)).await;
+            charged.ask_plainly(request.headers_mut());
+            let answered = inner.call(request).await;
             charged.in_flight.answered(|| limiter.now(), outcome(&answered));
             let response = answered?;
             charged.settle(&response);
@@ -219,14 +220,13 @@ impl<S: Store + 'static> Charged<S> {
         self.decision.settle(settlement, now);
     }
 
-    fn answer<B>(mut self, response: Response<B>) -> Response<Body<B>> {
-        let (mut parts, body) = response.into_parts();
-        if let Some(upgraded) = parts.extensions.remove::<Upgraded>() {
+    fn answer<B>(mut self, mut response: Response<B>) -> Response<Body<B>> {
+        if let Some(upgraded) = response.extensions_mut().remove::<Upgraded>() {
             upgraded.hold(std::mem::replace(&mut self.in_flight, InFlight::nothing()));
         }
         let profiles = &self.decision.policy.answers().headers;
-        headers::write(profiles, &self.decision.verdict, &mut parts.headers);
-        Response::from_parts(parts, Body::service(body, self.in_flight))
+        headers::write(profiles, &self.decision.verdict, response.headers_mut());
+        response.map(|body| Body::service(body, self.in_flight))
     }
 }
 
