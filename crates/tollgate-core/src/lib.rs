@@ -32,7 +32,9 @@ pub use facts::{Facts, Headers};
 pub use histories::Histories;
 pub use hold::{Hold, HoldTerms, MAX_HOLDS, OnExpiry};
 pub use key::{KeyedHash, Subject, Value};
-pub use limit::{Algorithm, Cost, Limit, LimitError, OnChange, Refusals, Unit, Visibility};
+pub use limit::{
+    Algorithm, Cost, LeaseSpan, Limit, LimitError, LimitMode, OnChange, Refusals, Unit, Visibility,
+};
 pub use percent::{Percent, PercentError};
 pub use policy::{Policy, Priority};
 pub use reading::{Fit, Found, Reading, Readings, Source};

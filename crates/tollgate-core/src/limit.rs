@@ -2,6 +2,7 @@
 
 mod change;
 mod error;
+mod mode;
 mod succession;
 mod trial;
 
@@ -11,6 +12,7 @@ use alloc::sync::Arc;
 pub use change::{Generation, OnChange};
 pub use error::LimitError;
 pub(crate) use error::{check_range, check_span, check_units};
+pub use mode::{LeaseSpan, LimitMode};
 use succession::Succession;
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
@@ -132,6 +134,7 @@ pub struct Limit {
     candidate: Option<Arc<Self>>,
     on_change: OnChange,
     succession: Option<Succession>,
+    mode: LimitMode,
 }
 
 impl Limit {
@@ -163,6 +166,7 @@ impl Limit {
             candidate: None,
             on_change: OnChange::default(),
             succession: None,
+            mode: LimitMode::default(),
         })
     }
 
@@ -187,9 +191,13 @@ impl Limit {
     ///
     /// # Errors
     /// [`LimitError::RefusalsNotInFlight`] for a concurrency limit: what was refused never ran.
+    /// [`LimitError::LeasedCountsRefusals`] for one that is leased.
     pub fn with_refusals(mut self, refusals: Refusals) -> Result<Self, LimitError> {
         if refusals == Refusals::Counted && matches!(self.algorithm, Algorithm::Concurrency(_)) {
             return Err(LimitError::RefusalsNotInFlight);
+        }
+        if refusals == Refusals::Counted && self.mode == LimitMode::Leased {
+            return Err(LimitError::LeasedCountsRefusals);
         }
         self.refusals = refusals;
         Ok(self)
@@ -228,6 +236,9 @@ impl Limit {
 
     /// The same limit, counted and reserved another way, with the counters that it has.
     pub(crate) fn with_algorithm(mut self, algorithm: Algorithm, hold: HoldTerms) -> Self {
+        if algorithm.not_leasable().is_some() {
+            self.mode = LimitMode::Exact;
+        }
         self.algorithm = algorithm;
         self.hold = hold;
         self

@@ -38,6 +38,13 @@ pub enum LimitError {
     LeasesAreHolds,
     /// A token bucket and a two-bucket estimate cannot be overdrawn.
     NoDebts,
+    /// Units of this algorithm cannot be taken in advance.
+    NotLeasable {
+        /// Why.
+        because: &'static str,
+    },
+    /// A leased limit cannot count refusals.
+    LeasedCountsRefusals,
 }
 
 impl fmt::Display for LimitError {
@@ -62,6 +69,13 @@ impl fmt::Display for LimitError {
             ),
             Self::NoDebts => f.write_str(
                 "a token_bucket and a two_bucket cannot be overdrawn: they keep no debts",
+            ),
+            Self::NotLeasable { because } => write!(
+                f,
+                "only a fixed_window and a sliding_window can be leased: {because}"
+            ),
+            Self::LeasedCountsRefusals => f.write_str(
+                "a leased limit cannot count refusals: nodes admit by themselves, and only the store counts them",
             ),
         }
     }

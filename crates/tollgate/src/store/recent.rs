@@ -25,8 +25,15 @@ type Set<V> = [Option<(Key, V)>; WAYS];
 
 /// A keyed hash of a limit and a subject, under a key that never leaves the process: 128 bits wide,
 /// so that two that are alike need not be feared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(u128);
+
+impl Key {
+    /// The part that it belongs to where there are so many, by other bits than those of its set.
+    pub(super) const fn part_of(self, parts: usize) -> usize {
+        (self.0 >> 64) as usize % parts
+    }
+}
 
 /// Which value makes way for another.
 pub(super) trait Worth {

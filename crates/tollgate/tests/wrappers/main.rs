@@ -9,6 +9,8 @@ mod deadline;
 mod fallback;
 mod faulty;
 mod history;
+mod leased;
+mod leased_fleet;
 mod looks;
 mod promoted;
 mod refused;

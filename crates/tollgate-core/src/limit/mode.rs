@@ -1,0 +1,185 @@
+//! Where a limit is decided: by the store each time, or by nodes out of what they took in advance.
+
+use super::{Algorithm, Limit, LimitError, Refusals};
+use crate::charge::Mark;
+use crate::time::{Millis, Timestamp};
+
+/// Where charges on a limit are decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LimitMode {
+    /// By the store, each by itself.
+    #[default]
+    Exact,
+    /// By nodes, out of units that they took from the store in advance, where something around the
+    /// store does so. Whatever does not know of leases decides it exactly.
+    Leased,
+}
+
+/// The moments at which units of one place may be used as if they were charged then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseSpan {
+    /// The first of them: before it, state of that place counts as none.
+    pub from: Timestamp,
+    /// The first moment after them: from then on charges are put elsewhere.
+    pub until: Timestamp,
+}
+
+impl LeaseSpan {
+    /// Whether `now` is one of them.
+    #[must_use]
+    pub fn includes(&self, now: Timestamp) -> bool {
+        self.from <= now && now < self.until
+    }
+}
+
+impl Limit {
+    /// Sets where it is decided.
+    ///
+    /// Units can be taken in advance where all that counts of a charge is the window or block that
+    /// it falls into: whenever they are used within it, the limit stands as if they had been charged
+    /// at that moment.
+    ///
+    /// # Errors
+    /// [`LimitError::NotLeasable`] for a token bucket, which would refill meanwhile; for a sliding
+    /// log and a concurrency limit, which keep each charge by itself; and for a two-bucket estimate,
+    /// which stands otherwise from one millisecond to the next. [`LimitError::LeasedCountsRefusals`]
+    /// for a limit that counts refusals: it has to hear of each.
+    pub fn with_mode(mut self, mode: LimitMode) -> Result<Self, LimitError> {
+        if mode == LimitMode::Leased {
+            if let Some(because) = self.algorithm.not_leasable() {
+                return Err(LimitError::NotLeasable { because });
+            }
+            if self.refusals == Refusals::Counted {
+                return Err(LimitError::LeasedCountsRefusals);
+            }
+        }
+        self.mode = mode;
+        Ok(self)
+    }
+
+    /// Where it is decided.
+    #[inline]
+    #[must_use]
+    pub const fn mode(&self) -> LimitMode {
+        self.mode
+    }
+
+    /// When units that were put at `mark` may be used; `None` of a limit that cannot be leased.
+    #[must_use]
+    pub fn lease_span(&self, mark: Mark) -> Option<LeaseSpan> {
+        let (opens, until) = match &self.algorithm {
+            Algorithm::FixedWindow(limit) => {
+                (mark.0.saturating_sub(limit.window().get()), Timestamp::from_millis(mark.0))
+            }
+            Algorithm::SlidingWindow(limit) => {
+                let opens = mark.0.saturating_mul(limit.precision().get());
+                (opens, Timestamp::from_millis(opens).after(limit.precision()))
+            }
+            _ => return None,
+        };
+        let from = opens.saturating_sub(self.believed_ahead().get());
+        Some(LeaseSpan { from: Timestamp::from_millis(from), until })
+    }
+
+    /// The longest that one lease can be used: the window, or the block of a sliding one. `None` of
+    /// a limit that cannot be leased.
+    #[must_use]
+    pub const fn longest_lease(&self) -> Option<Millis> {
+        match &self.algorithm {
+            Algorithm::FixedWindow(limit) => Some(limit.window()),
+            Algorithm::SlidingWindow(limit) => Some(limit.precision()),
+            _ => None,
+        }
+    }
+}
+
+impl Algorithm {
+    /// Why units of it cannot be taken in advance.
+    pub(super) const fn not_leasable(&self) -> Option<&'static str> {
+        match self {
+            Self::FixedWindow(_) | Self::SlidingWindow(_) => None,
+            Self::TokenBucket(_) => Some(
+                "a token_bucket refills while units wait to be used, and would admit more than its burst",
+            ),
+            Self::SlidingLog(_) => Some("a sliding_log keeps the time of each charge"),
+            Self::TwoBucket(_) => {
+                Some("a two_bucket stands otherwise from one millisecond to the next")
+            }
+            Self::Concurrency(_) => Some("a concurrency limit holds each request by its own id"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algo::{
+        Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+    };
+    use crate::charge::{Ask, ChargeId};
+    use crate::decide::decide;
+    use crate::limit::Cost;
+
+    const MINUTE: Millis = Millis::from_secs(60);
+
+    fn limit(algorithm: Algorithm) -> Limit {
+        Limit::new("core", algorithm).unwrap()
+    }
+
+    #[test]
+    fn only_windows_can_be_leased() {
+        let fixed = Algorithm::FixedWindow(FixedWindow::new(5, MINUTE, Anchor::Calendar).unwrap());
+        let sliding =
+            Algorithm::SlidingWindow(SlidingWindow::new(5, MINUTE, Millis::from_secs(1)).unwrap());
+        for algorithm in [fixed, sliding] {
+            let leased = limit(algorithm).with_mode(LimitMode::Leased).unwrap();
+            assert_eq!(leased.mode(), LimitMode::Leased);
+            assert_eq!(leased.with_quota(7, None).unwrap().mode(), LimitMode::Leased);
+            let counted = limit(algorithm).with_refusals(Refusals::Counted).unwrap();
+            let refused = counted.with_mode(LimitMode::Leased);
+            assert_eq!(refused, Err(LimitError::LeasedCountsRefusals));
+        }
+        for algorithm in [
+            Algorithm::TwoBucket(TwoBucket::new(5, MINUTE).unwrap()),
+            Algorithm::SlidingLog(SlidingLog::new(5, MINUTE).unwrap()),
+            Algorithm::TokenBucket(TokenBucket::new(5, MINUTE, 5).unwrap()),
+            Algorithm::Concurrency(Concurrency::new(5, MINUTE).unwrap()),
+        ] {
+            let refused = limit(algorithm).with_mode(LimitMode::Leased);
+            assert!(matches!(refused, Err(LimitError::NotLeasable { .. })), "{algorithm:?}");
+            assert!(limit(algorithm).lease_span(Mark(7)).is_none());
+            assert!(limit(algorithm).with_mode(LimitMode::Exact).is_ok());
+        }
+    }
+
+    /// Wherever a charge may be moved to within its span, the limit stands as if it had been made there.
+    #[test]
+    fn a_unit_is_put_to_the_same_place_at_every_moment_of_its_span() {
+        let start = Timestamp::from_millis(1_700_000_000_123);
+        let take = |id| Ask::Take { cost: Cost::ONE, id: ChargeId(id) };
+        for algorithm in [
+            Algorithm::FixedWindow(FixedWindow::new(5, MINUTE, Anchor::FirstRequest).unwrap()),
+            Algorithm::FixedWindow(FixedWindow::new(5, MINUTE, Anchor::Calendar).unwrap()),
+            Algorithm::SlidingWindow(SlidingWindow::new(5, MINUTE, Millis::new(700)).unwrap()),
+        ] {
+            let limit = limit(algorithm);
+            let (reading, cell) = decide(None, &limit, take(1), start);
+            let span = limit.lease_span(reading.mark).unwrap();
+            assert!(span.includes(start));
+            let millis = Timestamp::as_millis;
+            for (now, is_in) in [
+                (millis(span.from) - 1, false),
+                (millis(span.from), true),
+                (millis(start) - 1, true),
+                (millis(start) + 1, true),
+                (millis(span.until) - 1, true),
+                (millis(span.until), false),
+            ] {
+                let now = Timestamp::from_millis(now);
+                assert_eq!(span.includes(now), is_in, "{algorithm:?} at {now:?}");
+                let (again, _) = decide(cell.clone(), &limit, take(2), now);
+                assert_eq!(again.mark == reading.mark, is_in, "{algorithm:?} at {now:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a node has of one limit and subject: pure, told what the store answered and what time it is.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tollgate_core::decide::refundable_until;
+use tollgate_core::{
+    Ask, Cost, Fit, Found, LeaseSpan, Limit, Mark, Reading, Repeats, StoreError, Subject, Timestamp,
+};
+
+use super::terms::{FIRST_CHARGES, LeaseTerms, USED_UP_SOON};
+use crate::receipt::new_charge_id;
+
+/// The sweeps for which the units that were used since the last one are kept.
+const KEPT_SWEEPS: u64 = 4;
+
+/// The sweeps without a charge after which a place is given up.
+const QUIET_SWEEPS: u8 = 8;
+
+/// A limit and a subject, for whoever outlives a charge on them.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) limit: Limit,
+    pub(super) subject: Subject,
+}
+
+/// What became of an attempt to take a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// There are units.
+    Taken,
+    /// There are none: each charge is for the store.
+    Refused,
+    /// The store has no answer.
+    Failed(StoreError),
+}
+
+/// Hears what becomes of an attempt.
+pub(super) type Hearing = watch::Receiver<Option<Turn>>;
+
+/// The units that a node has of one limit and subject, in one window or block.
+///
+/// `unused` have been counted by the store at `mark`, and are used by nobody else. What comes to
+/// them was counted there as well: units that were taken for it, or given back to this node that it
+/// was itself admitted there (`own`).
+pub(super) struct Slot {
+    pub(super) account: Arc<Account>,
+    mark: Mark,
+    span: LeaseSpan,
+    unused: u64,
+    /// What was unused at the place before, and still counts there until it is given back.
+    former: (Mark, u64),
+    /// What the store had counted at the last answer, with all that is unused.
+    used: u64,
+    /// What this node was admitted at this place, and did not give back. A lease is only taken
+    /// where there is some, so that none opens a window that no charge would have opened.
+    own: u64,
+    /// The units of the next lease.
+    size: u64,
+    taken_at: Option<Timestamp>,
+    /// Units used since the last sweep.
+    spent: u64,
+    quiet: u8,
+    pub(super) seen: Timestamp,
+    pub(super) turn: Option<Hearing>,
+}
+
+impl Slot {
+    /// That of a charge of `cost`, which the store admitted at `now` with this reading.
+    pub(super) fn of(
+        account: Account,
+        reading: &Reading,
+        cost: Cost,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let span = account.limit.lease_span(reading.mark)?;
+        Some(Self {
+            account: Arc::new(account),
+            mark: reading.mark,
+            span,
+            unused: 0,
+            former: (reading.mark, 0),
+            used: reading.used,
+            own: cost.get(),
+            size: cost.get().saturating_mul(FIRST_CHARGES),
+            taken_at: None,
+            spent: cost.get(),
+            quiet: 0,
+            seen: now,
+            turn: None,
+        })
+    }
+
+    /// Whether it is of this very definition: marks of another one say something else.
+    pub(super) fn is_of(&self, limit: &Limit) -> bool {
+        self.account.limit.algorithm() == limit.algorithm()
+    }
+
+    /// Carries `ask` out with what this node has; `None` where the store has to be asked.
+    pub(super) fn answer(
+        &mut self,
+        ask: Ask,
+        now: Timestamp,
+        terms: &LeaseTerms,
+    ) -> Option<Reading> {
+        let is_live = self.span.includes(now) && self.own > 0;
+        match ask {
+            Ask::Take { cost, .. } if is_live && self.covers(cost) => {
+                self.unused -= cost.get();
+                self.own = self.own.saturating_add(cost.get());
+                self.spent = self.spent.saturating_add(cost.get());
+                self.seen = self.seen.max(now);
+                Some(self.reading())
+            }
+            // How it stands for no cost is asked by who wants to hear what the store knows.
+            Ask::Look { cost } if is_live && cost != Cost::PEEK && self.covers(cost) => {
+                Some(self.reading())
+            }
+            Ask::Refund { cost, mark, repeats: Repeats::Impossible, .. } if is_live => {
+                self.take_back(cost, mark, terms)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `cost` can be used, and once more by all that is known: what comes close to the limit
+    /// is decided where all of it is known.
+    fn covers(&self, cost: Cost) -> bool {
+        let told = self.used.saturating_sub(self.unused);
+        let left = self.account.limit.capacity().saturating_sub(told);
+        cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
+    }
+
+    /// Adds to what is unused what this node was admitted here, if it is none too many.
+    fn take_back(&mut self, cost: Cost, mark: Mark, terms: &LeaseTerms) -> Option<Reading> {
+        let units = cost.get();
+        let unused = self.unused.saturating_add(units);
+        let is_here = mark == self.mark && units > 0 && units < self.own;
+        let at_most = terms.unused_at_most(&self.account.limit);
+        let told = self.used.saturating_sub(unused);
+        if !is_here || unused > at_most || told >= self.account.limit.capacity() {
+            return None;
+        }
+        self.unused = unused;
+        self.own -= units;
+        Some(Reading { given_back: units, ..self.reading() })
+    }
+
+    /// How the limit stands for one more charge, which fits.
+    fn reading(&self) -> Reading {
+        Reading {
+            fit: Fit::Now,
+            again: Fit::Now,
+            used: self.used.saturating_sub(self.unused),
+            whole_at: refundable_until(&self.account.limit, self.mark),
+            mark: self.mark,
+            found: Found::State,
+            ..Reading::default()
+        }
+    }
+
+    /// Undoes a take that was answered here with this mark; how the limit stands then.
+    pub(super) fn put_back(&mut self, cost: Cost, mark: Mark) -> Option<Reading> {
+        if mark != self.mark {
+            return None;
+        }
+        self.unused = self.unused.saturating_add(cost.get());
+        self.own = self.own.saturating_sub(cost.get());
+        self.spent = self.spent.saturating_sub(cost.get());
+        Some(self.reading())
+    }
+
+    /// The units that are to be taken at `now` so that `cost` is covered; `None` where that is too
+    /// small a part of what is left, or where nothing is known of the place in force.
+    pub(super) fn wanted(&mut self, cost: Cost, now: Timestamp, terms: &LeaseTerms) -> Option<u64> {
+        if !self.span.includes(now) || self.own == 0 || self.former.1 > 0 {
+            return None;
+        }
+        let at_most = terms.unused_at_most(&self.account.limit);
+        if self.taken_at.take().is_some_and(|taken| now.since(taken) < USED_UP_SOON) {
+            self.size = self.size.saturating_mul(2).min(at_most);
+        }
+        let left = self.account.limit.capacity().saturating_sub(self.used);
+        let whole = self.size.max(cost.get().saturating_mul(2)).min(terms.part_of(left));
+        (whole > cost.get()).then(|| whole.saturating_sub(self.unused)).filter(|units| *units > 0)
+    }
+
+    /// Hears that the store admitted `units` for the next lease, or refused them. What was put
+    /// somewhere else is to be given back there.
+    pub(super) fn took(&mut self, units: u64, reading: &Reading, now: Timestamp) -> (Turn, bool) {
+        let is_here = reading.mark == self.mark;
+        let is_taken = reading.fit == Fit::Now;
+        if is_here {
+            self.used = reading.used;
+        }
+        if !is_here || reading.held > 0 {
+            self.close();
+        }
+        if !is_here || !is_taken {
+            return (Turn::Refused, is_taken);
+        }
+        self.unused = self.unused.saturating_add(units);
+        self.taken_at = Some(now);
+        self.seen = self.seen.max(now);
+        (Turn::Taken, false)
+    }
+
+    /// Hears what the store answered to an ask that it was not only asked to read by; `admitted` is
+    /// what it took for it.
+    pub(super) fn learn(&mut self, ask: Ask, reading: &Reading, admitted: Cost, now: Timestamp) {
+        let is_older = reading.mark.0 < self.mark.0 && self.span.includes(now);
+        if reading.found == Found::Discarded || reading.held > 0 {
+            return self.close();
+        }
+        if is_older {
+            return;
+        }
+        if reading.mark != self.mark {
+            self.close();
+            let span = self.account.limit.lease_span(reading.mark);
+            let Some(span) = span.filter(|_| admitted.get() > 0) else { return };
+            (self.mark, self.span, self.own) = (reading.mark, span, 0);
+        }
+        self.used = reading.used;
+        self.own = self.own.saturating_add(admitted.get());
+        self.spent = self.spent.saturating_add(admitted.get());
+        if let Ask::Refund { mark, .. } | Ask::Settle { mark, .. } = ask
+            && mark == self.mark
+        {
+            self.own = self.own.saturating_sub(reading.given_back);
+        }
+        self.seen = self.seen.max(now);
+    }
+
+    /// Nobody knows which place is in force: what is unused is used no more. Of a window that is over
+    /// it is void; a block that is over counts for the rest of its window, and gets it back.
+    fn close(&mut self) {
+        if self.unused > 0 {
+            self.former = (self.mark, self.unused);
+        }
+        (self.unused, self.own) = (0, 0);
+        self.taken_at = None;
+    }
+
+    /// The reading of who only looked, without the units that are unused here; `None` if it is not
+    /// known how the limit would stand without them.
+    pub(super) fn corrected(&self, reading: &Reading) -> Option<Reading> {
+        if self.unused == 0 {
+            return Some(*reading);
+        }
+        let is_known = reading.mark == self.mark && reading.fit == Fit::Now && self.own > 0;
+        is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
+    }
+
+    /// What gives back all that is unused, if its place counts at `now`.
+    pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Ask> {
+        let counts = now < refundable_until(&self.account.limit, self.mark);
+        if counts { self.give(self.unused) } else { None }
+    }
+
+    /// What gives back more than some sweeps' worth of use, or what is left of a place before.
+    /// Called at each sweep.
+    pub(super) fn superfluous(&mut self) -> Option<Ask> {
+        let kept = self.spent.saturating_mul(KEPT_SWEEPS);
+        self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };
+        self.spent = 0;
+        let (mark, units) = std::mem::replace(&mut self.former, (self.mark, 0));
+        if units > 0 {
+            return Some(given_back(units, mark));
+        }
+        let units = self.unused.saturating_sub(kept);
+        if units > 0 {
+            self.size = (self.size / 2).max(1);
+        }
+        self.give(units)
+    }
+
+    /// Whether nobody has asked for long, and nothing is left to give back.
+    pub(super) fn is_abandoned(&self) -> bool {
+        let is_empty = self.unused == 0 && self.former.1 == 0;
+        self.quiet >= QUIET_SWEEPS && is_empty && self.turn.is_none()
+    }
+
+    fn give(&mut self, units: u64) -> Option<Ask> {
+        if units == 0 {
+            return None;
+        }
+        self.unused -= units;
+        self.used = self.used.saturating_sub(units);
+        Some(given_back(units, self.mark))
+    }
+}
+
+/// What gives units back that nobody used.
+fn given_back(units: u64, mark: Mark) -> Ask {
+    let (cost, id) = (Cost::up_to(units), new_charge_id());
+    Ask::Refund { cost, mark, id, repeats: Repeats::Impossible }
+}
