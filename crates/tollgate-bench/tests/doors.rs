@@ -8,11 +8,12 @@ use tollgate_bench::doors::load::Load;
 use tollgate_bench::doors::upstream::Upstream;
 use tollgate_bench::server::Server;
 
-/// Programs of which only the bare proxy is there.
+/// Programs of which only the bare ones are there.
 fn programs(upstream: &Upstream) -> Programs {
     Programs {
         tollgate: "none".into(),
         throttlecrab: "none".into(),
+        bare_answer: env!("CARGO_BIN_EXE_bare_answer").into(),
         bare_proxy: env!("CARGO_BIN_EXE_bare_proxy").into(),
         policy: "none".into(),
         upstream: upstream.address(),
@@ -20,16 +21,18 @@ fn programs(upstream: &Upstream) -> Programs {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_request_through_the_bare_proxy_is_answered() {
+async fn every_request_to_a_bare_server_or_through_a_bare_proxy_is_answered() {
     let upstream = Upstream::start().await.unwrap();
     let programs = programs(&upstream);
-    let bare = Contender::BareProxy;
-    let server = Server::start(|port| bare.command(&programs, port)).unwrap();
-    let load = Load { address: server.address(), wire: bare.wire(), connections: 3, in_flight: 1 };
-    let subjects: Arc<[u32]> = (0..100).collect();
-    assert_eq!(load.run(&subjects).await.unwrap(), 100);
-    assert!(!server.processor_time().unwrap().is_zero());
-    server.end().unwrap();
+    for bare in [Contender::BareAnswer, Contender::BareProxy] {
+        let server = Server::start(|port| bare.command(&programs, port)).unwrap();
+        let (address, wire) = (server.address(), bare.wire());
+        let load = Load { address, wire, connections: 3, in_flight: 1 };
+        let subjects: Arc<[u32]> = (0..100).collect();
+        assert_eq!(load.run(&subjects).await.unwrap(), 100, "{bare}");
+        assert!(!server.processor_time().unwrap().is_zero());
+        server.end().unwrap();
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers
-//! cargo build --release --bin tollgate --bin bare_proxy
+//! cargo build --release --bin tollgate --bin bare_answer --bin bare_proxy
 //! cargo run --release -p tollgate-bench --bin doors -- --instructions
 //! ```
 
@@ -84,14 +84,16 @@ fn programs(
     let programs = Programs {
         tollgate: flags.tollgate.clone().unwrap_or_else(|| beside("tollgate")),
         throttlecrab: flags.throttlecrab.clone(),
+        bare_answer: beside("bare_answer"),
         bare_proxy: beside("bare_proxy"),
         policy: policy_file,
         upstream: upstream.address(),
     };
     let install = "cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers";
-    let build = "cargo build --release --bin tollgate --bin bare_proxy";
+    let build = "cargo build --release --bin tollgate --bin bare_answer --bin bare_proxy";
     for (program, by) in [
         (&programs.tollgate, build),
+        (&programs.bare_answer, build),
         (&programs.bare_proxy, build),
         (&programs.throttlecrab, install),
     ] {

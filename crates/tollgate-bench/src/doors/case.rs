@@ -26,19 +26,28 @@ pub struct Case {
     pub ours: Contender,
     /// Who it is held against.
     pub peer: Contender,
-    /// At most so much of the peer's processor time is aimed at.
-    pub aim: f64,
+    /// At most so much of the peer's processor time is aimed at; nothing of what only shows where
+    /// the bottom is.
+    pub aim: Option<f64>,
 }
 
 /// Every case.
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     Case {
         name: "HTTP, one in flight",
         connections: 50,
         in_flight: 1,
         ours: Contender::TollgateHttp,
         peer: Contender::ThrottlecrabHttp,
-        aim: 0.75,
+        aim: Some(0.75),
+    },
+    Case {
+        name: "HTTP, without deciding",
+        connections: 50,
+        in_flight: 1,
+        ours: Contender::BareAnswer,
+        peer: Contender::ThrottlecrabHttp,
+        aim: None,
     },
     Case {
         name: "gRPC, one in flight",
@@ -46,7 +55,7 @@ pub const CASES: [Case; 6] = [
         in_flight: 1,
         ours: Contender::TollgateGrpc,
         peer: Contender::ThrottlecrabGrpc,
-        aim: 0.75,
+        aim: Some(0.75),
     },
     Case {
         name: "gRPC, 64 in flight",
@@ -54,7 +63,7 @@ pub const CASES: [Case; 6] = [
         in_flight: 64,
         ours: Contender::TollgateGrpc,
         peer: Contender::ThrottlecrabGrpc,
-        aim: 0.75,
+        aim: Some(0.75),
     },
     Case {
         name: "RESP, one in flight",
@@ -62,7 +71,7 @@ pub const CASES: [Case; 6] = [
         in_flight: 1,
         ours: Contender::TollgateResp,
         peer: Contender::ThrottlecrabResp,
-        aim: 0.75,
+        aim: Some(0.75),
     },
     Case {
         name: "RESP, 16 in flight",
@@ -70,7 +79,7 @@ pub const CASES: [Case; 6] = [
         in_flight: 16,
         ours: Contender::TollgateResp,
         peer: Contender::ThrottlecrabResp,
-        aim: 0.34,
+        aim: Some(0.34),
     },
     Case {
         name: "proxy, one in flight",
@@ -78,7 +87,7 @@ pub const CASES: [Case; 6] = [
         in_flight: 1,
         ours: Contender::TollgateProxy,
         peer: Contender::BareProxy,
-        aim: 1.15,
+        aim: Some(1.15),
     },
 ];
 

@@ -25,6 +25,8 @@ pub enum Contender {
     ThrottlecrabGrpc,
     /// throttlecrab-server over the Redis protocol.
     ThrottlecrabResp,
+    /// A server that decides nothing, of the same parts as Tollgate's over HTTP.
+    BareAnswer,
     /// A proxy that does nothing else, of the same parts.
     BareProxy,
 }
@@ -36,6 +38,8 @@ pub struct Programs {
     pub tollgate: PathBuf,
     /// The `throttlecrab-server` binary.
     pub throttlecrab: PathBuf,
+    /// The `bare_answer` binary of this crate.
+    pub bare_answer: PathBuf,
     /// The `bare_proxy` binary of this crate.
     pub bare_proxy: PathBuf,
     /// The file that holds [`policy`].
@@ -74,6 +78,11 @@ impl Contender {
             Self::ThrottlecrabHttp => throttlecrab(&programs.throttlecrab, "http", port),
             Self::ThrottlecrabGrpc => throttlecrab(&programs.throttlecrab, "grpc", port),
             Self::ThrottlecrabResp => throttlecrab(&programs.throttlecrab, "redis", port),
+            Self::BareAnswer => {
+                let mut command = Command::new(&programs.bare_answer);
+                command.arg(address);
+                command
+            }
             Self::BareProxy => {
                 let mut command = Command::new(&programs.bare_proxy);
                 command.arg(address).arg(programs.upstream.to_string());
@@ -86,7 +95,7 @@ impl Contender {
     #[must_use]
     pub fn wire(self) -> Wire {
         match self {
-            Self::TollgateHttp => Wire::Http(HttpCall {
+            Self::TollgateHttp | Self::BareAnswer => Wire::Http(HttpCall {
                 request: |subject| {
                     let limit = format!(r#"{{"name":"user","subject":{{"user":"{subject}"}}}}"#);
                     post("/v1/check", &format!(r#"{{"limits":[{limit}]}}"#))
@@ -129,6 +138,7 @@ impl fmt::Display for Contender {
             Self::ThrottlecrabHttp | Self::ThrottlecrabGrpc | Self::ThrottlecrabResp => {
                 "throttlecrab-server"
             }
+            Self::BareAnswer => "bare hyper server",
             Self::BareProxy => "bare hyper proxy",
         })
     }

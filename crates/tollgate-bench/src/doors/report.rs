@@ -39,7 +39,8 @@ impl Report {
             Some(counted) => counted.map(|count| count.to_string()),
             None => [String::new(), String::new()],
         };
-        let (ratio, aim) = (format!("{ratio:.2}"), format!("{:.2}", case.aim));
+        let aim = case.aim.map(|aim| format!("{aim:.2}")).unwrap_or_default();
+        let ratio = format!("{ratio:.2}");
         self.add_row([case.name, &case.peer.to_string(), "1.00", "", &peer], &measured.peer);
         self.add_row(["", &case.ours.to_string(), &ratio, &aim, &ours], &measured.ours);
     }

@@ -1,0 +1,49 @@
+//! A server that reads each request and answers the same, whatever it says, made of the same parts
+//! as Tollgate's HTTP door: what HTTP itself costs is measured by it, beneath which no decision goes.
+//!
+//! `bare_answer ADDRESS`
+
+use std::convert::Infallible;
+use std::env;
+use std::error::Error;
+use std::net::SocketAddr;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+
+/// As short as an answer that says anything.
+const ANSWER: &[u8] = br#"{"admitted":true}"#;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let Some(address) = env::args().nth(1) else {
+        return Err("give the address to listen on".into());
+    };
+    let listener = TcpListener::bind(address.parse::<SocketAddr>()?).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        tokio::spawn(serve(stream));
+    }
+}
+
+async fn serve(stream: TcpStream) {
+    let mut protocols = auto::Builder::new(TokioExecutor::new());
+    protocols.http1().timer(TokioTimer::new()).header_read_timeout(None);
+    // What goes wrong on a connection concerns its client.
+    let _ = protocols.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    // A body that breaks off ends its connection.
+    let _ = request.into_body().collect().await;
+    let mut answer = Response::new(Full::new(Bytes::from_static(ANSWER)));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(answer)
+}
