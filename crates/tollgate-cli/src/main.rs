@@ -20,8 +20,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A decision asks for some dozen small pieces of memory and gives them back at once; here that
-/// costs a third of what it costs in the platform's allocator.
+/// A decision asks for a dozen small pieces of memory and gives them back at once: 3 to 7 % of its
+/// instructions are saved here.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
