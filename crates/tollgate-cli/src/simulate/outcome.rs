@@ -3,11 +3,12 @@
 mod candidate;
 
 use serde::{Serialize, Serializer};
-use tollgate::core::Store;
+use tollgate::core::policy::Meter;
+use tollgate::core::{Policy, Store};
 
 use super::limit_text;
 use super::log::{Log, Oddities};
-use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Timeline};
+use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Tally, Timeline};
 use super::trial::Trial;
 use super::utc::Utc;
 pub(crate) use candidate::CandidateOutcome;
@@ -63,6 +64,8 @@ pub(crate) struct Outcome {
     pub(crate) host_names: u64,
     /// Whether a limit counts what is in flight, of which the log tells nothing.
     pub(crate) leases_unknown: bool,
+    /// Whether a cost is told by what the log does not hold, so that it counts as what is reserved.
+    pub(crate) costs_unknown: bool,
     #[serde(serialize_with = "by_name")]
     pub(crate) limits: Vec<LimitOutcome>,
     pub(crate) subjects: Vec<SubjectOutcome>,
@@ -173,6 +176,7 @@ impl Outcome {
             host_names: tally.host_names,
             leases_unknown: tally.durations == 0
                 && tally.limits.iter().any(LimitTally::is_of_leases),
+            costs_unknown: costs_unknown(&trial.policy(), tally),
             limits: tally.limits.iter().map(limit_outcome).collect(),
             subjects: top_subjects(&tally.limits, top),
             refunds,
@@ -187,6 +191,22 @@ impl LimitOutcome {
     pub(crate) fn is_met(&self) -> bool {
         self.counts.requests > 0 || self.shadow_refused > 0
     }
+}
+
+/// Whether any request met a cost that is told by what no log holds, or by durations that this one
+/// does not.
+fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
+    let is_untold = |meter: &Meter| match meter {
+        Meter::Header { .. } | Meter::Json { .. } => true,
+        Meter::Time { .. } => tally.durations == 0,
+        Meter::Size { .. } => false,
+    };
+    let is_met = |limit: &str| {
+        let mut met = tally.limits.iter().filter(|one| one.counts.requests > 0);
+        met.any(|one| one.limit.name() == limit)
+    };
+    let mut metered = policy.rules().iter().flat_map(|rule| &rule.metered);
+    metered.any(|it| is_untold(&it.meter) && is_met(policy.limits()[it.limit].limit.name()))
 }
 
 fn limit_outcome(tally: &LimitTally) -> LimitOutcome {

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tollgate::core::policy::{Answers, Planned, Policy};
-use tollgate::core::{Store, StoreError, Timestamp};
+use tollgate::core::policy::{Answers, Meter, Planned, Policy};
+use tollgate::core::{Cost, Millis, Store, StoreError, Timestamp};
 use tollgate::{Decision, HashKey, Limiter, Receipt, Revision, Settlement};
 
+use super::log::Entry;
 use super::request::Request;
 use super::tally::{Fate, Tally};
 
@@ -45,15 +46,16 @@ impl<S: Store> Gate<S> {
     /// Decides on `request` at its time, and settles it as its answer's status says.
     ///
     /// Its leases are held for the duration that the log tells, and otherwise given back at once: a log without
-    /// durations cannot show that too many requests ran at a time. What is charged on completion is charged at once: a
-    /// log tells one time of each request.
+    /// durations cannot show that too many requests ran at a time. What is charged on completion is charged at once,
+    /// and what costs what its answer tells is settled at once: a log tells one time of each request.
     pub(super) async fn judge(&mut self, request: &Request<'_>) -> Result<Judgement, StoreError> {
         let now = Timestamp::from_millis(request.entry().time);
         self.end_leases(now).await?;
         let policy = self.limiter.policy();
         let plan = policy.plan(&request.facts(), self.limiter.key());
         let planned = self.limiter.shares(now, plan.enforced.clone()).enforced;
-        let mut decision = self.limiter.check_plan_at(now, &policy, plan).await;
+        // Nobody waits for a place in flight: that takes time, and here it is the log's.
+        let mut decision = self.limiter.check_metered_at(now, &policy, plan, None).await;
         let is_free = policy.answers().refund_statuses.contains(&request.entry().status);
         let mut fate = if decision.is_admitted() { Fate::Admitted } else { Fate::Refused };
         if let Some(pending) = decision.pending.take() {
@@ -73,6 +75,17 @@ impl<S: Store> Gate<S> {
                 }
             }
             self.hold(leases, now, request.entry().duration).await?;
+        }
+        if let Some(reserved) = decision.reserved.take() {
+            if is_free {
+                self.limiter.refund_at(now, reserved).await?;
+                if fate == Fate::Admitted {
+                    fate = Fate::Refunded;
+                }
+            } else {
+                let told = |meter: &Meter| told(request.entry(), meter);
+                self.limiter.settle_metered_at(now, reserved, told).await?;
+            }
         }
         Ok(Judgement { planned, decision, fate })
     }
@@ -108,6 +121,14 @@ impl<S: Store> Gate<S> {
             None => Ok(()),
         }
     }
+}
+
+/// What a line of a log tells of its request's cost: an answer's size, where it had one, and its time. What it does not
+/// tell costs what was reserved of it.
+fn told(entry: &Entry, meter: &Meter) -> Option<Cost> {
+    let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
+    let time = || Some(Millis::new(entry.duration?.into()));
+    size.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
 }
 
 /// The leases of a request under way.

@@ -99,6 +99,44 @@ fn leases_are_held_for_the_durations_that_the_log_tells() {
 }
 
 #[test]
+fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
+    let folder = TempDir::new().unwrap();
+    let policy = |meter: &str| {
+        let text = format!(
+            "subjects: {{ address: {{ client_address: {{}} }} }}\n\
+             limits: {{ metered: {{ quota: 10, window: 1h, per: address, cost: {{ {meter} }} }} }}\n\
+             rules: [{{ name: all, limits: metered }}]\n\
+             answers: {{ refund: {{ status: [304] }} }}\n"
+        );
+        write(folder.path(), &format!("{}.yaml", &meter[..9]), text)
+    };
+    let line = |second: u32, status: u16| {
+        let answer = format!("\"status\":{status},\"size\":3072,\"took\":3");
+        let ts = 1_431_857_100 + second;
+        format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\",{answer}}}\n")
+    };
+    let lines: String =
+        (0..8).map(|second| line(second, [200, 304][second as usize % 2])).collect();
+    let log = write(folder.path(), "log", lines);
+    let fields = ["--field", "duration_s=took", "--field", "bytes=size"];
+    for (meter, admitted, is_told) in [
+        // Three units each but for what was not modified: after three one unit is left, and nothing
+        // more is reserved.
+        ("from_size: 1KiB, reserve: 2", 5, true),
+        ("from_time: 1s, reserve: 2", 5, true),
+        // Nothing in a log tells it: two units each, and all four fit.
+        ("from_header: x-cost, reserve: 2", 8, false),
+    ] {
+        let policy = policy(meter);
+        let report = simulate_json(&[&["--policy", &policy][..], &fields, &[&log]].concat());
+        assert_eq!(report["admitted"], admitted, "{meter}: {report}");
+        assert_eq!(report["costs_unknown"], !is_told, "{meter}");
+    }
+    let table = simulate(&["--policy", &policy("from_time: 1s"), &log]);
+    assert!(table.contains("counts as what is reserved"), "{table}");
+}
+
+#[test]
 fn what_cannot_be_used_is_told_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());
     for (arguments, code, said) in [

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::policy::{Meter, Plan};
+use tollgate_core::policy::{Meter, Plan, Queue};
 use tollgate_core::time::MAX_WINDOW;
 use tollgate_core::{Cost, Store, StoreError, Timestamp};
 
@@ -16,8 +16,8 @@ impl<S: Store> Limiter<S> {
     /// the answer tells is reserved, in the same step, and [`Decision::reserved`] is the proof of
     /// it. Everybody else charges what would be reserved.
     ///
-    /// It waits for a place in flight where the rules say so: the decision's verdict has the time at
-    /// which it was made in the end.
+    /// With a [`queue`](Plan::queue) it waits for a place in flight: the decision's verdict has the
+    /// time at which it was made in the end.
     ///
     /// A limit holds it for its [`HoldTerms::max`](tollgate_core::HoldTerms::max); whoever serves
     /// longer [holds on](Self::hold_on). At the end of the answer it is
@@ -27,9 +27,10 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         policy: &Arc<Revision>,
         plan: Plan<'_>,
+        queue: Option<Queue>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let terms = Terms::of(&plan);
-        let (taking, queue) = (Taking::Metered(terms.charge, now.after(MAX_WINDOW)), plan.queue());
+        let taking = Taking::Metered(terms.charge, now.after(MAX_WINDOW));
         self.decide_at(now, policy, plan, terms, taking, queue)
     }
 

@@ -74,8 +74,9 @@ where
                 } else {
                     let (now, policy) = (limiter.now(), limiter.policy());
                     let plan = policy.plan(&facts, limiter.key());
-                    let place = limiter.enter(now, &policy, plan.priority);
-                    Asked::Service(place, Box::pin(limiter.check_metered_at(now, &policy, plan)))
+                    let (place, queue) = (limiter.enter(now, &policy, plan.priority), plan.queue());
+                    let decision = limiter.check_metered_at(now, &policy, plan, queue);
+                    Asked::Service(place, Box::pin(decision))
                 }
             };
             let (place, decision) = match asked {

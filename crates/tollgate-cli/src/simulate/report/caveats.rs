@@ -43,6 +43,12 @@ fn of_policy(outcome: &Outcome) -> Vec<String> {
              With JSON lines, `--field duration_s=KEY` names the key that holds them."
         ));
     }
+    if outcome.costs_unknown {
+        caveats.push(format!(
+            "{policy}: some costs are told by what the log does not hold (fields and bodies of answers, or durations); \
+             each counts as what is reserved for it."
+        ));
+    }
     for limit in outcome.limits.iter().filter(|limit| limit.subjects_forgotten > 0) {
         caveats.push(format!(
             "{policy}: {} had so many subjects that the counts of {} with few requests were given up; decisions and \
