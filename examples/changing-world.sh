@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Two shards with replicas and sentinels limit traffic while the world beneath them changes: subjects move from
-# memcached to the shards, a primary is killed, another one freezes and comes back, a shard is added. At the end it
-# tells, from the history of all answers: errors to callers, windows opened early, refusals below the limit, and what
-# was admitted above a limit beside the bound. It fails unless everything is within its bound.
+# Two nodes of `tollgate serve` limit traffic over two shards with replicas and sentinels, while the world beneath them
+# changes: subjects move from memcached to the shards, a primary is killed, another one freezes and comes back, a shard is
+# added. At the end it tells, from the history of all that callers heard at the nodes' HTTP doors: errors to callers,
+# windows opened early, refusals below the limit, and what was admitted above a limit beside the bound. It fails unless
+# everything is within its bound.
 #
 #   examples/changing-world.sh [--quick] [--report FILE.html]
 #

@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use tollgate::core::LimitError;
 use tollgate_backend::OpenError;
-use tollgate_policy::{LoadError, Mistakes};
+use tollgate_policy::Mistakes;
 
 /// Why a scenario could not be carried out.
 #[derive(Debug)]
@@ -25,12 +25,14 @@ pub(crate) enum ChaosError {
     Signal(u32, io::Error),
     /// A server did not carry out a command.
     Command(String, redis::RedisError),
+    /// A node does not serve, or did not end as it should; with what it said.
+    Node(String),
+    /// A node's door did not answer a question, for this reason.
+    Ask(String, String),
     /// What has to happen did not.
     NotHappened(&'static str, Duration),
     /// The policy that was made is not one.
     Policy(Mistakes),
-    /// The policy file that was made cannot be used.
-    Load(LoadError),
     /// The limit that was made is none.
     Limit(LimitError),
     /// The store that was made cannot be opened.
@@ -60,12 +62,13 @@ impl fmt::Display for ChaosError {
             ),
             Self::Signal(process, error) => write!(f, "cannot signal process {process}: {error}"),
             Self::Command(words, error) => write!(f, "the server did not {words}: {error}"),
+            Self::Node(said) => write!(f, "a node does not serve as it should; it said:\n{said}"),
+            Self::Ask(door, why) => write!(f, "{door} did not answer: {why}"),
             Self::NotHappened(what, within) => {
                 write!(f, "{what} did not happen within {within:?}")
             }
             Self::Policy(mistakes) => mistakes.fmt(f),
             Self::Open(error) => error.fmt(f),
-            Self::Load(error) => error.fmt(f),
             Self::Limit(error) => error.fmt(f),
         }
     }

@@ -4,23 +4,25 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::core::{Store, Timestamp};
+use tollgate::core::Timestamp;
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::{Memory, Share};
-use tollgate::{Clock, HashKey, Limiter, SystemClock};
+use tollgate::{Clock, HashKey, Limiter, Source, SystemClock};
 use tollgate_backend::{Backend, Refunds, ShardStatus, memory_bounds};
 use tollgate_conformance::history::{Recorded, Recorder};
 use tollgate_policy::{Loaded, StoreSettings};
 
 use super::error::ChaosError;
+use super::load::Question;
+use super::nodes::Nodes;
 use super::policy::{self, NODES};
 
 /// A limiter as a service has it, with its store's answers recorded.
-pub(crate) type Node<S> = Limiter<Arc<Recorded<S>>>;
+type Node = Limiter<Arc<Recorded<Backend>>>;
 
 /// Nodes that share their limits.
-pub(crate) struct Fleet<S = Backend> {
-    nodes: Vec<Node<S>>,
+pub(crate) struct Fleet {
+    nodes: Vec<Node>,
     recorder: Arc<Recorder>,
     alone: u64,
     deadline: Duration,
@@ -70,6 +72,11 @@ impl Fleet {
         self.status().all(|shards| shards.first().and_then(ShardStatus::primary) == Some(url))
     }
 
+    /// The time by the first node's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.nodes[0].now()
+    }
+
     /// How often each node found counters lost, all shards together; of the node that saw fewest.
     pub(crate) fn windows_lost(&self) -> u64 {
         let of_node =
@@ -78,53 +85,28 @@ impl Fleet {
     }
 }
 
-impl<S: Store> Fleet<Arc<S>> {
-    /// A node over each of `stores`, which decide within `deadline`.
-    pub(crate) fn of(stores: Vec<Arc<S>>, deadline: Duration) -> Result<Self, ChaosError> {
-        let (recorder, key) = (Arc::<Recorder>::default(), HashKey::random());
-        let mut nodes = Vec::new();
-        for store in stores {
-            let store = Arc::new(Recorded::with_recorder(store, Arc::clone(&recorder)));
-            let policy = policy::policy(IN_MEMORY)?.policy;
-            nodes.push(Limiter::new(policy, store).with_key(key.clone()));
-        }
-        let alone = admitted_alone_at_most(&policy::policy(IN_MEMORY)?);
-        Ok(Self { nodes, recorder, alone, deadline })
-    }
-}
-
-impl<S: Store> Fleet<S> {
-    /// The node that serves this caller.
-    pub(crate) fn node(&self, caller: usize) -> &Node<S> {
-        &self.nodes[caller % self.nodes.len()]
+impl Nodes for Fleet {
+    async fn ask(&self, caller: usize, question: &Question) -> Source {
+        let node = &self.nodes[caller % self.nodes.len()];
+        let asked = node.check(&question.facts());
+        asked.await.source
     }
 
-    /// What all nodes' stores told.
-    pub(crate) const fn recorder(&self) -> &Arc<Recorder> {
+    fn recorder(&self) -> &Arc<Recorder> {
         &self.recorder
     }
 
-    /// The units of a limit that the nodes together admit in one window without the store.
-    pub(crate) const fn admitted_alone_at_most(&self) -> u64 {
+    fn admitted_alone_at_most(&self) -> u64 {
         self.alone
     }
 
-    /// The longest that a decision takes, besides what the machine needs to run its task again.
-    pub(crate) const fn answers_within(&self) -> Duration {
+    fn answers_within(&self) -> Duration {
         self.deadline.saturating_add(TIMER_GRAIN)
-    }
-
-    /// The time by the first node's clock.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.nodes[0].now()
     }
 }
 
-/// The word for a store that the nodes do not open, because they are given theirs.
-const IN_MEMORY: &str = "{ memory: {} }";
-
 /// The bound of [`Share`], of the most generous limit.
-fn admitted_alone_at_most(loaded: &Loaded) -> u64 {
+pub(super) fn admitted_alone_at_most(loaded: &Loaded) -> u64 {
     let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
     let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);
     let share = Share::new(memory, nodes);

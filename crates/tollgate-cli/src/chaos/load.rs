@@ -7,12 +7,11 @@ use std::time::Duration;
 use tokio::sync::{RwLock, RwLockWriteGuard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tollgate::core::{Facts, Headers, Store};
+use tollgate::Source;
+use tollgate::core::{Facts, Headers};
 
-use tollgate::{Decision, Source};
-
-use super::fleet::Fleet;
 use super::latency::Latency;
+use super::nodes::Nodes;
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 
 /// Callers that ask at the same time, spread over the nodes.
@@ -58,14 +57,14 @@ struct Shared {
 }
 
 impl Load {
-    /// Callers of all nodes of `fleet` begin.
-    pub(crate) fn begin<S: Store + 'static>(fleet: &Arc<Fleet<S>>) -> Self {
+    /// Callers of all `nodes` begin.
+    pub(crate) fn begin<N: Nodes>(nodes: &Arc<N>) -> Self {
         let (shared, numbers) = (Arc::<Shared>::default(), Arc::<AtomicU64>::default());
         let mut callers = JoinSet::new();
         for caller in 0..CALLERS {
-            let (fleet, shared) = (Arc::clone(fleet), Arc::clone(&shared));
+            let (nodes, shared) = (Arc::clone(nodes), Arc::clone(&shared));
             let numbers = Arc::clone(&numbers);
-            callers.spawn(async move { call(&fleet, caller, &numbers, &shared).await });
+            callers.spawn(async move { call(&*nodes, caller, &numbers, &shared).await });
         }
         Self { shared, callers }
     }
@@ -88,8 +87,7 @@ impl Load {
     }
 }
 
-async fn call<S: Store>(fleet: &Fleet<S>, caller: usize, numbers: &AtomicU64, shared: &Shared) {
-    let node = fleet.node(caller);
+async fn call(nodes: &impl Nodes, caller: usize, numbers: &AtomicU64, shared: &Shared) {
     let mut turns = interval(PACE);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !shared.ends.load(Ordering::Relaxed) {
@@ -98,17 +96,16 @@ async fn call<S: Store>(fleet: &Fleet<S>, caller: usize, numbers: &AtomicU64, sh
         let _asks = shared.asks.read().await;
         let question = Question::of(numbers.fetch_add(1, Ordering::Relaxed));
         let begun = Instant::now();
-        let asked = node.check(&question.facts());
-        let decision = asked.await;
+        let source = nodes.ask(caller, &question).await;
         shared.tally.latency.took(begun.elapsed());
-        shared.tally.count(&decision);
+        shared.tally.count(source);
     }
 }
 
 impl Tally {
-    fn count(&self, decision: &Decision) {
+    fn count(&self, source: Source) {
         self.decisions.fetch_add(1, Ordering::Relaxed);
-        match decision.source {
+        match source {
             Source::Fallback(_) => self.alone.fetch_add(1, Ordering::Relaxed),
             Source::Failure(_) => self.unanswered.fetch_add(1, Ordering::Relaxed),
             Source::Store | Source::Remembered => 0,
@@ -118,9 +115,11 @@ impl Tally {
 
 /// Who asks for what.
 #[derive(Debug, PartialEq, Eq)]
-struct Question {
-    client: String,
-    path: String,
+pub(crate) struct Question {
+    /// The client.
+    pub(crate) client: String,
+    /// The limit's name after a slash, as rules match it.
+    pub(crate) path: String,
 }
 
 impl Question {
@@ -138,7 +137,8 @@ impl Question {
         Self { client: client.to_string(), path: format!("/{limit}") }
     }
 
-    fn facts(&self) -> Facts<'_> {
+    /// As a request would tell it.
+    pub(crate) fn facts(&self) -> Facts<'_> {
         Facts { method: "GET", path: &self.path, host: None, peer: None, headers: self }
     }
 }

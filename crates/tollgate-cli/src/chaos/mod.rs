@@ -9,6 +9,7 @@ mod fleet;
 mod latency;
 mod load;
 mod network;
+mod nodes;
 mod policy;
 mod process;
 pub(crate) mod report;

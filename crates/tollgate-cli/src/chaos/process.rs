@@ -1,5 +1,6 @@
 //! A process that was started here, and ends with its value.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -22,12 +23,36 @@ impl Process {
         directory: &Path,
         arguments: &[String],
     ) -> Result<Self, ChaosError> {
+        Self::spawn(program, directory, arguments, [Stdio::null(), Stdio::null()])
+    }
+
+    /// As [`start`](Self::start), with what it says written to `log`.
+    ///
+    /// # Errors
+    /// If it cannot be started, or the file not be made.
+    pub(crate) fn start_telling(
+        program: &Path,
+        directory: &Path,
+        arguments: &[String],
+        log: &Path,
+    ) -> Result<Self, ChaosError> {
+        let file = File::create(log).and_then(|file| Ok([file.try_clone()?, file]));
+        let files = file.map_err(|error| ChaosError::File(log.to_owned(), error))?;
+        Self::spawn(program, directory, arguments, files.map(Stdio::from))
+    }
+
+    fn spawn(
+        program: &Path,
+        directory: &Path,
+        arguments: &[String],
+        [stdout, stderr]: [Stdio; 2],
+    ) -> Result<Self, ChaosError> {
         Command::new(program)
             .args(arguments)
             .current_dir(directory)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr)
             .spawn()
             .map(Self)
             .map_err(|error| ChaosError::Start(program.to_owned(), error))
@@ -43,6 +68,16 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
+    /// Has it read its configuration anew, as services do on SIGHUP.
+    pub(crate) fn hang_up(&self) -> Result<(), ChaosError> {
+        self.signal(Signal::HUP)
+    }
+
+    /// Tells it to end, as service managers do by SIGTERM.
+    pub(crate) fn terminate(&self) -> Result<(), ChaosError> {
+        self.signal(Signal::TERM)
+    }
+
     /// Ends it at once; what it had not written is lost.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         let process = self.0.id();
@@ -55,7 +90,12 @@ impl Process {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// The child is not waited for until `kill` or drop, so its number is still its own.
+    /// Whether it has ended, by itself and without a complaint.
+    pub(crate) fn has_succeeded(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(Some(status)) if status.success())
+    }
+
+    /// Only before it was seen to have ended: until then its number is its own.
     fn signal(&self, signal: Signal) -> Result<(), ChaosError> {
         let process = Pid::from_child(&self.0);
         kill_process(process, signal)

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tollgate::core::{Cost, Store};
+use tollgate::core::Cost;
 use tollgate::store::atomic::held_at_most;
-use tollgate_backend::{Backend, ShardStatus};
-use tollgate_conformance::history::{Allowance, Report, Rule};
+use tollgate_backend::ShardStatus;
+use tollgate_conformance::history::{Allowance, History, Report, Rule};
 
 use super::error::ChaosError;
 use super::excess::Excess;
@@ -15,15 +15,16 @@ use super::figure::{Bound, Figure};
 use super::finding::Finding;
 use super::fleet::Fleet;
 use super::load::{CALLERS, Load, Tally};
+use super::nodes::Nodes;
 use super::policy::{HOUR_QUOTA, redis};
 use super::site::{Length, Site};
 use super::wait::until;
 
 /// Nodes under load.
-pub(crate) struct Trial<'s, S = Backend> {
+pub(crate) struct Trial<'s, N = Fleet> {
     site: &'s Site,
     /// The nodes.
-    pub(crate) fleet: Arc<Fleet<S>>,
+    pub(crate) nodes: Arc<N>,
     /// Their callers.
     pub(crate) load: Load,
 }
@@ -55,7 +56,7 @@ impl<'s> Trial<'s> {
 
     /// Waits until every node charges the server at `url`.
     pub(crate) async fn charges(&self, url: &str) -> Result<(), ChaosError> {
-        until("that all nodes charge a server", async || Ok(self.fleet.charges(url))).await
+        until("that all nodes charge a server", async || Ok(self.nodes.charges(url))).await
     }
 
     /// Waits until the store has decided for every caller again, a few times.
@@ -63,18 +64,18 @@ impl<'s> Trial<'s> {
         let up = async || {
             let open =
                 |shards: Vec<ShardStatus>| shards.iter().all(|shard| shard.primary().is_some());
-            Ok(self.fleet.status().all(open))
+            Ok(self.nodes.status().all(open))
         };
         until("that all nodes reach their shards", up).await
     }
 }
 
-impl<'s, S: Store + 'static> Trial<'s, S> {
+impl<'s, N: Nodes> Trial<'s, N> {
     /// These nodes, with callers that have asked for one part of the scenario.
-    pub(crate) async fn of(site: &'s Site, fleet: Fleet<S>) -> Result<Self, ChaosError> {
-        let fleet = Arc::new(fleet);
-        let load = Load::begin(&fleet);
-        let trial = Self { site, fleet, load };
+    pub(crate) async fn of(site: &'s Site, nodes: N) -> Result<Self, ChaosError> {
+        let nodes = Arc::new(nodes);
+        let load = Load::begin(&nodes);
+        let trial = Self { site, nodes, load };
         trial.part().await;
         Ok(trial)
     }
@@ -86,7 +87,7 @@ impl<'s, S: Store + 'static> Trial<'s, S> {
 
     /// How many calls were made so far.
     pub(crate) fn mark(&self) -> u64 {
-        self.fleet.recorder().calls() as u64
+        self.nodes.recorder().calls() as u64
     }
 
     /// The units that a server may have lost that took over, if it had all that was answered before
@@ -103,31 +104,41 @@ impl<'s, S: Store + 'static> Trial<'s, S> {
     /// The last part passes, callers end, and what they were told is judged.
     pub(crate) async fn end(self, told: Told) -> Finding {
         self.part().await;
-        let Self { site, fleet, load } = self;
+        let Self { site, nodes, load } = self;
         let tally = load.end().await;
-        let history = fleet.recorder().history();
+        let history = nodes.recorder().history();
         // Nodes that never decided alone admitted nothing by themselves.
         let alone = match tally.alone.load(Ordering::Relaxed) {
             0 => 0,
-            1.. => fleet.admitted_alone_at_most(),
+            1.. => nodes.admitted_alone_at_most(),
         };
-        // While a map of shards changes, what a new owner refuses is held at the old one for a moment.
-        let held = held_at_most(CALLERS as u64, Cost::ONE);
-        let allowance = Allowance {
-            lost: told.lost,
-            fallback: alone,
-            held,
-            stranded: told.held_back,
-            ..Allowance::default()
-        };
-        let judged = history.check(allowance);
+        let allowance = Allowance { lost: told.lost, fallback: alone, ..Allowance::default() };
+        let (judged, held_back) = judge(&history, allowance, told.held_back);
         let excess = Excess::of(&history);
         let bound = told.lost.min(HOUR_QUOTA) + alone + told.losses * HOUR_QUOTA;
         let mut figures = told.figures;
         figures.extend(common(&judged, &tally, excess, bound));
-        figures.push(slowest(&tally, &fleet, site.length()));
+        if told.held_back > 0 {
+            let what = "units that a move held back";
+            figures.push(Figure::at_most(what, held_back, told.held_back));
+        }
+        figures.push(slowest(&tally, &*nodes, site.length()));
         Finding { did: told.did, figures, judged }
     }
+}
+
+/// Holds `history` against every rule: strictly at first, and then granting what a move between shards
+/// may hold back of a client's units, from none up to `most`. Returns what it had to grant.
+fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
+    let strict = history.check(allowance);
+    if strict.is_sound() || most == 0 {
+        return (strict, 0);
+    }
+    // What a new owner refuses is held at the old one for a moment, and others see it.
+    let held = held_at_most(CALLERS as u64, Cost::ONE);
+    let granting = |stranded| history.check(Allowance { held, stranded, ..allowance });
+    let mut judged = (0..=most).map(|units| (granting(units), units));
+    judged.find(|(report, _)| report.is_sound()).unwrap_or((strict, 0))
 }
 
 /// What every scenario promises.
@@ -151,8 +162,8 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
 
 /// The slowest decisions. A decision is woken twice: by its answer or its deadline, and then its
 /// caller; how late this machine wakes was measured beside.
-fn slowest<S: Store>(tally: &Tally, fleet: &Fleet<S>, length: Length) -> Figure {
-    let within = fleet.answers_within().as_millis() as u64 + 2 * tally.lateness.p999_millis();
+fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
+    let within = nodes.answers_within().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let bound = match length {
         Length::Quick => Bound::Beside(within),
         Length::Long => Bound::AtMost(within),

@@ -11,17 +11,30 @@ use crate::chaos;
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A memcached, two pairs of servers, three sentinels, and a node.
+const WITH_A_NODE: usize = 9;
+
 #[test]
 fn ctrl_c_leaves_no_server_behind() {
+    leaves_nothing("primary-frozen", 1);
+}
+
+#[test]
+fn ctrl_c_leaves_no_node_behind() {
+    leaves_nothing("changing-world", WITH_A_NODE);
+}
+
+/// Ends a scenario when so many processes run.
+fn leaves_nothing(scenario: &str, processes: usize) {
     let directory = tempfile::tempdir().unwrap();
-    let mut run = chaos(&["primary-frozen"])
+    let mut run = chaos(&[scenario])
         .env("TMPDIR", directory.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let process = run.id();
-    until(|| working_in(directory.path()) > 0);
+    until(|| working_in(directory.path()) >= processes);
     let interrupt = Command::new("kill").args(["-INT", &process.to_string()]).status().unwrap();
     assert!(interrupt.success());
     until(|| run.try_wait().unwrap().is_some());

@@ -36,7 +36,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     wrong.0.store(-off, Ordering::Relaxed);
     trial.part().await;
-    let fleet = Arc::clone(&trial.fleet);
+    let fleet = Arc::clone(&trial.nodes);
     let did = "ran two nodes whose clocks are 2 s apart, and set one of them back by 4 s";
     let mut finding = trial.end(Told { did, ..Told::default() }).await;
     let history = fleet.recorder().history();

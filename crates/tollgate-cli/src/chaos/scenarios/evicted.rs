@@ -12,7 +12,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let dropped = {
         // Each counter is dropped once: nobody asks meanwhile.
         let _hush = trial.load.hush().await;
-        let _losing = trial.fleet.recorder().losing();
+        let _losing = trial.nodes.recorder().losing();
         let before = counters(&server).await?;
         let most = server.tells("memory", "used_memory:").await? + ROOM;
         server.tell(&["CONFIG", "SET", "maxmemory", &most.to_string()]).await?;
@@ -22,12 +22,12 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
         before.saturating_sub(counters(&server).await?)
     };
-    let told = async || Ok(trial.fleet.windows_lost() > 0);
+    let told = async || Ok(trial.nodes.windows_lost() > 0);
     until("that all nodes tell of lost windows", told).await?;
     trial.part().await;
     let figures = vec![
         Figure::bites("counters dropped", dropped),
-        Figure::bites("losses told by each node", trial.fleet.windows_lost()),
+        Figure::bites("losses told by each node", trial.nodes.windows_lost()),
     ];
     let did = "had the server drop counters to make room for other keys";
     Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)

@@ -6,14 +6,14 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
     {
-        let recorder = trial.fleet.recorder();
+        let recorder = trial.nodes.recorder();
         let _losing = recorder.losing();
         server.tell(&["FLUSHALL"]).await?;
     }
-    let told = async || Ok(trial.fleet.windows_lost() > 0);
+    let told = async || Ok(trial.nodes.windows_lost() > 0);
     until("that all nodes tell of lost windows", told).await?;
     trial.part().await;
-    let figures = vec![Figure::bites("losses told by each node", trial.fleet.windows_lost())];
+    let figures = vec![Figure::bites("losses told by each node", trial.nodes.windows_lost())];
     let did = "deleted every key of the server";
     Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }

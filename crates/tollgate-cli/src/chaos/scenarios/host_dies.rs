@@ -18,7 +18,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let before = trial.load.alone();
     let (lost, late) = {
         // A window that was opened on the way is lost with all that was charged to it.
-        let recorder = trial.fleet.recorder();
+        let recorder = trial.nodes.recorder();
         let _cutting = recorder.cutting();
         let mark = trial.mark();
         primary.is_followed().await?;

@@ -12,18 +12,18 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::of(site, Fleet::open(&store).await?).await?;
     let before = trial.load.alone();
     {
-        let recorder = trial.fleet.recorder();
+        let recorder = trial.nodes.recorder();
         let _losing = recorder.losing();
         server.kill()?;
         trial.stands_in(before).await?;
         trial.part().await;
         server.start_again().await?;
-        let found = async || Ok(trial.fleet.stores().all(|store| restarts(store) > 0));
+        let found = async || Ok(trial.nodes.stores().all(|store| restarts(store) > 0));
         until("that all nodes tell of the restart", found).await?;
     }
     let alone = trial.load.alone() - before;
     trial.part().await;
-    let told = trial.fleet.stores().map(restarts).min().unwrap_or_default();
+    let told = trial.nodes.stores().map(restarts).min().unwrap_or_default();
     let figures = vec![
         Figure::bites("decisions by nodes alone", alone),
         Figure::bites("restarts told by each node", told),

@@ -28,6 +28,7 @@ use super::figure::Figure;
 use super::finding::Finding;
 use super::fleet::Fleet;
 use super::network::{Network, Passage};
+use super::nodes::Nodes;
 use super::policy::{DEADLINE, HOUR, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
 use super::server::Server;
 use super::site::{Length, Pair, Site};

@@ -7,7 +7,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[pair.words()], PATIENT).await?;
     let mark = trial.mark();
     pair.primary.is_followed().await?;
-    let was_charged = u64::from(trial.fleet.charges(&pair.primary.url()));
+    let was_charged = u64::from(trial.nodes.charges(&pair.primary.url()));
     pair.replica.promote().await?;
     let new = pair.replica.port().to_string();
     pair.primary.tell(&["REPLICAOF", "127.0.0.1", &new]).await?;

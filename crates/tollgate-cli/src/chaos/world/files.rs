@@ -1,14 +1,21 @@
-//! What the policy files of the world that changes say of their store.
+//! The policy files of the world that changes.
 
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::memcached::MemcachedServer;
 use super::sentinels::{Sentinels, Watched};
-use crate::chaos::policy::NODES;
+use crate::chaos::error::ChaosError;
+use crate::chaos::policy::{NODES, text};
+use crate::chaos::site::Site;
 
-/// The words of the stores: an old one in memcached, and shards under sentinels that replace it.
+/// Policies of one secret that differ in their stores: an old one in memcached, and shards under
+/// sentinels that replace it.
 #[derive(Debug)]
 pub(crate) struct Files {
+    secret: PathBuf,
     old: String,
     /// Each shard's name and words.
     shards: Vec<(&'static str, String)>,
@@ -18,21 +25,29 @@ impl Files {
     /// Long enough to carry a cell on a busy machine; a store that dies is told of at once.
     pub(crate) const DEADLINE: Duration = Duration::from_millis(500);
 
-    /// The words for a memcached and these shards.
-    pub(crate) fn new(old: &MemcachedServer, sentinels: &Sentinels, watched: &[Watched]) -> Self {
+    /// Policies over a memcached and these shards.
+    pub(crate) fn new(
+        site: &Site,
+        old: &MemcachedServer,
+        sentinels: &Sentinels,
+        watched: &[Watched],
+    ) -> Result<Self, ChaosError> {
+        let secret = site.room()?.join("secret");
+        fs::write(&secret, by_chance()).map_err(|error| ChaosError::File(secret.clone(), error))?;
         let (at, deadline) = (old.address(), Self::DEADLINE.as_millis());
         let shard = |Watched { name, .. }: &Watched| (*name, sentinels.words(name));
-        Self {
+        Ok(Self {
+            secret,
             old: format!(
                 "{{ memcached: {{ servers: ['{at}'], nodes: {NODES}, deadline: {deadline}ms }} }}"
             ),
             shards: watched.iter().map(shard).collect(),
-        }
+        })
     }
 
-    /// All subjects live in memcached; the shards are there, and have none.
-    pub(crate) fn first(&self) -> String {
-        self.rollout(0, &map(&self.shards))
+    /// So many of a hundred subjects live in the shards, and the others in memcached.
+    pub(crate) fn rolled_out(&self, percent: u64) -> String {
+        self.rollout(percent, &map(&self.shards))
     }
 
     /// All subjects live in the shards, to which another one comes, a primary at `url`.
@@ -43,14 +58,21 @@ impl Files {
         self.rollout(100, &format!("{}, previous: {{ {} }}", map(&all), map(&stays)))
     }
 
-    fn rollout(&self, percent: u8, shards: &str) -> String {
+    fn rollout(&self, percent: u64, shards: &str) -> String {
         let (old, deadline) = (&self.old, Self::DEADLINE.as_millis());
         // Every refusal is asked for, so that the store is asked all the time.
-        format!(
+        let store = format!(
             "{{ rollout: {{ percent: {percent}%, from: {old}, to: {{ redis: {{ {shards}, \
              nodes: {NODES}, deadline: {deadline}ms, remember_refusals: false }} }} }} }}"
-        )
+        );
+        format!("{}secret: {{ file: '{}' }}\n", text(&store), self.secret.display())
     }
+}
+
+/// A secret that nobody knows outside of the run.
+fn by_chance() -> String {
+    let word = |_| RandomState::new().hash_one(0_u8);
+    (0..4).map(word).map(|word| format!("{word:016x}")).collect()
 }
 
 fn map(shards: &[(&'static str, String)]) -> String {

@@ -1,115 +1,145 @@
-//! A node's store in the world that changes: the one that its policy file names.
+//! A node in the world that changes: processes that serve by one policy file, one after the other.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::Value;
 use tokio::sync::watch;
-use tollgate::HashKey;
-use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
-use tollgate::store::Percent;
-use tollgate::store::carry::Phase;
-use tollgate_backend::{Backend, Leaf, MoveStatus, Refunds, ShardStatus};
 
+use super::client::NodeClient;
+use super::serving::Serving;
 use crate::chaos::error::ChaosError;
-use crate::chaos::policy::text;
+use crate::chaos::wait::until;
 
-/// A node, which can be started anew under another policy file.
+/// A node, whose policy file can be replaced, and which can be started anew under another one.
 ///
-/// The one that comes is connected before the one that goes stops, as `--reuse-port` or a balancer
-/// in front has it: no caller finds nobody.
+/// The process that comes is ready before callers are led to it, and the one that goes ends after
+/// that, as a balancer in front has it: no caller finds nobody.
 #[derive(Debug)]
 pub(crate) struct WorldNode {
-    key: HashKey,
-    file: PathBuf,
-    backend: watch::Sender<Arc<Backend>>,
+    client: NodeClient,
+    room: PathBuf,
+    serving: watch::Sender<Arc<Serving>>,
+    /// The processes that were started.
+    started: AtomicU64,
     /// What those that went had taken along from the old store.
     rolled_out: AtomicU64,
 }
 
 impl WorldNode {
-    /// A node under the policy over `store`, which is what follows `store:` in its `file`.
-    pub(crate) async fn start(
-        key: HashKey,
-        file: PathBuf,
-        store: &str,
+    /// A node under the policy of this `text`, in a `room` of its own.
+    pub(super) async fn start(
+        client: NodeClient,
+        room: PathBuf,
+        text: &str,
     ) -> Result<Self, ChaosError> {
-        let backend = watch::Sender::new(open(&key, &file, store).await?);
-        Ok(Self { key, file, backend, rolled_out: AtomicU64::new(0) })
-    }
-
-    /// Writes another `store` into the file, and starts under it.
-    pub(crate) async fn restart(&self, store: &str) -> Result<(), ChaosError> {
-        let opened = open(&self.key, &self.file, store).await?;
-        self.rolled_out.store(self.rolled_out(), Ordering::Relaxed);
-        self.backend.send_replace(opened);
-        Ok(())
-    }
-
-    /// Sends so many of a hundred subjects to the new store, as `PUT /v1/rollout` does.
-    pub(crate) fn turn(&self, percent: Percent) {
-        if let Backend::Rollout(moving) = &*self.backend() {
-            moving.dial().set(percent);
-        }
-    }
-
-    /// Cells that moved from the old store to the shards or back.
-    pub(crate) fn rolled_out(&self) -> u64 {
-        let now = match &*self.backend() {
-            Backend::Rollout(moving) => moving.carried(),
-            _ => 0,
-        };
-        self.rolled_out.load(Ordering::Relaxed) + now
-    }
-
-    /// Cells that moved from shard to shard.
-    pub(crate) fn carried(&self) -> u64 {
-        self.moving().map_or(0, |moving| moving.carried)
-    }
-
-    /// Whether the owners of the new map of shards decide.
-    pub(crate) fn leads(&self) -> bool {
-        self.moving().is_some_and(|moving| moving.phase != Phase::Following)
-    }
-
-    /// Where the primary of the shard `name` is, if one answers.
-    pub(crate) fn primary(&self, name: &str) -> Option<String> {
-        let shards = self.backend().status();
-        let shard = shards.iter().find(|shard| &*shard.name == name)?;
-        shard.primary().map(str::to_owned)
-    }
-
-    /// Whether every shard is decided by a primary that answers.
-    pub(crate) fn is_served(&self) -> bool {
-        self.backend().status().iter().all(ShardStatus::is_served)
-    }
-
-    fn moving(&self) -> Option<MoveStatus> {
-        self.backend().leaves().into_iter().find_map(|(_, leaf)| match leaf {
-            Leaf::Redis(fleet) => fleet.map_status().moving,
-            Leaf::Memory(_) | Leaf::Memcached(_) => None,
+        let first = open(&client, &room, text, 0).await?;
+        let serving = watch::Sender::new(Arc::new(first));
+        Ok(Self {
+            client,
+            room,
+            serving,
+            started: AtomicU64::new(1),
+            rolled_out: AtomicU64::new(0),
         })
     }
 
-    fn backend(&self) -> Arc<Backend> {
-        Arc::clone(&self.backend.borrow())
+    /// The process that callers are led to now. Whoever asks it holds this until it answered.
+    pub(super) fn serving(&self) -> Arc<Serving> {
+        Arc::clone(&self.serving.borrow())
+    }
+
+    /// Replaces its policy file by `text`, starts a process under that, leads callers to it, and ends
+    /// the one before.
+    pub(crate) async fn restart(&self, text: &str) -> Result<(), ChaosError> {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let opened = open(&self.client, &self.room, text, number).await?;
+        let before = self.serving.send_replace(Arc::new(opened));
+        // All that it was asked is answered by then, so that it carries nobody any more.
+        until("that nobody asks the process before", async || Ok(Arc::strong_count(&before) == 1))
+            .await?;
+        self.rolled_out.fetch_add(carried(&before.status().await?["counts"]), Ordering::Relaxed);
+        before.end().await
+    }
+
+    /// Replaces its policy file by `text`, and has it read that.
+    pub(crate) async fn reload(&self, text: &str) -> Result<(), ChaosError> {
+        write(&policy_file(&self.room), text)?;
+        self.serving().reload().await
+    }
+
+    /// How many of a hundred subjects the new store decides.
+    pub(crate) async fn percent(&self) -> Result<Option<u64>, ChaosError> {
+        Ok(self.serving().status().await?["counts"]["percent"].as_u64())
+    }
+
+    /// Windows that moved from the old store to the shards.
+    pub(crate) async fn rolled_out(&self) -> Result<u64, ChaosError> {
+        let now = carried(&self.serving().status().await?["counts"]);
+        Ok(self.rolled_out.load(Ordering::Relaxed) + now)
+    }
+
+    /// Windows that moved from shard to shard.
+    pub(crate) async fn carried(&self) -> Result<u64, ChaosError> {
+        Ok(carried(&self.moving().await?))
+    }
+
+    /// Whether the owners of the new map of shards decide.
+    pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
+        let phase = self.moving().await?["phase"].clone();
+        Ok(phase.is_string() && phase != "following")
+    }
+
+    /// Where the primary of the shard `name` is, if one answers.
+    pub(crate) async fn primary(&self, name: &str) -> Result<Option<String>, ChaosError> {
+        let told = self.serving().status().await?;
+        let mut shards = told["shards"].as_array().into_iter().flatten();
+        let shard = shards.find(|shard| shard["name"] == name);
+        Ok(shard.and_then(|shard| shard["primary"].as_str()).map(str::to_owned))
+    }
+
+    /// Whether every shard is decided by a primary that answers, and memcached by all connections.
+    pub(crate) async fn is_served(&self) -> Result<bool, ChaosError> {
+        let told = self.serving().status().await?;
+        let all = |name: &str| told[name].as_array().cloned().unwrap_or_default();
+        let (shards, servers) = (all("shards"), all("servers"));
+        let connected = |server: &Value| server["connected"] == server["connections"];
+        let is_whole =
+            !shards.is_empty() && shards.iter().all(|shard| shard["primary"].is_string());
+        Ok(is_whole && servers.iter().all(connected))
+    }
+
+    /// How it stands in the move between maps of shards; nothing where there is none.
+    async fn moving(&self) -> Result<Value, ChaosError> {
+        Ok(self.serving().status().await?["counts"]["to"]["map"]["moving"].clone())
     }
 }
 
-impl Store for WorldNode {
-    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        self.backend().apply(now, charges).await
-    }
+async fn open(
+    client: &NodeClient,
+    room: &Path,
+    text: &str,
+    number: u64,
+) -> Result<Serving, ChaosError> {
+    let file = policy_file(room);
+    write(&file, text)?;
+    Serving::start(client.clone(), &file, room.join(format!("{number}.log"))).await
 }
 
-/// Opens what the file says once it says `store`.
-async fn open(key: &HashKey, file: &PathBuf, store: &str) -> Result<Arc<Backend>, ChaosError> {
-    fs::write(file, text(store)).map_err(|error| ChaosError::File(file.clone(), error))?;
-    let loaded = tollgate_policy::load(file).map_err(ChaosError::Load)?;
-    let refunds = Refunds::ByAnswers;
-    let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)
-        .map_err(ChaosError::Open)?;
-    backend.started().await;
-    Ok(Arc::new(backend))
+fn policy_file(room: &Path) -> PathBuf {
+    room.join("policy.yaml")
+}
+
+/// Another file takes the place of the one that is there: whoever reads it reads all of it.
+fn write(file: &Path, text: &str) -> Result<(), ChaosError> {
+    let beside = file.with_extension("new");
+    fs::write(&beside, text)
+        .and_then(|()| fs::rename(&beside, file))
+        .map_err(|error| ChaosError::File(file.to_owned(), error))
+}
+
+fn carried(told: &Value) -> u64 {
+    told["carried"].as_u64().unwrap_or_default()
 }

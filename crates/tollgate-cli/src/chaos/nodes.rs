@@ -1,0 +1,25 @@
+//! What callers ask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::Source;
+use tollgate_conformance::history::Recorder;
+
+use super::load::Question;
+
+/// The nodes of a scenario, which share their limits, and the record of all that they told.
+pub(crate) trait Nodes: Send + Sync + 'static {
+    /// Has the node that serves this caller decide: who did. That nobody did is a failure, whether
+    /// the node said so or none could be asked.
+    fn ask(&self, caller: usize, question: &Question) -> impl Future<Output = Source> + Send;
+
+    /// What they told.
+    fn recorder(&self) -> &Arc<Recorder>;
+
+    /// The units of a limit that the nodes together admit in one window without the store.
+    fn admitted_alone_at_most(&self) -> u64;
+
+    /// The longest that a decision takes, besides what the machine needs to run its task again.
+    fn answers_within(&self) -> Duration;
+}
