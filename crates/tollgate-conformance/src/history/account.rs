@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_core::{Algorithm, Found, Limit, Subject, Timestamp};
+use tollgate_core::{Algorithm, Ask, Found, Limit, Subject, Timestamp};
 
 use super::call::{History, Loss, Moment, NEVER, Outcome};
 use super::event::{Event, Teller};
+use super::holds::{self, Holds};
 
 /// One limit and subject.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Account<'h> {
     pub(super) epochs: Vec<Vec<Event<'h>>>,
     /// What may have been carried out, and in which epoch nobody knows.
     pub(super) uncertain: Vec<Event<'h>>,
+    /// What was reserved, or may have been.
+    pub(super) holds: Holds<'h>,
 }
 
 impl<'h> Account<'h> {
@@ -41,7 +44,13 @@ impl<'h> Account<'h> {
         events.into_iter().filter_map(account).collect()
     }
 
-    fn new(subject: &'h Subject, events: Vec<Event<'h>>, losses: &[Loss]) -> Option<Self> {
+    fn new(subject: &'h Subject, mut events: Vec<Event<'h>>, losses: &[Loss]) -> Option<Self> {
+        let holds = holds::all(&events);
+        for event in &mut events {
+            if let Ask::Settle { id, .. } = event.ask {
+                event.reserved = holds.get(&id).map_or(0, holds::Held::units);
+            }
+        }
         let limit = events.iter().map(|event| event.limit).max_by_key(|limit| limit.capacity())?;
         let losses = losses_of(&events, losses);
         let mut epochs = vec![Vec::new(); losses.len() + 1];
@@ -59,7 +68,7 @@ impl<'h> Account<'h> {
                 Some((Teller::Memory | Teller::Fallback, ..)) => {}
             }
         }
-        Some(Self { limit, subject, events, epochs, uncertain })
+        Some(Self { limit, subject, events, epochs, uncertain, holds })
     }
 
     /// How the limit counts, if it counted so all the time.

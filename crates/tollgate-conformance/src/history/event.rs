@@ -44,6 +44,8 @@ pub(super) struct Event<'h> {
     pub(super) spans: bool,
     /// Whether the store may have carried it out though something else answered.
     pub(super) may_be_unheard: bool,
+    /// The units of the reservation that it settles; none of any other.
+    pub(super) reserved: Units,
 }
 
 impl<'h> Event<'h> {
@@ -65,7 +67,19 @@ impl<'h> Event<'h> {
         let (limit, ask, spans) = (&asked.limit, asked.ask, spans(call));
         // One home can have no answer, and another one be out of reach.
         let may_be_unheard = spans || !is_surely_unheard(call);
-        Self { call: number, issued, answered, now, limit, ask, told, spans, may_be_unheard }
+        let reserved = 0;
+        Self {
+            call: number,
+            issued,
+            answered,
+            now,
+            limit,
+            ask,
+            told,
+            spans,
+            may_be_unheard,
+            reserved,
+        }
     }
 
     /// The reading that the store told of its primary state. A look may be answered by a copy.
@@ -85,9 +99,20 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that the store counted: those of an admitted take, and of a refused one where the
-    /// limit counts refusals.
+    /// The units that somebody was given: of a take that was admitted, or beyond a reservation.
+    pub(super) fn granted(&self) -> Units {
+        match self.ask {
+            Ask::Settle { .. } => self.counted(),
+            _ => self.admitted(),
+        }
+    }
+
+    /// The units that the store counted: those of an admitted take, of a refused one where the limit
+    /// counts refusals, and what a settlement took beyond its reservation.
     pub(super) fn counted(&self) -> Units {
+        if let Ask::Settle { .. } = self.ask {
+            return self.reading().map_or(0, |reading| Units::from(reading.added));
+        }
         match self.told {
             Some((Teller::Store, Decision::Refused, _))
                 if self.limit.refusals() == Refusals::Counted =>
@@ -113,7 +138,11 @@ impl<'h> Event<'h> {
 
     /// The units that may have counted: all of them where nobody heard.
     pub(super) fn may_count(&self) -> Units {
-        if self.told.is_none() { self.asked() } else { self.counted() }
+        match self.ask {
+            _ if self.told.is_some() => self.counted(),
+            Ask::Settle { cost, .. } => (Units::from(cost.get()) - self.reserved).max(0),
+            _ => self.asked(),
+        }
     }
 
     /// The charge that it is, gives back or renews.
@@ -133,11 +162,14 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that a refund gave back; all that it asked for where nobody heard.
+    /// The units that a refund or a settlement gave back; all that it may where nobody heard.
     pub(super) fn given_back(&self) -> Units {
         match (self.ask, self.told) {
-            (Ask::Refund { .. }, Some((_, _, reading))) => Units::from(reading.given_back),
+            (Ask::Refund { .. } | Ask::Settle { .. }, Some((_, _, reading))) => {
+                Units::from(reading.given_back)
+            }
             (Ask::Refund { cost, .. }, None) => Units::from(cost.get()),
+            (Ask::Settle { cost, .. }, None) => (self.reserved - Units::from(cost.get())).max(0),
             _ => 0,
         }
     }
@@ -152,10 +184,13 @@ impl<'h> Event<'h> {
         self.used() - self.counted()
     }
 
-    /// Whether its reading is of state that is stored, not of what a charge would open.
+    /// Whether its reading is of state that is stored, not of what a charge would open. Reservations
+    /// outlive their window: where they are all that is stored, it tells of no window.
     pub(super) fn is_of_state(&self) -> bool {
-        let found = self.reading().is_some_and(|reading| reading.found == Found::State);
-        found || self.counted() > 0
+        let Some(reading) = self.reading() else { return false };
+        let finds = matches!(self.ask, Ask::Settle { .. } | Ask::Extend { .. }) || reading.held > 0;
+        let may_be_of_holds = finds && reading.used == 0 && reading.given_back == 0;
+        reading.found == Found::State && !may_be_of_holds || self.counted() > 0
     }
 
     /// Whether it was told before `other` was asked.
@@ -213,7 +248,15 @@ impl fmt::Display for Event<'_> {
         match (self.ask, decision) {
             (Ask::Take { .. }, Decision::Admitted) => f.write_str("admitted, ")?,
             (Ask::Take { .. }, Decision::Refused) => write!(f, "refused ({:?}), ", reading.fit)?,
+            (Ask::Reserve { .. }, Decision::Admitted) => f.write_str("held, ")?,
+            (Ask::Reserve { .. }, Decision::Refused) => write!(f, "refused ({:?}), ", reading.fit)?,
             (Ask::Refund { .. }, _) => write!(f, "gave back {}, ", reading.given_back)?,
+            (Ask::Settle { .. } | Ask::Extend { .. }, _) if reading.fit != Fit::Now => {
+                f.write_str("not held, ")?;
+            }
+            (Ask::Settle { .. }, _) => {
+                write!(f, "gave back {}, took {}, ", reading.given_back, reading.added)?;
+            }
             _ => {}
         }
         write!(f, "used {}, whole at {}", reading.used, reading.whole_at.as_millis())?;

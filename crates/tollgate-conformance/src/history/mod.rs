@@ -11,7 +11,9 @@
 //! intervals `(used - cost, used]` that must be disjoint, in the order of real time, and together
 //! all that is used, up to the costs of calls whose outcome nobody knows. Where units were given
 //! back the sums are bounded by what must and what may have happened before each answer, which is
-//! exact where calls do not overlap; likewise where calls over several homes hold units for a while.
+//! exact where calls do not overlap; likewise where calls over several homes hold units for a while,
+//! and where units are reserved: a settlement gives back and takes what it says, and a reservation
+//! that is neither settled nor extended leaves at its end, or stays, as the limit's terms say.
 //! Of the other algorithms their quota is checked: over every span of blocks, times or buckets, at
 //! their rate, or in flight.
 //!
@@ -27,9 +29,11 @@ mod account;
 mod allowance;
 mod call;
 mod event;
+mod holds;
 mod recorded;
 mod recorder;
 mod report;
+mod reserving;
 mod rules;
 mod window;
 mod workload;
@@ -39,6 +43,7 @@ pub use call::{Asked, Call, History, Loss, Moment, NEVER, Outcome};
 pub use recorded::Recorded;
 pub use recorder::{DEFAULT_CALLS, Issued, Losing, Recorder};
 pub use report::{MAX_VIOLATIONS, Report, Rule, Violation};
+pub use reserving::Reserving;
 pub use workload::{LARGEST_COST, Refunds, Subjects, Workload};
 
 impl History {

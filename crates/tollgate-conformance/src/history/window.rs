@@ -8,6 +8,7 @@ use tollgate_core::{MAX_EXACT, Timestamp};
 use super::account::{Account, Clocks};
 use super::call::Moment;
 use super::event::{Event, Units};
+use super::holds::Held;
 
 /// All that the store told of one window, known by its reset.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Window<'h> {
     /// What may have counted here, or given back: its outcome is unknown, or the window may have
     /// been forgotten by then because some caller's clock had passed its end.
     pub(super) uncertain: Vec<Event<'h>>,
+    /// What is given back into it when it runs out, and may have been.
+    pub(super) holds: Vec<Held<'h>>,
     /// Charges that were told after the window may have been forgotten.
     pub(super) late: Units,
 }
@@ -54,6 +57,8 @@ impl<'h> Window<'h> {
             let resets_at = window.resets_at;
             let may_be_here = |event: &&Event<'h>| may_hold(resets_at, event, limit);
             window.uncertain.extend(account.uncertain.iter().filter(may_be_here));
+            let runs_out_here = |held: &&Held<'h>| held.is_released_into(resets_at);
+            window.holds.extend(account.holds.values().filter(runs_out_here).cloned());
         }
         windows.into_values().collect()
     }
@@ -70,7 +75,9 @@ impl<'h> Window<'h> {
 
     /// Whether units were or may have been given back in it.
     pub(super) fn has_refunds(&self) -> bool {
-        !self.refunds.is_empty() || self.uncertain.iter().any(|event| event.given_back() > 0)
+        !self.refunds.is_empty()
+            || !self.holds.is_empty()
+            || self.uncertain.iter().any(|event| event.given_back() > 0)
     }
 
     /// Whether it counts more than a store can count: then the numbers say nothing.

@@ -28,6 +28,27 @@ impl Store for Broken {
     }
 }
 
+/// Loses answers: half of those that are lost had been charged, as over a network.
+#[derive(Default)]
+pub(crate) struct Lossy(Cells);
+
+impl Store for Lossy {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+        let draw = charges.iter().fold(now.as_millis(), |draw, charge| {
+            charge
+                .subject
+                .as_bytes()
+                .iter()
+                .fold(draw, |draw, byte| draw * 31 % 8191 + u64::from(*byte))
+        });
+        if draw % 10 == 0 {
+            return Err(StoreError::TimedOut);
+        }
+        let told = self.0.apply(now, charges).await;
+        if draw % 10 == 1 { Err(StoreError::TimedOut) } else { told }
+    }
+}
+
 pub(crate) fn sound(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     at_once(cells.apply(now, charges))
 }

@@ -3,6 +3,7 @@
 mod broken;
 mod by_hand;
 mod faults;
+mod holds;
 mod sound;
 
 use std::pin::pin;

@@ -4,9 +4,10 @@ use std::thread;
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Recorder, Refunds, Workload};
-use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_core::Store;
 
 use super::at_once;
+use super::faults::Lossy;
 
 const CALLERS: u64 = 8;
 
@@ -32,27 +33,6 @@ fn eight_callers_of_a_sound_store_pass() {
             let limits = Workload::limits_of_each_kind();
             judge(&Workload::new(seed, limits, refunds), Cells::default());
         }
-    }
-}
-
-/// Loses answers: half of those that are lost had been charged, as over a network.
-#[derive(Default)]
-struct Lossy(Cells);
-
-impl Store for Lossy {
-    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        let draw = charges.iter().fold(now.as_millis(), |draw, charge| {
-            charge
-                .subject
-                .as_bytes()
-                .iter()
-                .fold(draw, |draw, byte| draw * 31 % 8191 + u64::from(*byte))
-        });
-        if draw % 10 == 0 {
-            return Err(StoreError::TimedOut);
-        }
-        let told = self.0.apply(now, charges).await;
-        if draw % 10 == 1 { Err(StoreError::TimedOut) } else { told }
     }
 }
 

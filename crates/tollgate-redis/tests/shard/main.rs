@@ -13,6 +13,7 @@ mod freeze;
 mod herd;
 mod memory;
 mod names;
+mod reserved;
 mod site;
 
 use std::collections::BTreeMap;

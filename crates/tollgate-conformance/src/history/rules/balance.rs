@@ -21,6 +21,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let least = surely_charged.before(event.issued) - maybe_back.before(event.answered);
         let least = least + event.counted() - case.lost();
         let most = maybe_charged.before(event.answered) - surely_back.before(event.issued);
+        let (ran_out, may_have_run_out) = run_out(case, window, event);
+        let (least, most) = (least - may_have_run_out, most - ran_out);
         let held = begun.before(event.answered) - ended.before(event.issued);
         let held = held.min(Units::from(case.allowance.held));
         let most = most - own_back + held + Units::from(case.allowance.stranded);
@@ -35,4 +37,23 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
             return;
         }
     }
+}
+
+/// The units of reservations that `event` has to see given back because they ran out, and those that
+/// it may see so. What was reserved after it was told is in neither sum.
+fn run_out(case: &Case<'_, '_>, window: &Window<'_>, event: &Event<'_>) -> (Units, Units) {
+    let (mut surely, mut maybe) = (0, 0);
+    for held in &window.holds {
+        if held.made.issued < event.answered && held.is_over(event) {
+            surely += held.units();
+        }
+        // Where nobody heard of the reservation, it is not among what must be used.
+        if held.made.answered < event.issued
+            && held.made.told.is_some()
+            && held.may_be_over(event, case.clocks)
+        {
+            maybe += held.units();
+        }
+    }
+    (surely, maybe)
 }

@@ -47,8 +47,12 @@ impl Leases {
             let Some(id) = event.id() else { continue };
             let (taken, given_back) = leases.entry(id).or_insert((0, NEVER));
             match event.ask {
-                Ask::Take { .. } if event.may_be_admitted() > 0 => *taken += 1,
-                Ask::Refund { .. } => *given_back = event.issued.min(*given_back),
+                Ask::Take { .. } | Ask::Reserve { .. } if event.may_be_admitted() > 0 => {
+                    *taken += 1
+                }
+                Ask::Refund { .. } | Ask::Settle { .. } => {
+                    *given_back = event.issued.min(*given_back)
+                }
                 _ => {}
             }
         }

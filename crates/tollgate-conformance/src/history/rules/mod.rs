@@ -64,8 +64,12 @@ struct Case<'a, 'h> {
 impl Case<'_, '_> {
     /// What is admitted at most of one window: the capacity and what the mode may weaken.
     fn most(&self) -> Units {
-        let Allowance { lost, overdraft, .. } = self.allowance;
-        Units::from(self.account.limit.capacity()) + Units::from(lost) + Units::from(overdraft)
+        Units::from(self.account.limit.capacity()) + self.lost() + self.overdraft()
+    }
+
+    /// By how much a settlement may pass the limit.
+    fn overdraft(&self) -> Units {
+        Units::from(self.account.limit.hold().overdraft.max(self.allowance.overdraft))
     }
 
     fn lost(&self) -> Units {

@@ -15,7 +15,7 @@ use super::*;
 /// within it.
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     let (quota, window) = (Units::from(limit.quota()), Units::from(limit.window().get()));
-    let refunds = Refunds::of(case.account);
+    let refunds = Refunds::of(case);
     for epoch in &case.account.epochs {
         let mut charges: Vec<_> = epoch.iter().filter(|event| event.admitted() > 0).collect();
         charges.sort_by_key(|event| event.now);
@@ -61,13 +61,18 @@ struct Refunds {
 }
 
 impl Refunds {
-    fn of(account: &Account<'_>) -> Self {
-        let refunds =
-            || account.events.iter().filter(|event| matches!(event.ask, Ask::Refund { .. }));
+    fn of(case: &Case<'_, '_>) -> Self {
+        let gives_back =
+            |event: &&Event<'_>| matches!(event.ask, Ask::Refund { .. } | Ask::Settle { .. });
+        let refunds = || case.account.events.iter().filter(gives_back);
         let told = refunds().filter(|event| event.reading().is_some());
+        // When a reservation that runs out was given back nobody is told.
+        let released = case.account.holds.values().filter(|held| held.is_released());
+        let ran_out = released.map(|held| (held.may_run_out_from(case.clocks), held.units()));
+        let maybe = refunds().map(|event| (event.issued, event.given_back())).chain(ran_out);
         Self {
             certainly: Sums::new(told.map(|event| (event.answered, event.given_back()))),
-            maybe: Sums::new(refunds().map(|event| (event.issued, event.given_back()))),
+            maybe: Sums::new(maybe),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An answer agrees with itself.
 
-use tollgate_core::{Ask, Cost, Fit, Reading, Refusals, Source};
+use tollgate_core::{Ask, Cost, Fit, MAX_HOLDS, Reading, Refusals, Source};
 
 use super::super::event::{Decision, Teller};
 use super::*;
@@ -54,6 +54,10 @@ fn of_verdict(
     let used = Units::from(reading.used);
     let (left, held) = (capacity - used, Units::from(case.allowance.held));
     let by_store = teller == Teller::Store;
+    // Of a reservation what is left of the limit is one half; the other is what may be held.
+    if reading.fit != Fit::Now && has_no_room_to_hold(event, reading) {
+        return None;
+    }
     match reading.fit {
         Fit::Now if used < event.admitted() => {
             Some(format!("{used} used after {} were admitted", event.admitted()))
@@ -77,6 +81,15 @@ fn of_verdict(
     }
 }
 
+/// Whether so much is held already that a reservation beside it may not be.
+fn has_no_room_to_hold(event: &Event<'_>, reading: &Reading) -> bool {
+    let Ask::Reserve { cost, .. } = event.ask else { return false };
+    let at_most = event.limit.hold().at_most;
+    let room = at_most.saturating_sub(reading.held);
+    // Each reservation holds a unit at least.
+    cost.get() > room || reading.held >= MAX_HOLDS as u64
+}
+
 /// Whether no more is used than there is; refusals that count may pass it.
 ///
 /// Two buckets are estimated at the caller's time: for a clock that lags behind the bucket both
@@ -93,7 +106,7 @@ fn of_used(
         _ => 1,
     };
     let capacity = Units::from(case.account.limit.capacity()) * buckets;
-    let most = capacity + Units::from(case.allowance.overdraft);
+    let most = capacity + case.overdraft();
     let counts = event.limit.refusals() == Refusals::Counted || teller == Teller::Fallback;
     let passes = !counts && Units::from(reading.used) > most;
     passes.then(|| format!("{} used of {most}", reading.used))

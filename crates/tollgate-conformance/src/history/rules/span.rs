@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_core::Ask;
 use tollgate_core::decide::refundable_until;
+use tollgate_core::{Ask, Mark};
 
+use super::super::call::NEVER;
 use super::*;
 
 /// Checks that in no `span` successive places together more than the quota is admitted. A place is
@@ -22,16 +23,30 @@ pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
                 place.last = Some(event);
             }
         }
-        for event in &case.account.events {
-            if let Ask::Refund { mark, .. } = event.ask
-                && let Some(place) = places.get_mut(&mark.0)
-            {
-                place.units -= event.given_back();
+        for (mark, units) in given_back(case) {
+            if let Some(place) = places.get_mut(&mark.0) {
+                place.units -= units;
             }
         }
         let places: Vec<_> = places.into_iter().collect();
         check_places(case, &places, span);
     }
+}
+
+/// What was or may have been given back to each place: by a refund or a settlement, or because a
+/// reservation ran out.
+fn given_back(case: &Case<'_, '_>) -> Vec<(Mark, Units)> {
+    let account = case.account;
+    let by_calls = account.events.iter().filter_map(|event| match event.ask {
+        Ask::Refund { mark, .. } => Some((mark, event.given_back())),
+        Ask::Settle { id, .. } => Some((account.holds.get(&id)?.mark?, event.given_back())),
+        _ => None,
+    });
+    let ran_out = account.holds.values().filter_map(|held| {
+        let may_be = held.is_released() && held.may_run_out_from(case.clocks) != NEVER;
+        Some((held.mark?, held.units())).filter(|_| may_be)
+    });
+    by_calls.chain(ran_out).collect()
 }
 
 /// What fell into one place and was not given back.

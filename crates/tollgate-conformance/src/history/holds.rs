@@ -1,0 +1,110 @@
+//! What reservations hold of one limit and subject, and until when, as far as callers were told.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::decide::refundable_until;
+use tollgate_core::{Ask, ChargeId, Fit, Mark, OnExpiry, Timestamp};
+
+use super::account::Clocks;
+use super::call::Moment;
+use super::event::{Event, Units};
+
+/// One reservation.
+#[derive(Clone, Debug)]
+pub(super) struct Held<'h> {
+    /// The call that made it.
+    pub(super) made: Event<'h>,
+    /// Where it was put; `None` where nobody heard.
+    pub(super) mark: Option<Mark>,
+    /// The ends that were told, each with the moment of the answer, in the order of the questions.
+    told: Vec<(Moment, Timestamp)>,
+    /// The latest end that it may have been given, told or not.
+    latest: Timestamp,
+    /// Whether it was settled, or may have been.
+    settled: bool,
+}
+
+/// The reservations of one limit and subject, by the charge that made each.
+pub(super) type Holds<'h> = BTreeMap<ChargeId, Held<'h>>;
+
+/// The reservations among `events`, which are in the order in which they were asked. An id that is
+/// reserved twice is one of which nothing certain can be said; its first call stands for it.
+pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
+    let mut holds = Holds::new();
+    for event in events {
+        match event.ask {
+            Ask::Reserve { id, until, .. } if event.may_be_admitted() > 0 => {
+                let end = event.limit.hold().end(until, event.now);
+                let held = holds.entry(id).or_insert_with(|| Held::new(event));
+                held.told.push((event.answered, end));
+                held.latest = held.latest.max(end);
+            }
+            Ask::Extend { id, until, .. } => {
+                let Some(held) = holds.get_mut(&id) else { continue };
+                let end = event.limit.hold().end(until, event.now);
+                match event.told {
+                    Some((.., reading)) if reading.fit != Fit::Now => {}
+                    Some(_) => held.told.push((event.answered, end)),
+                    None => {}
+                }
+                held.latest = held.latest.max(end);
+            }
+            Ask::Settle { id, .. } => {
+                let Some(held) = holds.get_mut(&id) else { continue };
+                held.settled |= event.told.is_none_or(|(.., told)| told.fit == Fit::Now);
+            }
+            _ => {}
+        }
+    }
+    holds
+}
+
+impl<'h> Held<'h> {
+    fn new(made: &Event<'h>) -> Self {
+        let mark = made.reading().map(|reading| reading.mark);
+        Self { made: *made, mark, told: Vec::new(), latest: Timestamp::EPOCH, settled: false }
+    }
+
+    /// The units.
+    pub(super) fn units(&self) -> Units {
+        self.made.may_be_admitted()
+    }
+
+    /// Whether it is given back if it runs out.
+    pub(super) fn is_released(&self) -> bool {
+        self.made.limit.hold().on_expiry == OnExpiry::Release
+    }
+
+    /// Whether it was put into the window that ends at `resets_at`, and is given back into it if it
+    /// runs out.
+    pub(super) fn is_released_into(&self, resets_at: Timestamp) -> bool {
+        let limit = self.made.limit;
+        let is_there = |mark| refundable_until(limit, mark) == resets_at;
+        self.is_released() && self.mark.is_none_or(is_there) && self.first_end() < resets_at
+    }
+
+    /// Whether `event` may have seen it run out, whoever told the store that it was so late.
+    pub(super) fn may_be_over(&self, event: &Event<'_>, clocks: &Clocks) -> bool {
+        clocks.latest_before(event.answered) >= self.end_before(event.issued)
+    }
+
+    /// Whether `event` has to see it run out: by its own time it was over, whatever was told.
+    pub(super) fn is_over(&self, event: &Event<'_>) -> bool {
+        !self.settled && event.now >= self.latest
+    }
+
+    /// When anybody may first have seen it run out.
+    pub(super) fn may_run_out_from(&self, clocks: &Clocks) -> Moment {
+        clocks.reaching(self.first_end())
+    }
+
+    fn first_end(&self) -> Timestamp {
+        self.told.first().map_or(self.latest, |(_, end)| *end)
+    }
+
+    /// The latest end that was told before `moment`.
+    fn end_before(&self, moment: Moment) -> Timestamp {
+        let told = self.told.iter().filter(|(answered, _)| *answered < moment);
+        told.map(|(_, end)| *end).max().unwrap_or_else(|| self.first_end())
+    }
+}

@@ -1,0 +1,170 @@
+//! Reservations: callers that hold, settle and die are judged, and each fault of a hold is found.
+
+use std::thread;
+
+use tollgate_conformance::Cells;
+use tollgate_conformance::history::{Allowance, Recorded, Report, Reserving, Rule};
+use tollgate_core::{
+    Ask, Charge, ChargeId, Cost, Fit, HoldTerms, Limit, OnExpiry, Store, Timestamp,
+};
+
+use super::at_once;
+use super::faults::{Answer, Broken, Fault, Lossy, sound};
+
+const CALLERS: u64 = 8;
+const SEEDS: u64 = 5;
+/// Enough for many reservations of one caller to run out.
+const CALLS: u64 = 4_000;
+
+fn judge<S: Store>(workload: &Reserving, store: S) {
+    let store = Recorded::new(store);
+    thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let store = &store;
+            scope.spawn(move || at_once(workload.call(store, caller)));
+        }
+    });
+    let report = store.history().check(Allowance::default());
+    println!("seed {}: {report}", workload.seed);
+    report.assert_sound();
+    assert!(report.windows > 0 && report.admitted > 0 && report.refused > 0, "{report}");
+}
+
+#[test]
+fn eight_callers_that_reserve_and_die_pass() {
+    for seed in 0..10 {
+        judge(&Reserving::new(seed, Reserving::limits_of_each_kind()), Cells::default());
+        judge(&Reserving::new(seed, Reserving::limits_of_each_kind()), Lossy::default());
+    }
+}
+
+/// The report on one caller of the limit of this name.
+fn report(fault: Fault, seed: u64, name: &str) -> Report {
+    let limits = Reserving::limits_of_each_kind();
+    let limits: Vec<_> = limits.into_iter().filter(|limit| limit.name() == name).collect();
+    assert_eq!(limits.len(), 1, "{name}");
+    let mut workload = Reserving::new(seed, limits);
+    workload.calls = CALLS;
+    let store = Recorded::new(Broken { cells: Cells::default(), fault });
+    at_once(workload.call(&store, 0));
+    store.history().check(Allowance::default())
+}
+
+#[test]
+fn every_fault_of_a_hold_is_found_by_its_rule() {
+    type Row = (&'static str, Fault, &'static str, Rule);
+    let table: &[Row] = &[
+        ("a settlement that keeps what it says it gave back", keeps, "released", Rule::Refusal),
+        ("a settlement that gives back in secret", gives_in_secret, "released", Rule::Order),
+        ("a settlement that takes in secret", takes_in_secret, "released", Rule::Refusal),
+        ("a settlement that says that it took more", boasts, "released", Rule::Settlement),
+        ("a settlement that gives back more than was held", doubles, "released", Rule::Settlement),
+        ("a settlement twice", settles_twice, "released", Rule::Settlement),
+        ("an overdraft beyond the terms", overdraws, "released", Rule::Reading),
+        ("an overdraft beyond the terms", overdraws, "overdrawn", Rule::Reading),
+        ("a hold that stays after its end", never_releases, "released", Rule::Refusal),
+        ("a hold that is released though it is charged", releases, "charged", Rule::Order),
+        ("a hold that runs out early", runs_out_early, "released", Rule::Order),
+        ("an extension that is not kept", forgets_extensions, "released", Rule::Order),
+    ];
+    let mut silent = Vec::new();
+    for (what, fault, limit, rule) in table {
+        for seed in 0..SEEDS {
+            report(sound, seed, limit).assert_sound();
+            let report = report(*fault, seed, limit);
+            if !report.violations.iter().any(|violation| violation.rule == *rule) {
+                silent
+                    .push(format!("{what} of {limit}, seed {seed}: {rule:?} is silent\n{report}"));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
+/// One charge is what every call of these callers is.
+fn only<'c, 'a>(charges: &'c [Charge<'a>]) -> &'c Charge<'a> {
+    let [charge] = charges else { panic!("{} charges", charges.len()) };
+    charge
+}
+
+/// Carries `charges` out by `terms` in the place of their own.
+fn by_terms(
+    cells: &Cells,
+    now: Timestamp,
+    charges: &[Charge<'_>],
+    terms: impl Fn(HoldTerms) -> HoldTerms,
+) -> Answer {
+    let charge = only(charges);
+    let limit: Limit = charge.limit.clone().with_hold(terms(*charge.limit.hold())).unwrap();
+    sound(cells, now, &[Charge { limit: &limit, ..*charge }])
+}
+
+fn keeps(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let told = sound(cells, now, charges)?;
+    let charge = only(charges);
+    if matches!(charge.ask, Ask::Settle { .. }) && told[0].given_back > 0 {
+        let ask = Ask::Take { cost: Cost::up_to(told[0].given_back), id: ChargeId(u128::MAX) };
+        sound(cells, now, &[Charge { ask, ..*charge }])?;
+    }
+    Ok(told)
+}
+
+fn gives_in_secret(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let mut told = sound(cells, now, charges)?;
+    told[0].given_back = 0;
+    Ok(told)
+}
+
+fn takes_in_secret(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let mut told = sound(cells, now, charges)?;
+    told[0].added = 0;
+    Ok(told)
+}
+
+fn boasts(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let mut told = sound(cells, now, charges)?;
+    if told[0].added > 0 {
+        told[0].added += 5;
+    }
+    Ok(told)
+}
+
+fn doubles(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let mut told = sound(cells, now, charges)?;
+    told[0].given_back *= 2;
+    Ok(told)
+}
+
+fn settles_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let mut told = sound(cells, now, charges)?;
+    if matches!(only(charges).ask, Ask::Settle { .. }) {
+        told[0].fit = Fit::Now;
+    }
+    Ok(told)
+}
+
+fn overdraws(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    by_terms(cells, now, charges, |terms| HoldTerms { overdraft: terms.overdraft + 6, ..terms })
+}
+
+fn never_releases(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    by_terms(cells, now, charges, |terms| HoldTerms { on_expiry: OnExpiry::Charge, ..terms })
+}
+
+fn releases(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    by_terms(cells, now, charges, |terms| HoldTerms { on_expiry: OnExpiry::Release, ..terms })
+}
+
+fn runs_out_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let charge = only(charges);
+    let Ask::Reserve { cost, id, until } = charge.ask else { return sound(cells, now, charges) };
+    let half = Timestamp::from_millis(now.as_millis().midpoint(until.as_millis()));
+    sound(cells, now, &[Charge { ask: Ask::Reserve { cost, id, until: half }, ..*charge }])
+}
+
+fn forgets_extensions(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
+    let charge = only(charges);
+    let Ask::Extend { id, mark, .. } = charge.ask else { return sound(cells, now, charges) };
+    // The end that it has already: never nearer.
+    sound(cells, now, &[Charge { ask: Ask::Extend { id, mark, until: now }, ..*charge }])
+}
