@@ -102,7 +102,8 @@ fn is_there(sources: &[Source], name: &str) -> bool {
 /// Whether `text` has one of `before`, and then `name` as a whole.
 fn words(text: &str, name: &str, before: &[&str]) -> bool {
     before.iter().any(|before| {
-        let found = text.match_indices(&format!("{before}{name}"));
+        let defined = format!("{before}{name}");
+        let found = text.match_indices(&defined);
         let mut ends = found.map(|(at, found)| text[at + found.len()..].chars().next());
         ends.any(|next| next.is_none_or(|next| !next.is_alphanumeric() && next != '_'))
     })
