@@ -1,7 +1,11 @@
 //! The simplest store passes the suite: the core means what the model means.
 
-use tollgate_conformance::trace::{Trace, run_trace, seeds};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tollgate_conformance::trace::{Trace, run_trace, run_trace_by, seeds};
 use tollgate_conformance::{Cells, check};
+use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
@@ -54,4 +58,37 @@ fn regression_guarded_refund_of_an_ended_lease_repeated_by_a_lagging_clock() {
     if let Err(difference) = run(run_trace(&Cells::default(), &trace, "regression")) {
         panic!("{difference}");
     }
+}
+
+/// Keeps nothing in its first runs, as a server whose keys ended while the machine stalled. A run
+/// begins and ends with a look at the stopwatch.
+struct Forgetful<'t> {
+    cells: Cells,
+    looks: &'t AtomicU64,
+    losing: u64,
+}
+
+impl Store for Forgetful<'_> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let run = (self.looks.load(Ordering::Relaxed) - 1) / 2;
+        if run < self.losing {
+            return Cells::default().apply(now, charges).await;
+        }
+        self.cells.apply(now, charges).await
+    }
+}
+
+#[test]
+fn a_trace_that_a_stall_spoiled_is_run_anew_and_no_other() {
+    let passes = |losing, between_looks| {
+        let looks = AtomicU64::new(0);
+        let store = Forgetful { cells: Cells::default(), looks: &looks, losing };
+        let elapsed = || between_looks * looks.fetch_add(1, Ordering::Relaxed) as u32;
+        run(run_trace_by(&store, &Trace::random(7), "stalled", elapsed)).is_ok()
+    };
+    let (quick, stalled) = (Duration::from_millis(10), Duration::from_secs(60));
+    assert!(passes(0, quick) && passes(0, stalled));
+    assert!(passes(2, stalled));
+    assert!(!passes(2, quick), "the store is to blame");
+    assert!(!passes(u64::MAX, stalled), "not for ever");
 }

@@ -10,7 +10,7 @@ use std::fmt;
 use tollgate_core::{Cost, Limit, Reading, Repeats, StoreError, Timestamp};
 
 pub use limits::random_limit;
-pub use run::run_trace;
+pub use run::{run_trace, run_trace_by};
 
 /// What happens to a few limits and subjects, in order.
 #[derive(Clone, Debug)]

@@ -48,10 +48,10 @@ impl Leases {
             let (taken, given_back) = leases.entry(id).or_insert((0, NEVER));
             match event.ask {
                 Ask::Take { .. } | Ask::Reserve { .. } if event.may_be_admitted() > 0 => {
-                    *taken += 1
+                    *taken += 1;
                 }
                 Ask::Refund { .. } | Ask::Settle { .. } => {
-                    *given_back = event.issued.min(*given_back)
+                    *given_back = event.issued.min(*given_back);
                 }
                 _ => {}
             }
