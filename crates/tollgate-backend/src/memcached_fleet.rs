@@ -98,7 +98,7 @@ impl MemcachedFleet {
         &self.store
     }
 
-    fn servers(&self) -> &Arc<Servers> {
+    pub(crate) fn servers(&self) -> &Arc<Servers> {
         self.store.store().store().store().store()
     }
 }

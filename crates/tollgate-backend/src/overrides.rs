@@ -1,5 +1,7 @@
 //! Overrides in the store, so that every node goes by them and none ends with its node.
 
+mod home;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,20 +12,15 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
-use tollgate::core::{StoreError, Subject, Timestamp};
+use tollgate::core::{StoreError, Timestamp};
 use tollgate::overrides::{Change, Changed, Keep, KeepError, Kept, Overrides, Table, Version};
 use tollgate_redis::{Document, Replaced};
 
+use self::home::Home;
 use crate::backend::Backend;
-use crate::fleet_shard::FleetShard;
-use crate::redis_fleet::RedisFleet;
-use crate::side::Side;
 
 /// How often a node looks whether others changed the overrides.
 pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
-
-/// What the document is called that holds them.
-const NAME: &str = "overrides";
 
 /// How often a change is tried that others were faster than.
 const ATTEMPTS: usize = 8;
@@ -35,9 +32,9 @@ const OUTLASTS: Duration = Duration::from_secs(24 * 3_600);
 /// The overrides of a limiter, kept where its limits are.
 ///
 /// In Redis they are one document on one shard, which a hash chooses, and every node looks at its
-/// version twice a second. While that shard does not answer nodes go on with the last ones that they
-/// read, and a change is refused. What the shard lost, in a failover or a flush, the first node that
-/// sees it puts back. In memory and in memcached they are this process's.
+/// version twice a second; in memcached they are one item on one server, of 1 MiB at most. While the shard does not answer nodes go on with the last ones that they read,
+/// and a change is refused. What the shard lost, in a failover, a flush or by eviction, the first node
+/// that sees it puts back. In memory they are this process's.
 #[derive(Debug)]
 pub struct KeptOverrides {
     shared: Arc<Shared>,
@@ -120,11 +117,9 @@ impl Shared {
         self.limiter.overrides()
     }
 
-    /// The shard that keeps them, if a shard does.
-    fn home(&self) -> Option<&Arc<FleetShard>> {
-        let fleet = fleet(self.limiter.store())?;
-        // Everybody has one home, the same on every node.
-        Some(fleet.shards().home_of(&Subject::default()))
+    /// Who keeps them, if not this process alone.
+    fn home(&self) -> Option<Home<'_>> {
+        Home::of(self.limiter.store())
     }
 
     async fn watch(self: Arc<Self>) {
@@ -154,9 +149,9 @@ impl Shared {
     }
 
     /// Takes over what is newer there, and puts back what is older or lost.
-    async fn follow(&self, home: &FleetShard) -> Result<(), StoreError> {
+    async fn follow(&self, home: Home<'_>) -> Result<(), StoreError> {
         let held = self.held().table();
-        let version = home.document_version(NAME).await?;
+        let version = home.version().await?;
         if is_newer(&version, held.version()) {
             return self.read(home).await;
         }
@@ -173,7 +168,7 @@ impl Shared {
         for _ in 0..ATTEMPTS {
             self.follow(home).await.map_err(KeepError::Store)?;
             let held = self.held().table();
-            let version = home.document_version(NAME).await.map_err(KeepError::Store)?;
+            let version = home.version().await.map_err(KeepError::Store)?;
             // Others were faster. What is older than what this node knows was lost, and is replaced.
             if is_newer(&version, held.version()) {
                 continue;
@@ -189,8 +184,8 @@ impl Shared {
         Err(KeepError::Contended)
     }
 
-    async fn read(&self, home: &FleetShard) -> Result<(), StoreError> {
-        let document = home.document(NAME).await?;
+    async fn read(&self, home: Home<'_>) -> Result<(), StoreError> {
+        let document = home.document().await?;
         // It may have gone between the two looks.
         if document.version.is_empty() {
             return Ok(());
@@ -205,31 +200,14 @@ impl Shared {
 
     async fn put(
         &self,
-        home: &FleetShard,
+        home: Home<'_>,
         before: &[u8],
         table: &Table,
     ) -> Result<Replaced, StoreError> {
         let document = Document { version: told(table.version()), bytes: table.to_bytes() };
         let left = table.over_at().since(self.limiter.now());
         let lasting = Duration::from_millis(left.get()) + OUTLASTS;
-        home.replace_document(NAME, before, &document, lasting).await
-    }
-}
-
-/// The fleet that shares documents, of two stores the one that stays.
-fn fleet(store: &Backend) -> Option<&RedisFleet> {
-    match store {
-        Backend::Memory(_) | Backend::Memcached(_) => None,
-        Backend::Redis(fleet) => Some(fleet),
-        Backend::Rollout(moving) => of_side(moving.to()).or_else(|| of_side(moving.from())),
-        Backend::Shadow(compared) => of_side(compared.store()),
-    }
-}
-
-fn of_side(side: &Side) -> Option<&RedisFleet> {
-    match side {
-        Side::Redis(fleet) => Some(fleet),
-        Side::Memory(_) | Side::Memcached(_) => None,
+        home.replace(before, document, lasting).await
     }
 }
 

@@ -3,13 +3,20 @@
 #[path = "../../tollgate-memcached/tests/kit/mod.rs"]
 mod kit;
 
-use kit::{Server, subject, take, window};
-use tollgate::HashKey;
-use tollgate::core::{Millis, Source, Store, Timestamp};
-use tollgate_backend::{Backend, OpenError, Refunds};
-use tollgate_conformance::{check, check_charges};
-use tollgate_policy::{Loaded, parse};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
 
+use kit::{Server, subject, take, window};
+use tollgate::core::{KeyedHash, Millis, Source, Store, Subject, Timestamp, Value};
+use tollgate::overrides::{Change, Effect, Keep, KeepError, Kept, Override, Target, Whom};
+use tollgate::{HashKey, Limiter};
+use tollgate_backend::{Backend, KeptOverrides, OpenError, Refunds};
+use tollgate_conformance::{check, check_charges};
+use tollgate_policy::{KeySource, Loaded, parse};
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
 fn loaded(store: &str) -> Loaded {
@@ -69,4 +76,89 @@ async fn without_its_server_a_node_decides_by_its_share() {
 async fn a_text_that_names_no_server_is_told() {
     let error = open("{ servers: 'redis://h' }").unwrap_err().to_string();
     assert!(error.contains("store.memcached.servers") && error.contains("redis://h"), "{error}");
+}
+
+/// A node over `servers`, connected, with the secret that all of them have.
+async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, KeptOverrides) {
+    let mut secret = tempfile::NamedTempFile::new().unwrap();
+    secret.write_all(b"the secret of every node of this test").unwrap();
+    let names: Vec<_> = servers.iter().map(|server| format!("'{}'", server.address())).collect();
+    let mut loaded = loaded(&format!("{{ servers: [{}], deadline: 10s }}", names.join(", ")));
+    loaded.settings.key = KeySource::File { path: secret.path().into() };
+    let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByAnswers).unwrap());
+    limiter.store().started().await;
+    let kept = KeptOverrides::start(Arc::clone(&limiter));
+    (limiter, kept)
+}
+
+fn target(address: &str) -> Target {
+    let key = HashKey::from_secret(b"a test's key");
+    let hash = key.hash(address.as_bytes());
+    let veiled = Subject::new([("address", Value::Hashed(hash))], &key);
+    Target { limit: Some("core".into()), whom: Whom::subject(&veiled) }
+}
+
+async fn set(
+    limiter: &Limiter<Backend>,
+    kept: &KeptOverrides,
+    whom: &str,
+) -> Result<(), KeepError> {
+    let now = limiter.now();
+    let (effect, reason) = (Effect::Quota { quota: 50, burst: None }, "a test".into());
+    let expires_at = now.after(Millis::from_secs(3_600));
+    let one = Override { target: target(whom), effect, expires_at, reason };
+    kept.change(now, Change::Set(one)).await.map(drop)
+}
+
+/// Waits until a node goes by so many overrides, which it finds by itself.
+async fn goes_by(kept: &KeptOverrides, count: usize) {
+    let found = async {
+        while kept.table().overrides().len() != count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, found).await.expect("it does not find them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_overrides_the_others_go_by_and_nobody_writes_over_another() {
+    let (one, two) = (Server::start(), Server::start());
+    let servers = [&one, &two];
+    let (limiter_a, a) = node(&servers).await;
+    let (limiter_b, b) = node(&servers).await;
+    set(&limiter_a, &a, "1").await.unwrap();
+    goes_by(&b, 1).await;
+    let (of_a, of_b) = tokio::join!(set(&limiter_a, &a, "2"), set(&limiter_b, &b, "3"));
+    assert_eq!((of_a, of_b), (Ok(()), Ok(())), "both at once");
+    for kept in [&a, &b] {
+        goes_by(kept, 3).await;
+        assert_eq!(kept.kept(), Kept::InStore { failure: None });
+    }
+    assert_eq!(a.table(), b.table());
+    a.change(limiter_a.now(), Change::Remove(target("2"))).await.unwrap();
+    goes_by(&b, 2).await;
+    // One that starts later finds them, though those who made them are gone.
+    drop((limiter_a, a, limiter_b, b));
+    let (_limiter, later) = node(&servers).await;
+    goes_by(&later, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_that_memcached_lost_are_put_back_and_none_is_made_without_it() {
+    let mut server = Server::start();
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    server.restart();
+    let again = async {
+        while kept.refresh().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("it finds its server again");
+    let (_other, later) = node(&[&server]).await;
+    goes_by(&later, 1).await;
+    assert_eq!(later.table(), kept.table());
+    server.kill();
+    assert!(matches!(set(&limiter, &kept, "2").await, Err(KeepError::Store(_))));
+    assert_eq!(kept.table().overrides().len(), 1, "those that were read stay in force");
 }

@@ -11,6 +11,7 @@
 mod address;
 mod call;
 mod cells;
+mod document;
 mod error;
 mod expiry;
 mod job;
@@ -23,6 +24,7 @@ mod turns;
 mod wire;
 
 pub use address::{Address, AddressError};
+pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
 pub use error::MemcachedError;
 pub use key::Keys;
 pub use layout::Layout;

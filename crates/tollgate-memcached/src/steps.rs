@@ -245,7 +245,11 @@ impl Steps {
         }
     }
 
-    async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, MemcachedError> {
+    /// A connection whose turn it is.
+    pub(crate) async fn connection(
+        &self,
+        deadline: Instant,
+    ) -> Result<Arc<Connection>, MemcachedError> {
         self.server.connection(deadline).await.ok_or(MemcachedError::Unavailable)
     }
 
@@ -269,7 +273,7 @@ impl Steps {
     }
 }
 
-fn unanswered(reason: Unanswered) -> MemcachedError {
+pub(crate) fn unanswered(reason: Unanswered) -> MemcachedError {
     match reason {
         Unanswered::Overloaded => MemcachedError::Overloaded,
         Unanswered::Gone | Unanswered::Lost => MemcachedError::Lost,
@@ -277,7 +281,7 @@ fn unanswered(reason: Unanswered) -> MemcachedError {
     }
 }
 
-fn unexpected(reply: &Reply) -> MemcachedError {
+pub(crate) fn unexpected(reply: &Reply) -> MemcachedError {
     match reply {
         Reply::Full => MemcachedError::Full,
         _ => MemcachedError::Refused,
