@@ -62,7 +62,9 @@ async fn a_restart_begins_windows_anew_and_is_noticed() {
     timeout(PATIENCE, lost).await.expect("callers stop waiting");
     server.revive();
     assert_eq!(until_answered(&store, &limit).await[0].used, 1, "the server has forgotten");
-    assert_eq!(store.status().losses.restarts, 1);
+    let restarts = store.status().losses.restarts;
+    println!("windows begun anew 1 ≤ 1 for each loss; restarts told {restarts} ≥ 1");
+    assert_eq!(restarts, 1);
     assert!(store.status().last_error.is_some());
 }
 
@@ -81,6 +83,8 @@ async fn being_told_to_forget_everything_is_noticed() {
     };
     timeout(PATIENCE, forgotten).await.expect("the server forgets");
     noticed(|| store.status().losses.flushes > 0).await;
+    let flushes = store.status().losses.flushes;
+    println!("windows begun anew 1 ≤ 1 for each loss; flushes told {flushes} ≥ 1");
 }
 
 /// A server without memory for more drops what is in force, and its statistics tell.
@@ -94,7 +98,9 @@ async fn evictions_begin_windows_anew_and_are_noticed() {
     flood(&server.address(), 400_000);
     noticed(|| store.status().losses.evicted > 0).await;
     assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1, "it was dropped");
-    assert_eq!(store.status().losses.restarts, 0);
+    let losses = store.status().losses;
+    println!("windows begun anew 1 ≤ 1 for each loss; items dropped, told {} ≥ 1", losses.evicted);
+    assert_eq!(losses.restarts, 0);
 }
 
 /// A server that drops nothing has no room for more: nothing is charged.
@@ -107,6 +113,7 @@ async fn a_full_server_admits_nobody_new() {
     flood(&server.address(), 400_000);
     let stranger = subject("stranger");
     let refused = store.apply_within(NOW, &[take(&limit, &stranger)], PATIENCE).await;
+    println!("charges of somebody new on a full server: {refused:?}; admitted 0 ≤ 0");
     assert_eq!(refused.unwrap_err(), MemcachedError::Full);
 }
 
