@@ -64,3 +64,26 @@ fn what_is_wrong_is_said_with_what_is_right() {
         assert!(mistake.contains(said), "{store}: {mistake}");
     }
 }
+
+/// What two plain numbers cannot hold is told with its place; a limit that is one item can.
+#[test]
+fn reservations_that_pairs_cannot_hold_are_warned_of() {
+    let warnings = |layout: &str, algorithm: &str| {
+        let text = format!(
+            "secret: {{ file: /run/key }}\n\
+             subjects: {{ address: {{ client_address: {{}} }} }}\n\
+             limits: {{ core: {{ quota: 5, window: 1h, per: address, algorithm: {algorithm}, hold: {{ max: 1m }} }} }}\n\
+             rules: [{{ name: tokens, limits: {{ core: {{ from_header: x-cost }} }} }}]\n\
+             store: {{ memcached: {{ servers: a, layout: {layout} }} }}\n"
+        );
+        let warnings = parse("shop.yaml", &text).unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let told = warnings("pairs", "fixed_window");
+    let [hold, rule] = &told[..] else { panic!("{told:?}") };
+    assert!(rule.contains("shop.yaml:4:") && rule.contains("\"tokens\""), "{rule}");
+    assert!(rule.contains("layout: cell"), "{rule}");
+    assert!(hold.contains("shop.yaml:3:") && hold.contains("cannot hold"), "{hold}");
+    assert_eq!(warnings("cell", "fixed_window"), [""; 0]);
+    assert_eq!(warnings("pairs", "sliding_window"), [""; 0]);
+}

@@ -9,6 +9,7 @@ mod holds;
 mod limits;
 mod metered;
 mod names;
+mod pairs;
 mod rules;
 mod secret;
 mod serve;
@@ -61,6 +62,7 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings { key: key?, store: store?, serve: serve? };
     spans::warn(&policy, file, &settings.store, &rule_spans, report);
+    pairs::warn(&policy, file, &settings.store, &rule_spans, report);
     Some((policy, settings))
 }
 
