@@ -139,9 +139,9 @@ impl FleetShard {
 
 impl Store for FleetShard {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        // Boxed: the stores around it and in it are more in one future than the compiler looks through.
         match self {
-            Self::Servers(servers) => servers.apply(now, charges).await,
-            // Boxed, so that it makes no call to a server larger.
+            Self::Servers(servers) => Box::pin(servers.apply(now, charges)).await,
             Self::Cluster(store) => Box::pin(store.apply(now, charges)).await,
         }
     }

@@ -14,6 +14,7 @@ mod service_manager;
 mod shards;
 mod signals;
 mod simulate;
+mod traces;
 mod version;
 
 use std::process::ExitCode;

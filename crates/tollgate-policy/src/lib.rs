@@ -52,9 +52,10 @@ pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
 pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{
-    DashboardSettings, DecidingClock, DoorSettings, DoorTlsFiles, KeySource, MemcachedLayout,
-    MemcachedSettings, MemoryBounds, OnMove, PreviousMap, Reads, RedisSettings, RememberRefusals,
-    RolloutSettings, SentinelAccess, ServeSettings, Settings, ShadowSettings, ShardSettings, Shown,
-    SideSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology, Transport,
+    DEFAULT_SAMPLE, DashboardSettings, DecidingClock, DoorSettings, DoorTlsFiles, KeySource,
+    MemcachedLayout, MemcachedSettings, MemoryBounds, OnMove, Parents, PreviousMap, Reads,
+    RedisSettings, RememberRefusals, RolloutSettings, SentinelAccess, ServeSettings, Settings,
+    ShadowSettings, ShardSettings, Shown, SideSettings, StepForm, StoreSettings, TlsFiles,
+    TlsIdentity, Topology, TracesSettings, Transport,
 };
 pub use trace::{Outcome, Step, Trace, trace};

@@ -3,6 +3,7 @@
 mod memcached;
 mod migration;
 mod redis;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub use redis::{
     DecidingClock, PreviousMap, Reads, RedisSettings, RememberRefusals, SentinelAccess,
     ShardSettings, StepForm, TlsFiles, TlsIdentity, Topology, Transport,
 };
+pub use traces::{DEFAULT_SAMPLE, Parents, TracesSettings};
 
 /// Settings of the deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,10 @@ pub struct Settings {
     pub store: StoreSettings,
     /// The doors that the file opens.
     pub serve: ServeSettings,
+    /// Where spans of requests are sent, if the file says so.
+    pub traces: Option<TracesSettings>,
+    /// The limits whose subjects people may read, in the order of the file.
+    pub revealed: Vec<Box<str>>,
 }
 
 /// The doors of `tollgate serve`, those that the file opens.
@@ -106,29 +112,6 @@ impl StoreSettings {
             }
         }
     }
-
-    /// The limits whose subjects may be read by people, in the order of the file: by none of a
-    /// store in memory, which keeps no names that anybody looks at.
-    #[must_use]
-    pub fn revealed(&self) -> &[Box<str>] {
-        match self {
-            Self::Memory(_) => &[],
-            Self::Redis(redis) => &redis.revealed,
-            Self::Memcached(memcached) => &memcached.revealed,
-            // Both sides have it of the same limits, and a side in memory of none.
-            Self::Rollout(rollout) => of_either(&rollout.from, &rollout.to),
-            Self::Shadow(shadow) => of_either(&shadow.store, &shadow.compared_with),
-        }
-    }
-}
-
-fn of_either<'s>(one: &'s SideSettings, other: &'s SideSettings) -> &'s [Box<str>] {
-    let revealed = |side: &'s SideSettings| match side {
-        SideSettings::Memory(_) => None,
-        SideSettings::Redis(redis) => Some(&*redis.revealed),
-        SideSettings::Memcached(memcached) => Some(&*memcached.revealed),
-    };
-    revealed(one).or_else(|| revealed(other)).unwrap_or_default()
 }
 
 impl Default for StoreSettings {

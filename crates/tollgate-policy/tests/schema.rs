@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with a key that none knows.
-const PLACES: [(&str, &str); 36] = [
+const PLACES: [(&str, &str); 37] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -83,6 +83,7 @@ const PLACES: [(&str, &str); 36] = [
     ("Dashboard", "serve: { dashboard: { zzzzzzzz: 1 } }"),
     ("Door", "serve: { http: { listen: a, zzzzzzzz: 1 } }"),
     ("DoorTls", "serve: { http: { listen: a, tls: { certificate: a, key: a, zzzzzzzz: 1 } } }"),
+    ("Traces", "traces: { zzzzzzzz: 1 }"),
     ("SentinelAccess", "store: { redis: { shards: {}, sentinel: { zzzzzzzz: 1 } } }"),
     ("Tls", "store: { redis: { shards: {}, tls: { zzzzzzzz: 1 } } }"),
 ];
@@ -261,6 +262,7 @@ fn title(name: &str) -> &'static str {
         "Door" => "`serve.DOOR`",
         "Dashboard" => "`serve.dashboard`",
         "DoorTls" => "`serve.DOOR.tls`",
+        "Traces" => "`traces`",
         other => panic!("say where the keys of {other} stand"),
     }
 }

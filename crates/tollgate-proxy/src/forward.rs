@@ -14,6 +14,7 @@ use http_body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::{Instant, sleep_until};
 use tollgate::tower::{Peer, upgraded};
+use tollgate::trace;
 use tower_service::Service;
 
 use crate::{
@@ -60,11 +61,15 @@ impl Service<Request<RequestBody>> for Forward {
             Asked { method: request.method().clone(), upgrade: forward.upgrade(&mut request) };
         let upload = request.body().upload();
         let upgrade = asked.upgrade.as_ref().map(|(upgrade, ..)| upgrade);
-        let outgoing = forward.outgoing(request, upgrade);
-        Box::pin(async move {
+        let mut outgoing = forward.outgoing(request, upgrade);
+        let span = trace::child(trace::Kind::Client, "upstream");
+        span.propagate(outgoing.headers_mut());
+        Box::pin(span.run(async move {
             let answered = forward.exchange(outgoing, asked, upload).await;
-            Ok(answered.unwrap_or_else(Failure::into_response))
-        })
+            let answer = answered.unwrap_or_else(Failure::into_response);
+            trace::answered(answer.status());
+            Ok(answer)
+        }))
     }
 }
 

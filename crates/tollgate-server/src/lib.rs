@@ -13,6 +13,7 @@ mod hyper_door;
 mod listen;
 pub mod metrics;
 mod on_wake;
+pub mod otlp;
 mod places;
 pub mod resp;
 mod serve;

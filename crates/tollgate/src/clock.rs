@@ -23,11 +23,23 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
+    /// Whole nanoseconds since it was started.
+    #[must_use]
+    pub(crate) fn nanos(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Whole microseconds since it was started.
     #[must_use]
     pub fn micros(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
+}
+
+/// The time of day to the nanosecond, for who tells when something was: nothing is decided by it.
+pub(crate) fn epoch_nanos() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The machine's wall clock.

@@ -17,6 +17,7 @@ pub mod shed;
 pub mod standing;
 pub mod store;
 pub mod tower;
+pub mod trace;
 
 pub use clock::{Clock, CounterClock, ManualClock, SystemClock};
 pub use hash_key::HashKey;
@@ -25,3 +26,4 @@ pub use observe::Observer;
 pub use receipt::{Receipt, ReceiptError};
 pub use revision::Revision;
 pub use tollgate_core as core;
+pub use trace::Tracer;

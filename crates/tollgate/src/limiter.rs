@@ -22,7 +22,7 @@ use arc_swap::ArcSwap;
 use tollgate_core::charge::Ask;
 use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned, Queue};
 pub use tollgate_core::reading::Source;
-use tollgate_core::{Facts, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::{Facts, Policy, Store, StoreError, Timestamp, Verdict};
 
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
@@ -46,6 +46,7 @@ use crate::overrides::{Effect, Overrides};
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::Worker;
+use crate::trace::Tracer;
 
 /// When a plan is charged, and what becomes of it while the store has no answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +75,7 @@ pub struct Limiter<S> {
     worker: Arc<Worker>,
     overrides: Arc<Overrides>,
     lines: Lines,
+    tracer: Tracer,
 }
 
 impl<S: Store> Limiter<S> {
@@ -89,6 +91,7 @@ impl<S: Store> Limiter<S> {
             observer: Box::new(()),
             overrides: Arc::default(),
             lines: Lines::default(),
+            tracer: Tracer::default(),
         }
     }
 
@@ -111,6 +114,19 @@ impl<S: Store> Limiter<S> {
     pub fn with_observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Box::new(observer);
         self
+    }
+
+    /// Opens spans by `tracer` for who asks, and tells them of decisions.
+    #[must_use]
+    pub fn with_tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    /// Who opens spans.
+    #[must_use]
+    pub const fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// The policy in force. Who plans, charges and answers by what this returned once does so by one
@@ -170,7 +186,17 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
         let policy = self.policy();
-        self.check_plan_at(now, &policy, policy.plan(facts, &self.key))
+        self.check_plan_at(now, &policy, self.plan_at(now, &policy, facts))
+    }
+
+    /// What `policy` charges this request, by its rules as [switches](crate::overrides::Whom::Rule)
+    /// leave them.
+    #[must_use]
+    pub fn plan_at<'p>(&self, now: Timestamp, policy: &'p Policy, facts: &Facts<'_>) -> Plan<'p> {
+        if self.overrides.are_none() {
+            return policy.plan(facts, &self.key);
+        }
+        policy.plan_switched(facts, &self.key, |rule| self.overrides.switched(rule, now))
     }
 
     /// As [`check_at`](Self::check_at), by a plan that the caller has made already of `policy`.
@@ -207,10 +233,11 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let Plan { rules: matched, enforced, mut shadowed, .. } = plan;
+        let Plan { rules: matched, enforced, mut shadowed, calmed, .. } = plan;
         let Shares { enforced, counted } = self.shares(now, enforced);
-        let has_shadow =
-            !counted.is_empty() || matched.iter().any(|rule| rule.mode == Mode::Shadow);
+        let has_shadow = !counted.is_empty()
+            || matched.iter().any(|rule| rule.mode == Mode::Shadow)
+            || !calmed.is_empty() && !shadowed.is_empty();
         shadowed.extend(counted);
         async move {
             // One for all: what any of them charged is given back, and its leases renewed, together.
@@ -253,6 +280,7 @@ impl<S: Store> Limiter<S> {
                 pending,
             };
             self.observer.decided(&decision);
+            self.tracer.decided(&decision);
             decision
         }
     }

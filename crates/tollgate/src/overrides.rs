@@ -7,6 +7,7 @@
 mod bytes;
 mod index;
 mod keep;
+mod switches;
 mod table;
 
 use tollgate_core::policy::Network;
@@ -67,6 +68,37 @@ pub enum Whom {
     },
     /// Every subject: a switch of the limit itself.
     Everybody,
+    /// Every request that the rule of this name matches: a switch of the rule. It goes with no limit,
+    /// and with [`Effect::Unlimited`] or [`Effect::Counted`].
+    Rule(Box<str>),
+    /// Every request that would be shed: a switch of load shedding, with the same effects.
+    Shedding(Shedder),
+}
+
+/// What sheds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shedder {
+    /// Everything that does.
+    All,
+    /// The fleet, by what all nodes have in flight together.
+    Fleet,
+    /// Each node, by its own load.
+    Worker,
+}
+
+impl Shedder {
+    /// Each of them.
+    pub const EVERY: [Self; 3] = [Self::All, Self::Fleet, Self::Worker];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Fleet => "fleet",
+            Self::Worker => "worker",
+        }
+    }
 }
 
 /// What is decided instead.

@@ -13,10 +13,16 @@ pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<Strin
     if old.key != new.key {
         keys.push("secret".to_owned());
     }
+    let revealed = revealed(old, new);
     if old.store != new.store && !is_turned(&old.store, &new.store) {
         let store = store(&old.store, &new.store);
         // What is not looked at one by one is the store's all the same.
-        keys.extend(if store.is_empty() { vec!["store".to_owned()] } else { store });
+        let is_told = !store.is_empty() || !revealed.is_empty();
+        keys.extend(if is_told { store } else { vec!["store".to_owned()] });
+    }
+    keys.extend(revealed);
+    if old.traces != new.traces {
+        keys.push("traces".to_owned());
     }
     if doors == Doors::Open && old.serve != new.serve {
         keys.extend(serve(&old.serve, &new.serve));
@@ -83,13 +89,16 @@ fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
         ("sentinel", old.sentinel != new.sentinel),
     ];
     let changed = keys.into_iter().filter(|(_, is_changed)| *is_changed);
-    let mut keys: Vec<_> = changed.map(|(key, _)| format!("{at}.redis.{key}")).collect();
-    // Where a subject's counters lie depends on it.
+    changed.map(|(key, _)| format!("{at}.redis.{key}")).collect()
+}
+
+/// The limits that reveal whom they count in one of both: where counters lie depends on it, and
+/// what administrators see.
+fn revealed(old: &Settings, new: &Settings) -> Vec<String> {
     let (was, will_be) = (old.revealed.iter(), new.revealed.iter());
     let revealed = was.filter(|limit| !new.revealed.contains(limit));
     let revealed = revealed.chain(will_be.filter(|limit| !old.revealed.contains(limit)));
-    keys.extend(revealed.map(|limit| format!("limits.{limit}.reveal")));
-    keys
+    revealed.map(|limit| format!("limits.{limit}.reveal")).collect()
 }
 
 fn serve(old: &ServeSettings, new: &ServeSettings) -> Vec<String> {
@@ -157,6 +166,7 @@ rules: [ { limits: all } ]
             (&plain, &plain.replace("a:1", "a:2"), &["store.redis.shards"]),
             (&plain, &plain.replace("env: A", "env: B"), &["secret"]),
             (&plain, "secret: { env: A }", &["store"]),
+            ("", "traces: { endpoint: \"http://127.0.0.1:4318\" }", &["traces"]),
             ("", "serve: { http: { listen: \"127.0.0.1:1\" } }", &["serve.http"]),
         ] {
             assert_eq!(between(old, new, Doors::Open), keys, "{old} {new}");

@@ -19,6 +19,17 @@ pub(crate) struct Asked {
     /// Mean every subject: a switch of the limit itself, or of all limits
     #[arg(long, conflicts_with_all = ["group", "values"])]
     everybody: bool,
+    /// Mean every request that the rule of this name matches: a switch of the rule
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["group", "values", "everybody", "limit"])]
+    rule: Option<String>,
+    /// Mean every request that is shed: a switch of all load shedding, or of one part of it
+    #[arg(
+        long,
+        value_name = "WHICH",
+        value_parser = ["all", "fleet", "worker"],
+        conflicts_with_all = ["group", "values", "everybody", "limit", "rule"]
+    )]
+    shedding: Option<String>,
     #[command(flatten)]
     effect: Effect,
     /// What a token bucket holds
@@ -60,31 +71,43 @@ pub(crate) async fn change(
     subject: &Subject,
     asked: &Asked,
 ) -> Result<(), Failure> {
-    let whom = match (asked.everybody, asked.group) {
-        (true, _) => "everybody",
-        (false, true) => "group",
-        (false, false) => "subject",
-    };
     let answer = if asked.effect.remove {
         let limit = limit.map(|limit| format!("limit={}", encoded(limit))).unwrap_or_default();
-        let whose = match asked.everybody {
-            true => "&everybody=true".to_owned(),
-            false => subject.parameters(whom),
+        let whose = match switch(asked) {
+            Some((name, value)) => {
+                let value = value.as_str().map_or_else(|| value.to_string(), encoded);
+                format!("&{name}={value}")
+            }
+            None => subject.parameters(group(asked)),
         };
         let path = format!("/v1/overrides?{limit}{whose}");
         door.ask(Method::DELETE, &path, None).await?
     } else {
-        let body = body(limit, whom, subject, asked);
+        let body = body(limit, subject, asked);
         door.ask(Method::PUT, "/v1/overrides", Some(&body)).await?
     };
     let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
     print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
 }
 
-fn body(limit: Option<&str>, whom: &str, subject: &Subject, asked: &Asked) -> Value {
+/// What is switched, if it is about no subjects of its own.
+fn switch(asked: &Asked) -> Option<(&'static str, Value)> {
+    match (&asked.rule, &asked.shedding) {
+        (Some(rule), _) => Some(("rule", rule.as_str().into())),
+        (None, Some(which)) => Some(("shedding", which.as_str().into())),
+        (None, None) => asked.everybody.then(|| ("everybody", true.into())),
+    }
+}
+
+fn group(asked: &Asked) -> &'static str {
+    if asked.group { "group" } else { "subject" }
+}
+
+fn body(limit: Option<&str>, subject: &Subject, asked: &Asked) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    put(whom, if asked.everybody { true.into() } else { subject.members().into() });
+    let (whom, who) = switch(asked).unwrap_or_else(|| (group(asked), subject.members().into()));
+    put(whom, who);
     if let Some(limit) = limit {
         put("limit", limit.into());
     }
@@ -112,7 +135,9 @@ pub(crate) async fn list(door: &Door, form: Form) -> Result<(), Failure> {
     }
     let mut table = table(&["whom", "limit", "what", "ends", "reason"]);
     for one in members(&answer["overrides"]) {
-        let limit = one["limit"].as_str().map_or_else(|| "all".to_owned(), |_| word(&one["limit"]));
+        let is_of_limits = one["rule"].is_null() && one["shedding"].is_null();
+        let every = || if is_of_limits { "all".to_owned() } else { "-".to_owned() };
+        let limit = one["limit"].as_str().map_or_else(every, |_| word(&one["limit"]));
         let (ends, reason) =
             (when(one["expires"].as_u64().unwrap_or_default()), word(&one["reason"]));
         table.add_row([whom(one), limit, what(one), ends, reason]);
@@ -136,6 +161,15 @@ pub(super) fn sentence(one: &Value) -> String {
 }
 
 fn whom(one: &Value) -> String {
+    if one["rule"].is_string() {
+        return format!("rule {}", word(&one["rule"]));
+    }
+    if let Some(which) = one["shedding"].as_str() {
+        return match which {
+            "all" => "all shedding".to_owned(),
+            part => format!("shedding by the {part}"),
+        };
+    }
     let (word_before, values) = match one["group"].as_object() {
         Some(group) => ("all with ", Some(group)),
         None => ("", one["subject"].as_object()),

@@ -21,7 +21,7 @@ use crate::metrics::Counted;
 use crate::serve::doors::{Door, Doors, Kind};
 use crate::serve::open::{self, Behind};
 use crate::serve::reload;
-use crate::{limiter, log, policy_file, signals};
+use crate::{limiter, log, policy_file, signals, traces};
 
 /// Stand in front of a service and limit what passes
 #[derive(Debug, Args)]
@@ -56,6 +56,8 @@ pub(crate) struct Flags {
     /// The most client connections at once; more wait until one ends
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     max_connections: u32,
+    #[command(flatten)]
+    traces: traces::Flags,
     /// How the lines of the log are written
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: log::Form,
@@ -72,7 +74,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let trusted = settings.trusted_proxies.clone();
     let json_bodies = settings.json_bodies.clone();
     let admin = admin(flags, &loaded)?;
-    let revealed = file_settings.store.revealed().into();
+    let revealed = file_settings.revealed.clone().into();
     log::start(flags.log);
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
@@ -80,9 +82,11 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             .await
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
         let opened = open::listeners(&admin, Port::Exclusive)?;
-        let counted = Counted::new(&loaded.policy);
+        let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
+        let counted = Counted::new(&loaded.policy).with_exports(traces.counter());
         let limiter = limiter::open(loaded, REFUNDS).await?;
-        let limiter = Arc::new(limiter.with_observer(counted.observer()));
+        let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
+        let limiter = Arc::new(limiter);
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
             .with_on_reload(move |policy| {
                 trusted.set(policy.forwarding().trusted.clone());
@@ -106,6 +110,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             ended = admin => ended?,
         }
         drop(watch);
+        traces.finish().await;
         eprintln!("every request in flight has ended");
         Ok(())
     })

@@ -14,7 +14,7 @@ use crate::metrics::Counted;
 use crate::serve::doors::{Asked, Doors};
 use crate::serve::open::{self, Behind};
 use crate::serve::reload;
-use crate::{limiter, log, policy_file, service_manager, signals};
+use crate::{limiter, log, policy_file, service_manager, signals, traces};
 
 /// Answer other programs whether a request may pass: HTTP, Envoy's gRPC, the Redis protocol
 #[derive(Debug, Args)]
@@ -43,6 +43,8 @@ pub(crate) struct Flags {
     /// Seconds that requests in flight have to end after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     drain_timeout: u64,
+    #[command(flatten)]
+    traces: traces::Flags,
     /// How the lines of the log are written
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: log::Form,
@@ -58,15 +60,17 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     doors.check(exposure)?;
     let policy = summary(flags, &loaded);
     let settings = loaded.settings.clone();
-    let revealed = settings.store.revealed().into();
+    let revealed = settings.revealed.clone().into();
     log::start(flags.log);
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
         let opened = open::listeners(&doors, port)?;
-        let counted = Counted::new(&loaded.policy);
+        let traces = traces::start(&flags.traces, settings.traces.as_ref())?;
+        let counted = Counted::new(&loaded.policy).with_exports(traces.counter());
         let limiter = limiter::open(loaded, REFUNDS).await?;
-        let limiter = Arc::new(limiter.with_observer(counted.observer()));
+        let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
+        let limiter = Arc::new(limiter);
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), settings, REFUNDS);
         let file = Arc::new(file.with_doors(tollgate_backend::Doors::Open));
         let watch = (reload::watch(doors)?, policy_file::watch(Arc::clone(&file))?);
@@ -84,6 +88,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         };
         tollgate_server::serve(served, Duration::from_secs(flags.drain_timeout), ended).await?;
         drop(watch);
+        traces.finish().await;
         eprintln!("every request in flight has ended");
         Ok(())
     })

@@ -52,6 +52,8 @@ families! {
         "How many of them there may be, which may be adaptive; missing where that is not bounded";
     QUEUED = Gauge "tollgate_queued_requests" []
         "Requests that wait on this node for a place in flight, by a rule's queue";
+    SPANS = Counter "tollgate_trace_spans_total" ["outcome"]
+        "Spans of traced requests: taken by the collector (exported), not taken (lost), or too many at once to wait for it (dropped); missing where nothing is traced";
     DURATION = Histogram "tollgate_door_duration_seconds" ["door"]
         "How long decisions took behind a door, with the store and without the network to the client";
     CONNECTIONS = Gauge "tollgate_door_connections" ["door"]

@@ -19,6 +19,7 @@ use tollgate::observe::{Completions, Decisions, Degraded, Observer, Top};
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::http::Metrics;
+use tollgate_server::otlp::ExportCounter;
 
 pub(crate) use process::CountedDoor;
 
@@ -31,6 +32,8 @@ pub(crate) struct Counted {
     top: Arc<Top>,
     /// Doors are opened one after the other, and the first could be asked before the last is known.
     doors: Arc<OnceLock<Vec<CountedDoor>>>,
+    /// What becomes of spans, where requests are traced.
+    exports: Option<ExportCounter>,
 }
 
 impl Counted {
@@ -42,7 +45,14 @@ impl Counted {
             completions: Arc::default(),
             top: Arc::new(Top::new(policy, SystemClock.now())),
             doors: Arc::default(),
+            exports: None,
         }
+    }
+
+    /// Tells what becomes of spans, too.
+    pub(crate) fn with_exports(mut self, exports: Option<ExportCounter>) -> Self {
+        self.exports = exports;
+        self
     }
 
     /// Who has to hear of every decision.
@@ -71,6 +81,9 @@ impl Counted {
             decisions::write(page, &counted);
             shedding::write(page, limiter.policy().shedding(), limiter.worker());
             page.family(&families::QUEUED, [([""; 0], limiter.queued() as u64)]);
+            if let Some(exports) = &counted.exports {
+                process::spans(page, limiter.tracer().counts(), exports.read());
+            }
             process::doors(page, counted.doors.get().map_or(&[], Vec::as_slice));
             store::write(page, limiter.store());
         })

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use tollgate::Revision;
+use tollgate::trace::SpanCounts;
 use tollgate_backend::ReloadStatus;
 use tollgate_server::Places;
 use tollgate_server::metrics::{Exposition, Histogram};
+use tollgate_server::otlp::ExportCounts;
 
 use super::families::{
     BUILD, CONNECTIONS, CONNECTIONS_MAX, DURATION, POLICY, RELOAD_REFUSED, RELOADED_AT, RELOADS,
+    SPANS,
 };
 use crate::version::VERSION;
 
@@ -31,6 +34,12 @@ pub(super) fn policy(page: &mut Exposition, policy: &Revision, reloads: &ReloadS
     let at = reloads.replaced_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     page.family(&RELOADED_AT, at.map(|at| ([""; 0], at.as_secs())));
     page.family(&RELOAD_REFUSED, [([""; 0], u8::from(reloads.refusal.is_some()))]);
+}
+
+pub(super) fn spans(page: &mut Exposition, queue: SpanCounts, exports: ExportCounts) {
+    let outcomes =
+        [("exported", exports.exported), ("lost", exports.lost), ("dropped", queue.dropped)];
+    page.family(&SPANS, outcomes.map(|(outcome, spans)| ([outcome], spans)));
 }
 
 pub(super) fn doors(page: &mut Exposition, doors: &[CountedDoor]) {

@@ -1,6 +1,7 @@
 //! How the store stands, as the administration's door tells it.
 
 mod leaf;
+mod switches;
 mod two_stores;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             "shards": all(leaf::shards),
             "servers": all(leaf::servers),
             "counts": counts,
+            "switches": switches::switches(&limiter.overrides().table(), limiter.now()),
         })
     })
 }

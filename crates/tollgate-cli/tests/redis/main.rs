@@ -1,5 +1,7 @@
 //! `tollgate proxy` over shards of Redis: real processes, real servers, real outages.
 
+#[path = "../serve/collector.rs"]
+mod collector;
 mod exact;
 mod failover;
 mod fleet;
@@ -10,6 +12,7 @@ mod load;
 mod on_failure;
 mod reads;
 mod start;
+mod traces;
 #[path = "../commands/world.rs"]
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod world;

@@ -2,6 +2,7 @@
 
 mod access;
 mod client;
+mod collector;
 mod dashboard;
 mod drain;
 mod flood;
@@ -15,4 +16,5 @@ mod secrets;
 mod slow;
 mod start;
 mod top;
+mod traces;
 mod world;

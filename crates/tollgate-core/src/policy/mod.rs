@@ -27,7 +27,7 @@ pub use matching::{HeaderMatch, Match, Unmet};
 pub use metered::{Estimate, Meter, Metered, Reserve, ReserveSource};
 pub use named::{NameError, Named, NamedPlan};
 pub use path::PathPattern;
-pub use plan::{Plan, Planned};
+pub use plan::{Plan, Planned, RuleSwitch};
 pub use pointer::{JsonPointer, PointerError};
 pub use priority::Priority;
 pub use queue::Queue;

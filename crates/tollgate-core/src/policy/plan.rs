@@ -50,6 +50,20 @@ pub struct Plan<'p> {
     /// How much the request matters when some are shed: the highest word of its rules, or its
     /// method's.
     pub priority: Priority,
+    /// The names of those rules that matched and that a switch keeps from refusing.
+    pub calmed: Vec<Arc<str>>,
+}
+
+/// What was said of a rule in the place of its policy's word, for a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleSwitch {
+    /// Nothing: the policy's word counts.
+    #[default]
+    On,
+    /// It counts and judges as in shadow mode.
+    Counted,
+    /// It matches requests as before, and asks none of its limits.
+    Off,
 }
 
 impl Plan<'_> {
@@ -73,7 +87,9 @@ impl Plan<'_> {
     }
 
     fn enforcing(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().copied().filter(|rule| rule.mode == Mode::Enforce)
+        let refuses =
+            |rule: &&Rule| rule.mode == Mode::Enforce && !self.calmed.contains(&rule.name);
+        self.rules.iter().copied().filter(refuses)
     }
 }
 
@@ -88,12 +104,28 @@ impl Policy {
     /// Which rules `facts` meet, and what they are charged.
     #[must_use]
     pub fn plan(&self, facts: &Facts<'_>, key: &dyn KeyedHash) -> Plan<'_> {
+        self.plan_switched(facts, key, |_| RuleSwitch::On)
+    }
+
+    /// As [`plan`](Self::plan), by what `switch` says of each rule that matches.
+    #[must_use]
+    pub fn plan_switched(
+        &self,
+        facts: &Facts<'_>,
+        key: &dyn KeyedHash,
+        switch: impl Fn(&Rule) -> RuleSwitch,
+    ) -> Plan<'_> {
         let path = NormalPath::new(facts.path);
         let mut plan = Plan::default();
         for rule in &self.rules {
             let Ok(matched) = self.matched(rule, facts, &path) else { continue };
             plan.rules.push(rule);
-            for used in &rule.limits {
+            let switch = switch(rule);
+            if switch != RuleSwitch::On {
+                plan.calmed.push(Arc::clone(&rule.name));
+            }
+            let asked = if switch == RuleSwitch::Off { &[][..] } else { &rule.limits };
+            for used in asked {
                 let mut planned = self.planned(used, facts, &matched, key);
                 let is_it = |metered: &&Metered| metered.limit == used.limit;
                 if let Some(metered) = rule.metered.iter().find(is_it) {
@@ -101,9 +133,9 @@ impl Policy {
                     planned.cost = estimate.reserved;
                     planned.estimates.push(estimate);
                 }
-                match rule.mode {
-                    Mode::Enforce => add(&mut plan.enforced, planned),
-                    Mode::Shadow => add(&mut plan.shadowed, planned),
+                match (rule.mode, switch) {
+                    (Mode::Enforce, RuleSwitch::On) => add(&mut plan.enforced, planned),
+                    _ => add(&mut plan.shadowed, planned),
                 }
             }
             if self.order == Rules::FirstMatch {

@@ -17,6 +17,7 @@ mod shed;
 mod spans;
 mod store;
 mod subjects;
+mod traces;
 mod warnings;
 
 use tollgate_core::Policy;
@@ -42,6 +43,7 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     let shed = shed::shed(file, counted.len(), report);
     let key = secret::key(file, report);
     let serve = serve::serve(file, report);
+    let traces = traces::traces(file, report);
     let store = store::store(file, &mut subjects, report);
     if !report.is_clean() {
         return None;
@@ -60,7 +62,13 @@ pub(crate) fn mean(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy
     .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
     .with_shedding(shed.shedding)?;
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
-    let settings = Settings { key: key?, store: store?, serve: serve? };
+    let settings = Settings {
+        key: key?,
+        store: store?,
+        serve: serve?,
+        traces: traces?,
+        revealed: store::revealed::names(file),
+    };
     spans::warn(&policy, file, &settings.store, &rule_spans, report);
     pairs::warn(&policy, file, &settings.store, &rule_spans, report);
     Some((policy, settings))

@@ -30,7 +30,7 @@ keys! {
         unit: UnitName,
         /// Whether clients are told of it in headers. A refusal names it in any case. By default true.
         visible: Flag,
-        /// Whether its subjects stand in the keys of the store in clear, for people who look for them there; credentials are hashed all the same. By default false.
+        /// Whether people may read its subjects: in the keys of a shared store, and at the administration's door; credentials are hashed all the same. By default false.
         reveal: Flag,
         /// The name that clients see, which limits that stand for each other can share. By default the limit's own.
         resource: Text,

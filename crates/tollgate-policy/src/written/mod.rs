@@ -16,6 +16,7 @@ mod rule;
 mod serve;
 mod shed;
 mod subject;
+mod traces;
 
 pub(crate) use answers::Answers;
 pub(crate) use candidate::Candidate;
@@ -31,6 +32,7 @@ pub(crate) use rule::{Conditions, LimitUse, Queue, Rule};
 pub(crate) use serve::{Dashboard, Door, DoorTls, Serve};
 pub(crate) use shed::{Adaptive, AdaptiveKind, Fleet, Shed, ShedModeName, Worker};
 pub(crate) use subject::Subject;
+pub(crate) use traces::Traces;
 
 use crate::read::{List, Names, OneOrMore, Text, keys};
 
@@ -61,5 +63,7 @@ keys! {
         store: Store,
         /// The doors through which other programs ask `tollgate serve`.
         serve: Serve,
+        /// Where spans of requests are sent, for tracing. By default nowhere.
+        traces: Traces,
     }
 }

@@ -31,6 +31,7 @@ assets! {
     "js/main.js" as "text/javascript; charset=utf-8",
     "js/metrics.js" as "text/javascript; charset=utf-8",
     "js/series.js" as "text/javascript; charset=utf-8",
+    "js/switches.js" as "text/javascript; charset=utf-8",
     "js/table.js" as "text/javascript; charset=utf-8",
     "js/views/limit.js" as "text/javascript; charset=utf-8",
     "js/views/limits.js" as "text/javascript; charset=utf-8",

@@ -15,6 +15,7 @@ use hyper::service::Service as HyperService;
 use tokio::time::timeout;
 use tollgate::Limiter;
 use tollgate::core::Store;
+use tollgate::trace;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_health::pb::health_server::{HealthServer, SERVICE_NAME as HEALTH};
@@ -73,7 +74,17 @@ impl<S: Store + 'static> Shared<S> {
             return self.answer_other(request, shutdown).await.map(Answer::Other);
         }
         let began = Instant::now();
-        let answered = self.should_rate_limit(request).await;
+        let limiter = &self.rate_limits.0;
+        let span = limiter.tracer().serve(request.headers(), || SHOULD_RATE_LIMIT[1..].into());
+        let called = async {
+            let answered = self.should_rate_limit(request).await;
+            if let Err(status) = &answered {
+                trace::record("rpc.grpc.status_code", i64::from(i32::from(status.code())));
+                trace::failed(status.code().description());
+            }
+            answered
+        };
+        let answered = span.run(called).await;
         self.latency.observe(began.elapsed());
         match answered {
             Ok(answer) => unary::answered(&answer),

@@ -33,13 +33,14 @@ pub(super) async fn authorize<S: Store + 'static>(
     may_ask_for_others(&app.options.access, token, peer, policy.forwarding())?;
     let sub_request = SubRequest::read(fields)
         .map_err(|error| Problem::new(Kind::InvalidRequest, error.to_string()))?;
-    let mut plan = policy.plan(&sub_request.facts(), app.limiter.key());
+    let now = app.limiter.now();
+    let mut plan = app.limiter.plan_at(now, &policy, &sub_request.facts());
     // A lease would be held until it expires: of the end of the request nobody tells.
     plan.enforced.retain(is_no_lease);
     plan.shadowed.retain(is_no_lease);
     // Nobody comes back to tell of the answer: what would be charged on completion is charged now.
     let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-    let decision = app.limiter.check_on_terms_at(app.limiter.now(), &policy, plan, terms).await;
+    let decision = app.limiter.check_on_terms_at(now, &policy, plan, terms).await;
     Ok(answer(&app.limiter, decision))
 }
 

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan, Planned};
 use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::limiter::Terms;
-use tollgate::{Decision, Revision};
+use tollgate::{Decision, Revision, trace};
 use tollgate_policy::nearest;
 
 use super::answer::looked;
@@ -48,7 +48,10 @@ impl<S: Store> App<S> {
         };
         let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
         let now = self.limiter.now();
-        let charges = asked.into_iter().map(|asked| self.charge(now, asked));
+        let charges = asked.into_iter().map(|asked| {
+            // One span has room for one decision.
+            trace::child(trace::Kind::Internal, "check").run(self.charge(now, asked))
+        });
         let mut decisions = join_all(charges).await;
         let verdicts = decisions.iter_mut().map(|decision| self.decided(decision)).collect();
         Ok(json::write(&BatchAnswer { verdicts })?)
@@ -90,7 +93,7 @@ impl<S: Store> App<S> {
     /// Rules that charge on completion charge on arrival here: the answer is never heard of, and
     /// who knows that it is free gives the receipt back.
     fn by_rules<'p>(&self, policy: &'p Arc<Revision>, request: &RequestFacts<'_>) -> Asked<'p> {
-        let plan = policy.plan(&request.facts(), self.limiter.key());
+        let plan = self.limiter.plan_at(self.limiter.now(), policy, &request.facts());
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
         Asked { policy, plan, terms }
     }

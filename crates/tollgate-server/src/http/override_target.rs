@@ -4,7 +4,8 @@ use tollgate::HashKey;
 use tollgate::core::key::HASH;
 use tollgate::core::policy::{Dimension, NameError, Network, Source};
 use tollgate::core::{Policy, Subject, Value};
-use tollgate::overrides::{Target, Whom};
+use tollgate::overrides::{Shedder, Target, Whom};
+use tollgate_policy::nearest;
 
 use super::check::names_nothing;
 use super::problem::{Kind, Problem};
@@ -18,6 +19,10 @@ pub(super) enum Named<'n> {
     Group(Vec<(&'n str, Option<&'n str>)>),
     /// That of all subjects.
     Everybody,
+    /// That of a rule.
+    Rule(&'n str),
+    /// That of load shedding.
+    Shedding(Shedder),
 }
 
 /// The target of these names.
@@ -35,6 +40,11 @@ pub(super) fn target(
             _ => return Err(invalid("a group is all who have one value: name one")),
         },
         Named::Everybody => names.dimensions().map(|_| Whom::Everybody)?,
+        Named::Rule(_) | Named::Shedding(_) if limit.is_some() => {
+            return Err(invalid("a switch of a rule or of shedding is of no single limit"));
+        }
+        Named::Rule(name) => names.rule(name)?,
+        Named::Shedding(shedder) => Whom::Shedding(*shedder),
     };
     Ok(Target { limit: limit.map(Into::into), whom })
 }
@@ -67,6 +77,16 @@ impl Names<'_> {
         }
         // Pairs one after the other are a whole encoding.
         Ok(Whom::subject(&Subject::from_bytes(&encoding).unwrap_or_default()))
+    }
+
+    fn rule(&self, name: &str) -> Result<Whom, Problem> {
+        let names = || self.policy.rules().iter().map(|rule| &*rule.name);
+        if names().any(|known| known == name) {
+            return Ok(Whom::Rule(name.into()));
+        }
+        let near = nearest(name, names());
+        let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        Err(invalid(format!("there is no rule {name:?}{near}")))
     }
 
     /// All who have this value, or whose address lies in this network.

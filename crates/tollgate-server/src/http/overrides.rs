@@ -3,8 +3,8 @@
 use serde_json::{Value, json as value};
 use tollgate::core::{Millis, Policy, Store, Timestamp};
 use tollgate::overrides::{
-    Change, Changed, Effect, Keep, KeepError, Kept, LONGEST_OVERRIDE, MAX_REASON, Override, Target,
-    Whom,
+    Change, Changed, Effect, Keep, KeepError, Kept, LONGEST_OVERRIDE, MAX_REASON, Override,
+    Shedder, Target, Whom,
 };
 
 use super::app::App;
@@ -74,7 +74,8 @@ impl<S: Store> App<S> {
         let member = |name: &str| told.get(name).cloned().unwrap_or(Value::Null);
         let target = value!({
             "limit": member("limit"), "subject": member("subject"), "group": member("group"),
-            "everybody": member("everybody"),
+            "everybody": member("everybody"), "rule": member("rule"),
+            "shedding": member("shedding"),
         });
         self.note(caller, Deed { what, target, before: before_told, after: after_told });
         let version = changed.table.version().changes;
@@ -87,15 +88,7 @@ impl<S: Store> App<S> {
         now: Timestamp,
     ) -> Result<Override, Problem> {
         let policy = self.limiter.policy();
-        let named = match (&request.subject, &request.group, request.everybody) {
-            (Some(subject), None, None) => Named::Subject(subject.values().collect()),
-            (None, Some(group), None) => Named::Group(group.values().collect()),
-            (None, None, Some(true)) => Named::Everybody,
-            _ => {
-                let told = "give one of \"subject\", \"group\", \"everybody\": true";
-                return Err(unclear(told));
-            }
-        };
+        let named = named(request)?;
         let target = target(&policy, self.limiter.key(), request.limit.as_deref(), &named)?;
         let effect = effect(request, &policy, &target)?;
         let expires_at = now.after(lasts(&request.expires_in)?);
@@ -107,30 +100,32 @@ impl<S: Store> App<S> {
 
     fn target_in(&self, query: &str) -> Result<Target, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
-        let mut everybody = None;
+        let mut switch = None;
         let parameters = parameters(query)?;
         for (name, value) in &parameters {
             let within = |word: &str| name.strip_prefix(word)?.strip_prefix('[')?.strip_suffix(']');
             match (&**name, within("subject"), within("group")) {
                 ("limit", ..) => limit = value.as_deref(),
                 ("everybody", ..) if value.as_deref() == Some("true") => {
-                    everybody = Some(Named::Everybody);
+                    switch = Some(Named::Everybody);
                 }
+                ("rule", ..) => switch = Some(Named::Rule(value.as_deref().unwrap_or_default())),
+                ("shedding", ..) => switch = Some(Named::Shedding(shedder(value.as_deref())?)),
                 (_, Some(dimension), _) => subject.push((dimension, value.as_deref())),
                 (_, _, Some(dimension)) => group.push((dimension, value.as_deref())),
                 _ => {
-                    let known = "`limit=NAME`, `subject[NAME]=VALUE`, `group[NAME]=VALUE` and \
-                                 `everybody=true`";
+                    let known = "`limit=NAME`, `subject[NAME]=VALUE`, `group[NAME]=VALUE`, \
+                                 `everybody=true`, `rule=NAME` and `shedding=WHICH`";
                     let detail = format!("unknown parameter {name:?}: there are {known}");
                     return Err(query::invalid(detail));
                 }
             }
         }
-        let named = match (subject.is_empty(), group.is_empty(), everybody) {
+        let named = match (subject.is_empty(), group.is_empty(), switch) {
             (_, true, None) => Named::Subject(subject),
             (true, false, None) => Named::Group(group),
-            (true, true, Some(everybody)) => everybody,
-            _ => return Err(invalid("name a subject, a group or everybody, and no two of them")),
+            (true, true, Some(switch)) => switch,
+            _ => return Err(invalid("name a subject, a group or a switch, and no two of them")),
         };
         target(&self.limiter.policy(), self.limiter.key(), limit, &named)
     }
@@ -141,7 +136,7 @@ impl<S: Store> App<S> {
         let (subject, group) = match &one.target.whom {
             Whom::Subject(subject) => (Some(shown(subject)), None),
             Whom::Value(pair) => (None, Some(shown(pair))),
-            Whom::Everybody => (None, None),
+            Whom::Everybody | Whom::Rule(_) | Whom::Shedding(_) => (None, None),
             Whom::Network { dimension, network } => {
                 (None, Some(ShownSubject::pair(dimension, network.to_string())))
             }
@@ -155,6 +150,14 @@ impl<S: Store> App<S> {
             subject,
             group,
             everybody: (one.target.whom == Whom::Everybody).then_some(true),
+            rule: match &one.target.whom {
+                Whom::Rule(name) => Some(name.clone()),
+                _ => None,
+            },
+            shedding: match one.target.whom {
+                Whom::Shedding(shedder) => Some(shedder.into()),
+                _ => None,
+            },
             quota,
             burst,
             unlimited: (one.effect == Effect::Unlimited).then_some(true),
@@ -169,6 +172,26 @@ impl<S: Store> App<S> {
         let keeper = self.options.overrides.as_deref();
         keeper.ok_or_else(|| Problem::new(Kind::NotFound, "this door keeps no overrides"))
     }
+}
+
+/// Whose it is to be.
+fn named<'r>(request: &'r OverrideRequest<'_>) -> Result<Named<'r>, Problem> {
+    let OverrideRequest { subject, group, everybody, rule, shedding, .. } = request;
+    match (subject, group, everybody, rule, shedding) {
+        (Some(subject), None, None, None, None) => Ok(Named::Subject(subject.values().collect())),
+        (None, Some(group), None, None, None) => Ok(Named::Group(group.values().collect())),
+        (None, None, Some(true), None, None) => Ok(Named::Everybody),
+        (None, None, None, Some(rule), None) => Ok(Named::Rule(rule)),
+        (None, None, None, None, Some(shedder)) => Ok(Named::Shedding((*shedder).into())),
+        _ => Err(unclear(
+            "give one of \"subject\", \"group\", \"everybody\": true, \"rule\", \"shedding\"",
+        )),
+    }
+}
+
+fn shedder(name: Option<&str>) -> Result<Shedder, Problem> {
+    let known = Shedder::EVERY.into_iter().find(|shedder| Some(shedder.name()) == name);
+    known.ok_or_else(|| query::invalid("`shedding` is `all`, `fleet` or `worker`"))
 }
 
 /// What is decided instead; a quota is one that its limit can count.
@@ -192,6 +215,10 @@ fn effect(
             return Err(unclear(told));
         }
     };
+    let is_switch = matches!(target.whom, Whom::Rule(_) | Whom::Shedding(_));
+    if is_switch && !matches!(effect, Effect::Unlimited | Effect::Counted) {
+        return Err(invalid("rules and shedding are switched to unlimited or to counted"));
+    }
     let Effect::Quota { quota, burst } = effect else {
         return match burst {
             Some(_) => Err(invalid("a burst goes with a quota")),

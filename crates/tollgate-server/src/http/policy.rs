@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::Revision;
-use tollgate::core::policy::{ChargeOn, LimitFor, Mode, OnFailure, Rule, Rules, Source, Use};
+use tollgate::core::policy::{
+    ChargeOn, LimitFor, Meter, Mode, OnFailure, Rule, Rules, Source, Use,
+};
 use tollgate::core::{Algorithm, Limit, Store, Visibility};
 
 use super::app::App;
@@ -100,6 +102,10 @@ struct RuleText<'a> {
     on_failure: &'static str,
     /// What a request costs.
     limits: Vec<UseText<'a>>,
+    /// The override that decides in its place: a switch of the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OverrideShown")]
+    switched: Option<OverrideShown>,
 }
 
 /// A limit as a rule uses it.
@@ -108,8 +114,29 @@ struct RuleText<'a> {
 struct UseText<'a> {
     /// The limit's name.
     name: &'a str,
-    /// Units of one request.
+    /// Units of one request; where the answer tells its cost, those that are reserved until then,
+    /// unless the request says how many.
     cost: u64,
+    /// Where the cost is read, of one that the answer tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MeterText")]
+    meter: Option<MeterText<'a>>,
+}
+
+/// Where a cost is read.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyMeter")]
+struct MeterText<'a> {
+    /// `header` or `json` of the answer, its `size` or the `time` that it takes.
+    from: &'static str,
+    /// The header's name, or the place in JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    name: Option<&'a str>,
+    /// For how many bytes, or milliseconds, there is one unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    each: Option<u64>,
 }
 
 impl<S: Store> App<S> {
@@ -119,6 +146,10 @@ impl<S: Store> App<S> {
         let mut answer = PolicyAnswer::of(&policy);
         for (told, LimitFor { limit, .. }) in answer.limits.iter_mut().zip(policy.limits()) {
             let switch = self.limiter.overrides().switch_of(limit, now);
+            told.switched = switch.map(|said| self.shown_override(&said));
+        }
+        for told in &mut answer.rules {
+            let switch = self.limiter.overrides().switch_of_rule(told.name, now);
             told.switched = switch.map(|said| self.shown_override(&said));
         }
         Ok(json::write(&answer)?)
@@ -212,7 +243,9 @@ fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
     };
     let used = |used: &Use| {
         let limit_for = policy.limits().get(used.limit)?;
-        Some(UseText { name: limit_for.limit.name(), cost: used.cost.get() })
+        let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);
+        let meter = metered.map(|metered| meter(&metered.meter));
+        Some(UseText { name: limit_for.limit.name(), cost: used.cost.get(), meter })
     };
     RuleText {
         name: &rule.name,
@@ -220,5 +253,16 @@ fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
         charge,
         on_failure,
         limits: rule.limits.iter().filter_map(used).collect(),
+        switched: None,
     }
+}
+
+fn meter(meter: &Meter) -> MeterText<'_> {
+    let (from, name, each) = match meter {
+        Meter::Header { field } => ("header", Some(&**field), None),
+        Meter::Json { pointer } => ("json", Some(pointer.as_str()), None),
+        Meter::Size { bytes } => ("size", None, Some(bytes.get())),
+        Meter::Time { each } => ("time", None, Some(each.get())),
+    };
+    MeterText { from, name, each }
 }

@@ -160,6 +160,11 @@ impl Route {
         )
     }
 
+    /// Whether programs ask it in the course of their requests.
+    pub(super) const fn is_traffic(self) -> bool {
+        matches!(self.entry(), Entry::Caller | Entry::Proxy)
+    }
+
     /// Whether supervisors and balancers ask it, by whatever name they have for the node.
     pub(super) const fn is_probe(self) -> bool {
         matches!(self, Self::Live | Self::Ready)

@@ -12,6 +12,7 @@ use http_body_util::Full;
 use hyper::body::Body;
 use tollgate::Limiter;
 use tollgate::core::Store;
+use tollgate::trace;
 use tower::{ServiceExt, service_fn};
 
 use super::app::{App, HttpOptions};
@@ -61,14 +62,36 @@ impl<S: Store + 'static> Routes<S> {
         let answered = match Route::find(&head.method, head.uri.path()) {
             Ok(route) if route.decides() => {
                 let began = Instant::now();
-                let answered = self.carry_out(route, &head, body).await;
+                let answered = self.traced(route, &head, body).await;
                 self.app.options.latency.observe(began.elapsed());
                 answered
             }
+            Ok(route) if route.is_traffic() => self.traced(route, &head, body).await,
             Ok(route) => self.carry_out(route, &head, body).await,
             Err(astray) => self.called(&head).map(|()| nothing_there(astray)),
         };
         respond::to(&head.method, answered.unwrap_or_else(Problem::into_response))
+    }
+
+    /// Carries a request out within a span of its own, where requests are traced.
+    fn traced<'a, B>(
+        &'a self,
+        route: Route,
+        head: &'a Parts,
+        body: B,
+    ) -> impl Future<Output = Result<Response, Problem>> + 'a
+    where
+        B: Body<Data = Bytes> + 'a,
+    {
+        // A path that leads somewhere is one of few.
+        let name = || format!("{} {}", head.method, head.uri.path()).into();
+        let span = self.app.limiter.tracer().serve(&head.headers, name);
+        span.run(async move {
+            let answered = self.carry_out(route, head, body).await;
+            let status = answered.as_ref().map_or_else(Problem::status, Response::status);
+            trace::answered(status);
+            answered
+        })
     }
 
     async fn carry_out<B>(&self, route: Route, head: &Parts, body: B) -> Result<Response, Problem>

@@ -86,7 +86,8 @@ impl<S: Store + 'static> Door for RespDoor<S> {
         let decide = |now, policy: &Arc<Revision>, enforced: Vec<Planned>, on_failure| {
             let plan = Plan { enforced, ..Plan::default() };
             let terms = Terms { on_failure, ..Terms::default() };
-            self.limiter.check_on_terms_at(now, policy, plan, terms)
+            let decision = self.limiter.check_on_terms_at(now, policy, plan, terms);
+            self.limiter.tracer().begin("RESP").run(decision)
         };
         let mut exchange = Exchange::new(&self.limiter, access, &self.latency, decide);
         let mut input = Vec::new();

@@ -8,5 +8,6 @@ mod json;
 mod metadata;
 mod quotas;
 mod shares;
+mod traces;
 mod transport;
 mod world;

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tollgate::core::{Millis, Policy, Store, Timestamp};
 use tollgate::store::memory::Memory;
-use tollgate::{HashKey, Limiter, ManualClock};
+use tollgate::{HashKey, Limiter, ManualClock, Tracer};
 use tollgate_server::grpc::proto::{
     Code, DescriptorStatus, Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
     RateLimitServiceClient, Unit,
@@ -38,6 +38,7 @@ pub(crate) struct Opening {
     pub(crate) limits: ConnectionLimits,
     pub(crate) tls: Option<ServerTls>,
     pub(crate) age: Option<Duration>,
+    pub(crate) tracer: Tracer,
 }
 
 impl World {
@@ -50,7 +51,8 @@ impl World {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Limiter::new(policy(text), store)
             .with_clock(Arc::clone(&clock))
-            .with_key(HashKey::from_secret(b"a key of the tests"));
+            .with_key(HashKey::from_secret(b"a key of the tests"))
+            .with_tracer(opening.tracer);
         let mut door = GrpcDoor::new(Arc::new(limiter), opening.access, opening.limits);
         if let Some(age) = opening.age {
             door = door.with_connection_age(age);

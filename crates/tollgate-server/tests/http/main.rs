@@ -13,5 +13,7 @@ mod rollout;
 mod schemathesis;
 mod served;
 mod standing;
+mod switches;
 mod top;
+mod traces;
 mod world;

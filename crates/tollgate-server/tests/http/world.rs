@@ -9,7 +9,7 @@ use serde_json::Value;
 use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::overrides::Keep;
 use tollgate::store::Memory;
-use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision};
+use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision, Tracer};
 use tollgate_server::http::{HttpOptions, router};
 use tower::ServiceExt;
 
@@ -70,10 +70,28 @@ impl World {
         options: HttpOptions,
         observer: impl Observer + 'static,
     ) -> Self {
+        Self::with(store, options, observer, Tracer::default())
+    }
+
+    pub(crate) fn traced<S: Store + 'static>(
+        store: S,
+        options: HttpOptions,
+        tracer: Tracer,
+    ) -> Self {
+        Self::with(store, options, (), tracer)
+    }
+
+    fn with<S: Store + 'static>(
+        store: S,
+        options: HttpOptions,
+        observer: impl Observer + 'static,
+        tracer: Tracer,
+    ) -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Limiter::new(Revision::new(policy(), "v1"), store)
             .with_key(HashKey::from_secret(b"a test's key"));
-        let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)).with_observer(observer));
+        let limiter = limiter.with_clock(Arc::clone(&clock)).with_observer(observer);
+        let limiter = Arc::new(limiter.with_tracer(tracer));
         let kept = options.admin.as_ref().map(|_| Arc::clone(limiter.overrides()));
         let overrides = kept.map(|kept| -> Arc<dyn Keep> { Arc::new(kept) });
         let options = HttpOptions { overrides, ..options };

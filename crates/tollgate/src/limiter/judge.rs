@@ -31,6 +31,7 @@ impl<S: Store> Limiter<S> {
                 let judged = Judged { by, ..Judged::blocked(now, standings) };
                 if mode == Mode::Enforce {
                     self.observer.judged(&planned, &judged.verdict);
+                    self.tracer.judged(&self.key, &planned, &judged.verdict);
                 }
                 return judged;
             }
@@ -51,6 +52,7 @@ impl<S: Store> Limiter<S> {
         };
         if mode == Mode::Enforce && !planned.is_empty() {
             self.observer.judged(&planned, &verdict);
+            self.tracer.judged(&self.key, &planned, &verdict);
         }
         let mut proof = Proof::of(id, taking, planned, &readings);
         if !verdict.is_admitted() {

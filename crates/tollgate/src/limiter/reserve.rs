@@ -73,9 +73,10 @@ impl<S: Store> Limiter<S> {
         hold_for: Millis,
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         let policy = self.policy();
-        let plan = policy.plan(facts, self.key());
+        let now = self.now();
+        let plan = self.plan_at(now, &policy, facts);
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-        self.reserve_on_terms_at(self.now(), &policy, plan, terms, hold_for)
+        self.reserve_on_terms_at(now, &policy, plan, terms, hold_for)
     }
 
     /// As [`reserve`](Self::reserve), at a time of the caller's choice, by a plan that the caller

@@ -13,6 +13,7 @@ use super::Limiter;
 use super::proof::Proof;
 use super::taking::Taking;
 use crate::clock::Stopwatch;
+use crate::overrides::Shedder;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::{Cause, FLEET_RETRY_AFTER, Permit, Shed, TICK, Worker};
@@ -49,12 +50,19 @@ impl<S: Store> Limiter<S> {
         policy: &Arc<Revision>,
         priority: Priority,
     ) -> impl Future<Output = Result<Place, Shed>> + Send + use<'s, S> {
-        let fleet = policy.shedding().fleet();
-        let fleet = fleet.map(|fleet| (fleet.mode, policy.fleet_plan(&fleet, priority)));
+        let calmed = |shedder| self.overrides.calmed(shedder, now);
+        let fleet =
+            policy.shedding().fleet().map(|fleet| (fleet.mode.max(calmed(Shedder::Fleet)), fleet));
+        let fleet = fleet.filter(|(mode, _)| *mode != ShedMode::Off);
+        let fleet = fleet.map(|(mode, fleet)| (mode, policy.fleet_plan(&fleet, priority)));
         // Where nothing bounds the node, nobody waits for the lock of its load.
         let is_bounded = policy.shedding().worker().is_some();
+        let worker = if is_bounded { calmed(Shedder::Worker) } else { ShedMode::Off };
         async move {
-            let permit = if is_bounded { self.worker.enter(now, priority)? } else { None };
+            let permit = match worker {
+                ShedMode::Off => None,
+                calmed => self.worker.enter_calmed(now, priority, calmed)?,
+            };
             let Some((mode, planned)) = fleet else { return Ok(Place { permit, fleet: None }) };
             // Apart: where no fleet is asked, what it takes makes no request larger.
             let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;

@@ -7,23 +7,21 @@ use tollgate_core::policy::Network;
 use tollgate_core::{Subject, Timestamp};
 
 use super::table::{Table, Version};
-use super::{Effect, MAX_OVERRIDES, Override, Target, Whom};
+use super::{Effect, MAX_OVERRIDES, Override, Shedder, Target, Whom};
 
 /// The form of what follows. Another form is another number.
-const FORM: u8 = 2;
+const FORM: u8 = 3;
 
-/// The form before: it knows neither everybody nor what is only counted. What it can say is written
-/// in it, for nodes of older versions.
-const FORM_BEFORE: u8 = 1;
+/// The oldest form: it knows neither everybody nor what is only counted. The next one knows no
+/// switches of rules and of shedding. What a form can say is written in it, for nodes of older
+/// versions.
+const OLDEST: u8 = 1;
 
 impl Table {
     /// The table as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let is_old = |one: &Arc<Override>| {
-            one.target.whom != Whom::Everybody && one.effect != Effect::Counted
-        };
-        let form = if self.overrides().iter().all(is_old) { FORM_BEFORE } else { FORM };
+        let form = self.overrides().iter().map(|one| form_of(one)).max().unwrap_or(OLDEST);
         let mut out = vec![form];
         push_number(&mut out, self.version().changes);
         push_number(&mut out, self.version().drawn);
@@ -37,7 +35,7 @@ impl Table {
     /// [`TableError`] for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TableError> {
         let (form, mut rest) = bytes.split_first().ok_or(TableError::Garbled)?;
-        if !(FORM_BEFORE..=FORM).contains(form) {
+        if !(OLDEST..=FORM).contains(form) {
             return Err(TableError::Form(*form));
         }
         read(&mut rest).ok_or(TableError::Garbled)
@@ -68,6 +66,15 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
+/// The oldest form that can say it.
+fn form_of(one: &Override) -> u8 {
+    match (&one.target.whom, one.effect) {
+        (Whom::Rule(_) | Whom::Shedding(_), _) => FORM,
+        (Whom::Everybody, _) | (_, Effect::Counted) => 2,
+        _ => OLDEST,
+    }
+}
+
 fn push(out: &mut Vec<u8>, one: &Override) {
     push_text(out, one.target.limit.as_deref().unwrap_or_default());
     match &one.target.whom {
@@ -78,6 +85,8 @@ fn push(out: &mut Vec<u8>, one: &Override) {
             push_text(out, &network.to_string());
         }
         Whom::Everybody => push_kind(out, 3, &[]),
+        Whom::Rule(name) => push_kind(out, 4, name.as_bytes()),
+        Whom::Shedding(shedder) => push_kind(out, 5, shedder.name().as_bytes()),
     }
     let (kind, quota, burst) = match one.effect {
         Effect::Quota { quota, burst } => (0, quota, burst.unwrap_or_default()),
@@ -131,6 +140,12 @@ fn take(rest: &mut &[u8]) -> Option<Override> {
             network: Network::parse(take_text(rest)?).ok()?,
         },
         3 => take_sized(rest).filter(|none| none.is_empty()).map(|_| Whom::Everybody)?,
+        4 => Whom::Rule(take_text(rest)?.into()),
+        5 => {
+            let name = take_text(rest)?;
+            let known = Shedder::EVERY.into_iter().find(|shedder| shedder.name() == name);
+            Whom::Shedding(known?)
+        }
         _ => return None,
     };
     let (kind, quota, burst) = (take_byte(rest)?, take_number(rest)?, take_number(rest)?);

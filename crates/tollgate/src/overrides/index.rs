@@ -93,6 +93,20 @@ impl Overrides {
         best(&self.index.load().everybody, limit, now).map(|entry| Arc::clone(&entry.said))
     }
 
+    /// The last word on what `is_meant` finds, of rules and of shedding.
+    pub(super) fn switch(
+        &self,
+        now: Timestamp,
+        is_meant: impl Fn(&Whom) -> bool,
+    ) -> Option<Arc<Override>> {
+        if self.are_none() {
+            return None;
+        }
+        let index = self.index.load();
+        let lasting = index.switches.iter().filter(|said| now < said.expires_at);
+        lasting.rev().find(|said| is_meant(&said.target.whom)).cloned()
+    }
+
     /// Whether none are in force, by one relaxed load.
     pub(crate) fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
@@ -162,6 +176,8 @@ struct Index {
     values: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
     networks: HashMap<Box<str>, Networks>,
     everybody: Vec<Arc<Entry>>,
+    /// What is said of rules and of shedding.
+    switches: Vec<Arc<Override>>,
 }
 
 /// Networks of one dimension.
@@ -188,6 +204,10 @@ impl Index {
                 }
                 Whom::Everybody => {
                     index.everybody.push(Arc::new(entry));
+                    continue;
+                }
+                Whom::Rule(_) | Whom::Shedding(_) => {
+                    index.switches.push(Arc::clone(said));
                     continue;
                 }
             };

@@ -110,6 +110,28 @@ fn nodes_of_older_versions_read_what_they_can_understand() {
     assert_eq!(form(about(None, whom(), 1)), 1);
     assert_eq!(form(about(None, Whom::Everybody, 1)), 2);
     assert_eq!(form(Override { effect: Effect::Counted, ..about(None, whom(), 1) }), 2);
+    assert_eq!(form(switch(Whom::Rule("search".into()), Effect::Counted)), 3);
+    assert_eq!(form(switch(Whom::Shedding(Shedder::All), Effect::Unlimited)), 3);
+}
+
+fn switch(whom: Whom, effect: Effect) -> Override {
+    Override { effect, ..about(None, whom, 1) }
+}
+
+#[test]
+fn shedding_is_as_calm_as_its_own_switch_and_that_of_all_say() {
+    use tollgate_core::policy::shedding::ShedMode;
+    let of = |shedder, effect| switch(Whom::Shedding(shedder), effect);
+    let held = in_force(&[of(Shedder::Fleet, Effect::Counted)]);
+    assert_eq!(held.calmed(Shedder::Fleet, NOW), ShedMode::Shadow);
+    assert_eq!(held.calmed(Shedder::Worker, NOW), ShedMode::Enforce);
+    assert_eq!(held.calmed(Shedder::Fleet, LATER), ShedMode::Enforce);
+    let held =
+        in_force(&[of(Shedder::Fleet, Effect::Counted), of(Shedder::All, Effect::Unlimited)]);
+    assert_eq!(held.calmed(Shedder::Fleet, NOW), ShedMode::Off);
+    assert_eq!(held.calmed(Shedder::Worker, NOW), ShedMode::Off);
+    // It is no word on limits.
+    assert_eq!(quota(&held, "core", &subject(&[("user", "ann")]), NOW), 10);
 }
 
 #[test]
@@ -174,6 +196,8 @@ fn any_override() -> impl Strategy<Value = Override> {
             .prop_map(|(name, value)| { Whom::Value(subject(&[(&name, &value)]).veiled(&key())) }),
         (0_u8..=24).prop_map(|bits| of_network(&format!("{}/{bits}", mask(bits)))),
         Just(Whom::Everybody),
+        text().prop_map(|name| Whom::Rule(name.into())),
+        proptest::sample::select(&Shedder::EVERY[..]).prop_map(Whom::Shedding),
     ];
     let effect = prop_oneof![
         (1_u64.., proptest::option::of(1_u64..))

@@ -92,12 +92,23 @@ impl Worker {
         now: Timestamp,
         priority: Priority,
     ) -> Result<Option<Permit>, Shed> {
+        self.enter_calmed(now, priority, ShedMode::Enforce)
+    }
+
+    /// As [`enter`](Self::enter), as calm as `calmed` says, or calmer.
+    pub(crate) fn enter_calmed(
+        self: &Arc<Self>,
+        now: Timestamp,
+        priority: Priority,
+        calmed: ShedMode,
+    ) -> Result<Option<Permit>, Shed> {
         let mut state = self.state.lock();
         let Some(settings) = state.settings else { return Ok(None) };
+        let mode = settings.mode.max(calmed);
         state.look(now, &settings);
         if let Some(shed) = state.shed(&settings, priority) {
-            self.counts.count(&shed, settings.mode);
-            return match settings.mode {
+            self.counts.count(&shed, mode);
+            return match mode {
                 ShedMode::Enforce => Err(shed),
                 ShedMode::Shadow | ShedMode::Off => Ok(None),
             };

@@ -13,6 +13,7 @@ use tollgate_core::{
 };
 
 use super::owned::Owned;
+use crate::trace::carry;
 use span::{span, takes};
 
 /// The most calls over several homes at one time; one more is [`StoreError::Unavailable`].
@@ -183,7 +184,9 @@ impl<H: Homes + 'static> Store for Atomic<H> {
             span(&*homes, now, &charges, &stranded).await
         };
         match Handle::try_current() {
-            Ok(runtime) => runtime.spawn(spanning).await.unwrap_or(Err(StoreError::Unavailable)),
+            Ok(runtime) => {
+                runtime.spawn(carry(spanning)).await.unwrap_or(Err(StoreError::Unavailable))
+            }
             Err(_) => spanning.await,
         }
     }

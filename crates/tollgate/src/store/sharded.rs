@@ -8,6 +8,7 @@ use tollgate_core::{Charge, KeyedHash, Readings, Store, StoreError, Subject, Tim
 use super::atomic::Homes;
 use super::slot::{self, Slot};
 use crate::hash_key::HashKey;
+use crate::trace;
 
 /// The most shards of one map: every decision looks at each.
 pub const MAX_SHARDS: usize = 1_024;
@@ -154,13 +155,40 @@ impl<S: Store> Homes for Sharded<S> {
         self.index_of(subject)
     }
 
-    fn apply_at(
+    async fn apply_at(
         &self,
         home: usize,
         now: Timestamp,
         charges: &[Charge<'_>],
-    ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
-        self.shards[home].store.apply(now, charges)
+    ) -> Result<Readings, StoreError> {
+        let Shard { name, store, .. } = &self.shards[home];
+        if !trace::is_recording() {
+            return store.apply(now, charges).await;
+        }
+        // Boxed, so that what is seldom recorded makes no call larger.
+        let called = Box::pin(async {
+            trace::record("tollgate.shard", name.to_string());
+            trace::record("tollgate.charges", i64::try_from(charges.len()).unwrap_or(i64::MAX));
+            let answered = store.apply(now, charges).await;
+            match &answered {
+                Ok(_) => trace::record("tollgate.outcome", "answered"),
+                Err(error) => {
+                    trace::record("tollgate.outcome", error_word(*error));
+                    trace::failed(error.to_string());
+                }
+            }
+            answered
+        });
+        trace::child(trace::Kind::Client, "shard").run(called).await
+    }
+}
+
+const fn error_word(error: StoreError) -> &'static str {
+    match error {
+        StoreError::Full => "full",
+        StoreError::TimedOut => "timed_out",
+        StoreError::Corrupt => "corrupt",
+        _ => "unavailable",
     }
 }
 

@@ -1,5 +1,6 @@
 //! The service: decide, pass on or refuse, tell, give back.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +24,7 @@ use super::on_completion::OnCompletion;
 use super::upgraded::Upgraded;
 use crate::limiter::{Decision, Limiter, Settlement, Source};
 use crate::shed::{Outcome, Shed};
-use crate::{headers, problem, standing};
+use crate::{headers, problem, standing, trace};
 
 /// A service behind a [`Limiter`].
 pub struct Service<Inner, S> {
@@ -63,9 +64,10 @@ where
         let mut inner = std::mem::replace(&mut self.inner, next);
         let limiter = Arc::clone(&self.limiter);
         let peer = (self.peer_from)(request.extensions()).map(|peer| peer.ip());
+        let span = limiter.tracer().serve(request.headers(), || span_name(request.method()));
         // The request is moved into the future whole, and out of it only to the service: taken apart
         // and put together it would be copied at every turn.
-        Box::pin(async move {
+        Box::pin(span.run(async move {
             let asked = {
                 let fields = Fields::of(&request);
                 let facts = facts(&request, &fields, peer);
@@ -73,7 +75,7 @@ where
                     Asked::Standings(Box::pin(limiter.standings(&facts)))
                 } else {
                     let (now, policy) = (limiter.now(), limiter.policy());
-                    let plan = policy.plan(&facts, limiter.key());
+                    let plan = limiter.plan_at(now, &policy, &facts);
                     let (place, queue) = (limiter.enter(now, &policy, plan.priority), plan.queue());
                     let decision = limiter.check_metered_at(now, &policy, plan, queue);
                     Asked::Service(place, Box::pin(decision))
@@ -98,9 +100,25 @@ where
             charged.in_flight.answered(|| limiter.now(), outcome(&answered));
             let response = answered?;
             charged.settle(&response);
+            trace::answered(response.status());
             Ok(charged.answer(response))
-        })
+        }))
     }
+}
+
+/// The method: of the target nothing is told, which may name whom nobody should know.
+fn span_name(method: &Method) -> Cow<'static, str> {
+    let known = [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::HEAD,
+        Method::PATCH,
+        Method::OPTIONS,
+    ];
+    // Anybody may make up others: names are to stay few.
+    if known.contains(method) { method.to_string().into() } else { "HTTP".into() }
 }
 
 enum Asked<Standings, Enter, Check> {
@@ -135,6 +153,7 @@ fn refuse<B>(decision: &Decision) -> Response<Body<B>> {
 
 fn answer_shed<B>(shed: &Shed) -> Response<Body<B>> {
     let status = StatusCode::SERVICE_UNAVAILABLE;
+    trace::record("tollgate.shed_by", shed.cause.name());
     let mut response = answer(status, problem::CONTENT_TYPE, problem::shed(shed));
     let seconds = shed.retry_after.as_secs_ceil().max(1);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -158,6 +177,7 @@ fn store_unavailable<B>() -> Response<Body<B>> {
 
 fn answer<B>(status: StatusCode, media_type: &'static str, body: String) -> Response<Body<B>> {
     let mut response = Response::new(Body::limiter(body));
+    trace::answered(status);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response

@@ -8,7 +8,8 @@ use tollgate::core::policy::shedding::{FleetShedding, ShedMode, Shedding};
 use tollgate::core::policy::{Priority, Rules};
 use tollgate::core::{Charge, Millis, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::limiter::Place;
-use tollgate::shed::{Cause, Shed};
+use tollgate::overrides::{Change, Effect, Keep, Override, Shedder, Target, Whom};
+use tollgate::shed::{Cause, Shed, ShedCount};
 use tollgate::store::Memory;
 use tollgate::{Limiter, ManualClock, Revision};
 
@@ -131,6 +132,35 @@ fn a_policy_that_switches_it_off_holds_at_once() {
     assert!(world.enter(Priority::Read).is_ok());
     world.limiter.replace_policy(policy(ShedMode::Enforce).into());
     assert!(world.enter(Priority::Read).is_err(), "those in flight are counted still");
+}
+
+#[test]
+fn a_switch_calms_it_until_the_switch_ends() {
+    let world = World::new(ShedMode::Enforce, Memory::default());
+    let _held = world.take(Priority::Read, 8);
+    let said = |effect| {
+        let target = Target { limit: None, whom: Whom::Shedding(Shedder::Fleet) };
+        let expires_at = START.after(Millis::from_secs(60));
+        let reason = "it sheds partners".into();
+        let change = Change::Set(Override { target, effect, expires_at, reason });
+        now(world.limiter.overrides().change(START, change)).unwrap();
+    };
+    said(Effect::Counted);
+    assert!(world.enter(Priority::Read).is_ok());
+    let counted = || {
+        let mut counts = world.limiter.worker().counts().read();
+        let is_it =
+            |count: &ShedCount| (count.priority, count.cause) == (Priority::Read, Cause::Fleet);
+        counts.find(is_it).map(|count| (count.shadowed, count.shed)).unwrap()
+    };
+    assert_eq!(counted(), (1, 0));
+    said(Effect::Unlimited);
+    assert!(world.enter(Priority::Read).unwrap().fleet.is_none(), "no store is asked");
+    assert_eq!(counted(), (1, 0));
+    world.clock.advance(Millis::from_secs(60));
+    // The leases of those who came first have ended as well.
+    let _held = world.take(Priority::Read, 8);
+    assert!(world.enter(Priority::Read).is_err());
 }
 
 #[test]

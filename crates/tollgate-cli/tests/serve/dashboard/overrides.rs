@@ -108,6 +108,42 @@ fn a_limit_is_switched_for_everybody() {
 }
 
 #[test]
+fn what_is_switched_off_is_told_above_every_view_until_it_is_lifted() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    pick(&page, "Meant are", "rule");
+    pick(&page, "Rule", "named");
+    page.until("document.querySelector('option[value=blocked]').disabled");
+    pick(&page, "They are given", "unlimited");
+    page.write("Reason", "it refuses <b>partners</b>");
+    page.click("button", "Set");
+    rows(&page, 1);
+    assert_eq!((&in_force(&node)[0]["rule"]), (&json!("named")));
+    pick(&page, "Meant are", "shedding");
+    pick(&page, "What", "worker");
+    pick(&page, "They are given", "counted");
+    page.write("Reason", "too much is shed");
+    page.click("button", "Set");
+    rows(&page, 2);
+    for view in ["", "limits", "subject", "policy", "what-if"] {
+        page.go(&super::address(&node, view));
+        page.says("Rule named is off until");
+        page.says("it refuses <b>partners</b>");
+        page.says("Load shedding by the worker only counts until");
+    }
+    page.go(&super::address(&node, "policy"));
+    page.says("switched off");
+    page.go(&super::address(&node, "overrides"));
+    for left in [1, 0] {
+        page.click("tbody button", "Lift");
+        rows(&page, left);
+    }
+    page.until("document.getElementById('switches').hidden");
+    page.is_clean();
+}
+
+#[test]
 fn reasons_and_values_that_are_scripts_are_shown_and_do_not_run() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();

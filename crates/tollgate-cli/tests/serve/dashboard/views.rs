@@ -29,7 +29,7 @@ fn each_view_shows_what_the_node_says() {
     page.says("named charges 1 unit a request");
     page.click("#views a", "Top subjects");
     page.says("Units refused at this node");
-    // Nothing is revealed of a store in this process: a hash of the one who was refused.
+    // The limit reveals nobody: a hash of the one who was refused.
     page.until("/^user=#[0-9a-f]{32}\\s+few\\s+2\\s+0\\s+Override$/.test(document.querySelector('tbody tr').innerText)");
     page.click("#views a", "Policy");
     page.says("2 limits, 2 rules, 2 kinds of subjects");

@@ -6,7 +6,7 @@ mod memory;
 mod migration;
 mod previous;
 mod redis;
-mod revealed;
+pub(super) mod revealed;
 mod server;
 mod shards;
 mod tls;
@@ -28,10 +28,7 @@ pub(super) fn store(
     report: &mut Report<'_>,
 ) -> Option<StoreSettings> {
     let given = match &file.store {
-        Field::Absent => {
-            revealed::warn_in_memory(file, report);
-            return Some(StoreSettings::default());
-        }
+        Field::Absent => return Some(StoreSettings::default()),
         Field::Wrong => return None,
         Field::Given(given) => given,
     };
@@ -50,9 +47,6 @@ pub(super) fn store(
         (_, Field::Given(shadow)) => migration::shadow(shadow, file, subjects, report)
             .map(|settings| StoreSettings::Shadow(Box::new(settings))),
         _ => {
-            if !memory.is_absent() {
-                revealed::warn_in_memory(file, report);
-            }
             let kinds = Kinds { memory, redis, memcached };
             kinds.settings(file, subjects, report).map(StoreSettings::from)
         }

@@ -4,17 +4,21 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tollgate::overrides::Shedder;
 
 use super::charge::SubjectValues;
 use super::given;
 use super::units::Units;
 use crate::http::shown::ShownSubject;
 
-/// An override that is to be set: of a subject, a group or everybody, and a quota, unlimited, blocked or counted.
+/// An override that is to be set: of a subject, a group, everybody, a rule or shedding, and a quota, unlimited, blocked or counted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("allOf" = [
-    { "oneOf": [{ "required": ["subject"] }, { "required": ["group"] }, { "required": ["everybody"] }] },
+    { "oneOf": [
+        { "required": ["subject"] }, { "required": ["group"] }, { "required": ["everybody"] },
+        { "required": ["rule"] }, { "required": ["shedding"] },
+    ] },
     { "oneOf": [
         { "required": ["quota"] }, { "required": ["unlimited"] },
         { "required": ["blocked"] }, { "required": ["counted"] },
@@ -38,6 +42,15 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) everybody: Option<bool>,
+    /// Every request that the rule of this name matches: a switch of the rule, with `unlimited` or
+    /// `counted`.
+    #[serde(borrow, default, deserialize_with = "given")]
+    #[schemars(with = "String", length(min = 1, max = 64))]
+    pub(in crate::http) rule: Option<Cow<'a, str>>,
+    /// Every request that this sheds: a switch of load shedding, with `unlimited` or `counted`.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "ShedderName")]
+    pub(in crate::http) shedding: Option<ShedderName>,
     /// Units per window, of one limit.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
@@ -69,6 +82,38 @@ pub(in crate::http) struct OverrideRequest<'a> {
     pub(in crate::http) reason: Cow<'a, str>,
 }
 
+/// What sheds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum ShedderName {
+    /// Everything that does.
+    All,
+    /// The fleet, by what all nodes have in flight together.
+    Fleet,
+    /// Each node, by its own load.
+    Worker,
+}
+
+impl From<ShedderName> for Shedder {
+    fn from(name: ShedderName) -> Self {
+        match name {
+            ShedderName::All => Self::All,
+            ShedderName::Fleet => Self::Fleet,
+            ShedderName::Worker => Self::Worker,
+        }
+    }
+}
+
+impl From<Shedder> for ShedderName {
+    fn from(shedder: Shedder) -> Self {
+        match shedder {
+            Shedder::All => Self::All,
+            Shedder::Fleet => Self::Fleet,
+            Shedder::Worker => Self::Worker,
+        }
+    }
+}
+
 /// An override.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverrideShown {
@@ -88,6 +133,14 @@ pub(in crate::http) struct OverrideShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) everybody: Option<bool>,
+    /// The rule that it switches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub(in crate::http) rule: Option<Box<str>>,
+    /// What of load shedding it switches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ShedderName")]
+    pub(in crate::http) shedding: Option<ShedderName>,
     /// Units per window.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]

@@ -3,6 +3,7 @@
 import { ask, askText } from './api.js';
 import { parse, quantile } from './metrics.js';
 import { KEPT, Series } from './series.js';
+import { words } from './switches.js';
 
 const PERIOD = 2_000;
 const DEGRADED = new Set(['fallback', 'failure']);
@@ -132,6 +133,17 @@ export class Feed {
         }
       }
     }
+    for (const server of now.servers ?? []) {
+      const before = old.servers?.find((other) => shardName(other) === shardName(server));
+      const is = (one) => one.connected > 0;
+      if (before && is(before) !== is(server)) {
+        tell(`${shardName(server)}: memcached ${is(server) ? 'answers again' : 'does not answer'}`);
+      }
+    }
+    const told = (switches) => new Map((switches ?? []).map((one) => [`${words(one)}: ${one.reason}`, one]));
+    const [was, is] = [told(old.switches), told(now.switches)];
+    for (const [text] of is) if (!was.has(text)) tell(text);
+    for (const [text] of was) if (!is.has(text)) tell(`over: ${text}`);
     if (old.policy !== now.policy) tell(`the policy is version ${now.policy} now`);
     this.events.length = Math.min(this.events.length, MOST_EVENTS);
   }

@@ -3,6 +3,7 @@
 import { ask, token } from './api.js';
 import { element, fill, say } from './dom.js';
 import { Feed } from './feed.js';
+import { tell } from './switches.js';
 import { limit } from './views/limit.js';
 import { limits } from './views/limits.js';
 import { overrides } from './views/overrides.js';
@@ -107,6 +108,7 @@ feed.listen(() => {
   const state = document.getElementById('state');
   state.classList.toggle('bad', Boolean(problem));
   say(state, problem ? problem.message : `policy ${feed.status.policy}`);
+  if (feed.status) tell(document.getElementById('switches'), feed.status.switches ?? []);
 });
 
 window.addEventListener('hashchange', () => {

@@ -7,6 +7,8 @@ import { Table } from '../table.js';
 
 /// What stands in a policy, and not in a request.
 const NOT_ASKED = new Set(['constant']);
+/// What rules and shedding can be switched to.
+const CALM = new Set(['unlimited', 'counted']);
 /// Looks of the feed from one question to the next.
 const PATIENCE = 3;
 
@@ -26,7 +28,7 @@ export function overrides({ refuse }) {
   };
   const look = () => attempt(trouble, async () => {
     const { overrides: all, kept: where, failure } = await ask('v1/overrides');
-    table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody]) })));
+    table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody, one.rule, one.shedding]) })));
     const told = where === 'store' ? 'Kept in the store: every node goes by them.' : 'Kept in this process: other nodes know nothing of them, and they end with it.';
     kept.textContent = failure ? `${told} They could not be read the last time: ${failure}.` : told;
   });
@@ -64,12 +66,14 @@ export function overrides({ refuse }) {
 
 /// What is said, of whom, for how long and why.
 class Form {
-  constructor({ subjects, limits }, send) {
+  constructor({ subjects, limits, rules }, send) {
     this.subjects = subjects.filter(({ source }) => !NOT_ASKED.has(source));
     this.limits = limits;
     this.limit = select([['', 'every limit'], ...limits.map(({ name }) => [name, name])]);
-    this.meant = select([['group', 'all who have this value'], ['subject', 'exactly these values'], ['everybody', 'everybody: a switch']]);
+    this.meant = select([['group', 'all who have this value'], ['subject', 'exactly these values'], ['everybody', 'everybody: a switch'], ['rule', 'a rule: a switch'], ['shedding', 'load shedding: a switch']]);
     this.effect = select([['blocked', 'blocked'], ['unlimited', 'unlimited'], ['counted', 'only counted'], ['quota', 'another quota']]);
+    this.rule = select(rules.map(({ name }) => [name, name]));
+    this.shedding = select([['all', 'all of it'], ['fleet', 'by the fleet'], ['worker', 'by the worker']]);
     this.quota = element('input', { type: 'number', min: 1, step: 1, inputmode: 'numeric' });
     this.lasts = element('input', { type: 'text', required: true, value: '1h', pattern: '[1-9][0-9]{0,7}[smhd]', autocomplete: 'off' });
     this.reason = element('input', { type: 'text', required: true, maxlength: 500, autocomplete: 'off' });
@@ -100,8 +104,16 @@ class Form {
       input.value = written.get(name) ?? '';
       return [name, input];
     }));
-    const isAll = this.meant.value === 'everybody';
-    fill(this.whose, isAll ? null : [...this.values].map(([name, input]) => field(name, input)));
+    const meant = this.meant.value;
+    const switches = { everybody: () => null, rule: () => field('Rule', this.rule), shedding: () => field('What', this.shedding) };
+    const draw = switches[meant] ?? (() => [...this.values].map(([name, input]) => field(name, input)));
+    fill(this.whose, draw());
+    // A switch of a rule or of shedding is of no limit, blocks nobody and has no quota.
+    const isOfLimits = meant !== 'rule' && meant !== 'shedding';
+    this.limit.disabled = !isOfLimits;
+    for (const option of this.effect.options) option.disabled = !isOfLimits && !CALM.has(option.value);
+    if (this.effect.selectedOptions[0]?.disabled) this.effect.value = 'unlimited';
+    this.drawAmount();
   }
 
   drawAmount() {
@@ -126,8 +138,9 @@ class Form {
       if (input.value.trim()) values[name] = input.value.trim();
     }
     const effect = this.effect.value === 'quota' ? { quota: Number(this.quota.value) } : { [this.effect.value]: true };
-    const limit = this.limit.value ? { limit: this.limit.value } : {};
-    const whom = { [this.meant.value]: this.meant.value === 'everybody' ? true : values };
+    const limit = this.limit.value && !this.limit.disabled ? { limit: this.limit.value } : {};
+    const switches = { everybody: true, rule: this.rule.value, shedding: this.shedding.value };
+    const whom = { [this.meant.value]: switches[this.meant.value] ?? values };
     return { ...limit, ...whom, ...effect, expires_in: this.lasts.value.trim(), reason: this.reason.value };
   }
 }
@@ -145,7 +158,7 @@ function listed(lift) {
     empty: 'None: the policy decides for everybody.',
     columns: [
       { label: 'Whom', text: whom, value: whom },
-      { label: 'Limit', text: (row) => row.limit ?? 'every limit', value: (row) => row.limit ?? '' },
+      { label: 'Limit', text: (row) => row.limit ?? (row.rule || row.shedding ? '–' : 'every limit'), value: (row) => row.limit ?? '' },
       { label: 'They are given', text: what },
       { label: 'Ends', text: (row) => moment(row.expires), value: (row) => row.expires },
       { label: 'Reason', text: (row) => row.reason },
@@ -160,8 +173,10 @@ function button(cell, row, lift) {
 }
 
 /// Whom an override is about, in words.
-function whom({ subject, group, everybody }) {
+function whom({ subject, group, everybody, rule, shedding }) {
   if (everybody) return 'everybody';
+  if (rule) return `rule ${rule}`;
+  if (shedding) return shedding === 'all' ? 'all shedding' : `shedding by the ${shedding}`;
   const pairs = Object.entries(subject ?? group).map(([name, value]) => `${name}=${value ?? '(none)'}`);
   if (!pairs.length) return 'its one counter';
   return group ? `all with ${pairs.join(', ')}` : pairs.join(', ');
@@ -175,9 +190,11 @@ function what({ quota, burst, unlimited, blocked, counted }) {
 }
 
 /// Names an override as a request for its end does; a value that nobody has is a name alone.
-function query({ limit, subject, group, everybody }) {
+function query({ limit, subject, group, everybody, rule, shedding }) {
   const part = (name, value) => (value === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
   const kind = subject ? 'subject' : 'group';
+  if (rule) return part('rule', rule);
+  if (shedding) return part('shedding', shedding);
   const parts = everybody ? ['everybody=true']
     : Object.entries(subject ?? group).map(([name, value]) => part(`${kind}[${name}]`, value));
   if (limit !== undefined) parts.unshift(part('limit', limit));

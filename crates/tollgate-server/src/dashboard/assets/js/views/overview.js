@@ -105,15 +105,18 @@ function storeCard() {
       { label: 'Clock', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
     ],
   });
+  const servers = serversTable();
   const events = element('ol', { class: 'events' });
   const history = section('What happened since this page was opened', events);
-  const node = element('div', {}, section('Store', told, facts, shards.node), history);
+  const node = element('div', {}, section('Store', told, facts, shards.node, servers.node), history);
   const update = ({ status, events: all }) => {
     say(told, words(status));
     const pairs = Object.entries(status.counts ?? {}).filter(([, value]) => typeof value === 'number');
     list(facts, pairs);
     shards.node.hidden = !status.shards.length;
     shards.set(status.shards);
+    servers.node.hidden = !status.servers?.length;
+    servers.set(status.servers ?? []);
     history.hidden = !all.length;
     if (events.childElementCount !== all.length || events.dataset.last !== String(all[0]?.at)) {
       events.dataset.last = String(all[0]?.at);
@@ -121,6 +124,30 @@ function storeCard() {
     }
   };
   return { node, update };
+}
+
+/// Servers of memcached, which lose counters in more ways than one.
+function serversTable() {
+  return new Table({
+    caption: 'The servers of memcached',
+    key: shardName,
+    empty: 'No servers.',
+    columns: [
+      { label: 'Server', text: shardName },
+      { label: 'Health', draw: (cell, row) => pill(cell, serverState(row)), text: (row) => serverState(row).text },
+      { label: 'Connected', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
+      { label: 'Evicted', number: true, text: (row) => count(row.evicted) },
+      { label: 'Restarts', number: true, text: (row) => count(row.restarts) },
+      { label: 'Flushes', number: true, text: (row) => count(row.flushes) },
+      { label: 'Contended', number: true, text: (row) => count(row.contended) },
+      { label: 'Last error', text: (row) => row.last_error ?? '–' },
+    ],
+  });
+}
+
+function serverState({ connected, connections }) {
+  if (!connected) return { kind: 'bad', text: 'down' };
+  return connected === connections ? { kind: 'good', text: 'up' } : { kind: 'warn', text: 'degraded' };
 }
 
 function list(facts, pairs) {
@@ -153,7 +180,10 @@ function state(shard) {
 }
 
 function health(cell, shard) {
-  const { kind, text } = state(shard);
+  pill(cell, state(shard));
+}
+
+function pill(cell, { kind, text }) {
   if (!cell.firstChild) cell.append(element('span', {}));
   cell.firstChild.className = `pill ${kind}`;
   say(cell.firstChild, text);

@@ -66,11 +66,29 @@ export function policy({ refuse, feed }) {
   attempt(load);
   let version = null;
   const update = ({ status }) => {
-    if (version && version !== status.policy) attempt(load);
-    version = status.policy;
+    const now = JSON.stringify([status.policy, status.switches]);
+    if (version && version !== now) attempt(load);
+    version = now;
     describe();
   };
   return { node, update };
+}
+
+/// What a request pays of a limit: what the answer tells is read in it.
+function charge({ name, cost, meter }) {
+  if (!meter) return cost === 1 ? name : `${name} × ${count(cost)}`;
+  const read = {
+    header: () => `the answer's ${meter.name}`,
+    json: () => `${meter.name} of the answer`,
+    size: () => `each ${many(meter.each, 'byte')} of the answer`,
+    time: () => `each ${count(meter.each)} ms that it takes`,
+  };
+  return `${name} by ${read[meter.from]?.() ?? meter.from} (${count(cost)} reserved)`;
+}
+
+function mode({ mode: said, switched }) {
+  if (!switched) return said;
+  return switched.unlimited ? 'switched off' : 'switched: only counts';
 }
 
 function rulesTable() {
@@ -82,8 +100,8 @@ function rulesTable() {
     columns: [
       { label: 'Rule', text: (row) => row.name, value: (row) => row.name },
       { label: 'Tried as', number: true, text: (row) => count(row.place), value: (row) => row.place },
-      { label: 'Charges', text: (row) => row.limits.map(({ name, cost }) => (cost === 1 ? name : `${name} × ${count(cost)}`)).join(', ') || 'nothing' },
-      { label: 'Mode', text: (row) => row.mode },
+      { label: 'Charges', text: (row) => row.limits.map(charge).join(', ') || 'nothing' },
+      { label: 'Mode', text: mode },
       { label: 'When', text: (row) => row.charge.replace('_', ' ') },
       { label: 'Without the store', text: (row) => row.on_failure },
     ],

@@ -1,0 +1,102 @@
+//! Where spans of requests go: as the flag, the policy file or the environment says.
+
+mod environment;
+
+use clap::Args;
+use tollgate::Tracer;
+use tollgate::trace::{self, Sampler};
+use tollgate_policy::{DEFAULT_SAMPLE, Parents, TracesSettings};
+use tollgate_server::otlp::{Endpoint, ExportCounter, Exporter, Origin};
+
+use crate::cmd::Failure;
+use crate::version::VERSION;
+use environment::Environment;
+
+/// How many of a million are one of a hundred.
+const PER_PERCENT: u32 = 10_000;
+
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(crate) struct Flags {
+    /// Send spans of requests to this collector, which speaks OTLP over HTTP: http://HOST:PORT
+    #[arg(long = "traces", value_name = "URL", help_heading = "Tracing")]
+    endpoint: Option<Endpoint>,
+}
+
+/// Whoever opens spans, and who sends them.
+#[derive(Debug, Default)]
+pub(crate) struct Traces {
+    pub(crate) tracer: Tracer,
+    exporter: Option<Exporter>,
+}
+
+/// Begins to trace, if anybody says so: the flag before the file, and both before the environment.
+/// Needs a tokio runtime.
+pub(crate) fn start(flags: &Flags, file: Option<&TracesSettings>) -> Result<Traces, Failure> {
+    begin(flags, file, &Environment::of_this_process())
+}
+
+fn begin(
+    flags: &Flags,
+    file: Option<&TracesSettings>,
+    environment: &Environment,
+) -> Result<Traces, Failure> {
+    let Some(endpoint) = endpoint(flags, file, environment)? else { return Ok(Traces::default()) };
+    let sampler = match file {
+        Some(settings) => by_file(settings),
+        None => environment.sampler()?.unwrap_or_else(|| per_cent(DEFAULT_SAMPLE, Parents::Follow)),
+    };
+    let origin = Origin {
+        service: environment.service(),
+        version: VERSION.to_owned(),
+        attributes: environment.resource()?,
+    };
+    let (tracer, spans) = Tracer::new(sampler);
+    eprintln!("spans to {endpoint}");
+    Ok(Traces { tracer, exporter: Some(Exporter::start(spans, endpoint, &origin)) })
+}
+
+fn endpoint(
+    flags: &Flags,
+    file: Option<&TracesSettings>,
+    environment: &Environment,
+) -> Result<Option<Endpoint>, Failure> {
+    if environment.is_disabled() {
+        return Ok(None);
+    }
+    let named = file.and_then(|settings| settings.endpoint.as_deref());
+    match (&flags.endpoint, named) {
+        (Some(endpoint), _) => Ok(Some(endpoint.clone())),
+        (None, Some(named)) => {
+            let endpoint = named.parse();
+            Ok(Some(endpoint.map_err(|error| format!("traces.endpoint is {named:?}: {error}"))?))
+        }
+        (None, None) => environment.endpoint(),
+    }
+}
+
+fn by_file(settings: &TracesSettings) -> Sampler {
+    per_cent(settings.sample, settings.parents)
+}
+
+const fn per_cent(sample: u8, parents: Parents) -> Sampler {
+    let parents = match parents {
+        Parents::Follow => trace::Parents::Follow,
+        Parents::Ignore => trace::Parents::Ignore,
+    };
+    Sampler::new(sample as u32 * PER_PERCENT, parents)
+}
+
+impl Traces {
+    /// What becomes of the spans, if there are any.
+    pub(crate) fn counter(&self) -> Option<ExportCounter> {
+        self.exporter.as_ref().map(Exporter::counter)
+    }
+
+    /// Sends what has not been sent.
+    pub(crate) async fn finish(self) {
+        if let Some(exporter) = self.exporter {
+            exporter.finish().await;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What OpenTelemetry's environment variables say.
+
+use std::env;
+
+use tollgate::trace::{Parents, Sampler};
+use tollgate_server::otlp::Endpoint;
+
+use crate::cmd::Failure;
+
+const SERVICE: &str = "tollgate";
+
+/// The most attributes of the process that are told.
+const MAX_RESOURCE: usize = 32;
+
+/// The variables that are looked at; an empty one counts as not set, as OpenTelemetry wants it.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    disabled: Option<String>,
+    endpoint: Option<String>,
+    traces_endpoint: Option<String>,
+    sampler: Option<String>,
+    sampler_argument: Option<String>,
+    service: Option<String>,
+    resource: Option<String>,
+}
+
+impl Environment {
+    pub(super) fn of_this_process() -> Self {
+        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            disabled: set("OTEL_SDK_DISABLED"),
+            endpoint: set("OTEL_EXPORTER_OTLP_ENDPOINT"),
+            traces_endpoint: set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+            sampler: set("OTEL_TRACES_SAMPLER"),
+            sampler_argument: set("OTEL_TRACES_SAMPLER_ARG"),
+            service: set("OTEL_SERVICE_NAME"),
+            resource: set("OTEL_RESOURCE_ATTRIBUTES"),
+        }
+    }
+
+    pub(super) fn is_disabled(&self) -> bool {
+        self.disabled.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Where traces go: as the variable for traces says, or behind the base of all signals.
+    pub(super) fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
+        let (name, value, endpoint) = match (&self.traces_endpoint, &self.endpoint) {
+            (Some(url), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url, Endpoint::exactly(url)),
+            (None, Some(base)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", base, base.parse()),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(endpoint.map_err(|error| format!("{name} is {value:?}: {error}"))?))
+    }
+
+    /// Which traces are recorded, if a variable says so.
+    pub(super) fn sampler(&self) -> Result<Option<Sampler>, Failure> {
+        let Some(name) = &self.sampler else { return Ok(None) };
+        let all = 1_000_000;
+        let (share, parents) = match &**name {
+            "always_on" => (all, Parents::Ignore),
+            "always_off" => (0, Parents::Ignore),
+            "traceidratio" => (self.ratio()?, Parents::Ignore),
+            "parentbased_always_on" => (all, Parents::Follow),
+            "parentbased_always_off" => (0, Parents::Follow),
+            "parentbased_traceidratio" => (self.ratio()?, Parents::Follow),
+            other => {
+                let known =
+                    "always_on, always_off, traceidratio, or one of these after parentbased_";
+                return Err(format!("OTEL_TRACES_SAMPLER is {other:?}; expected {known}").into());
+            }
+        };
+        Ok(Some(Sampler::new(share, parents)))
+    }
+
+    /// The share that the sampler's argument says, in millionths.
+    fn ratio(&self) -> Result<u32, Failure> {
+        let text = self.sampler_argument.as_deref().unwrap_or("1");
+        match text.parse::<f64>() {
+            Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok((ratio * 1e6).round() as u32),
+            _ => {
+                let wrong =
+                    format!("OTEL_TRACES_SAMPLER_ARG is {text:?}; expected a share from 0 to 1");
+                Err(wrong.into())
+            }
+        }
+    }
+
+    pub(super) fn service(&self) -> String {
+        self.service.clone().unwrap_or_else(|| SERVICE.to_owned())
+    }
+
+    /// What else is told of the process, of `key=value,key=value`.
+    pub(super) fn resource(&self) -> Result<Vec<(String, String)>, Failure> {
+        let text = self.resource.as_deref().unwrap_or_default();
+        let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        let read = |pair: &str| match pair.split_once('=') {
+            Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+            _ => Err(format!("OTEL_RESOURCE_ATTRIBUTES has {pair:?}; expected key=value").into()),
+        };
+        // The name of the service has a variable of its own.
+        let pairs = pairs.filter(|pair| !pair.starts_with("service.name="));
+        pairs.take(MAX_RESOURCE).map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn the_variable_for_traces_is_taken_as_it_is_and_goes_first() {
+        let base = Environment { endpoint: said("http://a:4318"), ..Environment::default() };
+        assert_eq!(base.endpoint().unwrap().unwrap().to_string(), "http://a:4318/v1/traces");
+        let both = Environment { traces_endpoint: said("http://b:4318/x"), ..base };
+        assert_eq!(both.endpoint().unwrap().unwrap().to_string(), "http://b:4318/x");
+        assert!(Environment::default().endpoint().unwrap().is_none());
+        let wrong = Environment { endpoint: said("https://a:4318"), ..Environment::default() };
+        let told = wrong.endpoint().unwrap_err().to_string();
+        assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
+    }
+
+    #[test]
+    fn samplers_go_by_their_names_and_shares() {
+        let sampler = |name: &str, argument: Option<&str>| {
+            let sampler_argument = argument.map(str::to_owned);
+            Environment { sampler: said(name), sampler_argument, ..Environment::default() }
+                .sampler()
+        };
+        for (name, argument, share, parents) in [
+            ("always_on", None, 1_000_000, Parents::Ignore),
+            ("always_off", None, 0, Parents::Ignore),
+            ("traceidratio", Some("0.25"), 250_000, Parents::Ignore),
+            ("parentbased_traceidratio", Some("0.001"), 1_000, Parents::Follow),
+            ("parentbased_traceidratio", None, 1_000_000, Parents::Follow),
+        ] {
+            let expected = Sampler::new(share, parents);
+            assert_eq!(sampler(name, argument).unwrap(), Some(expected), "{name}");
+        }
+        for (name, argument) in [
+            ("sometimes", None),
+            ("traceidratio", Some("2")),
+            ("traceidratio", Some("NaN")),
+            ("traceidratio", Some("half")),
+        ] {
+            assert!(sampler(name, argument).is_err(), "{name} {argument:?}");
+        }
+        assert_eq!(Environment::default().sampler().unwrap(), None);
+    }
+
+    #[test]
+    fn what_else_is_told_is_read_pair_by_pair() {
+        let resource =
+            |text: &str| Environment { resource: said(text), ..Environment::default() }.resource();
+        let pairs = resource("deployment.environment=prod, service.name=x,host.name=a").unwrap();
+        let expected = [("deployment.environment", "prod"), ("host.name", "a")];
+        assert_eq!(pairs, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        assert!(resource("prod").is_err());
+    }
+}

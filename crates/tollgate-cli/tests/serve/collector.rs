@@ -1,0 +1,139 @@
+//! A collector of spans, which speaks OTLP over HTTP as OpenTelemetry's own messages have it, and a
+//! service that remembers what it was asked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request that came.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Asked {
+    /// What stands in a field of this name.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find_map(|(field, value)| field.eq_ignore_ascii_case(name).then_some(value))
+    }
+}
+
+/// An HTTP server that answers everything with 200 and remembers it.
+pub(crate) struct Listener {
+    pub(crate) address: SocketAddr,
+    asked: Mutex<Receiver<Asked>>,
+}
+
+impl Listener {
+    pub(crate) fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (teller, asked) = channel();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let teller = teller.clone();
+                thread::spawn(move || serve(&client, &teller));
+            }
+        });
+        Self { address, asked: Mutex::new(asked) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The next request.
+    pub(crate) fn next(&self) -> Asked {
+        self.asked.lock().unwrap().recv_timeout(PATIENCE).expect("a request")
+    }
+}
+
+/// Until the connection ends.
+fn serve(client: &TcpStream, teller: &Sender<Asked>) -> Option<()> {
+    let mut reader = BufReader::new(client);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).ok()? == 0 {
+                return None;
+            }
+        }
+        let mut asked = Asked { head, body: Vec::new() };
+        let length = asked.field("content-length").map_or(0, |length| length.parse().unwrap());
+        asked.body = vec![0; length];
+        reader.read_exact(&mut asked.body).ok()?;
+        // Told before it is answered: who was answered finds it.
+        teller.send(asked).ok()?;
+        (&*client).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").ok()?;
+    }
+}
+
+/// A collector.
+pub(crate) struct Collector {
+    pub(crate) listener: Listener,
+    spans: Mutex<Vec<Span>>,
+}
+
+impl Collector {
+    pub(crate) fn open() -> Self {
+        Self { listener: Listener::open(), spans: Mutex::default() }
+    }
+
+    /// Waits until as many spans have come whose name is this one; all that came.
+    pub(crate) fn spans(&self, name: &str, count: usize) -> Vec<Span> {
+        let mut spans = self.spans.lock().unwrap();
+        while spans.iter().filter(|span| span.name == name).count() < count {
+            let asked = self.listener.next();
+            assert!(asked.head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{}", asked.head);
+            assert_eq!(asked.field("content-type"), Some("application/x-protobuf"));
+            let request = ExportTraceServiceRequest::decode(&*asked.body).unwrap();
+            for resource in request.resource_spans {
+                let told = resource.resource.unwrap();
+                assert_eq!(text(&told.attributes, "service.name"), "tollgate");
+                spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+            }
+        }
+        spans.clone()
+    }
+}
+
+/// The only span of this name.
+#[track_caller]
+pub(crate) fn only<'s>(spans: &'s [Span], name: &str) -> &'s Span {
+    let named: Vec<_> = spans.iter().filter(|span| span.name == name).collect();
+    assert_eq!(named.len(), 1, "{name}: {spans:#?}");
+    named[0]
+}
+
+/// What an attribute says: a text, a number, or several with commas between.
+pub(crate) fn text(attributes: &[KeyValue], key: &str) -> String {
+    let found = attributes.iter().find(|attribute| attribute.key == key);
+    found.and_then(|attribute| attribute.value.as_ref()).map_or_else(String::new, word)
+}
+
+fn word(value: &AnyValue) -> String {
+    match value.value.as_ref().unwrap() {
+        Value::StringValue(text) => text.clone(),
+        Value::IntValue(number) => number.to_string(),
+        Value::ArrayValue(array) => array.values.iter().map(word).collect::<Vec<_>>().join(","),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Bytes as their digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,96 @@
+//! Spans of requests at the doors, and collectors that come late or never.
+
+use crate::client::{Client, ask, request, say};
+use crate::collector::{Collector, Listener, hex, only, text};
+use crate::world::{Folder, Node, POLICY, command, refused};
+
+const ANY: &str = "127.0.0.1:0";
+
+fn doors(folder: &Folder) -> std::process::Command {
+    command(&folder.policy(), &["--http", ANY, "--resp", ANY, "--admin", ANY])
+}
+
+#[test]
+fn what_was_not_sent_yet_is_sent_at_the_end() {
+    let (folder, collector) = (Folder::with(POLICY), Collector::open());
+    let mut command = doors(&folder);
+    command.args(["--traces", &collector.listener.url()]);
+    command.env("OTEL_TRACES_SAMPLER", "always_on");
+    let node = Node::start(command);
+    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+    let mut client = Client::connect(node.door("http")).unwrap();
+    let batch = r#"{"checks":[{"limits":[{"name":"all"}]},{"limits":[{"name":"all"}]}]}"#;
+    let head = request("GET", "/v1/check/batch", None);
+    let head =
+        head.replacen("GET", "POST", 1).replace("length: 0", &format!("length: {}", batch.len()));
+    client.send(format!("{head}{batch}")).unwrap();
+    assert_eq!(client.answer().unwrap().status, 200);
+    assert_eq!(say(node.door("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
+    // Administrators are no traffic.
+    assert_eq!(ask(node.door("admin"), "GET", "/v1/status", None).status, 200);
+    node.signal("-TERM");
+    let (code, told) = node.ended();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("spans to http://"), "{told}");
+
+    let spans = collector.spans("RESP", 1);
+    assert_eq!(spans.len(), 5, "{spans:#?}");
+    let check = only(&spans, "POST /v1/check");
+    assert_eq!(text(&check.attributes, "tollgate.verdict"), "admitted");
+    assert_eq!(text(&check.attributes, "tollgate.limits"), "all");
+    assert!(check.parent_span_id.is_empty());
+    let batch = only(&spans, "POST /v1/check/batch");
+    let checks: Vec<_> = spans.iter().filter(|span| span.name == "check").collect();
+    assert_eq!(checks.len(), 2);
+    for check in checks {
+        assert_eq!(check.parent_span_id, batch.span_id);
+        assert_eq!(text(&check.attributes, "tollgate.verdict"), "admitted");
+    }
+    let traces: std::collections::HashSet<_> =
+        spans.iter().map(|span| hex(&span.trace_id)).collect();
+    assert_eq!(traces.len(), 3, "{traces:?}");
+}
+
+#[test]
+fn a_collector_that_is_not_there_keeps_nobody_waiting() {
+    // Nothing listens at port 1.
+    let folder = Folder::with(&format!(
+        "{POLICY}traces: {{ endpoint: 'http://127.0.0.1:1', sample: 100% }}\n"
+    ));
+    let node = Node::start(doors(&folder));
+    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+    node.tells("spans are lost: the collector:");
+    let page = ask(node.door("admin"), "GET", "/metrics", None).body;
+    for line in [
+        "tollgate_trace_spans_total{outcome=\"exported\"} 0",
+        "tollgate_trace_spans_total{outcome=\"lost\"} 1",
+        "tollgate_trace_spans_total{outcome=\"dropped\"} 0",
+    ] {
+        assert!(page.lines().any(|told| told == line), "no {line} in\n{page}");
+    }
+}
+
+#[test]
+fn nothing_is_traced_unless_somebody_says_so() {
+    let (folder, listener) = (Folder::with(POLICY), Listener::open());
+    let mut disabled = doors(&folder);
+    disabled.args(["--traces", &listener.url()]).env("OTEL_SDK_DISABLED", "true");
+    for command in [doors(&folder), disabled] {
+        let node = Node::start(command);
+        assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+        let page = ask(node.door("admin"), "GET", "/metrics", None).body;
+        assert!(!page.contains("tollgate_trace_spans_total{"), "{page}");
+        assert!(!node.told().contains("spans to"), "{}", node.told());
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_is_refused_at_the_start() {
+    let folder = Folder::with(POLICY);
+    let flags = ["--http", ANY, "--traces", "https://collector:4318"];
+    let told = refused(&folder.policy(), &flags);
+    assert!(told.contains("run one beside this node"), "{told}");
+    folder.write("policy.yaml", &format!("{POLICY}traces: {{ endpoint: 'collector:4318' }}\n"));
+    let told = refused(&folder.policy(), &["--http", ANY]);
+    assert!(told.contains("\"collector:4318\" is no place of a collector"), "{told}");
+}

@@ -1,0 +1,43 @@
+//! Tracing: where spans go.
+
+use crate::read::{Field, Given, Text, quoted};
+use crate::report::Report;
+use crate::settings::{DEFAULT_SAMPLE, TracesSettings};
+use crate::written::PolicyFile;
+
+/// What the file says of tracing, if it does; `None` if something is wrong, which is reported.
+pub(super) fn traces(file: &PolicyFile, report: &mut Report<'_>) -> Option<Option<TracesSettings>> {
+    let traces = match &file.traces {
+        Field::Absent => return Some(None),
+        Field::Wrong => return None,
+        Field::Given(given) => &given.value,
+    };
+    let endpoint = match &traces.endpoint {
+        Field::Absent => Some(None),
+        Field::Wrong => None,
+        Field::Given(given) => endpoint(given, report).map(Some),
+    };
+    let sample = match &traces.sample {
+        Field::Absent => Some(DEFAULT_SAMPLE),
+        Field::Wrong => None,
+        Field::Given(given) => Some(given.value.0),
+    };
+    let parents = match &traces.parents {
+        Field::Absent => Some(Default::default()),
+        Field::Wrong => None,
+        Field::Given(given) => Some(given.value.0),
+    };
+    Some(Some(TracesSettings { endpoint: endpoint?, sample: sample?, parents: parents? }))
+}
+
+fn endpoint(given: &Given<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let text = &*given.value.0;
+    let host = text.strip_prefix("http://").unwrap_or_default();
+    let is_whole = !host.is_empty() && !host.starts_with('/');
+    if is_whole && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte)) {
+        return Some(text.into());
+    }
+    let message = format_args!("{} is no place of a collector", quoted(text));
+    report.mistake(given.at, message, "expected one such as http://127.0.0.1:4318");
+    None
+}

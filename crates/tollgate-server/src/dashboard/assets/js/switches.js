@@ -1,0 +1,32 @@
+// What is otherwise than the policy says, for everybody: told above every view.
+
+import { element, fill } from './dom.js';
+import { moment } from './format.js';
+
+const EFFECTS = {
+  limit: { unlimited: 'is off', counted: 'only counts', blocked: 'lets nobody pass', quota: 'has another quota' },
+  rule: { unlimited: 'is off', counted: 'only counts' },
+  shedding: { unlimited: 'is off', counted: 'only counts' },
+};
+
+/// A switch in words.
+export function words({ kind, name, effect }) {
+  return `${subject(kind, name)} ${EFFECTS[kind]?.[effect] ?? effect}`;
+}
+
+function subject(kind, name) {
+  if (kind === 'shedding') return name === 'all' ? 'Load shedding' : `Load shedding by the ${name}`;
+  if (kind === 'rule') return `Rule ${name}`;
+  return name === null ? 'Every limit' : `Limit ${name}`;
+}
+
+/// Tells of `switches` in `place`, where they are others than the last time.
+export function tell(place, switches) {
+  const seen = JSON.stringify(switches);
+  if (place.dataset.seen === seen) return;
+  place.dataset.seen = seen;
+  place.hidden = !switches.length;
+  fill(place, switches.length > 0 && element('ul', {}, switches.map((one) => element('li', {},
+    element('strong', {}, words(one)), ` until ${moment(one.expires)}: ${one.reason} `))),
+  switches.length > 0 && element('a', { href: '#/overrides' }, 'Overrides'));
+}

@@ -1,0 +1,15 @@
+//! Spans on their way to a collector, by OTLP over HTTP.
+//!
+//! [`Exporter::start`] takes the [`Spans`](tollgate::trace::Spans) of a tracer and posts them in
+//! batches, as protobuf, to `ENDPOINT/v1/traces`. Requests never wait for it: what the collector does not
+//! take in time is counted and gone.
+
+mod endpoint;
+mod exporter;
+mod wire;
+
+pub use endpoint::{Endpoint, EndpointError};
+pub use exporter::{
+    BATCH_WAIT, EXPORT_ATTEMPTS, EXPORT_TIMEOUT, ExportCounter, ExportCounts, Exporter,
+    FLUSH_TIMEOUT, MAX_BATCH, Origin,
+};

@@ -1,0 +1,113 @@
+//! Where a collector listens.
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::http::Uri;
+use axum::http::uri::{PathAndQuery, Scheme};
+
+/// Where a collector takes traces, such as `http://127.0.0.1:4318/v1/traces`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint(Uri);
+
+/// Why a text is no [`Endpoint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// It is no URL of a host.
+    NoUrl,
+    /// It is one of another scheme than `http`.
+    Scheme,
+    /// It has a query, or a user.
+    TooMuch,
+}
+
+impl Endpoint {
+    /// The URL that traces are posted to, as it is given: not the base of several.
+    ///
+    /// # Errors
+    /// [`EndpointError`] for what is no such URL.
+    pub fn exactly(url: &str) -> Result<Self, EndpointError> {
+        let uri: Uri = url.parse().map_err(|_| EndpointError::NoUrl)?;
+        let authority = uri.authority().ok_or(EndpointError::NoUrl)?;
+        if uri.scheme() != Some(&Scheme::HTTP) {
+            return Err(EndpointError::Scheme);
+        }
+        if uri.query().is_some() || authority.as_str().contains('@') {
+            return Err(EndpointError::TooMuch);
+        }
+        Ok(Self(uri))
+    }
+
+    pub(super) const fn uri(&self) -> &Uri {
+        &self.0
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    /// The place for traces behind a base URL, such as `http://127.0.0.1:4318`.
+    fn from_str(base: &str) -> Result<Self, EndpointError> {
+        let Self(base) = Self::exactly(base)?;
+        let path = format!("{}/v1/traces", base.path().trim_end_matches('/'));
+        let mut parts = base.into_parts();
+        parts.path_and_query = PathAndQuery::try_from(path).ok();
+        Uri::from_parts(parts).map(Self).map_err(|_| EndpointError::NoUrl)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoUrl => "expected a URL such as http://127.0.0.1:4318",
+            Self::Scheme => {
+                "collectors are reached over http, such as http://127.0.0.1:4318: \
+                 run one beside this node, which passes spans on over TLS"
+            }
+            Self::TooMuch => "a collector's URL has a host, a port and perhaps a path, no more",
+        })
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_gets_the_path_of_traces_and_a_whole_url_none() {
+        for (base, whole) in [
+            ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+            ("http://collector:4318/", "http://collector:4318/v1/traces"),
+            ("http://collector/otlp/", "http://collector/otlp/v1/traces"),
+            ("http://[::1]:4318", "http://[::1]:4318/v1/traces"),
+        ] {
+            assert_eq!(base.parse::<Endpoint>().unwrap().to_string(), whole);
+        }
+        let exact = Endpoint::exactly("http://collector:4318/mine").unwrap();
+        assert_eq!(exact.to_string(), "http://collector:4318/mine");
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_refused_with_a_reason() {
+        for (text, error) in [
+            ("", EndpointError::NoUrl),
+            ("collector", EndpointError::Scheme),
+            ("/v1/traces", EndpointError::NoUrl),
+            ("https://collector:4318", EndpointError::Scheme),
+            ("grpc://collector:4317", EndpointError::Scheme),
+            ("http://a:b@collector:4318", EndpointError::TooMuch),
+            ("http://collector:4318/?key=1", EndpointError::TooMuch),
+        ] {
+            assert_eq!(text.parse::<Endpoint>(), Err(error), "{text}");
+        }
+    }
+}
