@@ -131,6 +131,14 @@ impl Backend {
         }
     }
 
+    /// Gives back what this node took of leased limits in advance and did not use: before the
+    /// process ends. What no server takes back stays used until its window is over.
+    pub async fn give_back_leases(&self, now: Timestamp) {
+        for (_, leaf) in self.leaves() {
+            leaf.give_back_leases(now).await;
+        }
+    }
+
     /// Goes on for `policy` and what may change of `settings`: before the policy is in force.
     pub(crate) fn follow(&self, settings: &Settings, policy: &Policy, refunds: Refunds) {
         match (self, &settings.store) {

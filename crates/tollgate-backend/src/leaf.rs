@@ -1,5 +1,6 @@
 //! Where limits are kept in the end.
 
+use tollgate::core::Timestamp;
 use tollgate::store::Memory;
 
 use crate::memcached_fleet::MemcachedFleet;
@@ -25,6 +26,16 @@ impl Leaf<'_> {
         match self {
             Self::Memory(_) | Self::Memcached(_) => Vec::new(),
             Self::Redis(fleet) => fleet.status(),
+        }
+    }
+
+    /// Gives back what this node took in advance and did not use: before the process ends.
+    pub(crate) async fn give_back_leases(&self, now: Timestamp) {
+        match self {
+            // Nobody else waits for it.
+            Self::Memory(_) => {}
+            Self::Redis(fleet) => fleet.give_back_leases(now).await,
+            Self::Memcached(fleet) => fleet.give_back_leases(now).await,
         }
     }
 }

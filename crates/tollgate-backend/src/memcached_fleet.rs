@@ -7,9 +7,12 @@ use tokio::runtime::Handle;
 use tollgate::HashKey;
 use tollgate::core::{Charge, Found, Reading, Readings, Source, Store, StoreError, Timestamp};
 use tollgate::store::deadline::TIMER_GRAIN;
+use tollgate::store::leased::{LeaseTerms, Sweeper};
 use tollgate::store::memory::Bounds;
 use tollgate::store::repair::Repaired;
-use tollgate::store::{Atomic, Deadline, Fallback, Memory, Refused, Scaled, Shard, Sharded, Share};
+use tollgate::store::{
+    Atomic, Deadline, Fallback, Leased, Memory, Refused, Scaled, Shard, Sharded, Share,
+};
 use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings, ServerStatus};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 
@@ -21,7 +24,7 @@ use crate::watch::START_WAIT;
 pub(crate) type Servers = Atomic<Sharded<Memcached>>;
 
 /// What is around the servers.
-pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Arc<Servers>>, Share<Memory>>>>;
+pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Leased<Arc<Servers>>>, Share<Memory>>>>;
 
 /// Limits in servers of memcached.
 ///
@@ -31,6 +34,8 @@ pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Arc<Servers>>, Share<M
 #[derive(Debug)]
 pub struct MemcachedFleet {
     store: Layers,
+    /// Gives back what this node took in advance and does not use.
+    _sweeper: Sweeper,
     discarded: AtomicU64,
 }
 
@@ -47,10 +52,13 @@ impl MemcachedFleet {
         let opened = settings.servers.iter().map(|server| open_server(settings, server, &key));
         let opened = opened.collect::<Result<Vec<_>, _>>()?;
         let sharded = Sharded::new(key, opened).map_err(OpenError::Shards)?;
-        let exact = Deadline::new(Arc::new(Atomic::new(sharded))).with_budget(settings.deadline);
+        let terms = LeaseTerms::for_nodes(settings.nodes);
+        let leased = Leased::new(Arc::new(Atomic::new(sharded)), terms);
+        let sweeper = leased.start_sweeping();
+        let exact = Deadline::new(leased).with_budget(settings.deadline);
         let share = Share::new(Memory::new(stand_in), settings.nodes);
         let store = Scaled::new(Refused::new(Fallback::new(exact, share)));
-        Ok(Self { store, discarded: AtomicU64::new(0) })
+        Ok(Self { store, _sweeper: sweeper, discarded: AtomicU64::new(0) })
     }
 
     /// The servers by their names in the settings, in that order, and how each stands.
@@ -76,6 +84,7 @@ impl MemcachedFleet {
             stranded: of_servers.map(|it| it.stranded).sum::<u64>() + servers.stranded(),
             discarded: self.discarded.load(Ordering::Relaxed),
             repaired: Repaired::NOTHING,
+            leases: self.leased().counts(),
         }
     }
 
@@ -98,8 +107,17 @@ impl MemcachedFleet {
         &self.store
     }
 
-    pub(crate) fn servers(&self) -> &Arc<Servers> {
+    /// Gives back what this node took in advance and did not use: before the process ends.
+    pub(crate) async fn give_back_leases(&self, now: Timestamp) {
+        self.leased().give_back_all(now).await;
+    }
+
+    fn leased(&self) -> &Leased<Arc<Servers>> {
         self.store.store().store().store().store()
+    }
+
+    pub(crate) fn servers(&self) -> &Arc<Servers> {
+        self.leased().store()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use tollgate::core::Policy;
 use tollgate::core::policy::answers::Refund;
 use tollgate::core::policy::{ChargeOn, LimitFor, Rule, Rules};
+use tollgate::core::{LimitMode, Policy};
 use tollgate::store::refused::{DEFAULT_HOLD, Recall};
 use tollgate_policy::{DecidingClock, RedisSettings, RememberRefusals};
 
@@ -32,7 +32,7 @@ pub(crate) fn recall(redis: &RedisSettings, policy: &Policy, refunds: Refunds) -
 }
 
 /// Whether an answer can give a charge back, or is what is charged for; callers that send
-/// descriptors can give back by hits below zero.
+/// descriptors can give back by hits below zero, and nodes what they took in advance.
 fn gives_back(policy: &Policy) -> bool {
     let answers = policy.answers();
     let waits_for_answer =
@@ -40,6 +40,7 @@ fn gives_back(policy: &Policy) -> bool {
     !answers.refund_statuses.is_empty()
         || answers.refund_upstream_failure == Refund::GiveBack
         || !policy.domains().is_empty()
+        || policy.limits().iter().any(|one| one.limit.mode() == LimitMode::Leased)
         || policy.rules().iter().any(waits_for_answer)
 }
 
@@ -80,8 +81,11 @@ limits:
   all:     { quota: 9, window: 1m }
 ";
 
+    const HOT: &str = "  hot:     { quota: 9, window: 1m, mode: leased }\n";
+
     fn recalled(rest: &str, redis: &RedisSettings) -> Recall {
-        let text = format!("{SUBJECTS}{rest}");
+        let hot = if rest.contains("hot") { HOT } else { "" };
+        let text = format!("{SUBJECTS}{hot}{rest}");
         let policy = tollgate_policy::parse("test.yaml", &text).unwrap().policy;
         recall(redis, &policy, Refunds::ByAnswers)
     }
@@ -102,6 +106,7 @@ limits:
             ("rules: [{ limits: [core, search] }]", Recall::UntilReset),
             ("rules: [{ limits: core }]\nanswers: { refund: { status: 304 } }", briefly),
             ("rules: [{ limits: core, charge: on_completion }]", briefly),
+            ("rules: [{ limits: hot }]", briefly),
             ("rules: [{ limits: { core: { from_time: 1ms } } }]", briefly),
             ("rules: [{ limits: [core, reverse] }]", briefly),
             ("descriptors: [{ domain: a, tree: [{ key: b, limit: all }] }]", briefly),

@@ -9,8 +9,9 @@ use tollgate::core::{
     Charge, Found, Policy, Reading, Readings, Source, Store, StoreError, Timestamp,
 };
 use tollgate::store::deadline::TIMER_GRAIN;
+use tollgate::store::leased::{LeaseTerms, Sweeper};
 use tollgate::store::memory::Bounds;
-use tollgate::store::{Deadline, Fallback, Memory, Refused, Scaled, Share};
+use tollgate::store::{Deadline, Fallback, Leased, Memory, Refused, Scaled, Share};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{DecidingClock, RedisSettings};
 
@@ -35,14 +36,14 @@ pub enum Presence {
 }
 
 /// What is around the shards.
-pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Arc<ShardMap>>, Share<Memory>>>>;
+pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Leased<Arc<ShardMap>>>, Share<Memory>>>>;
 
 /// Limits in shards of Redis or Valkey.
 ///
 /// Refusals that stand are answered here; all else is asked of the shard that is the subject's
-/// home, of several at once where it must be; what has no answer within the deadline is decided
-/// by this node's share. Each layer says what it weakens and by how much: [`Refused`],
-/// [`Fallback`], [`Share`], [`Deadline`], [`Atomic`](tollgate::store::Atomic),
+/// home, of several at once where it must be, or decided out of a lease of this node where the
+/// limit says so; what has no answer within the deadline is decided by this node's share. Each
+/// layer says what it weakens and by how much: [`Refused`], [`Fallback`], [`Share`], [`Deadline`], [`Leased`], [`Atomic`](tollgate::store::Atomic),
 /// [`Sharded`](tollgate::store::Sharded), [`Repair`](tollgate::store::Repair),
 /// [`RedisShard`](tollgate_redis::RedisShard); and, while subjects move from one map of shards to
 /// another, [`Carry`](tollgate::store::Carry).
@@ -53,6 +54,8 @@ pub struct RedisFleet {
     watch: Watch,
     /// What this node says of its map, if it takes part.
     map_watch: Option<MapWatch>,
+    /// Gives back what this node took in advance and does not use.
+    _sweeper: Sweeper,
     discarded: AtomicU64,
 }
 
@@ -77,12 +80,15 @@ impl RedisFleet {
         };
         let map_watch = map_watch.transpose().map_err(OpenError::Census)?;
         let watch = Watch::start(Arc::clone(&shards), policy);
-        let exact = Deadline::new(shards).with_budget(redis.deadline);
+        let leased = Leased::new(shards, LeaseTerms::for_nodes(redis.nodes));
+        let sweeper = leased.start_sweeping();
+        let exact = Deadline::new(leased).with_budget(redis.deadline);
         let share = Share::new(Memory::new(stand_in), redis.nodes);
         let recall = recall(redis, policy, refunds);
         let refused = Refused::new(Fallback::new(exact, share)).with_recall(recall);
         let store = Scaled::new(refused);
-        Ok(Self { store, clock: redis.clock, watch, map_watch, discarded: AtomicU64::new(0) })
+        let discarded = AtomicU64::new(0);
+        Ok(Self { store, clock: redis.clock, watch, map_watch, _sweeper: sweeper, discarded })
     }
 
     /// How the shards stand, in the order of the settings.
@@ -114,6 +120,7 @@ impl RedisFleet {
             stranded: self.shards().stranded(),
             discarded: self.discarded.load(Ordering::Relaxed),
             repaired: self.shards().repaired(),
+            leases: fallback.store().store().counts(),
         }
     }
 
@@ -144,8 +151,17 @@ impl RedisFleet {
         &self.store
     }
 
-    pub(crate) fn shards(&self) -> &Arc<ShardMap> {
+    /// Gives back what this node took in advance and did not use: before the process ends.
+    pub(crate) async fn give_back_leases(&self, now: Timestamp) {
+        self.leased().give_back_all(now).await;
+    }
+
+    fn leased(&self) -> &Leased<Arc<ShardMap>> {
         self.store.store().store().store().store()
+    }
+
+    pub(crate) fn shards(&self) -> &Arc<ShardMap> {
+        self.leased().store()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate::store::leased::LeaseCounts;
 use tollgate::store::repair::Repaired;
 use tollgate::{Clock, SystemClock};
 use tollgate_redis::{ClockOffset, ClusterStatus, Gate, GroupStatus, LaneStatus, Loss, Runs};
@@ -51,6 +52,8 @@ pub struct Counts {
     pub discarded: u64,
     /// What failovers had lost that this node remembered, and all shards were told again.
     pub repaired: Repaired,
+    /// What was decided out of units that this node had taken in advance, and what that took.
+    pub leases: LeaseCounts,
 }
 
 impl ShardStatus {

@@ -8,7 +8,7 @@ use tollgate_core::policy::{
     ReserveSource, Rule, Source, Use,
 };
 use tollgate_core::{
-    Algorithm, HoldTerms, Limit, OnExpiry, Percent, Policy, Refusals, Unit, Visibility,
+    Algorithm, HoldTerms, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, Unit, Visibility,
 };
 
 use crate::descriptor_words;
@@ -60,6 +60,9 @@ pub(crate) fn limit(policy: &Policy, limit_for: &LimitFor) -> String {
     }
     if limit.refusals() == Refusals::Counted {
         text.push_str("; refusals count");
+    }
+    if limit.mode() == LimitMode::Leased {
+        text.push_str("; leased");
     }
     // Writing to a string cannot fail.
     if *limit.hold() != HoldTerms::default() {

@@ -9,6 +9,7 @@ mod fleet;
 mod history;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
+mod leased;
 mod outage;
 mod overrides;
 mod pairs;

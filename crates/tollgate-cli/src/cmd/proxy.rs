@@ -110,6 +110,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             ended = admin => ended?,
         }
         drop(watch);
+        let limiter = &behind.limiter;
+        limiter.store().give_back_leases(limiter.now()).await;
         traces.finish().await;
         eprintln!("every request in flight has ended");
         Ok(())

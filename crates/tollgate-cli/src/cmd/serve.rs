@@ -88,6 +88,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         };
         tollgate_server::serve(served, Duration::from_secs(flags.drain_timeout), ended).await?;
         drop(watch);
+        let limiter = &behind.limiter;
+        limiter.store().give_back_leases(limiter.now()).await;
         traces.finish().await;
         eprintln!("every request in flight has ended");
         Ok(())

@@ -86,6 +86,12 @@ families! {
         "Charges that were taken for nothing and could not be given back";
     DISCARDED = Counter "tollgate_store_discarded_total" ["side"]
         "Calls that met stored state that counts as none";
+    LEASED = Counter "tollgate_store_leased_decisions_total" ["side"]
+        "Calls that were decided out of units that this node had taken in advance, without asking";
+    LEASES = Counter "tollgate_store_leases_total" ["side"]
+        "Leases that this node took: a call of the store each";
+    LEASED_UNITS = Counter "tollgate_store_leased_units_total" ["side", "fate"]
+        "Units of leases that were taken, given back unused, and lost until their windows are over because no server took them back";
     SHARD_UP = Gauge "tollgate_shard_up" ["side", "shard"]
         "1 while the primary of a shard answers";
     CLOCK_OFFSET = Gauge "tollgate_shard_clock_offset_seconds" ["side", "shard"]

@@ -8,10 +8,11 @@ use tollgate_backend::{Backend, Counts, Leaf, MapStatus, ShardStatus, phase_word
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
-    CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES,
-    MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS, MEMORY_SWEPT,
-    MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED, REPAIR_ABANDONED,
-    REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_UP, STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES, MAP, MAP_NODES, MAP_SILENT,
+    MEMORY_BYTES, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS,
+    MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED,
+    REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_UP, STOOD_IN, STRANDED, UNANSWERED,
+    WINDOWS_LOST,
 };
 use super::{lanes, memcached, two_stores};
 
@@ -74,6 +75,16 @@ fn counts(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     family(&MISSED, |counts| counts.missed);
     family(&STRANDED, |counts| counts.stranded);
     family(&DISCARDED, |counts| counts.discarded);
+    family(&LEASED, |counts| counts.leases.decided);
+    family(&LEASES, |counts| counts.leases.taken);
+    let units = counts.iter().flat_map(|(side, Counts { leases, .. })| {
+        [
+            ([*side, "taken"], leases.units_taken),
+            ([*side, "given_back"], leases.units_given_back),
+            ([*side, "lost"], leases.units_lost),
+        ]
+    });
+    page.family(&LEASED_UNITS, units);
 }
 
 fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {

@@ -11,6 +11,7 @@ use tollgate_core::{Algorithm, Limit, LimitError, Millis, OnChange, Refusals, Vi
 use super::candidate::candidate;
 use super::holds::reserved;
 use super::metered::{Price, price};
+use super::mode::decided;
 use super::names::Known;
 use crate::read::{Field, Given, Named, Percent, is_name, quoted};
 use crate::report::Report;
@@ -54,6 +55,7 @@ fn counted(
     misplaced(kind, written, report);
     let algorithm = algorithm(kind, &named.name, written, report)?;
     let limit = told(&named.name, algorithm, written, report)?;
+    let limit = decided(limit, written, report)?;
     let limit = tried(limit, kind, &named.name, written, report)?;
     let price = price(&written.cost, report)?;
     Some(Counted { limit: LimitFor { limit: Arc::new(limit), per: per? }, price })

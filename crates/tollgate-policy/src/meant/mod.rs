@@ -8,6 +8,7 @@ mod forwarding;
 mod holds;
 mod limits;
 mod metered;
+mod mode;
 mod names;
 mod pairs;
 mod rules;

@@ -3,6 +3,7 @@
 use tollgate_core::policy::{Match, Rules, Source};
 use tollgate_core::{Limit, Policy};
 
+use super::mode::warn_of_idle_leases;
 use super::names::Known;
 use crate::read::quoted;
 use crate::report::Report;
@@ -25,6 +26,7 @@ pub(super) fn warn(
         let message = format_args!("nothing uses the subject {}", quoted(&name.value));
         report.warning(name.at, message, "name it in a limit's `per`, or in `has` or `lacks`");
     }
+    warn_of_idle_leases(policy, limits, report);
     for (index, at) in rule_spans.iter().enumerate() {
         shadowed_rule(policy, index, *at, report);
         shared_counters(policy, index, *at, report);

@@ -3,7 +3,7 @@
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{AddressHeader, ChargeOn, HeaderProfile, Mode, OnFailure, Rules};
-use tollgate_core::{OnChange, OnExpiry, Unit};
+use tollgate_core::{LimitMode, OnChange, OnExpiry, Unit};
 
 use crate::read::words;
 use crate::settings::{DecidingClock, Reads, StepForm, Transport};
@@ -130,6 +130,16 @@ words! {
         "enforce" => Mode::Enforce,
         /// Counts and judges, and lets everything pass.
         "shadow" => Mode::Shadow,
+    }
+}
+
+words! {
+    /// Where a limit is decided.
+    struct LimitModeName(LimitMode) as "a mode of a limit" {
+        /// By the store, each request by itself.
+        "exact" => LimitMode::Exact,
+        /// By nodes, out of units that they take from the store in advance where a subject is charged often: never more than the quota, and far fewer calls. What other nodes have and do not use counts as used for up to half a second. Only of a `fixed_window` and a `sliding_window`, and not with `count_refused`; a lease lasts for one window, or one block of a sliding one.
+        "leased" => LimitMode::Leased,
     }
 }
 

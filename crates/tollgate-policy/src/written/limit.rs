@@ -2,7 +2,9 @@
 
 use super::Cost;
 use super::candidate::Candidate;
-use super::choices::{AlgorithmName, AnchorName, OnChangeName, OnExpiryName, UnitName};
+use super::choices::{
+    AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName,
+};
 use crate::read::{Duration, Flag, OneOrMore, Percent, Text, Whole, keys};
 
 keys! {
@@ -40,6 +42,8 @@ keys! {
         skew_max: Duration,
         /// What becomes of the counters when the limit is changed while they run. By default `keep`.
         on_change: OnChangeName,
+        /// Where it is decided. By default `exact`.
+        mode: LimitModeName,
         /// For how many of its subjects it refuses, such as `10%`, chosen by a hash that stays; for the others it counts and judges, and lets them pass. By default `100%`.
         enforce: Percent,
         /// Another definition that is tried on the same requests before it takes the limit's place; it refuses nobody.

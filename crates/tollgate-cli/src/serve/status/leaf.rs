@@ -50,6 +50,13 @@ fn counted(counts: &Counts) -> Value {
         "missed": counts.missed,
         "stranded": counts.stranded,
         "discarded": counts.discarded,
+        "leases": {
+            "decided": counts.leases.decided,
+            "taken": counts.leases.taken,
+            "units_taken": counts.leases.units_taken,
+            "units_given_back": counts.leases.units_given_back,
+            "units_lost": counts.leases.units_lost,
+        },
     })
 }
 
