@@ -350,7 +350,7 @@ fn settings_are_those_of_the_deployment() {
     let expected = Settings {
         key: KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() },
         store: StoreSettings::Memory(MemoryBounds { max_entries: 5_000, max_bytes: 64 << 20 }),
-        serve: ServeSettings::default(),
+        ..Settings::default()
     };
     assert_eq!(loaded.settings, expected);
     let path = PathBuf::from("/run/secrets/tollgate");

@@ -233,7 +233,8 @@ impl Post {
         *request.uri_mut() = self.endpoint.uri().clone();
         request.headers_mut().insert(CONTENT_TYPE, PROTOBUF);
         let answered = async {
-            let answer = self.client.request(request).await.map_err(Refusal::silence)?;
+            let answer = self.client.request(request).await;
+            let answer = answer.map_err(|error| Refusal::silence(&error))?;
             let (head, body) = answer.into_parts();
             let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
             match head.status {
@@ -280,8 +281,8 @@ struct Refusal {
 }
 
 impl Refusal {
-    fn silence(error: hyper_util::client::legacy::Error) -> Self {
-        let cause = std::error::Error::source(&error).map(ToString::to_string);
+    fn silence(error: &hyper_util::client::legacy::Error) -> Self {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
         Self { why: format!("{error}{cause}"), is_final: false }
     }
