@@ -8,6 +8,7 @@ mod fleet;
 mod flush;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
+mod leases;
 mod load;
 mod on_failure;
 mod reads;
