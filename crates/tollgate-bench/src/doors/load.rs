@@ -48,7 +48,7 @@ impl Load {
             let own: Vec<String> = own.map(|index| subject(subjects[index])).collect();
             match load.wire {
                 Wire::Grpc(call) => callers.spawn(load.call(call, own)),
-                Wire::Http(_) | Wire::Resp => callers.spawn(load.converse(own)),
+                Wire::Http(_) | Wire::Resp | Wire::Charge(_) => callers.spawn(load.converse(own)),
             };
         }
         let mut admitted = 0;

@@ -1,5 +1,6 @@
 //! What is said on a connection: requests as bytes, and answers out of bytes.
 
+mod charge;
 mod grpc;
 mod http;
 mod resp;
@@ -7,6 +8,7 @@ mod resp;
 use std::error::Error;
 use std::fmt;
 
+pub use charge::DIMENSION;
 pub use grpc::{Envoy, Throttle, encoded};
 
 /// The bucket that every contender counts with: nobody runs out of it.
@@ -23,6 +25,8 @@ pub enum Wire {
     Grpc(GrpcCall),
     /// The Redis protocol, by `THROTTLE`.
     Resp,
+    /// The Redis protocol, by `TG.CHARGE` of the limit of this name.
+    Charge(&'static str),
 }
 
 /// A call over HTTP/1.1.
@@ -89,6 +93,7 @@ impl Wire {
             Self::Http(call) => out.extend_from_slice((call.request)(subject).as_bytes()),
             Self::Grpc(call) => grpc::frame(&(call.message)(subject), out),
             Self::Resp => resp::write(subject, out),
+            Self::Charge(limit) => charge::write(limit, subject, out),
         }
     }
 
@@ -101,6 +106,7 @@ impl Wire {
             Self::Http(call) => http::read(bytes, call.admitted),
             Self::Grpc(_) => grpc::read(bytes),
             Self::Resp => resp::read(bytes),
+            Self::Charge(_) => charge::read(bytes),
         }
     }
 }

@@ -1,0 +1,147 @@
+//! The processes: one Redis, and nodes of `tollgate serve` over it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, io};
+
+use redis::aio::MultiplexedConnection;
+use tempfile::TempDir;
+
+use super::case::{CASES, Case};
+use crate::doors::load::LoadError;
+use crate::doors::wire::DIMENSION;
+use crate::redis_store::server::Server as Redis;
+use crate::server::Server;
+
+/// A Redis, and nodes that count in it.
+#[derive(Debug)]
+pub struct Nodes {
+    redis: Redis,
+    asked: MultiplexedConnection,
+    nodes: Vec<Server>,
+    _directory: TempDir,
+}
+
+/// What was spent so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// Processor time of all nodes together.
+    pub nodes: Duration,
+    /// Processor time of Redis.
+    pub redis: Duration,
+    /// Calls of the step that decides, each for one charge or several that travelled together.
+    pub calls: u64,
+}
+
+impl Nodes {
+    /// Starts `count` nodes, each of which knows of the others.
+    ///
+    /// # Errors
+    /// If a program is missing or does not start.
+    pub async fn start(
+        tollgate: &Path,
+        redis_server: &OsStr,
+        count: usize,
+        scale: u64,
+    ) -> Result<Self, LoadError> {
+        let redis = Redis::start(redis_server)?;
+        let asked = redis::Client::open(redis.url())?.get_multiplexed_async_connection().await?;
+        let directory = tempfile::tempdir()?;
+        let file = directory.path().join("leases.yaml");
+        fs::write(&file, policy(&redis.url(), count, scale))?;
+        let node = |_| {
+            Server::start(|port| {
+                let mut command = Command::new(tollgate);
+                command.args(["serve", "--resp", &format!("127.0.0.1:{port}"), "--policy"]);
+                command.arg(&file).env("TOLLGATE_SECRET", "the secret of this benchmark");
+                command
+            })
+        };
+        let nodes = (0..count).map(node).collect::<io::Result<_>>()?;
+        Ok(Self { redis, asked, nodes, _directory: directory })
+    }
+
+    /// The nodes.
+    #[must_use]
+    pub fn all(&self) -> &[Server] {
+        &self.nodes
+    }
+
+    /// What was spent until now.
+    ///
+    /// # Errors
+    /// If the kernel or Redis does not tell.
+    pub async fn spent(&mut self) -> Result<Spent, LoadError> {
+        let told: String =
+            redis::cmd("INFO").arg("commandstats").query_async(&mut self.asked).await?;
+        let mut nodes = Duration::ZERO;
+        for node in &self.nodes {
+            nodes += node.processor_time()?;
+        }
+        Ok(Spent { nodes, redis: self.redis.processor_time()?, calls: calls(&told) })
+    }
+}
+
+impl Spent {
+    /// What was spent since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            nodes: self.nodes.saturating_sub(before.nodes),
+            redis: self.redis.saturating_sub(before.redis),
+            calls: self.calls.saturating_sub(before.calls),
+        }
+    }
+}
+
+/// The policy of `count` nodes over the Redis at `url`: of each case a limit.
+#[must_use]
+pub fn policy(url: &str, count: usize, scale: u64) -> String {
+    let limit = |case: &Case| {
+        let Case { limit, mode, .. } = case;
+        let quota = case.quota(scale);
+        format!("  {limit}: {{ quota: {quota}, window: 1h, per: [{DIMENSION}], mode: {mode} }}\n")
+    };
+    let limits: String = CASES.iter().map(limit).collect();
+    let names = CASES.map(|case| case.limit).join(", ");
+    format!(
+        "secret: {{ env: TOLLGATE_SECRET }}\n\
+         subjects:\n  {DIMENSION}: {{ header: x-tenant }}\n\
+         limits:\n{limits}\
+         rules:\n  - limits: [{names}]\n\
+         store: {{ redis: {{ shards: {{ a: {{ primary: \"{url}\" }} }}, nodes: {count}, deadline: 10s }} }}\n"
+    )
+}
+
+/// How often functions and scripts were called, by Redis's statistics of commands.
+fn calls(told: &str) -> u64 {
+    let steps = ["cmdstat_fcall:calls=", "cmdstat_evalsha:calls=", "cmdstat_eval:calls="];
+    let count = |line: &str| -> Option<u64> {
+        let counted = steps.iter().find_map(|step| line.strip_prefix(step))?;
+        counted.split(',').next()?.parse().ok()
+    };
+    told.lines().filter_map(count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_the_step_are_counted_and_no_others() {
+        let told = "# Commandstats\r\ncmdstat_fcall:calls=12,usec=3\r\ncmdstat_ping:calls=9,usec=1\r\n\
+                    cmdstat_evalsha:calls=5,usec=3\r\ncmdstat_fcall_ro:calls=7,usec=3\r\n";
+        assert_eq!(calls(told), 17);
+        assert_eq!(calls(""), 0);
+    }
+
+    #[test]
+    fn the_policy_of_the_run_is_one() {
+        let text = policy("redis://127.0.0.1:7101", 2, 50_000);
+        let loaded = tollgate_policy::parse("leases.yaml", &text);
+        let loaded = loaded.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(loaded.policy.limits().len(), CASES.len());
+    }
+}
