@@ -15,3 +15,4 @@ pub mod rounds;
 pub mod server;
 pub mod shedding;
 pub mod spread;
+pub mod table;

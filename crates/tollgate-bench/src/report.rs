@@ -1,8 +1,9 @@
 //! One table of everything that was measured, each beside the first contender.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 
 use crate::rounds::Took;
+use crate::table;
 
 /// The table of a run.
 #[derive(Debug)]
@@ -12,13 +13,10 @@ impl Report {
     /// A table without rows.
     #[must_use]
     pub fn new() -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(["case", "who", "ns wall", "ns processor", "processor, of governor's"]);
-        for column in table.column_iter_mut().skip(2) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        Self(table)
+        Self(table::of_figures(
+            ["case", "who", "ns wall", "ns processor", "processor, of governor's"],
+            2,
+        ))
     }
 
     /// Adds what the contenders named `names` took in one case; the first is what the others are

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 
 use super::case::{Case, Measured, Round};
 use crate::spread::Spread;
+use crate::table;
 
 /// The table of a run.
 #[derive(Debug)]
@@ -21,13 +22,7 @@ impl Report {
     /// A table without rows.
     #[must_use]
     pub fn new() -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(HEADER);
-        for column in table.column_iter_mut().skip(2) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        Self(table)
+        Self(table::of_figures(HEADER, 2))
     }
 
     /// Adds what both did in `case`.

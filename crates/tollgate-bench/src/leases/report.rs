@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 
 use super::case::{Case, Round};
 use crate::spread::Spread;
+use crate::table;
 
 const HEADER: [&str; 8] = [
     "one hot subject",
@@ -27,13 +28,7 @@ impl Report {
     /// A table without rows.
     #[must_use]
     pub fn new() -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(HEADER);
-        for column in table.column_iter_mut().skip(2) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        Self(table)
+        Self(table::of_figures(HEADER, 2))
     }
 
     /// Adds what `case` did, beside the `exact` one's rounds of the same time.

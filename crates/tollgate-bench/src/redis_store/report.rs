@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 
 use super::cases::{Keys, Measured};
 use super::closed_loop::Round;
 use crate::spread::Spread;
+use crate::table;
 
 /// How the table is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +44,7 @@ impl Report {
     /// A table without rows.
     #[must_use]
     pub fn new(style: Style) -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(HEADER);
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        let table = table::of_figures(HEADER, 1);
         Self { table, style }
     }
 
