@@ -53,6 +53,8 @@ use table::Table;
 ///   other nodes give back.
 /// - **A node that dies** leaves its units used until their window is over, and so does one whose
 ///   store did not take them back: [`LeaseCounts::units_lost`].
+/// - **Another definition.** Where the quota of a limit is changed or overridden, what this node has
+///   of the one before counts as used until it is given back, within two [sweeps](SWEEP_PERIOD).
 /// - **Forgetting.** A subject that is forgotten through this node has its lease forgotten. Another
 ///   node may use what it has of the window that was forgotten, or give it back into it: at most
 ///   [`unused_at_most`](Self::unused_at_most) a node.

@@ -1,0 +1,127 @@
+//! Limits of which a node takes parts in advance, beside everything else that a limiter does: one
+//! node decides as if there were no leases.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use tollgate::core::algo::{Anchor, FixedWindow};
+use tollgate::core::policy::{ChargeOn, Dimension, LimitFor, Match, Rule, Rules, Source, Use};
+use tollgate::core::{
+    Algorithm, Cost, Facts, Headers, Limit, LimitMode, Millis, Percent, Policy, Store, Timestamp,
+};
+use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
+use tollgate::store::leased::{LARGEST_LEASE, LeaseTerms};
+use tollgate::store::{Leased, Memory};
+use tollgate::{Decision, HashKey, Limiter, Settlement};
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const WINDOW: Millis = Millis::from_secs(3_600);
+const QUOTA: u64 = 120;
+
+/// A lease after the first charge, as large as can be.
+const EAGER: LeaseTerms =
+    LeaseTerms { at_most: LARGEST_LEASE, share: NonZeroU64::MIN, hot_after: 1 };
+
+fn fixed(quota: u64) -> Algorithm {
+    Algorithm::FixedWindow(FixedWindow::new(quota, WINDOW, Anchor::FirstRequest).unwrap())
+}
+
+/// A limit of each kind, and one that is exact beside them, for each user.
+fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
+    let limit = |name: &str| Limit::new(name, fixed(QUOTA)).unwrap().with_mode(mode).unwrap();
+    let limits = vec![
+        limit("core"),
+        limit("tried").with_candidate(fixed(QUOTA / 3)),
+        limit("shared").with_enforced(Percent::new(50).unwrap()),
+        Limit::new("exact", fixed(QUOTA + 9)).unwrap(),
+    ];
+    let user =
+        Dimension { name: "user".into(), source: Source::Header { header: "x-user".into() } };
+    let uses = (0..limits.len()).map(|limit| Use { limit, cost: Cost::ONE }).collect();
+    let of = |limit: Limit| LimitFor { limit: Arc::new(limit), per: vec![0] };
+    let rule = Rule { charge, ..Rule::new("all", Match::default(), uses) };
+    let limits = limits.into_iter().map(of).collect();
+    Policy::new(vec![user], limits, vec![rule], Rules::FirstMatch).unwrap()
+}
+
+/// The header field of a user.
+struct User<'u>(&'u str);
+
+impl Headers for User<'_> {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        (name == "x-user" && index == 0).then_some(self.0.as_bytes())
+    }
+}
+
+/// What a client could tell two decisions apart by, and an operator.
+fn told(decision: &Decision) -> String {
+    let standings = |verdict: &tollgate::core::Verdict| {
+        let each = verdict
+            .standings
+            .iter()
+            .map(|it| format!("{} {} {} {:?}", it.limit.name(), it.used, it.remaining, it.fit));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let trials =
+        decision.trials.iter().map(|it| format!("{:?} {:?}", it.live.fit, it.candidate.fit));
+    let (trials, shadow) = (trials.collect::<Vec<_>>(), decision.shadow.as_ref().map(standings));
+    format!("{} [{}] {shadow:?} {trials:?}", decision.is_admitted(), standings(&decision.verdict))
+}
+
+/// What 400 requests of a hot user and two others are told, of which some turn out free; in the
+/// middle the hot one is given another quota, and what leases had of the one before is given back.
+async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) -> Vec<String> {
+    let mut all = Vec::new();
+    for step in 0..400_u64 {
+        let now = START.after(Millis::new(step * 10));
+        if step == 200 {
+            override_hot(&limiter, now).await;
+            sweep(limiter.store(), now).await;
+            sweep(limiter.store(), now).await;
+        }
+        let user = ["hot", "hot", "hot", "ann", "hot", "bob"][step as usize % 6];
+        let headers = User(user);
+        let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &headers };
+        let mut decision = limiter.check_at(now, &facts).await;
+        all.push(format!("{step} {user}: {}", told(&decision)));
+        let is_free = step % 5 == 1;
+        match (decision.pending.take(), decision.receipt.take()) {
+            (Some(pending), _) if !is_free => {
+                let _ = limiter.complete_at(now, pending).await;
+                decision.settle(Settlement::Charged, now);
+                all.push(format!("{step} {user}, charged: {}", told(&decision)));
+            }
+            (None, Some(receipt)) if is_free => limiter.refund_at(now, receipt).await.unwrap(),
+            _ => {}
+        }
+    }
+    all
+}
+
+async fn override_hot(limiter: &Limiter<impl Store>, now: Timestamp) {
+    let policy = limiter.policy();
+    let hot = policy.dimensions()[0].pair(Some("hot"), limiter.key()).unwrap();
+    let target =
+        Target { limit: Some("core".into()), whom: Whom::subject(&hot.veiled(limiter.key())) };
+    let effect = Effect::Quota { quota: 2 * QUOTA, burst: None };
+    let (expires_at, reason) = (now.after(WINDOW), "a test".into());
+    let said = Override { target, effect, expires_at, reason };
+    limiter.overrides().change(now, Change::Set(said)).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_node_tells_with_leases_what_it_tells_without() {
+    for charge in [ChargeOn::Arrival, ChargeOn::Completion] {
+        let key = || HashKey::from_secret(b"of the tests");
+        let exact = Limiter::new(policy(LimitMode::Exact, charge), Memory::default());
+        let store = Leased::new(Memory::default(), EAGER);
+        let leased = Limiter::new(policy(LimitMode::Leased, charge), store).with_key(key());
+        let expected = run(exact.with_key(key()), async |_, _| {}).await;
+        let found = run(leased, async |store: &Leased<Memory>, now| store.sweep(now).await).await;
+        for (expected, found) in expected.iter().zip(&found) {
+            assert_eq!(found, expected, "{charge:?}");
+        }
+        assert_eq!(found.len(), expected.len());
+        assert!(found.iter().any(|told| told.contains(": false")), "the limit is met");
+    }
+}
