@@ -1,7 +1,7 @@
 //! A store with which another one is compared.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use tokio::runtime::Handle;
 use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
@@ -11,7 +11,6 @@ use tollgate::{Clock, HashKey};
 use tollgate_policy::ShadowSettings;
 
 use crate::error::OpenError;
-use crate::moving::percent;
 use crate::recall::Refunds;
 use crate::side::Side;
 
@@ -20,7 +19,7 @@ use crate::side::Side;
 pub struct Compared {
     store: Shadow<Side, Side>,
     /// What the file said last.
-    written: AtomicU8,
+    written: AtomicU16,
 }
 
 impl Compared {
@@ -36,9 +35,9 @@ impl Compared {
         }
         let open = |side| Side::open(side, key.clone(), policy, refunds);
         let (store, compared_with) = (open(&settings.store)?, open(&settings.compared_with)?);
-        let dial = Dial::new(percent(settings.percent));
+        let dial = Dial::new(settings.percent);
         let store = Shadow::start(key, dial, store, compared_with);
-        Ok(Self { store, written: AtomicU8::new(settings.percent) })
+        Ok(Self { store, written: AtomicU16::new(settings.percent.parts()) })
     }
 
     /// The store that decides.
@@ -73,8 +72,10 @@ impl Compared {
     pub(crate) fn follow(&self, settings: &ShadowSettings, policy: &Policy, refunds: Refunds) {
         self.store().follow(&settings.store, policy, refunds);
         self.compared_with().follow(&settings.compared_with, policy, refunds);
-        if self.written.swap(settings.percent, Ordering::Relaxed) != settings.percent {
-            self.dial().set(percent(settings.percent));
+        if self.written.swap(settings.percent.parts(), Ordering::Relaxed)
+            != settings.percent.parts()
+        {
+            self.dial().set(settings.percent);
         }
     }
 

@@ -1,15 +1,16 @@
 //! A shard as the fleet holds it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
-use tollgate::store::Repair;
+use tollgate::core::{
+    Cell, Cells, Charge, Document, Place, Readings, Replaced, Store, StoreError, Timestamp,
+};
 use tollgate::store::repair::Repaired;
+use tollgate::store::{Repair, Timed};
 use tollgate::{HashKey, store};
 use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
-use tollgate_redis::{
-    AfterFailover, ClockOffset, Document, Keys, RedisCluster, RedisShard, Replaced, Tag,
-};
+use tollgate_redis::{AfterFailover, ClockOffset, Keys, RedisCluster, RedisShard, Tag};
 
 use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
@@ -167,5 +168,8 @@ impl Cells for FleetShard {
     }
 }
 
+/// A shard of the fleet whose calls are timed.
+pub(crate) type TimedShard = Timed<FleetShard>;
+
 /// A shard of the fleet, which both maps hold where it stays.
-pub(crate) type Shard = store::Shard<std::sync::Arc<FleetShard>>;
+pub(crate) type Shard = store::Shard<Arc<TimedShard>>;

@@ -42,6 +42,7 @@ mod shard_plan;
 mod side;
 mod status;
 mod store_clock;
+mod subjects;
 mod watch;
 
 pub use backend::{Backend, memory_bounds};
@@ -64,8 +65,11 @@ pub use redis_fleet::{Presence, RedisFleet};
 pub use secret::{SHORTEST_SECRET, hash_key};
 pub use shard_plan::{Flow, PlanError, SAMPLE, ShardPlan, home};
 pub use side::Side;
-pub use status::{Counts, ShardStatus};
+pub use status::{Counts, MemcachedStatus, ShardStatus};
 pub use store_clock::StoreClock;
-pub use tollgate_memcached::ServerStatus as MemcachedStatus;
-pub use tollgate_redis::{Info, Inspection, LaneCounts, LaneStatus, part};
+pub use subjects::{
+    LIST_DEADLINE, LIST_STEPS, LISTED_SUBJECTS, ListCursor, ListCursorError, ListedPage,
+};
+pub use tollgate_memcached::ServerStatus;
+pub use tollgate_redis::{Info, Inspection, LaneCounts, LaneStatus, ListError, Sought, part};
 pub use watch::{START_WAIT, WATCH_PERIOD};

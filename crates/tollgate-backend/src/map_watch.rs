@@ -102,7 +102,7 @@ impl Round {
         // All connect at the same time, so waiting for one is waiting for each.
         let began = Instant::now();
         for shard in self.map.shards() {
-            shard.store.ready(START_WAIT.saturating_sub(began.elapsed())).await;
+            shard.store.store().ready(START_WAIT.saturating_sub(began.elapsed())).await;
         }
         let mut looks = interval(ATTEND_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -123,7 +123,8 @@ impl Round {
         for shard in self.map.shards() {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
             let census = Arc::clone(&self.census);
-            asked.spawn(async move { (name, census.attend(&*store, now, own, other).await) });
+            // Untimed: no client waits for it.
+            asked.spawn(async move { (name, census.attend(store.store(), now, own, other).await) });
         }
         let answers = asked.join_all().await.into_iter();
         answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()

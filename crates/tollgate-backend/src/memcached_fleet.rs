@@ -5,23 +5,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tollgate::HashKey;
-use tollgate::core::{Charge, Found, Reading, Readings, Source, Store, StoreError, Timestamp};
+use tollgate::core::{
+    Charge, Found, Reading, Readings, Source, Store, StoreError, Subject, Timestamp,
+};
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::leased::{LeaseTerms, Sweeper};
 use tollgate::store::memory::Bounds;
 use tollgate::store::repair::Repaired;
 use tollgate::store::{
-    Atomic, Deadline, Fallback, Leased, Memory, Refused, Scaled, Shard, Sharded, Share,
+    Atomic, Deadline, Fallback, Leased, Memory, Refused, Scaled, Shard, Sharded, Share, Timed,
 };
-use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings, ServerStatus};
+use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 
 use crate::error::OpenError;
-use crate::status::Counts;
+use crate::status::{Counts, MemcachedStatus};
 use crate::watch::START_WAIT;
 
 /// Servers, together all or nothing.
-pub(crate) type Servers = Atomic<Sharded<Memcached>>;
+pub(crate) type Servers = Atomic<Sharded<Timed<Memcached>>>;
 
 /// What is around the servers.
 pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Leased<Arc<Servers>>>, Share<Memory>>>>;
@@ -61,11 +63,15 @@ impl MemcachedFleet {
         Ok(Self { store, _sweeper: sweeper, discarded: AtomicU64::new(0) })
     }
 
-    /// The servers by their names in the settings, in that order, and how each stands.
+    /// How the servers stand, in the order of the settings.
     #[must_use]
-    pub fn status(&self) -> Vec<(Box<str>, ServerStatus)> {
-        let servers = self.servers().homes().shards().iter();
-        servers.map(|server| (server.name.clone(), server.store.status())).collect()
+    pub fn status(&self) -> Vec<MemcachedStatus> {
+        let of = |server: &Shard<Timed<Memcached>>| MemcachedStatus {
+            name: server.name.clone(),
+            server: server.store.store().status(),
+            took: server.store.took(),
+        };
+        self.servers().homes().shards().iter().map(of).collect()
     }
 
     /// What was decided without a server, and what went wrong, since the fleet was opened.
@@ -75,7 +81,8 @@ impl MemcachedFleet {
         let fallback = refused.store();
         let stood_in = fallback.counts();
         let servers = self.servers();
-        let of_servers = servers.homes().shards().iter().map(|server| server.store.status());
+        let shards = servers.homes().shards().iter();
+        let of_servers = shards.map(|server| server.store.store().status());
         Counts {
             remembered: refused.answered(),
             stood_in: stood_in.stood_in,
@@ -94,7 +101,7 @@ impl MemcachedFleet {
         let connected = async {
             for server in servers {
                 // All connect at the same time, so waiting for one is waiting for each.
-                if let Err(error) = server.store.ready(START_WAIT).await {
+                if let Err(error) = server.store.store().ready(START_WAIT).await {
                     tracing::warn!("{error}; its clients are decided here until it is found");
                 }
             }
@@ -119,6 +126,11 @@ impl MemcachedFleet {
     pub(crate) fn servers(&self) -> &Arc<Servers> {
         self.leased().store()
     }
+
+    /// The server on which `subject` lives.
+    pub(crate) fn home_of(&self, subject: &Subject) -> &Memcached {
+        self.servers().homes().home_of(subject).store.store()
+    }
 }
 
 impl Store for MemcachedFleet {
@@ -137,7 +149,7 @@ fn open_server(
     settings: &MemcachedSettings,
     server: &str,
     key: &HashKey,
-) -> Result<Shard<Memcached>, OpenError> {
+) -> Result<Shard<Timed<Memcached>>, OpenError> {
     let address = server.parse().map_err(OpenError::Address)?;
     let layout = match settings.layout {
         MemcachedLayout::Cell => Layout::Cell,
@@ -152,5 +164,5 @@ fn open_server(
     let within = settings.deadline.saturating_sub(left).max(settings.deadline / 2);
     let server_settings = ServerSettings { layout, ..ServerSettings::new(address) };
     let store = Memcached::open(&server_settings, keys).with_deadline(within);
-    Ok(Shard { name: server.into(), weight: 1, store })
+    Ok(Shard { name: server.into(), weight: 1, store: Timed::new(store) })
 }

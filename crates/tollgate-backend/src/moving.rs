@@ -1,13 +1,13 @@
 //! Limits on their way from one store to another.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::store::rollout::{DEFAULT_ARRIVALS, DEFAULT_CARRY, OnMove};
 use tollgate::store::sharded::Routing;
-use tollgate::store::{Atomic, Dial, Percent, Rollout};
+use tollgate::store::{Atomic, Dial, Rollout};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{RolloutSettings, SideSettings};
 
@@ -21,7 +21,7 @@ use crate::side::Side;
 pub struct Moving {
     store: Atomic<Rollout<Side, Side>>,
     /// What the file said last: another word of the same turns nothing back.
-    written: AtomicU8,
+    written: AtomicU16,
 }
 
 /// A call may span both stores, and what one of them holds is given back if the other refuses: so
@@ -41,11 +41,11 @@ impl Moving {
             tollgate_policy::OnMove::Carry => OnMove::Carry,
             tollgate_policy::OnMove::StartAfresh => OnMove::StartAfresh,
         };
-        let rollout = Rollout::new(key, Dial::new(percent(settings.percent)), from, to)
+        let rollout = Rollout::new(key, Dial::new(settings.percent), from, to)
             .with_routing(routing(settings))
             .with_arrivals(DEFAULT_ARRIVALS, carry_within(settings))
             .with_on_move(on_move);
-        let written = AtomicU8::new(settings.percent);
+        let written = AtomicU16::new(settings.percent.parts());
         Ok(Self { store: Atomic::new(rollout), written })
     }
 
@@ -96,9 +96,11 @@ impl Moving {
     pub(crate) fn follow(&self, settings: &RolloutSettings, policy: &Policy) {
         self.from().follow(&settings.from, policy, REFUNDS);
         self.to().follow(&settings.to, policy, REFUNDS);
-        if self.written.swap(settings.percent, Ordering::Relaxed) != settings.percent {
+        if self.written.swap(settings.percent.parts(), Ordering::Relaxed)
+            != settings.percent.parts()
+        {
             let before = self.dial().get();
-            self.dial().set(percent(settings.percent));
+            self.dial().set(settings.percent);
             let now = self.dial().get();
             tracing::info!(%before, percent = %now, "the policy file turned the rollout");
         }
@@ -118,11 +120,6 @@ impl Store for Moving {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         self.store.apply(now, charges).await
     }
-}
-
-/// As whole hundredths; a number above all of them is all.
-pub(crate) fn percent(hundredths: u8) -> Percent {
-    Percent::new(hundredths).unwrap_or(Percent::ALL)
 }
 
 /// What shares a shard in Redis moves together.

@@ -12,9 +12,8 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
-use tollgate::core::{StoreError, Timestamp};
+use tollgate::core::{Document, Replaced, StoreError, Timestamp};
 use tollgate::overrides::{Change, Changed, Keep, KeepError, Kept, Overrides, Table, Version};
-use tollgate_redis::{Document, Replaced};
 
 use self::home::Home;
 use crate::backend::Backend;
@@ -32,8 +31,9 @@ const OUTLASTS: Duration = Duration::from_secs(24 * 3_600);
 /// The overrides of a limiter, kept where its limits are.
 ///
 /// In Redis they are one document on one shard, which a hash chooses, and every node looks at its
-/// version twice a second; in memcached they are one item on one server, of 1 MiB at most. While the shard does not answer nodes go on with the last ones that they read,
-/// and a change is refused. What the shard lost, in a failover, a flush or by eviction, the first node
+/// version twice a second; in memcached they are one item on one server, of 1 MiB at most. While the
+/// shard does not answer nodes go on with the last ones that they read, and a change is refused. What
+/// the shard lost, in a failover, a flush or by eviction, the first node
 /// that sees it puts back. In memory they are this process's.
 #[derive(Debug)]
 pub struct KeptOverrides {
@@ -207,7 +207,7 @@ impl Shared {
         let document = Document { version: told(table.version()), bytes: table.to_bytes() };
         let left = table.over_at().since(self.limiter.now());
         let lasting = Duration::from_millis(left.get()) + OUTLASTS;
-        home.replace(before, document, lasting).await
+        home.replace(before, &document, lasting).await
     }
 }
 

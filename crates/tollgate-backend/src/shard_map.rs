@@ -10,21 +10,21 @@ use tollgate::store::carry::{Phase, Shards};
 use tollgate::store::repair::Repaired;
 use tollgate::store::rollout::DEFAULT_ARRIVALS;
 use tollgate::store::sharded::{MapVersion, Routing};
-use tollgate::store::{Atomic, Carry, Sharded};
+use tollgate::store::{Atomic, Carry, Sharded, Timed};
 use tollgate_policy::{RedisSettings, ShardSettings};
 
 use crate::error::OpenError;
-use crate::fleet_shard::{FleetShard, Shard};
+use crate::fleet_shard::{FleetShard, Shard, TimedShard};
 
 /// The shards, together all or nothing.
 #[derive(Debug)]
 pub(crate) enum ShardMap {
     /// Under one map.
-    Fixed(Shards<FleetShard>),
+    Fixed(Shards<TimedShard>),
     /// Under two, between which subjects move with what they used.
     Moving {
         /// The move.
-        carry: Box<Carry<FleetShard>>,
+        carry: Box<Carry<TimedShard>>,
         /// Those that go.
         leaving: Vec<Shard>,
     },
@@ -41,7 +41,7 @@ impl ShardMap {
         let mut open = |shard: &ShardSettings| {
             let store = match opened.get(&shard.name) {
                 Some(store) => Arc::clone(store),
-                None => Arc::new(FleetShard::open(redis, shard, key, deadline)?),
+                None => Arc::new(Timed::new(FleetShard::open(redis, shard, key, deadline)?)),
             };
             opened.insert(shard.name.clone(), Arc::clone(&store));
             Ok(Shard { name: shard.name.clone(), weight: shard.weight.get(), store })
@@ -77,16 +77,16 @@ impl ShardMap {
     }
 
     /// The shard on which `subject` lives by the map in force, or that is to be.
-    pub(crate) fn home_of(&self, subject: &Subject) -> &Arc<FleetShard> {
+    pub(crate) fn home_of(&self, subject: &Subject) -> &FleetShard {
         let shards = match self {
             Self::Fixed(shards) => shards,
             Self::Moving { carry, .. } => carry.after(),
         };
-        &shards.homes().home_of(subject).store
+        shards.homes().home_of(subject).store.store()
     }
 
     /// The move, if there is one.
-    pub(crate) fn carry(&self) -> Option<&Carry<FleetShard>> {
+    pub(crate) fn carry(&self) -> Option<&Carry<TimedShard>> {
         match self {
             Self::Fixed(_) => None,
             Self::Moving { carry, .. } => Some(carry),
@@ -107,12 +107,12 @@ impl ShardMap {
             Self::Fixed(shards) => shards.stranded(),
             Self::Moving { carry, .. } => carry.before().stranded() + carry.after().stranded(),
         };
-        over_shards + self.shards().map(|shard| shard.store.stranded()).sum::<u64>()
+        over_shards + self.shards().map(|shard| shard.store.store().stranded()).sum::<u64>()
     }
 
     /// What shards lacked after failovers, and were told.
     pub(crate) fn repaired(&self) -> Repaired {
-        self.shards().map(|shard| shard.store.repaired()).sum()
+        self.shards().map(|shard| shard.store.store().repaired()).sum()
     }
 }
 
@@ -172,7 +172,7 @@ fn sharded(
     key: &HashKey,
     shards: Vec<Shard>,
     route_by: Option<&str>,
-) -> Result<Sharded<Arc<FleetShard>>, OpenError> {
+) -> Result<Sharded<Arc<TimedShard>>, OpenError> {
     let sharded = Sharded::new(key.clone(), shards).map_err(OpenError::Shards)?;
     Ok(sharded.with_routing(routing(route_by)))
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use tollgate::observe::Observed;
 use tollgate::store::leased::LeaseCounts;
 use tollgate::store::repair::Repaired;
 use tollgate::{Clock, SystemClock};
+use tollgate_memcached::ServerStatus;
 use tollgate_redis::{ClockOffset, ClusterStatus, Gate, GroupStatus, LaneStatus, Loss, Runs};
 
 use crate::fleet_shard::{FleetShard, Servers, Shard};
@@ -32,6 +34,19 @@ pub struct ShardStatus {
     pub repaired: Repaired,
     /// How it stands as a cluster, if it is one.
     pub cluster: Option<ClusterStatus>,
+    /// How long its calls took, each until its answer or until it was given up.
+    pub took: Observed,
+}
+
+/// How one server of memcached stands.
+#[derive(Clone, Debug)]
+pub struct MemcachedStatus {
+    /// Its name in the settings: where it is.
+    pub name: Box<str>,
+    /// What its store tells of it.
+    pub server: ServerStatus,
+    /// How long its calls took, each until its answer or until it was given up.
+    pub took: Observed,
 }
 
 /// What was decided without a shard, and what went wrong.
@@ -59,10 +74,11 @@ pub struct Counts {
 impl ShardStatus {
     /// How `shard` stands now.
     pub(crate) fn of(shard: &Shard) -> Self {
-        match &*shard.store {
+        let status = match shard.store.store() {
             FleetShard::Servers(servers) => Self::of_servers(&shard.name, servers),
             FleetShard::Cluster(store) => Self::of_cluster(&shard.name, store),
-        }
+        };
+        Self { took: shard.store.took(), ..status }
     }
 
     fn of_servers(name: &str, repair: &Servers) -> Self {
@@ -77,6 +93,7 @@ impl ShardStatus {
             last_loss,
             repaired: repair.repaired(),
             cluster: None,
+            took: Observed::NOTHING,
         }
     }
 
@@ -93,11 +110,12 @@ impl ShardStatus {
             last_loss: cluster.groups.iter().find_map(|group| group.last_loss.clone()),
             repaired: repair.repaired(),
             cluster: Some(cluster),
+            took: Observed::NOTHING,
         }
     }
 
     /// Its primaries, each with what follows it: one, or those of a cluster, of which the first
-    /// stands for what all of them were told.
+    /// stands for what all of them were told, and for how long their calls took.
     pub(crate) fn primaries(&self) -> Vec<Self> {
         let Some(cluster) = &self.cluster else { return vec![self.clone()] };
         let one = |(place, group): (usize, &GroupStatus)| Self {
@@ -109,6 +127,7 @@ impl ShardStatus {
             last_loss: group.last_loss.clone(),
             repaired: if place == 0 { self.repaired } else { Repaired::NOTHING },
             cluster: None,
+            took: if place == 0 { self.took } else { Observed::NOTHING },
         };
         cluster.groups.iter().enumerate().map(one).collect()
     }

@@ -30,7 +30,7 @@ impl<C: Clock> Clock for StoreClock<C> {
     fn now(&self) -> Timestamp {
         let now = self.clock.now();
         let mut shards = self.shards.shards();
-        match shards.find_map(|shard| shard.store.clock_offset(now)) {
+        match shards.find_map(|shard| shard.store.store().clock_offset(now)) {
             Some(offset) => {
                 Timestamp::from_millis(now.as_millis().saturating_add_signed(offset.millis))
             }

@@ -52,7 +52,7 @@ impl Watch {
             for shard in shards.shards() {
                 // All connect at the same time, so waiting for one is waiting for each.
                 let left = START_WAIT.saturating_sub(began.elapsed());
-                shard.store.ready(left).await;
+                shard.store.store().ready(left).await;
                 let mut begun = Vec::new();
                 look(shard, &mut begun, millis(&allowed));
                 seen.push(begun);
@@ -64,7 +64,7 @@ impl Watch {
                 looks.tick().await;
                 for (shard, seen) in shards.shards().zip(&mut seen) {
                     let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
-                    let settled = shard.store.settle(now);
+                    let settled = shard.store.store().settle(now);
                     // In vain or too late: the next look tries again.
                     let _ = timeout(WATCH_PERIOD, settled).await;
                     look(shard, seen, millis(&allowed));

@@ -11,12 +11,13 @@ use tollgate_policy::{
 };
 
 use crate::cmd::Failure;
+use crate::log;
 
-/// Loads the policy at `path`; what works, but hardly as it was meant, is told on standard error.
+/// Loads the policy at `path`; what works, but hardly as it was meant, is told.
 pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
     let loaded = tollgate_policy::load(path)?;
     for warning in &loaded.warnings {
-        eprintln!("{warning}\n");
+        log::warn(warning);
     }
     Ok(loaded)
 }
@@ -37,12 +38,12 @@ pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
         StoreSettings::Memcached(memcached) => f.write_str(&in_memcached(memcached)),
         StoreSettings::Rollout(rollout) => {
             let RolloutSettings { percent, from, to, .. } = &**rollout;
-            write!(f, "{}, {percent}% of clients moved to {}", side(from), side(to))
+            write!(f, "{}, {percent} of clients moved to {}", side(from), side(to))
         }
         StoreSettings::Shadow(shadow) => {
             let ShadowSettings { percent, store, compared_with } = &**shadow;
             let (store, other) = (side(store), side(compared_with));
-            write!(f, "{store}, {percent}% of clients compared with {other}")
+            write!(f, "{store}, {percent} of clients compared with {other}")
         }
     })
 }

@@ -2,7 +2,9 @@
 //!
 //! What could repeat with every request is told at most once in a while by whoever tells it.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
+use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use tracing_subscriber::filter::LevelFilter;
@@ -17,8 +19,14 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Tells warnings and what an operator wants to know from now on; once a process.
+/// How lines are written, where a log was started.
+static STARTED: OnceLock<Form> = OnceLock::new();
+
+/// Tells warnings and what an operator wants to know from now on; once a process, before anything
+/// else is told.
 pub(crate) fn start(form: Form) {
+    // The first word stands.
+    let _ = STARTED.set(form);
     let lines = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_target(false)
@@ -27,4 +35,35 @@ pub(crate) fn start(form: Form) {
         Form::Text => lines.with_ansi(io::stderr().is_terminal()).init(),
         Form::Json => lines.json().flatten_event(true).with_current_span(false).init(),
     }
+}
+
+/// Tells how the process goes: in a line of its own, or as programs read it.
+pub(crate) fn tell(line: &dyn Display) {
+    if is_for_programs() {
+        tracing::info!("{line}");
+    } else {
+        eprintln!("{line}");
+    }
+}
+
+/// Tells what works, but hardly as it was meant.
+pub(crate) fn warn(text: &dyn Display) {
+    if is_for_programs() {
+        tracing::warn!("{text}");
+    } else {
+        eprintln!("{text}\n");
+    }
+}
+
+/// Tells why the process ends.
+pub(crate) fn fail(reason: &dyn Display) {
+    if is_for_programs() {
+        tracing::error!("{reason}");
+    } else {
+        eprintln!("{reason}");
+    }
+}
+
+fn is_for_programs() -> bool {
+    STARTED.get() == Some(&Form::Json)
 }

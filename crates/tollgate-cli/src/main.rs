@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            log::fail(&failure);
             ExitCode::FAILURE
         }
     }

@@ -6,8 +6,19 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, spawn_blocking};
+use tollgate::core::Policy;
 use tollgate_backend::{PolicyFile, Reloaded};
 use tollgate_server::http::Reload;
+
+/// What a policy holds, in numbers.
+pub(crate) fn summary(policy: &Policy) -> String {
+    let counted = |count: usize, thing: &str| match count {
+        1 => format!("1 {thing}"),
+        count => format!("{count} {thing}s"),
+    };
+    let (limits, rules) = (policy.limits().len(), policy.rules().len());
+    format!("{}, {}", counted(limits, "limit"), counted(rules, "rule"))
+}
 
 /// Reads `file` anew on SIGHUP, and when its text has changed. Ends when the result is dropped.
 pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {

@@ -4,12 +4,14 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::log;
+
 /// As [`told_to_end`], and says what is waited for.
 pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
     let told = told_to_end()?;
     Ok(async move {
         told.await;
-        eprintln!("told to end: no more connections; waiting for requests in flight");
+        log::tell(&"told to end: no more connections; waiting for requests in flight");
     })
 }
 

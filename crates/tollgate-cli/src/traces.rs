@@ -4,21 +4,23 @@ mod environment;
 
 use clap::Args;
 use tollgate::Tracer;
+use tollgate::core::Percent;
 use tollgate::trace::{self, Sampler};
 use tollgate_policy::{DEFAULT_SAMPLE, Parents, TracesSettings};
-use tollgate_server::otlp::{Endpoint, ExportCounter, Exporter, Origin};
+use tollgate_server::otlp::{Connector, Endpoint, ExportCounter, Exporter, Origin};
 
 use crate::cmd::Failure;
+use crate::log;
 use crate::version::VERSION;
 use environment::Environment;
 
-/// How many of a million are one of a hundred.
-const PER_PERCENT: u32 = 10_000;
+/// How many of a million are one of ten thousand.
+const PER_PART: u32 = 100;
 
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct Flags {
-    /// Send spans of requests to this collector, which speaks OTLP over HTTP: http://HOST:PORT
+    /// Send spans of requests to this collector, which speaks OTLP over HTTP: http://HOST:PORT, or https
     #[arg(long = "traces", value_name = "URL", help_heading = "Tracing")]
     endpoint: Option<Endpoint>,
 }
@@ -44,16 +46,18 @@ fn begin(
     let Some(endpoint) = endpoint(flags, file, environment)? else { return Ok(Traces::default()) };
     let sampler = match file {
         Some(settings) => by_file(settings),
-        None => environment.sampler()?.unwrap_or_else(|| per_cent(DEFAULT_SAMPLE, Parents::Follow)),
+        None => environment.sampler()?.unwrap_or_else(|| sampler(DEFAULT_SAMPLE, Parents::Follow)),
     };
     let origin = Origin {
         service: environment.service(),
         version: VERSION.to_owned(),
         attributes: environment.resource()?,
     };
+    let authorities = file.and_then(|settings| settings.authorities.as_deref());
+    let connector = Connector::to(&endpoint, authorities.or_else(|| environment.certificate()))?;
     let (tracer, spans) = Tracer::new(sampler);
-    eprintln!("spans to {endpoint}");
-    Ok(Traces { tracer, exporter: Some(Exporter::start(spans, endpoint, &origin)) })
+    log::tell(&format_args!("spans to {endpoint}"));
+    Ok(Traces { tracer, exporter: Some(Exporter::start(spans, endpoint, connector, &origin)) })
 }
 
 fn endpoint(
@@ -76,15 +80,15 @@ fn endpoint(
 }
 
 fn by_file(settings: &TracesSettings) -> Sampler {
-    per_cent(settings.sample, settings.parents)
+    sampler(settings.sample, settings.parents)
 }
 
-const fn per_cent(sample: u8, parents: Parents) -> Sampler {
+fn sampler(sample: Percent, parents: Parents) -> Sampler {
     let parents = match parents {
         Parents::Follow => trace::Parents::Follow,
         Parents::Ignore => trace::Parents::Ignore,
     };
-    Sampler::new(sample as u32 * PER_PERCENT, parents)
+    Sampler::new(u32::from(sample.parts()) * PER_PART, parents)
 }
 
 impl Traces {

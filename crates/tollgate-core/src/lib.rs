@@ -13,6 +13,7 @@ pub mod algo;
 mod cell_bytes;
 pub mod charge;
 pub mod decide;
+pub mod document;
 pub mod facts;
 pub mod histories;
 pub mod hold;
@@ -28,6 +29,7 @@ pub mod verdict;
 
 pub use charge::{Ask, Charge, ChargeId, Mark, Repeats};
 pub use decide::{Cell, assess, decide};
+pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
 pub use facts::{Facts, Headers};
 pub use histories::Histories;
 pub use hold::{Hold, HoldTerms, MAX_HOLDS, OnExpiry};

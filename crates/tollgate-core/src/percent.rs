@@ -3,51 +3,82 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// A whole number of hundredths, 0 … 100.
+/// Parts of ten thousand in one of a hundred.
+const PARTS: u16 = 100;
+
+/// A percentage, 0 … 100, to a hundredth of a percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Percent(u8);
+pub struct Percent(u16);
 
 impl Percent {
     /// Nobody.
     pub const NONE: Self = Self(0);
     /// Everybody.
-    pub const ALL: Self = Self(100);
+    pub const ALL: Self = Self(100 * PARTS);
 
-    /// So many hundredths, or `None` above 100.
+    /// So many of a hundred, or `None` above 100.
     #[must_use]
     pub const fn new(hundredths: u8) -> Option<Self> {
-        if hundredths > 100 { None } else { Some(Self(hundredths)) }
+        Self::of_ten_thousand(hundredths as u16 * PARTS)
     }
 
-    /// The whole number.
+    /// So many of ten thousand, or `None` above that.
     #[must_use]
-    pub const fn get(self) -> u8 {
+    pub const fn of_ten_thousand(parts: u16) -> Option<Self> {
+        if parts > Self::ALL.0 { None } else { Some(Self(parts)) }
+    }
+
+    /// How many of ten thousand it is.
+    #[must_use]
+    pub const fn parts(self) -> u16 {
         self.0
+    }
+
+    /// How many of a hundred it is, if that is a whole number.
+    #[must_use]
+    pub const fn whole(self) -> Option<u8> {
+        // At most a hundred.
+        if self.0.is_multiple_of(PARTS) { Some((self.0 / PARTS) as u8) } else { None }
     }
 
     /// Whether a subject is among them whose hash, spread evenly over 64 bits, is `hash`. Who is
     /// among few is among more, too.
     #[must_use]
     pub const fn includes(self, hash: u64) -> bool {
-        // The hash as a part of one, times 100, rounded down.
-        ((hash as u128 * 100) >> 64) < self.0 as u128
+        // The hash as a part of one, times ten thousand, rounded down.
+        ((hash as u128 * Self::ALL.0 as u128) >> 64) < self.0 as u128
     }
 }
 
+/// As it is read: `30%`, `0.1%`.
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", self.0)
+        let (whole, rest) = (self.0 / PARTS, self.0 % PARTS);
+        match (rest, rest % 10) {
+            (0, _) => write!(f, "{whole}%"),
+            (_, 0) => write!(f, "{whole}.{}%", rest / 10),
+            _ => write!(f, "{whole}.{rest:02}%"),
+        }
     }
 }
 
+/// Digits, with one or two more after a point, with or without the sign.
 impl FromStr for Percent {
     type Err = PercentError;
 
     fn from_str(text: &str) -> Result<Self, PercentError> {
-        let digits = text.strip_suffix('%').unwrap_or(text);
-        let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let number = if plain { digits.parse().ok() } else { None };
-        number.and_then(Self::new).ok_or(PercentError)
+        let number = text.strip_suffix('%').unwrap_or(text);
+        let (whole, rest) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |text: &str, most| {
+            let plain = (1..=most).contains(&text.len());
+            let plain = plain && text.bytes().all(|byte| byte.is_ascii_digit());
+            if plain { text.parse::<u16>().ok() } else { None }
+        };
+        let scale = if rest.len() == 1 { 10 } else { 1 };
+        let parts = digits(whole, 3).zip(digits(rest, 2));
+        let parts = parts.map(|(whole, rest)| u32::from(whole) * 100 + u32::from(rest * scale));
+        let parts = parts.and_then(|parts| u16::try_from(parts).ok());
+        parts.and_then(Self::of_ten_thousand).ok_or(PercentError)
     }
 }
 
@@ -57,7 +88,9 @@ pub struct PercentError;
 
 impl fmt::Display for PercentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a percentage is a whole number from 0% to 100%")
+        f.write_str(
+            "a percentage is a number from 0 to 100 with at most two places after the point",
+        )
     }
 }
 
@@ -65,34 +98,64 @@ impl core::error::Error for PercentError {}
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]
     fn who_is_among_few_is_among_more() {
-        for hash in (0..10_000).map(|step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
-            let first = (0..=100).find(|percent| Percent(*percent).includes(hash));
-            let later = (first.unwrap_or(100)..=100).all(|percent| Percent(percent).includes(hash));
+        for hash in (0..1_000).map(|step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            let first = (0..=10_000).find(|parts| Percent(*parts).includes(hash));
+            let later =
+                (first.unwrap_or(10_000)..=10_000).all(|parts| Percent(parts).includes(hash));
             assert!(later && first > Some(0), "{hash}: {first:?}");
         }
         assert!(Percent::ALL.includes(u64::MAX) && !Percent::NONE.includes(0));
     }
 
     #[test]
-    fn so_many_hundredths_of_evenly_spread_hashes_are_included() {
-        for percent in [1, 10, 50, 99] {
-            let hashes = (0..100_u64).map(|step| u64::MAX / 100 * step + 1_000);
-            let included = hashes.filter(|hash| Percent(percent).includes(*hash)).count();
-            assert_eq!(included, usize::from(percent));
+    fn so_many_of_evenly_spread_hashes_are_included() {
+        for parts in [1, 10, 50, 99, 1_000, 9_999] {
+            let hashes = (0..10_000_u64).map(|step| u64::MAX / 10_000 * step + 10_000);
+            let included = hashes.filter(|hash| Percent(parts).includes(*hash)).count();
+            assert_eq!(included, usize::from(parts));
         }
     }
 
     #[test]
-    fn only_whole_hundredths_up_to_all_are_read() {
-        for (text, percent) in [("0", 0), ("7%", 7), ("100%", 100)] {
-            assert_eq!(text.parse(), Ok(Percent(percent)));
+    fn a_whole_percentage_includes_whom_hundredths_would() {
+        for hash in (0..10_000).map(|step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+            let hundredth = (u128::from(hash) * 100) >> 64;
+            let among = |whole: u8| Percent::new(whole).unwrap().includes(hash);
+            assert!(
+                (0..=100).all(|whole| among(whole) == (hundredth < u128::from(whole))),
+                "{hash}"
+            );
         }
-        for text in ["", "%", "101", "-1", "+1", "1.5", "1 %", "256", "1%%"] {
+    }
+
+    #[test]
+    fn two_places_after_the_point_are_read_and_shown() {
+        for (text, parts) in [
+            ("0%", 0),
+            ("7%", 700),
+            ("0.1%", 10),
+            ("0.01%", 1),
+            ("12.34%", 1_234),
+            ("100%", 10_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Percent(parts)));
+            assert_eq!(Percent(parts).to_string(), text);
+        }
+        for (text, parts) in [("0", 0), ("0.10", 10), ("30.0", 3_000), ("100.00%", 10_000)] {
+            assert_eq!(text.parse(), Ok(Percent(parts)), "{text}");
+        }
+        for text in [
+            "", "%", "101", "-1", "+1", "1 %", "256", "1%%", ".5", "1.", "1.234", "1.-1", "100.01",
+            "0.1.1", "1e1", "9999", "65536",
+        ] {
             assert_eq!(text.parse::<Percent>(), Err(PercentError), "{text:?}");
         }
+        assert_eq!([Percent(10).whole(), Percent(3_000).whole()], [None, Some(30)]);
     }
 }

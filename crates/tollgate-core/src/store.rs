@@ -17,6 +17,7 @@ use crate::time::Timestamp;
 /// - One call is one atomic step. Its takes are all or nothing: each is judged on the state before
 ///   the call, and only if all fit is any counted (limits that count refusals apart).
 /// - No two charges of one call are on the same limit and subject; the caller adds their costs up.
+///   Refunds to different places of one are, each with an id of its own: one call gives all back.
 /// - The readings are in the order of the charges and from that same step. The call was admitted
 ///   exactly if every take's reading fits.
 /// - Looks, refunds, renewals and forgettings of one call stand each for itself.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::algo::fixed_window::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Dimension, HeaderMatch, LimitFor, Match, PathPattern, Rule, Rules, Source, Use,
+    Dimension, HeaderMatch, LimitFor, Match, PathPattern, Rule, RuleSwitch, Rules, Source, Use,
 };
 use tollgate_core::{Algorithm, Cost, Facts, KeyedHash, Limit, Millis, Policy, Subject, Value};
 
@@ -192,4 +192,21 @@ fn what_points_nowhere_is_no_policy() {
     assert!(!whole(vec![rule("a", Match::default(), &[(0, 1)])]));
     assert!(!whole(vec![rule("a", Match { has: vec![0], ..Match::default() }, &[])]));
     assert!(!whole(vec![rule("a", Match { lacks: vec![0], ..Match::default() }, &[])]));
+}
+
+#[test]
+fn how_a_caller_stands_is_told_of_rules_that_refuse() {
+    let rules =
+        vec![rule("first", Match::default(), &[(0, 1)]), rule("second", path("/x"), &[(1, 2)])];
+    let policy = policy(Rules::FirstMatch, rules);
+    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let told = |switch: RuleSwitch| {
+        let of = |rule: &Rule| if &*rule.name == "first" { switch } else { RuleSwitch::On };
+        let planned = policy.standings_plan_switched(&facts, &Length, of);
+        planned.iter().map(|planned| planned.limit.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(RuleSwitch::On), ["all", "user"]);
+    for switch in [RuleSwitch::Counted, RuleSwitch::Off] {
+        assert_eq!(told(switch), ["user"], "{switch:?}");
+    }
 }

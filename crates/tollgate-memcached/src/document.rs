@@ -1,9 +1,9 @@
-//! Small documents that nodes share beside the limits, each replaced as a whole or not at all.
+//! Documents that nodes share: one item each, the version before the rest.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Millis, Timestamp};
+use tollgate_core::{DOCUMENT_DEADLINE, Document, Millis, Replaced, Timestamp};
 
 use crate::error::MemcachedError;
 use crate::expiry::expires;
@@ -11,27 +11,6 @@ use crate::link::{Connection, Unanswered};
 use crate::steps::{unanswered, unexpected};
 use crate::store::Memcached;
 use crate::wire::{Command, Item, MAX_VALUE, Reply, Stored};
-
-/// How long reading or replacing a document may take: nobody's decision waits for it.
-pub const DOCUMENT_DEADLINE: Duration = Duration::from_secs(1);
-
-/// A document with the version that it is told apart from others by.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
-    /// Its version, at most 255 bytes: empty where there is no document.
-    pub version: Vec<u8>,
-    /// What it holds: with the version less than 1 MiB, of which the server keeps some for itself.
-    pub bytes: Vec<u8>,
-}
-
-/// Whether a document was replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replaced {
-    /// It was.
-    Done,
-    /// Another version was there than the one that was to be replaced.
-    Stale,
-}
 
 impl Memcached {
     /// The document of this name, an empty one where there is none. It is one item,
@@ -44,10 +23,11 @@ impl Memcached {
         let deadline = Instant::now() + DOCUMENT_DEADLINE;
         let connection = self.inner.steps.connection(deadline).await?;
         let stored = read(&connection, &key(name), deadline).await?;
-        Ok(stored.map(|stored| Document::read(&stored.value)).unwrap_or_default())
+        Ok(stored.map(|stored| document_in(&stored.value)).unwrap_or_default())
     }
 
-    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    /// Puts `document` in the place of the one of version `before`, for `lasting`. Its version has at
+    /// most 255 bytes, and all of it less than 1 MiB, of which the server keeps some for itself.
     ///
     /// # Errors
     /// [`MemcachedError`] if the server did not say within [`DOCUMENT_DEADLINE`], or has no room for
@@ -64,7 +44,7 @@ impl Memcached {
         let (steps, key) = (&self.inner.steps, &key(name));
         let connection = steps.connection(deadline).await?;
         let stored = read(&connection, key, deadline).await?;
-        let is = stored.as_ref().map(|stored| Document::read(&stored.value)).unwrap_or_default();
+        let is = stored.as_ref().map(|stored| document_in(&stored.value)).unwrap_or_default();
         if is.version != before {
             return Ok(Replaced::Stale);
         }
@@ -72,7 +52,7 @@ impl Memcached {
             Timestamp::from_millis(u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX));
         let server_time = steps.server().time();
         let expires = expires(over_at, Timestamp::EPOCH, Millis::ZERO, server_time);
-        let item = Item { value: document.written()?, flags: 0, expires };
+        let item = Item { value: written(document)?, flags: 0, expires };
         let command = match stored {
             Some(Stored { token, .. }) => Command::Replace { key, item, token },
             None => Command::Add { key, item },
@@ -87,24 +67,22 @@ impl Memcached {
     }
 }
 
-impl Document {
-    /// The version's length, the version, and what it holds.
-    fn written(&self) -> Result<Vec<u8>, MemcachedError> {
-        let length = u8::try_from(self.version.len()).map_err(|_| MemcachedError::Full)?;
-        let value = [&[length], &self.version[..], &self.bytes].concat();
-        // A larger one is not believed when it is read.
-        if value.len() > MAX_VALUE { Err(MemcachedError::Full) } else { Ok(value) }
-    }
+/// The version's length, the version, and what it holds.
+fn written(document: &Document) -> Result<Vec<u8>, MemcachedError> {
+    let length = u8::try_from(document.version.len()).map_err(|_| MemcachedError::Full)?;
+    let value = [&[length], &document.version[..], &document.bytes].concat();
+    // A larger one is not believed when it is read.
+    if value.len() > MAX_VALUE { Err(MemcachedError::Full) } else { Ok(value) }
+}
 
-    /// What is no document is none.
-    fn read(value: &[u8]) -> Self {
-        let read = || {
-            let (length, rest) = value.split_first()?;
-            let (version, bytes) = rest.split_at_checked(usize::from(*length))?;
-            Some(Self { version: version.to_vec(), bytes: bytes.to_vec() })
-        };
-        read().unwrap_or_default()
-    }
+/// What is no document is none.
+fn document_in(value: &[u8]) -> Document {
+    let read = || {
+        let (length, rest) = value.split_first()?;
+        let (version, bytes) = rest.split_at_checked(usize::from(*length))?;
+        Some(Document { version: version.to_vec(), bytes: bytes.to_vec() })
+    };
+    read().unwrap_or_default()
 }
 
 /// The item, if there is one.
@@ -131,13 +109,13 @@ mod tests {
     #[test]
     fn a_document_is_read_as_it_was_written_and_junk_is_none() {
         let document = Document { version: b"one".to_vec(), bytes: b"all of it".to_vec() };
-        assert_eq!(Document::read(&document.written().unwrap()), document);
+        assert_eq!(document_in(&written(&document).unwrap()), document);
         for junk in [&b""[..], b"\x05abc"] {
-            assert_eq!(Document::read(junk), Document::default());
+            assert_eq!(document_in(junk), Document::default());
         }
         for (version, bytes) in [(256, 0), (1, MAX_VALUE)] {
             let long = Document { version: vec![0; version], bytes: vec![0; bytes] };
-            assert_eq!(long.written(), Err(MemcachedError::Full));
+            assert_eq!(written(&long), Err(MemcachedError::Full));
         }
     }
 }

@@ -24,7 +24,6 @@ mod turns;
 mod wire;
 
 pub use address::{Address, AddressError};
-pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
 pub use error::MemcachedError;
 pub use key::Keys;
 pub use layout::Layout;

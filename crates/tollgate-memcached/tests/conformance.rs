@@ -58,7 +58,8 @@ async fn spanning_traces_pass(server: &Server, store: &Memcached) {
     }
     assert_every_item_ends(server);
     let status = store.status();
-    assert_eq!((status.outrun, status.contended, status.stranded), (0, 0, 0), "{status:?}");
+    // The second of two refunds to one item is outrun by the first: twice by each of two algorithms.
+    assert_eq!((status.outrun, status.contended, status.stranded), (4, 0, 0), "{status:?}");
 }
 
 fn assert_every_item_ends(server: &Server) {

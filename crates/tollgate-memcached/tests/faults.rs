@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kit::{PATIENCE, Server, connected, patient, subject, take, window};
 use tokio::time::timeout;
+use tollgate_conformance::{Figure, assert_held};
 use tollgate_core::{Limit, Millis, Readings, Timestamp};
 use tollgate_memcached::{Address, LinkLimits, Memcached, MemcachedError, ServerSettings};
 
@@ -61,10 +62,13 @@ async fn a_restart_begins_windows_anew_and_is_noticed() {
     };
     timeout(PATIENCE, lost).await.expect("callers stop waiting");
     server.revive();
-    assert_eq!(until_answered(&store, &limit).await[0].used, 1, "the server has forgotten");
+    let used = until_answered(&store, &limit).await[0].used;
     let restarts = store.status().losses.restarts;
-    println!("windows begun anew 1 ≤ 1 for each loss; restarts told {restarts} ≥ 1");
-    assert_eq!(restarts, 1);
+    assert_held(&[
+        Figure::bites("restarts told", restarts),
+        Figure::at_most("restarts told that were none", restarts - 1, 0),
+        Figure::at_most("windows begun anew", u64::from(used == 1), restarts),
+    ]);
     assert!(store.status().last_error.is_some());
 }
 
@@ -76,15 +80,23 @@ async fn being_told_to_forget_everything_is_noticed() {
     take_one(&store, &limit, PATIENCE).await.unwrap();
     // memcached forgets what is older than its clock, which ticks once a second.
     let forgotten = async {
-        while take_one(&store, &limit, PATIENCE).await.unwrap()[0].used > 1 {
+        let (mut before, mut anew) = (1, 0);
+        while anew == 0 {
             assert_eq!(server.tell("flush_all"), ["OK"]);
             tokio::time::sleep(PAUSE).await;
+            let used = take_one(&store, &limit, PATIENCE).await.unwrap()[0].used;
+            anew += u64::from(used <= before);
+            before = used;
         }
+        anew
     };
-    timeout(PATIENCE, forgotten).await.expect("the server forgets");
+    let anew = timeout(PATIENCE, forgotten).await.expect("the server forgets");
     noticed(|| store.status().losses.flushes > 0).await;
     let flushes = store.status().losses.flushes;
-    println!("windows begun anew 1 ≤ 1 for each loss; flushes told {flushes} ≥ 1");
+    assert_held(&[
+        Figure::bites("flushes told", flushes),
+        Figure::at_most("windows begun anew", anew, flushes),
+    ]);
 }
 
 /// A server without memory for more drops what is in force, and its statistics tell.
@@ -97,10 +109,14 @@ async fn evictions_begin_windows_anew_and_are_noticed() {
     assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 2);
     flood(&server.address(), 400_000);
     noticed(|| store.status().losses.evicted > 0).await;
-    assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1, "it was dropped");
+    let used = take_one(&store, &limit, PATIENCE).await.unwrap()[0].used;
+    assert_eq!(used, 1, "it was dropped");
     let losses = store.status().losses;
-    println!("windows begun anew 1 ≤ 1 for each loss; items dropped, told {} ≥ 1", losses.evicted);
-    assert_eq!(losses.restarts, 0);
+    assert_held(&[
+        Figure::bites("items dropped, and told", losses.evicted),
+        Figure::at_most("windows begun anew", u64::from(used == 1), losses.evicted),
+        Figure::at_most("restarts told that were none", losses.restarts, 0),
+    ]);
 }
 
 /// A server that drops nothing has no room for more: nothing is charged.
@@ -113,8 +129,13 @@ async fn a_full_server_admits_nobody_new() {
     flood(&server.address(), 400_000);
     let stranger = subject("stranger");
     let refused = store.apply_within(NOW, &[take(&limit, &stranger)], PATIENCE).await;
-    println!("charges of somebody new on a full server: {refused:?}; admitted 0 ≤ 0");
-    assert_eq!(refused.unwrap_err(), MemcachedError::Full);
+    assert_held(&[
+        Figure::bites(
+            "charges refused for want of memory",
+            matches!(refused, Err(MemcachedError::Full)).into(),
+        ),
+        Figure::at_most("units admitted to somebody new", refused.is_ok().into(), 0),
+    ]);
 }
 
 fn limit() -> Limit {

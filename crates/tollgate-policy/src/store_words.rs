@@ -37,7 +37,7 @@ fn rolled_out(rollout: &RolloutSettings) -> Vec<(&'static str, String)> {
         OnMove::Carry => "who moves takes along what it used",
         OnMove::StartAfresh => "who moves starts afresh",
     };
-    let mut rows = vec![("rollout", format!("{}% of clients by `to`; {moved}", rollout.percent))];
+    let mut rows = vec![("rollout", format!("{} of clients by `to`; {moved}", rollout.percent))];
     rows.push(("from", "the store that clients leave:".to_owned()));
     rows.extend(side(&rollout.from));
     rows.push(("to", "the store that they go to:".to_owned()));
@@ -46,7 +46,7 @@ fn rolled_out(rollout: &RolloutSettings) -> Vec<(&'static str, String)> {
 }
 
 fn compared(shadow: &ShadowSettings) -> Vec<(&'static str, String)> {
-    let compared = format!("{}% of clients are compared with another store", shadow.percent);
+    let compared = format!("{} of clients are compared with another store", shadow.percent);
     let mut rows = vec![("shadow", compared)];
     rows.extend(side(&shadow.store));
     rows.push(("compared", "with:".to_owned()));

@@ -1,5 +1,6 @@
 //! Two stores at once: what they mean, and what is wrong with them.
 
+use tollgate_core::Percent;
 use tollgate_policy::{OnMove, SideSettings, StoreSettings, explain, parse};
 
 const POLICY: &str = "
@@ -24,19 +25,23 @@ fn mistake(store: &str) -> String {
 fn a_rollout_has_two_sides_and_a_percentage() {
     let store = format!("{{ rollout: {{ percent: 10%, from: {MEMCACHED}, to: {REDIS} }} }}");
     let StoreSettings::Rollout(rollout) = settings(&store) else { panic!("no rollout") };
-    assert_eq!((rollout.percent, rollout.on_move), (10, OnMove::Carry));
+    assert_eq!((rollout.percent, rollout.on_move), (Percent::new(10).unwrap(), OnMove::Carry));
     assert!(matches!(rollout.from, SideSettings::Memcached(_)));
     assert!(matches!(rollout.to, SideSettings::Redis(_)));
+    let StoreSettings::Rollout(rollout) = settings(&store.replace("10%", "0.1%")) else {
+        panic!("no rollout");
+    };
+    assert_eq!(rollout.percent, Percent::of_ten_thousand(10).unwrap());
     let afresh = store.replace("10%,", "100%, on_move: start_afresh,");
     let StoreSettings::Rollout(rollout) = settings(&afresh) else { panic!("no rollout") };
-    assert_eq!((rollout.percent, rollout.on_move), (100, OnMove::StartAfresh));
+    assert_eq!((rollout.percent, rollout.on_move), (Percent::ALL, OnMove::StartAfresh));
 }
 
 #[test]
 fn a_shadow_compares_everybody_unless_it_says_otherwise() {
     let store = format!("{{ shadow: {{ store: {{ memory: {{}} }}, compared_with: {REDIS} }} }}");
     let StoreSettings::Shadow(shadow) = settings(&store) else { panic!("no shadow") };
-    assert_eq!(shadow.percent, 100);
+    assert_eq!(shadow.percent, Percent::ALL);
     assert!(matches!(shadow.store, SideSettings::Memory(_)));
     assert!(matches!(shadow.compared_with, SideSettings::Redis(_)));
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
 use tollgate_core::policy::shedding::InFlightBound;
 use tollgate_core::policy::{JsonPointer, OnFailure, Planned, Priority};
-use tollgate_core::{Cost, Facts, Headers, KeyedHash, Millis, Policy, Refusals};
+use tollgate_core::{Cost, Facts, Headers, KeyedHash, Millis, Percent, Policy, Refusals};
 use tollgate_policy::{
     KeySource, Loaded, ShardSettings, SideSettings, StoreSettings, Topology, load, parse,
 };
@@ -270,7 +270,7 @@ fn migration() {
     let StoreSettings::Rollout(rollout) = loaded("migration.yaml").settings.store else {
         panic!("no rollout");
     };
-    assert_eq!(rollout.percent, 10);
+    assert_eq!(rollout.percent, Percent::new(10).unwrap());
     assert!(matches!(rollout.from, SideSettings::Memcached(_)));
     assert!(matches!(rollout.to, SideSettings::Redis(_)));
 }

@@ -23,6 +23,9 @@ use crate::{
     settings::Limits,
 };
 
+/// How long a client may still ask after the proxy was told to end. It may have asked already, and its request be on the
+/// way: to close at once would lose that. The answer tells it to come back elsewhere.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// How long a connection that was told to end may take to say goodbye, once nothing is in flight on it.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// Hyper reads a head into one buffer, which the guard has bounded already; this must only be no smaller.
@@ -70,8 +73,12 @@ pub(crate) async fn serve<S, B>(
 
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = session.reached(Phase::Cut) => return,
-        () = session.reached(Phase::Draining) => {}
+        // Or further: then the next wait is over at once.
+        () = session.reached(Phase::Draining) => tokio::select! {
+            _ = connection.as_mut() => return,
+            // Half of the drain at most: who stays silent is no request that had to be cut off.
+            () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {}
+        },
         () = conversation.idle_for(settings.timeouts.keep_alive_idle) => {}
     }
     connection.as_mut().graceful_shutdown();

@@ -17,7 +17,7 @@ use tower_service::Service;
 use crate::{
     Settings,
     admission::admit,
-    body::{RequestBody, Upload, read_json},
+    body::{RequestBody, read_json},
     conversation::{Conversation, UpgradeAnswer},
     problem::Problem,
     session::Session,
@@ -65,11 +65,14 @@ where
                 let mut request = request.map(|incoming| RequestBody::new(incoming, limit, idle));
                 let upload = request.body().upload();
                 request.extensions_mut().insert(peer);
-                request.extensions_mut().insert(session);
+                request.extensions_mut().insert(session.clone());
                 read_json(&mut request, &settings.json_bodies).await;
                 let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
                 let Ok(mut answer) = service.call(request).await;
-                close_after_fault(&mut answer, &upload, version);
+                // A request that failed midway leaves a connection on which nobody knows where the next begins.
+                if upload.fault().is_some() || session.is_parting() {
+                    close_after(&mut answer, version);
+                }
                 answer.map(|body| Either::Left(Counted { body, _exchange: exchange }))
             }
         };
@@ -83,18 +86,17 @@ where
     }
 }
 
-/// A request that failed midway leaves a connection on which nobody knows where the next one begins.
-fn close_after_fault<B>(answer: &mut Response<B>, upload: &Upload, version: Version) {
-    if upload.fault().is_some() && version != Version::HTTP_2 {
+/// Tells the client that no more is answered on this connection. Over HTTP/2 a frame does.
+fn close_after<B>(answer: &mut Response<B>, version: Version) {
+    let is_upgraded = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if version != Version::HTTP_2 && !is_upgraded {
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
 }
 
 fn refusal<B>(problem: Problem, version: Version) -> Response<Either<B, Full<Bytes>>> {
     let mut response = problem.into_response();
-    if version != Version::HTTP_2 {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
+    close_after(&mut response, version);
     response.map(Either::Right)
 }
 

@@ -8,7 +8,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
 use tollgate::tower::Peer;
@@ -22,8 +22,13 @@ use crate::{
     session::{Phase, Session},
 };
 
-/// Serves the clients of `listener` until `shutdown` resolves, then drains: no more are accepted, each request in
-/// flight is finished, and its connection closed after it.
+/// How many of those that wait to be accepted when the proxy is told to end are served yet: as many as the system lets
+/// wait at a listener of tokio's.
+const BACKLOG: usize = 1_024;
+
+/// Serves the clients of `listener` until `shutdown` resolves, then drains: nobody new is accepted but who waits there
+/// already, each request in flight is finished, and its connection closed after it. A silent client may ask once more
+/// within a second, for its request may be on the way.
 ///
 /// Each request passes through `layer`, with the client's address in its extensions as [`Peer`], before it is
 /// forwarded to the upstream. Dropping the future cuts every connection off.
@@ -56,33 +61,51 @@ where
     let (phase, watch) = watch::channel(Phase::Serving);
     let mut shutdown = pin!(shutdown);
 
-    loop {
-        let next = async {
-            // A place first: a client that has none waits in the backlog, and costs nothing here.
-            let place = Arc::clone(&places).acquire_owned().await.ok()?;
-            let (stream, peer) = accept(&listener).await;
-            Some((stream, peer, place))
-        };
-        let (stream, peer, place) = tokio::select! {
-            biased;
-            () = shutdown.as_mut() => break,
-            next = next => match next {
-                Some(next) => next,
-                None => break,
-            },
-        };
+    let next = async || {
+        // A place first: a client that has none waits in the backlog, and costs nothing here.
+        let place = Arc::clone(&places).acquire_owned().await.ok()?;
+        let (stream, peer) = accept(&listener).await;
+        Some((stream, peer, place))
+    };
+    let of_all = Arc::clone(&settings);
+    let begin = move |(stream, peer, place): (TcpStream, SocketAddr, OwnedSemaphorePermit)| {
         // Fails on a connection that is gone already, which serving it will find.
         let _ = stream.set_nodelay(true);
         tokio::spawn(connection::serve(
             stream,
             Peer(peer),
             service.clone(),
-            Arc::clone(&settings),
+            Arc::clone(&of_all),
             Session::new(watch.clone(), peer.ip(), place),
         ));
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.as_mut() => break,
+            next = next() => match next {
+                Some(next) => begin(next),
+                None => break,
+            },
+        }
     }
-    drop(listener);
+    for (stream, peer) in waiting(listener) {
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
+        begin((stream, peer, place));
+    }
     drain(&settings, &places, &phase).await
+}
+
+/// Those that have come already: the end of the socket would cut them off. No more than wait at one time, or a busy
+/// proxy would never end. The system itself is asked: what tokio knows of the socket is as old as its last turn.
+fn waiting(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+    let listener = listener.into_std();
+    let next = move || {
+        let (stream, peer) = listener.as_ref().ok()?.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(stream).ok()?, peer))
+    };
+    std::iter::from_fn(next).take(BACKLOG)
 }
 
 /// Waits for every place to be free.

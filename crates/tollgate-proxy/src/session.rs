@@ -40,6 +40,11 @@ impl Session {
         &self.0.peer
     }
 
+    /// Whether the proxy ends.
+    pub(crate) fn is_parting(&self) -> bool {
+        *self.0.phase.borrow() > Phase::Serving
+    }
+
     /// Waits until the proxy is at least as far as `phase`. A proxy that is gone counts as cut off.
     pub(crate) async fn reached(&self, phase: Phase) {
         // An error means that the sender, which lives as long as the proxy, is gone.

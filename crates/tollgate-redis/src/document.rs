@@ -1,4 +1,4 @@
-//! Small documents that nodes share beside the limits, each replaced as a whole or not at all.
+//! Documents that nodes share: two keys each, the version and the rest.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -7,11 +7,9 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult, Script};
 use tokio::time::timeout;
 use tollgate_core::StoreError;
+use tollgate_core::document::{DOCUMENT_DEADLINE, Document, Replaced};
 
 use crate::link::{Link, Phase};
-
-/// How long reading or replacing a document may take: nobody's decision waits for it.
-pub const DOCUMENT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Compares the version, and replaces the document with its version. It needs no permission that the
 /// step does not need.
@@ -24,24 +22,6 @@ static REPLACE: LazyLock<Script> = LazyLock::new(|| {
         return 1",
     )
 });
-
-/// A document with the version that it is told apart from others by.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
-    /// Its version: empty where there is no document.
-    pub version: Vec<u8>,
-    /// What it holds.
-    pub bytes: Vec<u8>,
-}
-
-/// Whether a document was replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replaced {
-    /// It was.
-    Done,
-    /// Another version was there than the one that was to be replaced.
-    Stale,
-}
 
 /// Where a document of this name lies: `tg1:{NAME}:version` and `tg1:{NAME}:document`, which no
 /// limit's key is called, in one slot of a cluster.

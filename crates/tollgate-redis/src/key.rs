@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
-use tollgate_core::key::text::{push_base64, push_subject};
+use tollgate_core::key::text::{push_base64, push_readable, push_subject, read_subject};
 use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
 use crate::cluster::Slot;
@@ -85,6 +85,36 @@ impl Keys {
             name.truncate(begin);
             push_base64(name, self.hash.hash(subject.as_bytes()));
         }
+    }
+
+    /// What `SCAN` finds the keys of `limit` by whose subject begins with `first`, a dimension and
+    /// the first bytes of its value; all that are revealed where nothing is said of the value.
+    pub(crate) fn pattern(&self, limit: &Limit, (dimension, value): (&str, &[u8])) -> String {
+        let mut pattern = String::from(PREFIX);
+        pattern.push(':');
+        pattern.push_str(limit.name());
+        if let Some(generation) = limit.generation() {
+            let _ = write!(pattern, "~{generation}");
+        }
+        pattern.push_str(if self.tag.is_none() { ":{=" } else { ":=" });
+        if !value.is_empty() {
+            push_readable(&mut pattern, dimension.as_bytes(), KEPT);
+            pattern.push('=');
+            push_readable(&mut pattern, value, KEPT);
+        }
+        // Not those that remember a refund, which have more after the brace.
+        pattern.push_str(if self.tag.is_none() { "*}" } else { "*{*}" });
+        pattern
+    }
+
+    /// Whose key is called `name`, if that reveals it.
+    pub(crate) fn revealed_subject(&self, name: &[u8]) -> Option<Subject> {
+        let name = std::str::from_utf8(name).ok()?;
+        let subject = match self.tag {
+            None => name.split_once(":{=")?.1.strip_suffix('}')?,
+            Some(_) => name.split_once(":=")?.1.split_once('{')?.0,
+        };
+        read_subject(subject, &*self.hash)
     }
 
     fn tagged_part<'a>(&self, subject: &'a Subject) -> &'a [u8] {
@@ -190,6 +220,32 @@ mod tests {
         assert_eq!(hashed.len(), "tg1:core:{}".len() + 22);
         let refund = refund_name(&hashed, ChargeId(7));
         assert_eq!(refund.len(), hashed.len() + 23);
+    }
+
+    #[test]
+    fn whose_key_it_is_is_read_back_from_a_name_that_reveals_it() {
+        let hash = PlainHash;
+        let value = ("user", Value::Clear(b"a{b},c=~#%".as_slice()));
+        let subject =
+            Subject::new([value, ("none", Value::Absent), ("key", Value::Secret(b"x"))], &hash);
+        for tag in [None, Some(Tag::First)] {
+            let keys = Keys { tag, ..Keys::new(hash).with_revealed("open") };
+            let name = keys.name(&limit("open"), &subject);
+            assert_eq!(keys.revealed_subject(&name).as_ref(), Some(&subject));
+            assert_eq!(keys.revealed_subject(&keys.name(&limit("core"), &subject)), None);
+        }
+        let keys = Keys::new(hash).with_revealed("open");
+        assert_eq!(keys.pattern(&limit("open"), ("user", b"a{")), "tg1:open:{=user=a%7b*}");
+        assert_eq!(keys.pattern(&limit("open"), ("user", b"")), "tg1:open:{=*}");
+        assert_eq!(
+            Keys { tag: Some(Tag::First), ..keys }.pattern(&limit("open"), ("user", b"*?[")),
+            "tg1:open:=user=%2a%3f%5b*{*}"
+        );
+        for name in
+            [&b"tg1:open:{=user}"[..], b"tg1:open:{=user=%4}", b"tg1:open:{=user#12}", b"\xff"]
+        {
+            assert_eq!(Keys::new(hash).revealed_subject(name), None);
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod job;
 mod key;
 mod lane;
 mod link;
+mod listing;
 mod offset;
 mod redis_shard;
 mod reply;
@@ -36,7 +37,6 @@ pub use cluster::{
     AfterFailover, ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus,
     LayoutError, MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
 };
-pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
 pub use error::StepError;
 pub use info::{Info, part};
 pub use inspect::{Inspection, inspect};
@@ -46,6 +46,7 @@ pub use link::{
     Address, Credentials, Endpoint, EndpointError, LAG_MAX, LOOKUP_MAX, Lag, LinkError, LinkLimits,
     Looked, Lookup, MAX_ADDRESSES, Names, Protocol, Secret, SecretSource, Tls, TlsError,
 };
+pub use listing::{LISTED_AT_ONCE, ListError, Listed, Sought};
 pub use offset::ClockOffset;
 pub use redis_shard::{DecidingClock, RedisShard};
 pub use script::{Choice, Runs};

@@ -2,6 +2,7 @@
 
 mod cells;
 mod document;
+mod listing;
 
 use std::time::Duration;
 

@@ -4,10 +4,12 @@
 //! batches, as protobuf, to `ENDPOINT/v1/traces`. Requests never wait for it: what the collector does not
 //! take in time is counted and gone.
 
+mod connector;
 mod endpoint;
 mod exporter;
 mod wire;
 
+pub use connector::{Connector, ConnectorError};
 pub use endpoint::{Endpoint, EndpointError};
 pub use exporter::{
     BATCH_WAIT, EXPORT_ATTEMPTS, EXPORT_TIMEOUT, ExportCounter, ExportCounts, Exporter,

@@ -114,7 +114,7 @@ impl Files {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
     let certificates = read().map_err(|error| TlsError::new(path, error))?;
     if certificates.is_empty() {
@@ -131,7 +131,7 @@ pub struct TlsError {
 }
 
 impl TlsError {
-    fn new(path: &Path, problem: impl fmt::Display) -> Self {
+    pub(crate) fn new(path: &Path, problem: impl fmt::Display) -> Self {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 }

@@ -1,5 +1,6 @@
 //! The limiter: a policy, a store, and one clock reading a decision.
 
+mod background;
 mod completion;
 mod decision;
 mod forget;
@@ -19,10 +20,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::charge::Ask;
-use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned, Queue};
+use tollgate_core::charge::{Ask, Charge};
+use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned, Queue, Rule};
 pub use tollgate_core::reading::Source;
-use tollgate_core::{Facts, Policy, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::{Facts, Policy, Readings, Store, StoreError, Timestamp, Verdict};
 
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
@@ -33,16 +34,18 @@ pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use shedding::{PROBE_PERIOD, Place};
 pub use trial::{Shares, Trial};
 
+use background::Background;
 use judge::{Judged, Unless, verdict};
 use overridden::OverriddenPlan;
 use proof::Proof;
 use queue::Lines;
 use taking::Taking;
+use trial::Tried;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
-use crate::observe::Observer;
-use crate::overrides::{Effect, Overrides};
+use crate::observe::{Observer, is_of_holds};
+use crate::overrides::Overrides;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::Worker;
@@ -76,6 +79,7 @@ pub struct Limiter<S> {
     overrides: Arc<Overrides>,
     lines: Lines,
     tracer: Tracer,
+    background: Background,
 }
 
 impl<S: Store> Limiter<S> {
@@ -92,6 +96,7 @@ impl<S: Store> Limiter<S> {
             overrides: Arc::default(),
             lines: Lines::default(),
             tracer: Tracer::default(),
+            background: Background::default(),
         }
     }
 
@@ -127,6 +132,19 @@ impl<S: Store> Limiter<S> {
     #[must_use]
     pub const fn tracer(&self) -> &Tracer {
         &self.tracer
+    }
+
+    /// Does `work` after an answer, without making its client wait.
+    pub(crate) fn afterwards(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.background.finish(work);
+    }
+
+    /// Waits until all is done that the [layer](crate::tower) began after answers: refunds, charges
+    /// on completion, settlements, ends of leases. Await it when no request is in flight any more
+    /// and before the runtime ends, which drops what is not done. As long as the store answers in
+    /// time it is soon over; a bound of its own it has not.
+    pub async fn finished(&self) {
+        self.background.finished().await;
     }
 
     /// The policy in force. Who plans, charges and answers by what this returned once does so by one
@@ -243,27 +261,16 @@ impl<S: Store> Limiter<S> {
             // One for all: what any of them charged is given back, and its leases renewed, together.
             let id = new_charge_id();
             let unless = Unless { on_failure, queue };
-            let mut judged = self.judge(now, id, Mode::Enforce, enforced, taking, unless).await;
-            // Later, if it waited.
-            let now = judged.verdict.now;
-            let mut shadow = None;
-            if has_shadow {
-                let taking = taking.on_arrival();
-                let beside = self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE);
+            let judged = self.judge(now, id, Mode::Enforce, enforced, taking, unless).await;
+            let tried = if has_shadow || !judged.beside.is_empty() {
                 // Apart: what is seldom done does not make every decision larger, which is moved.
-                let mut beside = Box::pin(beside).await;
-                shadow = Some(beside.verdict);
-                judged.proof = judged.proof.joined(beside.proof);
-                judged.beside.append(&mut beside.beside);
-                beside.by.retain(|overrule| overrule.said.effect == Effect::Counted);
-                judged.by.append(&mut beside.by);
-            }
-            let Judged { verdict, source, mut proof, beside, by: overrides } = judged;
-            let mut trials = Vec::new();
-            if !beside.is_empty() {
-                let tried = Box::pin(self.try_candidates(now, id, beside, &verdict, taking)).await;
-                (trials, proof) = (tried.0, proof.joined(tried.1));
-            }
+                let shadowed = has_shadow.then_some(shadowed);
+                Box::pin(self.try_beside(id, judged, shadowed, taking)).await
+            } else {
+                Tried { judged, shadow: None, trials: Vec::new() }
+            };
+            let Tried { judged, shadow, trials } = tried;
+            let Judged { verdict, source, proof, by: overrides, .. } = judged;
             let Proof { receipt, reserved, pending } = proof;
             let decision = Decision {
                 policy,
@@ -323,8 +330,13 @@ impl<S: Store> Limiter<S> {
         &self,
         facts: &Facts<'_>,
     ) -> impl Future<Output = Result<Verdict, StoreError>> + Send + use<'_, S> {
-        let planned = self.policy.load().standings_plan(facts, &self.key);
-        let now = self.clock.now();
+        let (policy, now) = (self.policy.load(), self.clock.now());
+        let planned = if self.overrides.are_none() {
+            policy.standings_plan(facts, &self.key)
+        } else {
+            let switch = |rule: &Rule| self.overrides.switched(rule, now);
+            policy.standings_plan_switched(facts, &self.key, switch)
+        };
         let planned = self.shares(now, planned).enforced;
         async move { self.look_at(now, &planned).await.map(|(verdict, _)| verdict) }
     }
@@ -354,9 +366,18 @@ impl<S: Store> Limiter<S> {
         if receipt.is_empty() {
             return Ok(());
         }
-        let given_back = self.store.apply(now, &receipt.refunds()).await.map(|_| ());
+        let refunds = receipt.refunds();
+        let given_back = self.store.apply(now, &refunds).await;
+        self.tell_held(&refunds, &given_back);
         self.lines.freed(receipt);
-        given_back
+        given_back.map(|_| ())
+    }
+
+    /// Tells the observer of `charges` that open or end what is held for a time.
+    pub(super) fn tell_held(&self, charges: &[Charge<'_>], answer: &Result<Readings, StoreError>) {
+        if charges.iter().any(is_of_holds) {
+            self.observer.held(charges, answer);
+        }
     }
 
     /// Puts the end of every lease that `receipt` proves off to one lease from now.

@@ -3,6 +3,8 @@
 mod completions;
 mod decisions;
 mod degraded;
+mod histogram;
+mod holds;
 mod rows;
 mod top;
 mod trials;
@@ -10,13 +12,16 @@ mod trials;
 use std::sync::Arc;
 
 use tollgate_core::policy::Planned;
-use tollgate_core::{Policy, StoreError, Verdict};
+use tollgate_core::{Charge, Policy, Readings, StoreError, Verdict};
 
 use crate::limiter::{Completion, Decision};
 
 pub use completions::{CompletionCounts, Completions};
 pub use decisions::{ByDecider, Decider, Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 pub use degraded::{Degraded, DegradedCount, TOLD_APART};
+pub use histogram::{DURATION_BUCKETS, Histogram, Observed};
+pub(crate) use holds::is_of_holds;
+pub use holds::{HoldCounts, Holds};
 pub use top::{By, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, TopSubject};
 pub use trials::TrialCounts;
 
@@ -34,6 +39,9 @@ pub trait Observer: Send + Sync {
 
     /// A request that was only looked at was answered, and charged what it costs, or not.
     fn completed(&self, _outcome: &Result<Completion, StoreError>) {}
+
+    /// What opens or ends leases and reservations was asked of the store, and this is what it said.
+    fn held(&self, _charges: &[Charge<'_>], _answer: &Result<Readings, StoreError>) {}
 
     /// Decisions are about to be made by another policy; those that began before still come.
     fn replaced(&self, _policy: &Policy) {}
@@ -60,6 +68,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.completed(outcome);
     }
 
+    fn held(&self, charges: &[Charge<'_>], answer: &Result<Readings, StoreError>) {
+        self.0.held(charges, answer);
+        self.1.held(charges, answer);
+    }
+
     fn replaced(&self, policy: &Policy) {
         self.0.replaced(policy);
         self.1.replaced(policy);
@@ -77,6 +90,10 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn completed(&self, outcome: &Result<Completion, StoreError>) {
         (**self).completed(outcome);
+    }
+
+    fn held(&self, charges: &[Charge<'_>], answer: &Result<Readings, StoreError>) {
+        (**self).held(charges, answer);
     }
 
     fn replaced(&self, policy: &Policy) {

@@ -113,8 +113,8 @@ impl Receipt {
     }
 
     /// What two receipts of the same request prove. What both charged at one place, because one
-    /// rule enforces a limit that another one tries, is one charge of both costs: so that no call
-    /// has two on the same limit and subject.
+    /// rule enforces a limit that another one tries, is one charge of both costs. What they charged
+    /// at two places stays two, which one call gives back, each to where it was taken from.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
@@ -135,14 +135,32 @@ impl Receipt {
 
     /// What gives all of it back: a reservation is released.
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
-        let Self { id, repeats, .. } = *self;
+        let repeats = self.repeats;
         match self.purpose {
             Purpose::Reservation(_) => self.settlements(|_, _| Cost::PEEK),
-            Purpose::Charge => self.charges(|entry| {
-                let Entry { cost, mark, .. } = *entry;
-                Ask::Refund { cost, mark, id, repeats }
-            }),
+            Purpose::Charge => self
+                .entries
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| {
+                    let Entry { ref limit, ref subject, cost, mark, .. } = *entry;
+                    let id = self.refund_id(index);
+                    Charge { limit, subject, ask: Ask::Refund { cost, mark, id, repeats } }
+                })
+                .collect(),
         }
+    }
+
+    /// By which id the entry of this index is given back: the charge's own. Where time passed from
+    /// one rule's charge to another's they may lie in two windows or blocks of one limit; then the
+    /// second has another id, so that it is not taken for the first one given back again.
+    fn refund_id(&self, index: usize) -> ChargeId {
+        let Some((entry, before)) = self.entries.get(..=index).and_then(<[_]>::split_last) else {
+            return self.id;
+        };
+        let before = before.iter().filter(|other| other.is_of(entry)).count();
+        // The upper half is a thread's own number, drawn at random; the lower half counts.
+        ChargeId(self.id.0 ^ (before as u128) << 64)
     }
 
     /// What puts the real cost in the place of what each limit holds.
@@ -231,9 +249,12 @@ impl Entry {
     /// Whether `other` was put to the same place. A bucket is one, whenever it was charged.
     fn is_where(&self, other: &Self) -> bool {
         let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
-        Arc::ptr_eq(&self.limit, &other.limit)
-            && self.subject == other.subject
-            && (is_bucket || self.mark == other.mark)
+        self.is_of(other) && (is_bucket || self.mark == other.mark)
+    }
+
+    /// Whether `other` is of the same limit and subject.
+    fn is_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.limit, &other.limit) && self.subject == other.subject
     }
 }
 

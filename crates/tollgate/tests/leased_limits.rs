@@ -1,18 +1,22 @@
 //! Limits of which a node takes parts in advance, beside everything else that a limiter does: one
 //! node decides as if there were no leases.
 
+mod user;
+
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::policy::{ChargeOn, Dimension, LimitFor, Match, Rule, Rules, Source, Use};
 use tollgate::core::{
-    Algorithm, Cost, Facts, Headers, Limit, LimitMode, Millis, Percent, Policy, Store, Timestamp,
+    Algorithm, Cost, Facts, Limit, LimitMode, Millis, Percent, Policy, Store, Timestamp,
 };
 use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
 use tollgate::store::leased::{LARGEST_LEASE, LeaseTerms};
 use tollgate::store::{Leased, Memory};
 use tollgate::{Decision, HashKey, Limiter, Settlement};
+
+use user::User;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);
@@ -42,15 +46,6 @@ fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
     let rule = Rule { charge, ..Rule::new("all", Match::default(), uses) };
     let limits = limits.into_iter().map(of).collect();
     Policy::new(vec![user], limits, vec![rule], Rules::FirstMatch).unwrap()
-}
-
-/// The header field of a user.
-struct User<'u>(&'u str);
-
-impl Headers for User<'_> {
-    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
-        (name == "x-user" && index == 0).then_some(self.0.as_bytes())
-    }
 }
 
 /// What a client could tell two decisions apart by, and an operator.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, TokenBucket};
+use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
 use tollgate::core::policy::Named;
 use tollgate::core::policy::{
     Dimension, LimitFor, Match, Mode, Plan, Rule, Rules, Source as From, Use,
 };
 use tollgate::core::{
-    Algorithm, Charge, Cost, Facts, Limit, Millis, Policy, Readings, Store, StoreError, Timestamp,
+    Algorithm, Ask, Charge, ChargeId, Cost, Facts, Limit, Millis, Policy, Readings, Store,
+    StoreError, Timestamp,
 };
 use tollgate::limiter::{Outcome, RedeemError, Terms};
 use tollgate::store::Memory;
@@ -159,14 +160,21 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
     }
 }
 
-/// A store to which no call may come with two charges on one limit and subject.
+/// A store to which no call may come with two charges on one limit and subject, refunds apart that have
+/// ids of their own.
 struct Contract(Memory);
 
 impl Store for Contract {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         for (place, charge) in charges.iter().enumerate() {
             let is_same = |other: &Charge<'_>| {
-                other.limit.name() == charge.limit.name() && other.subject == charge.subject
+                let refunds = match (other.ask, charge.ask) {
+                    (Ask::Refund { id, .. }, Ask::Refund { id: other, .. }) => id != other,
+                    _ => false,
+                };
+                other.limit.name() == charge.limit.name()
+                    && other.subject == charge.subject
+                    && !refunds
             };
             assert!(!charges[..place].iter().any(is_same), "two charges on {charge:?}");
         }
@@ -207,4 +215,53 @@ async fn a_limit_that_is_enforced_and_tried_is_given_back_once() {
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::GivenBack);
     assert_eq!(used().await, [0, 0, 0]);
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
+}
+
+/// Another node, whose clock is ahead, takes a unit of whatever was charged before each call but the
+/// first: so time passes for the limit while a request is decided.
+struct TimePasses(Contract);
+
+impl Store for TimePasses {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let told = self.0.apply(now, charges).await?;
+        for Charge { limit, subject, ask } in charges {
+            if let Ask::Take { .. } = ask {
+                let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(u128::MAX) };
+                let ahead = now.after(Millis::from_secs(2));
+                self.0.apply(ahead, &[Charge { limit, subject, ask }]).await?;
+            }
+        }
+        Ok(told)
+    }
+}
+
+#[tokio::test]
+async fn what_one_request_charged_to_two_blocks_is_given_back_to_both_once() {
+    let window = SlidingWindow::new(100, WINDOW, Millis::from_secs(1)).unwrap();
+    let limit = Limit::new("window", Algorithm::SlidingWindow(window)).unwrap();
+    let limits = vec![LimitFor { limit: Arc::new(limit), per: Vec::new() }];
+    let rule = |name, cost| {
+        Rule::new(name, Match::default(), vec![Use { limit: 0, cost: Cost::new(cost).unwrap() }])
+    };
+    let tried = Rule { mode: Mode::Shadow, ..rule("tried", 5) };
+    let policy = Policy::new(Vec::new(), limits, vec![rule("all", 3), tried], Rules::AllMatches);
+    let store = TimePasses(Contract(Memory::default()));
+    let limiter = Limiter::new(policy.unwrap(), store).with_clock(ManualClock::new(START));
+    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let used = async || limiter.standings(&facts).await.unwrap().standings[0].used;
+
+    let receipt = limiter.check_at(START, &facts).await.receipt.unwrap();
+    assert_eq!(used().await, 3 + 5 + 2, "the request's, and the other node's");
+    limiter.refund_at(START, receipt).await.unwrap();
+    assert_eq!(used().await, 2, "all of it is given back");
+
+    let later = START.after(Millis::from_secs(10));
+    let receipt = limiter.check_at(later, &facts).await.receipt.unwrap();
+    let text = limiter.seal(receipt, later);
+    let redeemed = limiter.redeem_at(later, &text).await.unwrap();
+    let units: Vec<_> = redeemed.limits.iter().map(|limit| limit.units).collect();
+    assert_eq!(units, [3, 5], "each to its block");
+    assert_eq!(redeemed.limits[1].standing.used, 4, "the other node's");
+    let again = limiter.redeem_at(later, &text).await.unwrap();
+    assert_eq!((again.outcome, again.limits[1].standing.used), (Outcome::Unchanged, 4));
 }

@@ -8,6 +8,7 @@ use tollgate::core::{
     Algorithm, Cost, Facts, HoldTerms, Limit, Millis, Policy, Subject, Timestamp,
 };
 use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Terms};
+use tollgate::observe::{HoldCounts, Holds};
 use tollgate::overrides::{Change, Effect, Override, Table, Target, Whom};
 use tollgate::store::Memory;
 use tollgate::{Decision, HashKey, Limiter, ManualClock, ReceiptError};
@@ -177,4 +178,40 @@ async fn receipts_of_charges_and_of_other_keys_settle_nothing() {
     let refused = limiter.settle_at(START, &theirs, tokens(0)).await.unwrap_err();
     assert_eq!(refused, RedeemError::Receipt(ReceiptError::Foreign));
     assert_eq!(standing_at(&limiter, START).await, [(1, 0), (40, 0), (1, 1)]);
+}
+
+#[tokio::test]
+async fn what_is_held_is_counted_where_it_is_taken_and_ended() {
+    let holds = Arc::new(Holds::new(&policy()));
+    let limiter = limiter(&HashKey::random()).with_observer(Arc::clone(&holds));
+    assert_eq!(holds.limits(), []);
+    let kept = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    let text = limiter.seal(kept, START);
+    let released = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    assert!(!reserve_at(&limiter, START, MINUTE).await.is_admitted(), "it opens nothing");
+    assert_eq!(
+        limiter.settle_at(START, &text, tokens(5)).await.unwrap().outcome,
+        HoldOutcome::Done
+    );
+    limiter.settle_at(START, &text, tokens(5)).await.unwrap();
+    limiter.refund_at(START, released).await.unwrap();
+    let counts = |limit: &str, late| HoldCounts {
+        limit: limit.into(),
+        opened: 2,
+        settled: 1,
+        released: 1,
+        late,
+        unanswered: 0,
+    };
+    assert_eq!(holds.limits(), ["requests", "tokens", "flight"].map(|limit| counts(limit, 1)));
+
+    // A lease of a charge is held too; what is counted in a window is not.
+    let charged = limiter.check(&FACTS).await.receipt.unwrap();
+    let [.., flight] = &holds.limits()[..] else { panic!("nothing is held") };
+    assert_eq!((&*flight.limit, flight.opened, flight.released), ("flight", 3, 1));
+    limiter.replace_policy(policy().into());
+    limiter.refund_at(START.after(Millis::from_secs(6)), charged).await.unwrap();
+    let [requests, _, flight] = &holds.limits()[..] else { panic!("rows are gone") };
+    assert_eq!((flight.released, flight.late), (1, 2), "it ended by itself before");
+    assert_eq!((requests.opened, requests.released), (2, 1));
 }

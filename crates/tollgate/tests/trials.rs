@@ -1,14 +1,18 @@
 //! Limits that are tried: candidates beside those in force, and shares of their subjects.
 
+mod user;
+
 use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::core::policy::{Dimension, LimitFor, Match, Rule, Rules, Source, Use};
-use tollgate::core::{Algorithm, Cost, Facts, Headers, Limit, Millis, Percent, Policy, Timestamp};
+use tollgate::core::{Algorithm, Cost, Facts, Limit, Millis, Percent, Policy, Timestamp};
 use tollgate::observe::{Decisions, TrialCounts};
 use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
 use tollgate::store::Memory;
 use tollgate::{Decision, HashKey, Limiter};
+
+use user::User;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);
@@ -34,15 +38,6 @@ fn policy(limits: Vec<Limit>) -> Policy {
     let rule = Rule::new("all", Match::default(), uses);
     let limits = limits.into_iter().map(of).collect();
     Policy::new(vec![user], limits, vec![rule], Rules::FirstMatch).unwrap()
-}
-
-/// The header field of a user.
-struct User<'u>(&'u str);
-
-impl Headers for User<'_> {
-    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
-        (name == "x-user" && index == 0).then_some(self.0.as_bytes())
-    }
 }
 
 struct Site {

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate::core::{StoreError, Subject};
+use tollgate::core::{Document, Replaced, StoreError, Subject};
 use tollgate_memcached::Memcached;
-use tollgate_redis::{Document, Replaced};
 
 use crate::backend::Backend;
 use crate::fleet_shard::FleetShard;
-use crate::side::Side;
+use crate::leaf::Leaf;
 
 /// What the document is called that holds them.
 const NAME: &str = "overrides";
@@ -25,25 +24,22 @@ impl<'s> Home<'s> {
     /// stores it is the one that stays, if that shares anything.
     pub(super) fn of(store: &'s Backend) -> Option<Self> {
         match store {
-            Backend::Memory(_) => None,
-            Backend::Redis(fleet) => Some(Self::Redis(fleet.shards().home_of(&Subject::default()))),
-            Backend::Memcached(fleet) => {
-                Some(Self::Memcached(&fleet.servers().homes().home_of(&Subject::default()).store))
-            }
             Backend::Rollout(moving) => {
-                Self::of_side(moving.to()).or_else(|| Self::of_side(moving.from()))
+                Self::at(moving.to().leaf()).or_else(|| Self::at(moving.from().leaf()))
             }
-            Backend::Shadow(compared) => Self::of_side(compared.store()),
+            Backend::Shadow(compared) => Self::at(compared.store().leaf()),
+            Backend::Memory(_) | Backend::Redis(_) | Backend::Memcached(_) => {
+                store.leaves().into_iter().find_map(|(_, leaf)| Self::at(leaf))
+            }
         }
     }
 
-    fn of_side(side: &'s Side) -> Option<Self> {
-        match side {
-            Side::Memory(_) => None,
-            Side::Redis(fleet) => Some(Self::Redis(fleet.shards().home_of(&Subject::default()))),
-            Side::Memcached(fleet) => {
-                Some(Self::Memcached(&fleet.servers().homes().home_of(&Subject::default()).store))
-            }
+    fn at(leaf: Leaf<'s>) -> Option<Self> {
+        let nobody = Subject::default();
+        match leaf {
+            Leaf::Memory(_) => None,
+            Leaf::Redis(fleet) => Some(Self::Redis(fleet.shards().home_of(&nobody))),
+            Leaf::Memcached(fleet) => Some(Self::Memcached(fleet.home_of(&nobody))),
         }
     }
 
@@ -60,10 +56,7 @@ impl<'s> Home<'s> {
     pub(super) async fn document(self) -> Result<Document, StoreError> {
         match self {
             Self::Redis(shard) => shard.document(NAME).await,
-            Self::Memcached(server) => {
-                let tollgate_memcached::Document { version, bytes } = server.document(NAME).await?;
-                Ok(Document { version, bytes })
-            }
+            Self::Memcached(server) => Ok(server.document(NAME).await?),
         }
     }
 
@@ -71,18 +64,13 @@ impl<'s> Home<'s> {
     pub(super) async fn replace(
         self,
         before: &[u8],
-        document: Document,
+        document: &Document,
         lasting: Duration,
     ) -> Result<Replaced, StoreError> {
         match self {
-            Self::Redis(shard) => shard.replace_document(NAME, before, &document, lasting).await,
+            Self::Redis(shard) => shard.replace_document(NAME, before, document, lasting).await,
             Self::Memcached(server) => {
-                let Document { version, bytes } = document;
-                let document = tollgate_memcached::Document { version, bytes };
-                match server.replace_document(NAME, before, &document, lasting).await? {
-                    tollgate_memcached::Replaced::Done => Ok(Replaced::Done),
-                    tollgate_memcached::Replaced::Stale => Ok(Replaced::Stale),
-                }
+                Ok(server.replace_document(NAME, before, document, lasting).await?)
             }
         }
     }

@@ -231,6 +231,7 @@ impl fmt::Display for Change {
 
 #[cfg(test)]
 mod tests {
+    use tollgate::observe::Observed;
     use tollgate_redis::{ClockOffset, LaneCounts, Loss};
 
     use super::*;
@@ -258,6 +259,7 @@ mod tests {
             last_loss: None,
             repaired: Repaired::NOTHING,
             cluster: None,
+            took: Observed::NOTHING,
         }
     }
 

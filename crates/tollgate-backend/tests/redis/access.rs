@@ -1,6 +1,9 @@
 //! The user that is shipped has all the rights that the whole needs.
 
 use tempfile::TempDir;
+use tollgate::core::algo::Concurrency;
+use tollgate::core::{Algorithm, Limit, Millis};
+use tollgate_backend::{ListCursor, ListError, Sought};
 use tollgate_conformance::check;
 use tollgate_redis::Runs;
 
@@ -35,6 +38,11 @@ async fn the_shipped_user_drives_the_whole(version: Version) {
     for shard in store.status() {
         assert!(shard.lanes.iter().all(|lane| lane.counts.jobs > 0), "{shard:?}");
     }
+    let limit =
+        Limit::new("core", Algorithm::Concurrency(Concurrency::new(1, Millis::new(1)).unwrap()));
+    let sought = Sought { limit: &limit.unwrap(), dimension: "token", prefix: b"" };
+    let listed = store.subjects(sought, ListCursor::default()).await.unwrap();
+    assert_eq!(listed.unwrap_err(), ListError::NotPermitted);
     for [primary, _] in &pairs {
         primary.assert_every_key_ends().await;
     }

@@ -8,6 +8,7 @@ use tollgate::core::{Ask, Charge, ChargeId, Cost, Limit, Source, Store, Value};
 use tollgate::store::Repair;
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, ShardStatus, Slots};
+use tollgate_conformance::{Figure, assert_held};
 use tollgate_policy::{Loaded, parse};
 use tollgate_redis::{Choice, ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster};
 
@@ -151,6 +152,10 @@ impl Server {
     }
 }
 
+fn most(units: &[u64]) -> u64 {
+    units.iter().copied().max().unwrap_or_default()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_repair_the_failover_of_a_node_lets_through_what_was_not_replicated() {
     let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
@@ -161,9 +166,11 @@ async fn without_a_repair_the_failover_of_a_node_lets_through_what_was_not_repli
     let node = Slots::store(bare.with_deadline(PATIENCE));
     let admitted = fail_over(&mut cluster, &[node]).await;
     let beyond: Vec<_> = admitted.iter().map(|admitted| admitted - QUOTA).collect();
-    println!("beyond the limit, of each client: {beyond:?}");
     assert!(beyond.iter().all(|beyond| [0, LAST].contains(beyond)), "{beyond:?}");
-    assert!(beyond.contains(&LAST), "nobody lived at the primary that died");
+    assert_held(&[
+        Figure::bites("units above the limits of all clients", beyond.iter().sum()),
+        Figure::at_most("units above a client's limit", most(&beyond), LAST),
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -171,12 +178,16 @@ async fn through_one_node_the_failover_of_a_node_lets_nothing_through() {
     let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
     let nodes = fleet::<1>(&cluster).await;
     let admitted = fail_over(&mut cluster, &nodes).await;
-    assert_eq!(admitted, [QUOTA; CLIENTS as usize]);
+    assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
     let repaired = fleet.counts().repaired;
     assert!((1..CLIENTS).contains(&repaired.places), "of one primary's slots: {repaired:?}");
     assert_eq!(repaired.units, LAST * repaired.places, "each unit once: {repaired:?}");
-    assert_eq!(repaired.abandoned, 0, "{repaired:?}");
+    assert_held(&[
+        Figure::bites("units charged again at the successor", repaired.units),
+        Figure::at_most("units that could not be charged again", repaired.abandoned, 0),
+        Figure::at_most("units above a client's limit", most(&admitted) - QUOTA, 0),
+    ]);
     cluster.nodes[PRIMARIES].assert_every_key_ends().await;
 }
 
@@ -186,7 +197,10 @@ async fn through_two_nodes_the_failover_of_a_node_lets_no_more_through_than_is_s
     let nodes = fleet::<2>(&cluster).await;
     let admitted = fail_over(&mut cluster, &nodes).await;
     let bound = Repair::<Slots>::lost_at_most(LAST, MEANWHILE);
-    for admitted in admitted {
-        assert!((QUOTA..=QUOTA + bound).contains(&admitted), "{admitted}, and {bound} is the most");
-    }
+    assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
+    let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
+    assert_held(&[
+        Figure::bites("units charged again at the successor", fleet.counts().repaired.units),
+        Figure::at_most("units above a client's limit", most(&admitted) - QUOTA, bound),
+    ]);
 }

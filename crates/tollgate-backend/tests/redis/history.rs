@@ -13,6 +13,7 @@ use tollgate_conformance::history::{
     Allowance, History, LARGEST_COST, Outcome, Recorded, Recorder, Refunds, Report, Subjects,
     Workload,
 };
+use tollgate_conformance::{Figure, assert_held};
 
 use crate::fleet::{PATIENT, loaded, open, shards};
 use crate::kit::{Server, Version};
@@ -66,14 +67,31 @@ impl Nodes {
     /// Judges what all callers were told, with what calls over two shards may hold for a while, and
     /// with `more`.
     fn judge(&self, more: Allowance) -> Report {
-        let largest = Cost::new(LARGEST_COST).unwrap();
-        let stranded = self.counts().map(|counts| counts.stranded).sum::<u64>() * largest.get();
-        let allowance = Allowance { held: held_at_most(CALLERS, largest), stranded, ..more };
-        let report = self.recorder.history().check(allowance);
+        let report = self.recorder.history().check(self.allowing(more));
         println!("{report}");
         report.assert_sound();
         assert!(report.admitted > 0, "{report}");
         report
+    }
+
+    /// The fewest units of a client that the store must have lost for a history that is sound with
+    /// `most`.
+    fn lost_at_least(&self, most: Allowance) -> u64 {
+        let history = self.recorder.history();
+        let is_sound = |lost| history.check(self.allowing(Allowance { lost, ..most })).is_sound();
+        let (mut least, mut enough) = (0, most.lost);
+        while least < enough {
+            let middle = least.midpoint(enough);
+            if is_sound(middle) { enough = middle } else { least = middle + 1 }
+        }
+        enough
+    }
+
+    /// With what calls over two shards may hold for a while, and with `more`.
+    fn allowing(&self, more: Allowance) -> Allowance {
+        let largest = Cost::new(LARGEST_COST).unwrap();
+        let stranded = self.counts().map(|counts| counts.stranded).sum::<u64>() * largest.get();
+        Allowance { held: held_at_most(CALLERS, largest), stranded, ..more }
     }
 }
 
@@ -199,8 +217,13 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
 
     // What the replica had not heard of, and what the nodes may admit by themselves.
     let lost = unheard * LARGEST_COST;
-    let report = nodes.judge(Allowance { lost, fallback: QUOTA, ..Allowance::default() });
-    assert!(report.refused > 0 && report.fallback > 0, "{report}");
+    let allowance = Allowance { lost, fallback: QUOTA, ..Allowance::default() };
+    let report = nodes.judge(allowance);
+    assert!(report.refused > 0, "{report}");
+    assert_held(&[
+        Figure::bites("decisions by nodes alone", report.fallback),
+        Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
+    ]);
     replica.assert_every_key_ends().await;
     pairs[1][0].assert_every_key_ends().await;
 }

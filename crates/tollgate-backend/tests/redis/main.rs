@@ -17,3 +17,4 @@ mod repair;
 mod replicas;
 mod settings;
 mod status;
+mod subjects;

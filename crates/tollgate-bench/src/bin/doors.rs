@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers
-//! cargo build --release --bin tollgate --bin bare_answer --bin bare_proxy
+//! cargo build --release --workspace --bin tollgate --bin bare_answer --bin bare_proxy
 //! cargo run --release -p tollgate-bench --bin doors -- --instructions
 //! ```
 
@@ -90,7 +90,8 @@ fn programs(
         upstream: upstream.address(),
     };
     let install = "cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers";
-    let build = "cargo build --release --bin tollgate --bin bare_answer --bin bare_proxy";
+    let build =
+        "cargo build --release --workspace --bin tollgate --bin bare_answer --bin bare_proxy";
     for (program, by) in [
         (&programs.tollgate, build),
         (&programs.bare_answer, build),

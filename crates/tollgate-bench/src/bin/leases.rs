@@ -15,7 +15,7 @@ use clap::Parser;
 use tokio::runtime::Builder;
 use tollgate_bench::leases::case::{CASES, Round};
 use tollgate_bench::leases::nodes::Nodes;
-use tollgate_bench::leases::report::Report;
+use tollgate_bench::leases::report::table;
 
 /// Compares a leased limit with an exact one.
 #[derive(Debug, Parser)]
@@ -66,15 +66,11 @@ async fn compare(flags: &Flags) -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    let mut report = Report::new();
-    for (index, case) in CASES.iter().enumerate() {
-        report.add(case, &measured[index], &measured[index / 2 * 2]);
-    }
     let processors = thread::available_parallelism()?;
     println!(
         "{count} nodes, one Redis, {} charges a round; {processors} processors\n",
         flags.decisions
     );
-    println!("{report}");
+    println!("{}", table(&measured));
     Ok(())
 }

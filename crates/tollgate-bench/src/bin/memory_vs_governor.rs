@@ -7,6 +7,7 @@ use std::alloc::System;
 use std::error::Error;
 
 use cap::Cap;
+use clap::Parser;
 use tollgate::core::LimitError;
 use tollgate::{CounterClock, SystemClock};
 use tollgate_bench::contender::{Allowance, CoarseClock, Contender, Governor, Tollgate};
@@ -20,13 +21,20 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 /// Decisions of one thread in one round.
 const DECISIONS: usize = 1_000_000;
-const SUBJECTS: u32 = 1_000_000;
-const ROUNDS: usize = 9;
+
+/// Compares the memory store with governor's keyed limiter.
+#[derive(Debug, Parser)]
+struct Flags {
+    /// How many subjects there are
+    #[arg(default_value_t = 1_000_000)]
+    subjects: u32,
+    /// How often each case is measured
+    #[arg(default_value_t = 9)]
+    rounds: usize,
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let subjects = arguments.next().map_or(Ok(SUBJECTS), |given| given.parse())?;
-    let rounds = arguments.next().map_or(Ok(ROUNDS), |given| given.parse())?;
+    let Flags { subjects, rounds } = Flags::parse();
 
     let mut report = Report::new();
     let mut case = |name: &str, contenders: &[Box<dyn Contender>], orders: &[Vec<u32>]| {

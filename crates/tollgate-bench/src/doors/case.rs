@@ -32,12 +32,20 @@ pub struct Case {
 }
 
 /// Every case.
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 8] = [
     Case {
         name: "HTTP, one in flight",
         connections: 50,
         in_flight: 1,
         ours: Contender::TollgateHttp,
+        peer: Contender::ThrottlecrabHttp,
+        aim: Some(0.75),
+    },
+    Case {
+        name: "HTTP, minimal answers",
+        connections: 50,
+        in_flight: 1,
+        ours: Contender::TollgateHttpMinimal,
         peer: Contender::ThrottlecrabHttp,
         aim: Some(0.75),
     },

@@ -13,6 +13,8 @@ use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, Throttle, Wire, encod
 pub enum Contender {
     /// Tollgate over HTTP with JSON.
     TollgateHttp,
+    /// The same, asked for minimal answers: without receipts and header fields, as the peer's are.
+    TollgateHttpMinimal,
     /// Tollgate as Envoy's rate limit service.
     TollgateGrpc,
     /// Tollgate over the Redis protocol.
@@ -66,7 +68,7 @@ impl Contender {
     pub fn command(self, programs: &Programs, port: u16) -> Command {
         let address = format!("127.0.0.1:{port}");
         match self {
-            Self::TollgateHttp => serve(programs, "--http", &address),
+            Self::TollgateHttp | Self::TollgateHttpMinimal => serve(programs, "--http", &address),
             Self::TollgateGrpc => serve(programs, "--grpc", &address),
             Self::TollgateResp => serve(programs, "--resp", &address),
             Self::TollgateProxy => {
@@ -96,9 +98,13 @@ impl Contender {
     pub fn wire(self) -> Wire {
         match self {
             Self::TollgateHttp | Self::BareAnswer => Wire::Http(HttpCall {
+                request: |subject| post("/v1/check", JSON, &check(subject)),
+                admitted: "\"admitted\":true",
+            }),
+            Self::TollgateHttpMinimal => Wire::Http(HttpCall {
                 request: |subject| {
-                    let limit = format!(r#"{{"name":"user","subject":{{"user":"{subject}"}}}}"#);
-                    post("/v1/check", &format!(r#"{{"limits":[{limit}]}}"#))
+                    let fields = format!("{JSON}\r\nprefer: return=minimal");
+                    post("/v1/check", &fields, &check(subject))
                 },
                 admitted: "\"admitted\":true",
             }),
@@ -106,7 +112,7 @@ impl Contender {
                 request: |subject| {
                     let bucket =
                         format!(r#""max_burst":{BURST},"count_per_period":{COUNT},"period":3600"#);
-                    post("/throttle", &format!(r#"{{"key":"{subject}",{bucket}}}"#))
+                    post("/throttle", JSON, &format!(r#"{{"key":"{subject}",{bucket}}}"#))
                 },
                 admitted: "\"allowed\":true",
             }),
@@ -133,7 +139,10 @@ impl Contender {
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TollgateHttp | Self::TollgateGrpc | Self::TollgateResp => "tollgate serve",
+            Self::TollgateHttp
+            | Self::TollgateHttpMinimal
+            | Self::TollgateGrpc
+            | Self::TollgateResp => "tollgate serve",
             Self::TollgateProxy => "tollgate proxy",
             Self::ThrottlecrabHttp | Self::ThrottlecrabGrpc | Self::ThrottlecrabResp => {
                 "throttlecrab-server"
@@ -159,8 +168,14 @@ fn throttlecrab(program: &Path, door: &str, port: u16) -> Command {
     command
 }
 
-fn post(path: &str, body: &str) -> String {
+const JSON: &str = "content-type: application/json";
+
+fn check(subject: &str) -> String {
+    format!(r#"{{"limits":[{{"name":"user","subject":{{"user":"{subject}"}}}}]}}"#)
+}
+
+fn post(path: &str, fields: &str, body: &str) -> String {
     let length = body.len();
-    let fields = format!("content-type: application/json\r\ncontent-length: {length}");
-    format!("POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{fields}\r\n\r\n{body}")
+    let fields = format!("host: 127.0.0.1\r\n{fields}\r\ncontent-length: {length}");
+    format!("POST {path} HTTP/1.1\r\n{fields}\r\n\r\n{body}")
 }

@@ -5,6 +5,7 @@ mod frame;
 pub(crate) mod key;
 pub(crate) mod overrides;
 mod snapshot;
+pub(crate) mod subjects;
 
 pub(crate) use door::Door;
 pub(crate) use frame::frame;

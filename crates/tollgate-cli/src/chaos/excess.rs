@@ -30,17 +30,29 @@ impl Excess {
         }
     }
 
-    /// What each client was given of `limit`.
+    /// What each client was given of `limit` and did not give back, so far as that is known: what
+    /// nobody heard of may have been given back.
     pub(crate) fn by_client<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
         let mut units = BTreeMap::new();
         for call in &history.calls {
-            let Outcome::Answered(readings) = &call.outcome else { continue };
-            if !readings.all_fit() || matches!(readings.source(), Source::Remembered) {
-                continue;
-            }
-            for asked in call.charges.iter().filter(|asked| asked.limit.name() == limit) {
-                if let Ask::Take { cost, .. } = asked.ask {
-                    *units.entry(&asked.subject).or_default() += cost.get();
+            for (place, asked) in call.charges.iter().enumerate() {
+                if asked.limit.name() != limit {
+                    continue;
+                }
+                let units: &mut u64 = units.entry(&asked.subject).or_default();
+                match (asked.ask, &call.outcome) {
+                    (Ask::Take { cost, .. }, Outcome::Answered(told))
+                        if told.all_fit() && told.source() != Source::Remembered =>
+                    {
+                        *units += cost.get();
+                    }
+                    (Ask::Refund { .. }, Outcome::Answered(told)) => {
+                        *units = units.saturating_sub(told[place].given_back);
+                    }
+                    (Ask::Refund { cost, .. }, Outcome::Unknown) => {
+                        *units = units.saturating_sub(cost.get());
+                    }
+                    _ => {}
                 }
             }
         }

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use tollgate_conformance::history::Report;
-
-use super::figure::{Bound, Figure};
+use tollgate_conformance::{Bound, Figure};
 
 /// What a scenario found.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The nodes of a scenario: real limiters, one recorder of all that their stores tell.
 
+use std::convert::Infallible;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,10 +87,17 @@ impl Fleet {
 }
 
 impl Nodes for Fleet {
-    async fn ask(&self, caller: usize, question: &Question) -> Source {
+    /// Every request costs what it was charged.
+    type Receipt = Infallible;
+
+    async fn ask(&self, caller: usize, question: &Question) -> (Source, Option<Infallible>) {
         let node = &self.nodes[caller % self.nodes.len()];
         let asked = node.check(&question.facts());
-        asked.await.source
+        (asked.await.source, None)
+    }
+
+    async fn give_back(&self, _caller: usize, receipt: Infallible) {
+        match receipt {}
     }
 
     fn recorder(&self) -> &Arc<Recorder> {

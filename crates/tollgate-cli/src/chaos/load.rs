@@ -96,9 +96,12 @@ async fn call(nodes: &impl Nodes, caller: usize, numbers: &AtomicU64, shared: &S
         let _asks = shared.asks.read().await;
         let question = Question::of(numbers.fetch_add(1, Ordering::Relaxed));
         let begun = Instant::now();
-        let source = nodes.ask(caller, &question).await;
+        let (source, to_give_back) = nodes.ask(caller, &question).await;
         shared.tally.latency.took(begun.elapsed());
         shared.tally.count(source);
+        if let Some(receipt) = to_give_back {
+            nodes.give_back(caller, receipt).await;
+        }
     }
 }
 

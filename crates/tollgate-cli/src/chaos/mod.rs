@@ -3,7 +3,6 @@
 
 mod error;
 mod excess;
-mod figure;
 mod finding;
 mod fleet;
 mod latency;

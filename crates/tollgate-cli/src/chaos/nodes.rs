@@ -10,9 +10,20 @@ use super::load::Question;
 
 /// The nodes of a scenario, which share their limits, and the record of all that they told.
 pub(crate) trait Nodes: Send + Sync + 'static {
-    /// Has the node that serves this caller decide: who did. That nobody did is a failure, whether
-    /// the node said so or none could be asked.
-    fn ask(&self, caller: usize, question: &Question) -> impl Future<Output = Source> + Send;
+    /// What a charge is given back with.
+    type Receipt: Send;
+
+    /// Has the node that serves this caller decide: who did, and what the charge is given back with
+    /// if the request turns out to cost nothing. That nobody decided is a failure, whether the node
+    /// said so or none could be asked.
+    fn ask(
+        &self,
+        caller: usize,
+        question: &Question,
+    ) -> impl Future<Output = (Source, Option<Self::Receipt>)> + Send;
+
+    /// Has the node that serves this caller give a charge back. Whether it could is in the record.
+    fn give_back(&self, caller: usize, receipt: Self::Receipt) -> impl Future<Output = ()> + Send;
 
     /// What they told.
     fn recorder(&self) -> &Arc<Recorder>;

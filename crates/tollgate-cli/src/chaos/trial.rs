@@ -7,11 +7,11 @@ use std::time::Duration;
 use tollgate::core::Cost;
 use tollgate::store::atomic::held_at_most;
 use tollgate_backend::ShardStatus;
+use tollgate_conformance::Figure;
 use tollgate_conformance::history::{Allowance, History, Report, Rule};
 
 use super::error::ChaosError;
 use super::excess::Excess;
-use super::figure::{Bound, Figure};
 use super::finding::Finding;
 use super::fleet::Fleet;
 use super::load::{CALLERS, Load, Tally};
@@ -40,7 +40,8 @@ pub(crate) struct Told {
     pub(crate) lost: u64,
     /// How often the store lost its whole state.
     pub(crate) losses: u64,
-    /// Units of one client that a move between shards may count twice at their new owner.
+    /// Units of one client that a move between shards may count twice at their new owner, or that were
+    /// given back and may count again where a replica took over.
     pub(crate) held_back: u64,
 }
 
@@ -119,7 +120,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
         let mut figures = told.figures;
         figures.extend(common(&judged, &tally, excess, bound));
         if told.held_back > 0 {
-            let what = "units that a move held back";
+            let what = "units that a move or a failover held back";
             figures.push(Figure::at_most(what, held_back, told.held_back));
         }
         figures.push(slowest(&tally, &*nodes, site.length()));
@@ -128,7 +129,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
 }
 
 /// Holds `history` against every rule: strictly at first, and then granting what a move between shards
-/// may hold back of a client's units, from none up to `most`. Returns what it had to grant.
+/// or a failover may hold back of a client's units, from none up to `most`. Returns what it had to grant.
 fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     let strict = history.check(allowance);
     if strict.is_sound() || most == 0 {
@@ -164,9 +165,9 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
 /// caller; how late this machine wakes was measured beside.
 fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
     let within = nodes.answers_within().as_millis() as u64 + 2 * tally.lateness.p999_millis();
-    let bound = match length {
-        Length::Quick => Bound::Beside(within),
-        Length::Long => Bound::AtMost(within),
+    let figure = match length {
+        Length::Quick => Figure::beside,
+        Length::Long => Figure::at_most,
     };
-    Figure { what: "ms for all but 1 in 1,000", seen: tally.latency.p999_millis(), bound }
+    figure("ms for all but 1 in 1,000", tally.latency.p999_millis(), within)
 }

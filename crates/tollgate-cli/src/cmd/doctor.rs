@@ -12,7 +12,7 @@ use crate::limiter;
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
-    #[arg(value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// Fail on warnings, too
     #[arg(long)]

@@ -1,12 +1,12 @@
-//! `tollgate keys`: how a subject stands at a node, starting afresh, and overrides.
+//! `tollgate keys`: how a subject stands at a node, which there are, starting afresh, and overrides.
 
 use clap::{Args, Subcommand};
 
 use super::Failure;
-use crate::admin::{Door, key, overrides};
+use crate::admin::{Door, key, overrides, subjects};
 use crate::cmd::shards::Form;
 
-/// Show how a subject stands at a running node, let it start afresh, override its limits
+/// Show how a subject stands at a running node, list subjects, start afresh, override limits
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     #[command(subcommand)]
@@ -17,6 +17,8 @@ pub(crate) struct Flags {
 enum Action {
     /// Show how limits stand for a subject, and which overrides it has
     Show(KeyFlags),
+    /// List the subjects of a limit that reveals them
+    List(SubjectsFlags),
     /// Forget what a subject used
     Reset(KeyFlags),
     /// Set another quota, unlimited or blocked, for a subject or a group, or remove what was set
@@ -34,6 +36,16 @@ struct KeyFlags {
     limits: Vec<String>,
     #[command(flatten)]
     subject: key::Subject,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Debug, Args)]
+struct SubjectsFlags {
+    #[command(flatten)]
+    door: Door,
+    #[command(flatten)]
+    sought: subjects::Sought,
     #[command(flatten)]
     shown: Shown,
 }
@@ -78,6 +90,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             Action::Show(flags) => {
                 let answer = key::show(&flags.door, &flags.limits, &flags.subject).await?;
                 key::print(&answer, flags.shown.form())
+            }
+            Action::List(flags) => {
+                subjects::list(&flags.door, &flags.sought, flags.shown.form()).await
             }
             Action::Reset(flags) => {
                 let answer = key::reset(&flags.door, &flags.limits, &flags.subject).await?;

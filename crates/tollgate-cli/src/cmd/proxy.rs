@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tollgate::core::Policy;
 use tollgate::core::policy::Rules;
 use tollgate::tower;
@@ -63,10 +64,14 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
+/// How long what is done after the last answers may take: the store's own deadlines are shorter.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Nobody holds a receipt.
 const REFUNDS: Refunds = Refunds::ByAnswers;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    log::start(flags.log);
     let loaded = limiter::load(&flags.policy)?;
     let settings = settings(flags, &loaded);
     let policy = summary(flags, &loaded);
@@ -75,7 +80,6 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let json_bodies = settings.json_bodies.clone();
     let admin = admin(flags, &loaded)?;
     let revealed = file_settings.revealed.clone().into();
-    log::start(flags.log);
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let listener = TcpListener::bind(flags.listen)
@@ -96,9 +100,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
         for door in &opened {
-            eprintln!("{} at {}", door.name, door.address);
+            log::tell(&format_args!("{} at {}", door.name, door.address));
         }
-        eprintln!("listening on http://{}, {policy}", listener.local_addr()?);
+        log::tell(&format_args!("listening on http://{}, {policy}", listener.local_addr()?));
         let overrides = Arc::new(KeptOverrides::start(Arc::clone(&limiter)));
         let behind = Behind { limiter: Arc::clone(&limiter), file, counted, overrides, revealed };
         let served = open::serve(opened, &behind);
@@ -111,9 +115,12 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         }
         drop(watch);
         let limiter = &behind.limiter;
+        if timeout(LAST_WORDS, limiter.finished()).await.is_err() {
+            log::warn(&"some refunds and charges of the last answers had no answer of the store");
+        }
         limiter.store().give_back_leases(limiter.now()).await;
         traces.finish().await;
-        eprintln!("every request in flight has ended");
+        log::tell(&"every request in flight has ended");
         Ok(())
     })
 }
@@ -147,7 +154,7 @@ fn read_bodies_for(policy: &Policy, bodies: &JsonBodies) {
 }
 
 fn summary(flags: &Flags, loaded: &Loaded) -> String {
-    let (limits, rules) = (loaded.policy.limits().len(), loaded.policy.rules().len());
+    let holds = policy_file::summary(&loaded.policy);
     let order = match loaded.policy.order() {
         Rules::FirstMatch => "the first that matches decides",
         Rules::AllMatches => "all that match decide",
@@ -155,5 +162,5 @@ fn summary(flags: &Flags, loaded: &Loaded) -> String {
     let policy = flags.policy.display();
     let store = limiter::store(&loaded.settings.store);
     let upstream = &flags.upstream;
-    format!("forwarding to {upstream}; {policy}: {limits} limits, {rules} rules, {order}; {store}")
+    format!("forwarding to {upstream}; {policy}: {holds}, {order}; {store}")
 }

@@ -54,6 +54,7 @@ pub(crate) struct Flags {
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    log::start(flags.log);
     let loaded = limiter::load(&flags.policy)?;
     let doors = Doors::new(&loaded.settings.serve, asked(flags))?;
     let exposure = if flags.insecure { open::Exposure::Allowed } else { open::Exposure::Refused };
@@ -61,7 +62,6 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let policy = summary(flags, &loaded);
     let settings = loaded.settings.clone();
     let revealed = settings.revealed.clone().into();
-    log::start(flags.log);
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
@@ -75,9 +75,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let file = Arc::new(file.with_doors(tollgate_backend::Doors::Open));
         let watch = (reload::watch(doors)?, policy_file::watch(Arc::clone(&file))?);
         for door in &opened {
-            eprintln!("{} at {}", door.name, door.address);
+            log::tell(&format_args!("{} at {}", door.name, door.address));
         }
-        eprintln!("{policy}");
+        log::tell(&policy);
         let overrides = Arc::new(KeptOverrides::start(Arc::clone(&limiter)));
         let behind = Behind { limiter, file, counted, overrides, revealed };
         let served = open::serve(opened, &behind);
@@ -91,7 +91,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let limiter = &behind.limiter;
         limiter.store().give_back_leases(limiter.now()).await;
         traces.finish().await;
-        eprintln!("every request in flight has ended");
+        log::tell(&"every request in flight has ended");
         Ok(())
     })
 }
@@ -106,8 +106,8 @@ fn asked(flags: &Flags) -> Asked {
 }
 
 fn summary(flags: &Flags, loaded: &Loaded) -> String {
-    let (limits, rules) = (loaded.policy.limits().len(), loaded.policy.rules().len());
+    let holds = policy_file::summary(&loaded.policy);
     let store = limiter::store(&loaded.settings.store);
     let (file, version) = (flags.policy.display(), &loaded.version);
-    format!("{file}, version {version}: {limits} limits, {rules} rules; {store}")
+    format!("{file}, version {version}: {holds}; {store}")
 }

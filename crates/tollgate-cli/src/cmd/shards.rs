@@ -15,7 +15,7 @@ use crate::shards::{follow, home, list, plan};
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
-    #[arg(value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// Tell on which shard a subject lives, such as user=42 or token=abc,route=/search
     #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = home::pair)]

@@ -9,7 +9,9 @@ use tollgate::observe::{ByDecider, Decider, DegradedCount, OTHER};
 use tollgate_server::metrics::Exposition;
 
 use super::Counted;
-use super::families::{CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, REFUSALS, REQUESTS, SHADOW};
+use super::families::{
+    CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, HOLDS, REFUSALS, REQUESTS, SHADOW,
+};
 
 const ADMITTED: &str = "admitted";
 const REFUSED: &str = "refused";
@@ -28,6 +30,18 @@ pub(super) fn write(page: &mut Exposition, counted: &Counted) {
         &DEGRADED,
         told.iter().map(|((rule, source, error), count)| ([&**rule, source, error], count)),
     );
+    let holds = counted.holds.limits();
+    let events = holds.iter().flat_map(|it| {
+        let of = |event, count: u64| ([&*it.limit, event], count);
+        [
+            of("opened", it.opened),
+            of("settled", it.settled),
+            of("released", it.released),
+            of("late", it.late),
+            of("unanswered", it.unanswered),
+        ]
+    });
+    page.family(&HOLDS, events);
     let outcomes = counted.completions.counts();
     page.family(
         &COMPLETIONS,

@@ -42,6 +42,8 @@ families! {
         "Decisions that the store did not make, by rule, who decided instead and why";
     COMPLETIONS = Counter "tollgate_completions_total" ["outcome"]
         "Charges that waited for the answer of a request: charged, found a limit full (overrun), or unknown (lost)";
+    HOLDS = Counter "tollgate_holds_total" ["limit", "event"]
+        "Leases of places in flight and reservations of a limit: taken (opened), settled, given back (released), ended when they were held no more (late), or not heard of by the store at their end (unanswered)";
     SHED = Counter "tollgate_shed_requests_total" ["priority", "cause", "mode"]
         "Requests that were shed before any limit was asked, by what there was too much of: the fleet's, or this node's, requests in flight, queueing, late tasks; those of a shedder in shadow mode passed";
     SHED_LEVEL = Gauge "tollgate_shed_level" []
@@ -106,6 +108,8 @@ families! {
         "Clients' limits that those units were of";
     REPAIR_ABANDONED = Counter "tollgate_shard_repair_abandoned_limits_total" ["side", "shard"]
         "Clients' limits that a shard could not be told again in time";
+    SHARD_DURATION = Histogram "tollgate_shard_duration_seconds" ["side", "shard"]
+        "How long calls of a shard took, with the way there and back and what waited for a lane; one that was given up counts until then";
     CIRCUIT = Gauge "tollgate_lane_circuit" ["side", "shard", "lane", "state"]
         "1 for the state that the circuit of a lane is in: closed (asked), seeking (waited for), open (not asked)";
     CIRCUIT_OPENED = Counter "tollgate_lane_circuit_opened_total" ["side", "shard", "lane"]
@@ -170,4 +174,6 @@ families! {
         "Calls that gave up because they were outrun again and again";
     MEMCACHED_STRANDED = Counter "tollgate_memcached_stranded_total" ["side", "server"]
         "Charges that were taken for nothing and could not be given back";
+    MEMCACHED_DURATION = Histogram "tollgate_memcached_duration_seconds" ["side", "server"]
+        "How long calls of a server took, with the way there and back; one that was given up counts until then";
 }

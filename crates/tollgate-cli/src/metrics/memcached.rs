@@ -1,11 +1,12 @@
 //! Servers of memcached.
 
-use tollgate_backend::{Leaf, MemcachedStatus};
+use tollgate_backend::{Leaf, ServerStatus};
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
-    MEMCACHED_CONNECTED, MEMCACHED_CONNECTIONS_MAX, MEMCACHED_CONTENDED, MEMCACHED_EVICTED,
-    MEMCACHED_FLUSHES, MEMCACHED_OUTRUN, MEMCACHED_RESTARTS, MEMCACHED_STRANDED, MEMCACHED_TORN,
+    MEMCACHED_CONNECTED, MEMCACHED_CONNECTIONS_MAX, MEMCACHED_CONTENDED, MEMCACHED_DURATION,
+    MEMCACHED_EVICTED, MEMCACHED_FLUSHES, MEMCACHED_OUTRUN, MEMCACHED_RESTARTS, MEMCACHED_STRANDED,
+    MEMCACHED_TORN,
 };
 use super::store::Sided;
 
@@ -16,11 +17,14 @@ pub(super) fn write(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
             Leaf::Memcached(fleet) => fleet.status(),
             Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
         };
-        servers.into_iter().map(move |(name, status)| (side, name, status))
+        servers.into_iter().map(move |server| (side, server))
     };
     let servers: Vec<_> = leaves.iter().flat_map(of_leaf).collect();
-    let mut family = |family: &Family, value: fn(&MemcachedStatus) -> u64| {
-        page.family(family, servers.iter().map(|(side, name, it)| ([*side, &**name], value(it))));
+    let mut family = |family: &Family, value: fn(&ServerStatus) -> u64| {
+        page.family(
+            family,
+            servers.iter().map(|(side, it)| ([*side, &*it.name], value(&it.server))),
+        );
     };
     family(&MEMCACHED_CONNECTED, |it| it.connected as u64);
     family(&MEMCACHED_CONNECTIONS_MAX, |it| it.connections as u64);
@@ -31,4 +35,6 @@ pub(super) fn write(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     family(&MEMCACHED_OUTRUN, |it| it.outrun);
     family(&MEMCACHED_CONTENDED, |it| it.contended);
     family(&MEMCACHED_STRANDED, |it| it.stranded);
+    let took = servers.iter().map(|(side, it)| ([*side, &*it.name], it.took));
+    page.histogram(&MEMCACHED_DURATION, took);
 }

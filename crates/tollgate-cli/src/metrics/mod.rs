@@ -15,7 +15,7 @@ mod two_stores;
 use std::sync::{Arc, OnceLock};
 
 use tollgate::core::Policy;
-use tollgate::observe::{Completions, Decisions, Degraded, Observer, Top};
+use tollgate::observe::{Completions, Decisions, Degraded, Holds, Observer, Top};
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::http::Metrics;
@@ -29,6 +29,7 @@ pub(crate) struct Counted {
     decisions: Arc<Decisions>,
     degraded: Arc<Degraded>,
     completions: Arc<Completions>,
+    holds: Arc<Holds>,
     top: Arc<Top>,
     /// Doors are opened one after the other, and the first could be asked before the last is known.
     doors: Arc<OnceLock<Vec<CountedDoor>>>,
@@ -43,6 +44,7 @@ impl Counted {
             decisions: Arc::new(Decisions::new(policy)),
             degraded: Arc::new(Degraded::new(policy)),
             completions: Arc::default(),
+            holds: Arc::new(Holds::new(policy)),
             top: Arc::new(Top::new(policy, SystemClock.now())),
             doors: Arc::default(),
             exports: None,
@@ -57,8 +59,8 @@ impl Counted {
 
     /// Who has to hear of every decision.
     pub(crate) fn observer(&self) -> impl Observer + 'static {
-        let Self { decisions, degraded, completions, top, .. } = self.clone();
-        ((decisions, top), (degraded, completions))
+        let Self { decisions, degraded, completions, holds, top, .. } = self.clone();
+        ((decisions, top), (degraded, (completions, holds)))
     }
 
     /// Who is charged and refused most.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use tollgate::Revision;
+use tollgate::observe::Histogram;
 use tollgate::trace::SpanCounts;
 use tollgate_backend::ReloadStatus;
 use tollgate_server::Places;
-use tollgate_server::metrics::{Exposition, Histogram};
+use tollgate_server::metrics::Exposition;
 use tollgate_server::otlp::ExportCounts;
 
 use super::families::{

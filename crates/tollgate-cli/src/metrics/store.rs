@@ -11,8 +11,8 @@ use super::families::{
     CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES, MAP, MAP_NODES, MAP_SILENT,
     MEMORY_BYTES, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS,
     MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED,
-    REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_UP, STOOD_IN, STRANDED, UNANSWERED,
-    WINDOWS_LOST,
+    REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_UP, STOOD_IN,
+    STRANDED, UNANSWERED, WINDOWS_LOST,
 };
 use super::{lanes, memcached, two_stores};
 
@@ -107,6 +107,7 @@ fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {
     counter(&REPAIRED_UNITS, |shard| shard.repaired.units);
     counter(&REPAIRED_LIMITS, |shard| shard.repaired.places);
     counter(&REPAIR_ABANDONED, |shard| shard.repaired.abandoned);
+    page.histogram(&SHARD_DURATION, shards.iter().map(|it| (labels(it), it.1.took)));
 }
 
 fn maps(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {

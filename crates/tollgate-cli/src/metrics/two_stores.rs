@@ -1,6 +1,7 @@
 //! Two stores at once: how far a move is, and how they differ.
 
 use tollgate_backend::{Backend, Compared, Moving};
+use tollgate_server::http::Percentage;
 use tollgate_server::metrics::Exposition;
 
 use super::families::{
@@ -19,8 +20,8 @@ pub(super) fn write(page: &mut Exposition, store: &Backend) {
 }
 
 fn rollout(page: &mut Exposition, moving: &Moving) {
+    page.family(&ROLLOUT_PERCENT, [(NO_LABEL, Percentage(moving.dial().get()))]);
     for (family, value) in [
-        (&ROLLOUT_PERCENT, moving.dial().get().get().into()),
         (&ROLLOUT_CARRIED, moving.carried()),
         (&ROLLOUT_LEFT_BEHIND, moving.left_behind()),
         (&ROLLOUT_STRANDED, moving.stranded()),
@@ -31,7 +32,7 @@ fn rollout(page: &mut Exposition, moving: &Moving) {
 
 fn compared(page: &mut Exposition, compared: &Compared) {
     let seen = compared.differences();
-    page.family(&COMPARED_PERCENT, [(NO_LABEL, compared.dial().get().get())]);
+    page.family(&COMPARED_PERCENT, [(NO_LABEL, Percentage(compared.dial().get()))]);
     page.family(&COMPARED, [(NO_LABEL, seen.compared)]);
     let kinds = [("verdict", seen.verdict), ("remaining", seen.remaining), ("reset", seen.reset)];
     page.family(&DIFFERENCES, kinds.map(|(kind, count)| ([kind], count)));

@@ -4,4 +4,5 @@ pub(crate) mod doors;
 pub(crate) mod open;
 pub(crate) mod reload;
 pub(crate) mod status;
+pub(crate) mod subjects;
 pub(crate) mod what_if;

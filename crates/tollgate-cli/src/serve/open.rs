@@ -12,7 +12,7 @@ use tollgate_server::{
 };
 
 use super::doors::{Browsers, Door, Doors, Kind};
-use super::{status, what_if};
+use super::{status, subjects, what_if};
 use crate::cmd::Failure;
 use crate::metrics::{Counted, CountedDoor};
 use crate::policy_file;
@@ -118,6 +118,7 @@ impl Behind {
             hosts: browsers.hosts,
             overrides: Some(Arc::clone(&self.overrides)),
             top: Some(self.counted.top()),
+            subjects: Some(subjects::of(limiter())),
             revealed: Arc::clone(&self.revealed),
             ..HttpOptions::default()
         }

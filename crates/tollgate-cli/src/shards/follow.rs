@@ -14,7 +14,7 @@ use crate::cmd::shards::{Form, print};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes part in the move as a node that decides nothing, and tells each change of how far it is,
-/// until it is over. A node that starts later than others is over later than they are.
+/// until it is over. It does not count itself among the nodes. A node that starts later than others is over later than they are.
 pub(crate) async fn run(loaded: &Loaded, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByAnswers)?;
@@ -30,7 +30,7 @@ pub(crate) async fn run(loaded: &Loaded, form: Form) -> Result<(), Failure> {
         };
         let line = match form {
             Form::Text => text(&status, &moving),
-            Form::Json => format!("{}\n", value(&status)),
+            Form::Json => format!("{}\n", followed(&status, &moving)),
         };
         if line != told {
             print(&line)?;
@@ -47,10 +47,10 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
     let said = match (moving.phase, status.nodes) {
         (_, None) => "asking the shards".to_owned(),
         (Phase::Following, Some(nodes)) if nodes.before > 0 => {
-            format!("waiting for {} nodes on the old map", nodes.before)
+            format!("waiting for {} on the old map", count(nodes.before, "node"))
         }
         (Phase::Following, Some(nodes)) if nodes.silent > 0 => {
-            format!("waiting for {} shards that do not answer", nodes.silent)
+            format!("no answer yet of {}", count(nodes.silent as u64, "shard"))
         }
         (Phase::Following, Some(_)) => "no node on the old map: about to lead".to_owned(),
         (Phase::Leading, Some(_)) => {
@@ -59,15 +59,31 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
         (Phase::Over, Some(_)) => "leave store.redis.previous out".to_owned(),
     };
     let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
-    let on_new = status.nodes.map_or(0, |nodes| nodes.alike);
-    let left_behind = match moving.left_behind {
-        0 => String::new(),
-        calls => format!("; {calls} calls found no old owner to ask"),
-    };
-    format!("{phase:9}  {from} -> {to}  {on_new} nodes on the new map; {said}{left_behind}\n")
+    let on_new = count(others_alike(status), "node");
+    format!("{phase:9}  {from} -> {to}  {on_new} on the new map; {said}\n")
 }
 
-/// The map and its move, as the administration's door tells them as well.
+/// The nodes on the new map beside this process, which decides nothing.
+fn others_alike(status: &MapStatus) -> u64 {
+    status.nodes.map_or(0, |nodes| nodes.alike.saturating_sub(1))
+}
+
+fn count(number: u64, of: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {of}{plural}")
+}
+
+/// How far the move is. What this process carried is nothing: it is left out.
+fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
+    let mut value = value(status);
+    value["moving"] = json!({ "phase": phase_word(moving.phase), "from": moving.from.to_string() });
+    if status.nodes.is_some() {
+        value["nodes"]["alike"] = others_alike(status).into();
+    }
+    value
+}
+
+/// The map and its move, as the administration's door tells them.
 pub(crate) fn value(status: &MapStatus) -> Value {
     json!({
         "version": status.version.to_string(),

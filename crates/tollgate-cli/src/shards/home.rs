@@ -35,6 +35,7 @@ pub(crate) fn render(
     pairs: &[Pair],
     form: Form,
 ) -> Result<String, Failure> {
+    check(policy, pairs)?;
     let mut rows = Vec::new();
     for limit in policy.limits() {
         let name = limit.limit.name();
@@ -62,6 +63,21 @@ pub(crate) fn render(
         format!("{limit:width$}  {subject} lives on {shard}\n")
     };
     Ok(rows.iter().map(line).collect())
+}
+
+/// Whether each of `pairs` is of a dimension of the policy, and of another one than those before.
+fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
+    for (place, Pair { name, .. }) in pairs.iter().enumerate() {
+        let known: Vec<_> = policy.dimensions().iter().map(|known| &*known.name).collect();
+        if !known.contains(&&**name) {
+            let known = known.join(", ");
+            return Err(format!("the policy has no subject {name:?}; it has {known}"));
+        }
+        if pairs[..place].iter().any(|before| before.name == *name) {
+            return Err(format!("{name:?} is given twice: a subject has one value of each"));
+        }
+    }
+    Ok(())
 }
 
 /// Says what could have been given.

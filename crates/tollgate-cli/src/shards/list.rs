@@ -8,6 +8,7 @@ use tollgate_policy::{Loaded, RedisSettings, ShardSettings, Topology};
 
 use crate::cmd::Failure;
 use crate::cmd::shards::{Form, print};
+use crate::shards::share::percent;
 
 /// Opens the shards as somebody who looks, waits briefly, and tells how each stands.
 ///
@@ -80,11 +81,10 @@ fn settings<'r>(redis: &'r RedisSettings, name: &str) -> (Option<&'r ShardSettin
     }
 }
 
-/// Its part of all subjects, in percent, cut to one place.
+/// Its part of all subjects.
 fn share(redis: &RedisSettings, shard: &ShardSettings) -> String {
     let all: u64 = redis.shards.iter().map(|shard| u64::from(shard.weight.get())).sum();
-    let thousandths = u64::from(shard.weight.get()) * 1_000 / all.max(1);
-    format!("{}.{} %", thousandths / 10, thousandths % 10)
+    percent(shard.weight.get().into(), all)
 }
 
 const fn topology(topology: &Topology) -> &'static str {

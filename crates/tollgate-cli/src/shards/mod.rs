@@ -4,3 +4,4 @@ pub(crate) mod follow;
 pub(crate) mod home;
 pub(crate) mod list;
 pub(crate) mod plan;
+mod share;

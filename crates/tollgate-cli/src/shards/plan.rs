@@ -9,6 +9,7 @@ use tollgate_policy::{RedisSettings, ShardSettings, Topology};
 
 use crate::cmd::Failure;
 use crate::cmd::shards::Form;
+use crate::shards::share::percent;
 
 /// Shares and flows from the shards of `from` to those of `to`, and how to begin.
 pub(crate) fn render(
@@ -48,7 +49,9 @@ pub(crate) fn render(
     for (name, before, after) in shares(from, to) {
         let _ = writeln!(text, "  {name:left$}  {:>7} -> {:>7}", share(before), share(after));
     }
-    if plan.moved > 0 {
+    if plan.from == plan.to {
+        text.push_str("\nthe maps are the same: there is nothing to begin\n");
+    } else {
         text.push_str("\nto begin, in store.redis of the new policy:\n\n");
         text.push_str(&previous);
     }
@@ -75,19 +78,12 @@ fn find<'r>(redis: &'r RedisSettings, name: &str) -> Option<&'r ShardSettings> {
     redis.shards.iter().find(|shard| *shard.name == *name)
 }
 
-/// In percent, cut to one place.
 fn share(part: Part) -> String {
-    match part {
-        None => "-".to_owned(),
-        Some((part, whole)) => {
-            let thousandths = part * 1_000 / whole.max(1);
-            format!("{}.{} %", thousandths / 10, thousandths % 10)
-        }
-    }
+    part.map_or_else(|| "-".to_owned(), |(part, whole)| percent(part, whole))
 }
 
 fn of(subjects: u32) -> String {
-    share(Some((subjects.into(), SAMPLE.into())))
+    percent(subjects.into(), SAMPLE.into())
 }
 
 /// The map that is left, in the words of a policy file. Of what stays, the weight is enough; no

@@ -1,6 +1,7 @@
 //! What OpenTelemetry's environment variables say.
 
 use std::env;
+use std::path::Path;
 
 use tollgate::trace::{Parents, Sampler};
 use tollgate_server::otlp::Endpoint;
@@ -18,6 +19,8 @@ pub(super) struct Environment {
     disabled: Option<String>,
     endpoint: Option<String>,
     traces_endpoint: Option<String>,
+    certificate: Option<String>,
+    traces_certificate: Option<String>,
     sampler: Option<String>,
     sampler_argument: Option<String>,
     service: Option<String>,
@@ -31,6 +34,8 @@ impl Environment {
             disabled: set("OTEL_SDK_DISABLED"),
             endpoint: set("OTEL_EXPORTER_OTLP_ENDPOINT"),
             traces_endpoint: set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+            certificate: set("OTEL_EXPORTER_OTLP_CERTIFICATE"),
+            traces_certificate: set("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"),
             sampler: set("OTEL_TRACES_SAMPLER"),
             sampler_argument: set("OTEL_TRACES_SAMPLER_ARG"),
             service: set("OTEL_SERVICE_NAME"),
@@ -50,6 +55,11 @@ impl Environment {
             (None, None) => return Ok(None),
         };
         Ok(Some(endpoint.map_err(|error| format!("{name} is {value:?}: {error}"))?))
+    }
+
+    /// The file of the authorities that are believed of the collector's certificate.
+    pub(super) fn certificate(&self) -> Option<&Path> {
+        self.traces_certificate.as_ref().or(self.certificate.as_ref()).map(Path::new)
     }
 
     /// Which traces are recorded, if a variable says so.
@@ -118,7 +128,7 @@ mod tests {
         let both = Environment { traces_endpoint: said("http://b:4318/x"), ..base };
         assert_eq!(both.endpoint().unwrap().unwrap().to_string(), "http://b:4318/x");
         assert!(Environment::default().endpoint().unwrap().is_none());
-        let wrong = Environment { endpoint: said("https://a:4318"), ..Environment::default() };
+        let wrong = Environment { endpoint: said("grpc://a:4317"), ..Environment::default() };
         let told = wrong.endpoint().unwrap_err().to_string();
         assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
     }

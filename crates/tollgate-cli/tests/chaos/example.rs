@@ -21,9 +21,10 @@ fn the_changing_world_ends_within_its_bounds() {
         "refusals below the limit 0 ≤ 0",
         "calls to a primary that was replaced 0 ≤ 0",
         "units above a client's limit ",
-        "units that a move held back ",
+        "units that a move or a failover held back ",
         "windows moved from memcached ",
         "windows moved to the new shard ",
+        "units given back ",
     ] {
         assert!(said.contains(figure), "{figure}: {said}");
     }

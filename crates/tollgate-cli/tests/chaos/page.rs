@@ -35,6 +35,25 @@ fn every_scenario_is_told_and_no_other() {
 }
 
 #[test]
+fn every_command_of_it_is_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = shipped(&root.join(PAGE));
+    let (_, block) = page.split_once("```sh\n").unwrap();
+    let lines = block.lines().take_while(|line| !line.starts_with("```"));
+    let mut seen = 0;
+    for line in lines {
+        let command = line.split('#').next().unwrap().trim();
+        let words: Vec<_> =
+            command.strip_prefix("tollgate chaos").unwrap().split_whitespace().collect();
+        // Whatever it does not understand, it says before it helps. What it does, the scenarios show.
+        let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", said(&output));
+        seen += 1;
+    }
+    assert!(seen > 2, "{seen} commands are hardly the page's");
+}
+
+#[test]
 fn every_test_that_is_named_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = shipped(&root.join(PAGE));

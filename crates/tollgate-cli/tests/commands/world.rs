@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file under `policies/`.
 pub(crate) fn policy(name: &str) -> PathBuf {
@@ -154,7 +154,7 @@ impl Answer {
 }
 
 /// A service with one page and one entity tag; it ends with the test's process.
-fn service() -> SocketAddr {
+pub(crate) fn service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {

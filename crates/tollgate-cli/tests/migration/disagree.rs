@@ -5,6 +5,7 @@ use std::time::Duration;
 use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::{Algorithm, Limit, Millis};
 use tollgate::store::rollout::over_admitted_at_most;
+use tollgate_conformance::{Figure, assert_held};
 
 use crate::client::Client;
 use crate::kit::Server as Redis;
@@ -54,10 +55,10 @@ async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
     // So many units in one second, in which they disagreed.
     let bound = over_admitted_at_most(&limit, apart, Duration::from_secs(1));
     let beyond = admitted.map(|units| units.saturating_sub(QUOTA));
-    let (least, most) = (beyond.iter().min().unwrap(), beyond.iter().max().unwrap());
-    println!("units beyond the limit {least} to {most} ≤ {bound}");
-    assert!(*least > 0, "they did not disagree: {admitted:?}");
-    assert!(*most <= bound, "{admitted:?}");
+    assert_held(&[
+        Figure::bites("units above the limit of each client", beyond.into_iter().min().unwrap()),
+        Figure::at_most("units above a client's limit", beyond.into_iter().max().unwrap(), bound),
+    ]);
     for node in nodes {
         assert_eq!(status(node)["counts"]["left_behind"], 0);
     }

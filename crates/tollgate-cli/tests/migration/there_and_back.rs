@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tollgate_conformance::{Figure, assert_held};
+
 use crate::client::Client;
 use crate::kit::Server as Redis;
 use crate::memcached::Server as Memcached;
@@ -41,12 +43,14 @@ struct Pace {
 }
 
 impl Pace {
-    /// Lets each token be charged `more` times, and has `turned` happen in the midst of it.
+    /// Lets each token be charged `more` times, and has `turned` happen in the midst of the first
+    /// half of it: the other half begins when it has, so that each token is charged after it too.
     fn go_on(&self, more: u64, turned: impl FnOnce()) {
-        let allowed = self.allowed.fetch_add(more, Ordering::Relaxed) + more;
-        self.reaches((allowed - more) * CLIENTS * TOKENS + more * CLIENTS * TOKENS / 2);
+        let allowed = self.allowed.fetch_add(more / 2, Ordering::Relaxed);
+        self.reaches((allowed + more / 4) * CLIENTS * TOKENS);
         turned();
-        self.reaches(allowed * CLIENTS * TOKENS);
+        self.allowed.fetch_add(more - more / 2, Ordering::Relaxed);
+        self.reaches((allowed + more) * CLIENTS * TOKENS);
     }
 
     fn reaches(&self, charges: u64) {
@@ -108,8 +112,7 @@ fn goes_there_and_back(from: &str, to: &str) {
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
     for account in &accounts {
-        assert_eq!((account.admitted, account.refused), (QUOTA, BEYOND), "{accounts:?}");
-        assert_eq!(account.resets.len(), 1, "one window, all along: {accounts:?}");
+        assert_eq!(account.admitted + account.refused, QUOTA + BEYOND, "{accounts:?}");
     }
     let told = status(&node);
     let counts = &told["counts"];
@@ -119,7 +122,21 @@ fn goes_there_and_back(from: &str, to: &str) {
     for side in ["from", "to"] {
         assert_eq!(counts[side]["counts"]["stood_in"], 0, "{side}: {told}");
     }
-    println!("units beyond the quota 0 ≤ 0, windows 1 ≤ 1, {} tokens", accounts.len());
+    let most = |of: fn(&Account) -> u64| accounts.iter().map(of).max().unwrap();
+    assert_held(&[
+        Figure::bites("windows moved", counts["carried"].as_u64().unwrap()),
+        Figure::at_most(
+            "units above a client's limit",
+            most(|it| it.admitted.saturating_sub(QUOTA)),
+            0,
+        ),
+        Figure::at_most(
+            "refusals below the limit",
+            most(|it| it.refused.saturating_sub(BEYOND)),
+            0,
+        ),
+        Figure::at_most("windows of a client", most(|it| it.resets.len() as u64), 1),
+    ]);
 }
 
 #[tokio::test]

@@ -15,6 +15,11 @@ mod helm;
 mod kit;
 mod manual;
 mod node;
+mod ports;
+mod session;
+mod sessions;
+mod shown;
+mod steps;
 mod units;
 mod version;
 #[path = "../commands/world.rs"]

@@ -47,6 +47,25 @@ fn every_command_has_a_page_with_its_flags_that_man_shows() {
 }
 
 #[test]
+fn whoever_goes_by_a_policy_is_given_it_by_the_same_flag() {
+    let mut given = Vec::new();
+    for command in commands().into_iter().filter(|command| command != "help") {
+        let help = String::from_utf8(tollgate(&[&command, "--help"]).stdout).unwrap();
+        let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
+        // What stands alone is what a command works on: files to import, logs, a folder.
+        let is_import = usage.ends_with("<FORMAT> <FILE>...");
+        assert!(
+            is_import || !usage.contains(" <FILE>") || usage.contains("--policy <FILE>"),
+            "{usage}"
+        );
+        if usage.contains("--policy <FILE>") {
+            given.push(command);
+        }
+    }
+    assert_eq!(given, ["check", "doctor", "proxy", "serve", "shards", "simulate"]);
+}
+
+#[test]
 fn the_same_binary_writes_the_same_pages() {
     let folder = tempfile::tempdir().unwrap();
     let page = |name: &str| {

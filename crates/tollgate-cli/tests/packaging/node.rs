@@ -34,7 +34,7 @@ impl Node {
         let (mut doors, mut before) = (Vec::new(), String::new());
         loop {
             let Some(Ok(line)) = told.next() else { panic!("{arguments:?}: no start:\n{before}") };
-            if line.contains(" limits, ") {
+            if line.contains(" limit, ") || line.contains(" limits, ") {
                 break;
             }
             if let Some((door, address)) = line.split_once(" at ") {

@@ -1,6 +1,10 @@
-//! `tollgate proxy` over shards of Redis: real processes, real servers, real outages.
+//! Nodes over shards of Redis: real processes, real servers, real outages.
 
+#[path = "../serve/client.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod client;
 #[path = "../serve/collector.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
 mod collector;
 mod exact;
 mod failover;
@@ -10,10 +14,15 @@ mod flush;
 mod kit;
 mod leases;
 mod load;
+#[path = "../serve/world.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod node;
 mod on_failure;
 mod reads;
+mod restart;
 mod start;
 mod traces;
+mod visitors;
 #[path = "../commands/world.rs"]
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod world;

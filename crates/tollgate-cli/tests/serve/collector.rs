@@ -2,9 +2,9 @@
 //! service that remembers what it was asked.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Mutex;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +13,10 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
+use rcgen::{CertifiedKey, KeyPair};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -34,25 +38,37 @@ impl Asked {
 /// An HTTP server that answers everything with 200 and remembers it.
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
+    scheme: &'static str,
     asked: Mutex<Receiver<Asked>>,
 }
 
 impl Listener {
     pub(crate) fn open() -> Self {
+        Self::open_with(None)
+    }
+
+    fn open_with(tls: Option<Arc<ServerConfig>>) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (teller, asked) = channel();
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let teller = teller.clone();
-                thread::spawn(move || serve(&client, &teller));
+                let (teller, tls) = (teller.clone(), tls.clone());
+                thread::spawn(move || match tls {
+                    None => serve(client, &teller),
+                    Some(config) => {
+                        let tls = ServerConnection::new(config).unwrap();
+                        serve(StreamOwned::new(tls, client), &teller)
+                    }
+                });
             }
         });
-        Self { address, asked: Mutex::new(asked) }
+        Self { address, scheme, asked: Mutex::new(asked) }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// The next request.
@@ -62,7 +78,7 @@ impl Listener {
 }
 
 /// Until the connection ends.
-fn serve(client: &TcpStream, teller: &Sender<Asked>) -> Option<()> {
+fn serve(client: impl Read + Write, teller: &Sender<Asked>) -> Option<()> {
     let mut reader = BufReader::new(client);
     loop {
         let mut head = String::new();
@@ -77,7 +93,8 @@ fn serve(client: &TcpStream, teller: &Sender<Asked>) -> Option<()> {
         reader.read_exact(&mut asked.body).ok()?;
         // Told before it is answered: who was answered finds it.
         teller.send(asked).ok()?;
-        (&*client).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").ok()?;
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        reader.get_mut().write_all(answer).and_then(|()| reader.get_mut().flush()).ok()?;
     }
 }
 
@@ -90,6 +107,18 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn open() -> Self {
         Self { listener: Listener::open(), spans: Mutex::default() }
+    }
+
+    /// One that shows this certificate.
+    pub(crate) fn over_tls(shown: &CertifiedKey<KeyPair>) -> Self {
+        let key = PrivateKeyDer::try_from(shown.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![shown.cert.der().clone()], key)
+            .unwrap();
+        Self { listener: Listener::open_with(Some(Arc::new(config))), spans: Mutex::default() }
     }
 
     /// Waits until as many spans have come whose name is this one; all that came.

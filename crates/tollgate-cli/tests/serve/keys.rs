@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use crate::client::Client;
 use crate::world::{Folder, Node};
 
 const TOKEN: &str = "an administrator's own token";
@@ -64,6 +65,33 @@ fn who_shows_a_token_is_told_and_nobody_else() {
     assert!(refused.contains("opens nothing here"), "{refused}");
     let missing = complaint(&keys(&folder, &node, "missing", &show));
     assert!(missing.contains("missing"), "{missing}");
+}
+
+#[test]
+fn subjects_are_listed_by_what_their_names_begin_with_where_they_are_revealed() {
+    let (folder, node) = guarded();
+    let list = ["list", "--limit", "many", "--prefix", "192.0."];
+    let veiled = complaint(&keys(&folder, &node, "tokens", &list));
+    assert!(veiled.contains("reveal: true"), "{veiled}");
+
+    let folder =
+        Folder::with(&crate::world::POLICY.replace("per: address", "per: address, reveal: true"));
+    let node = Node::open(&folder.policy());
+    folder.write("tokens", "any token is right where none is asked for\n");
+    for address in ["192.0.2.2", "192.0.2.1", "198.51.100.1"] {
+        let body = serde_json::json!({ "limits": [{ "name": "many", "subject": { "address": address } }] }).to_string();
+        let head = "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+        let mut client = Client::connect(node.door("http")).unwrap();
+        client.send(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len())).unwrap();
+        assert_eq!(client.answer().unwrap().status, 200);
+    }
+    let told = told(&keys(&folder, &node, "tokens", &list));
+    assert!(told.starts_with("address=192.0.2.1\naddress=192.0.2.2\nonly those"), "{told}");
+    let most = ["list", "--limit", "many", "--most", "2", "--json"];
+    let listed: serde_json::Value =
+        serde_json::from_str(&self::told(&keys(&folder, &node, "tokens", &most))).unwrap();
+    assert_eq!((&listed["more"], &listed["source"]), (&true.into(), &"lately".into()));
+    assert_eq!(listed["subjects"].as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod drain;
 mod flood;
 mod grpc;
 mod keys;
+#[path = "../../../tollgate-redis/tests/kit/mod.rs"]
+mod kit;
 mod metrics;
 mod policy_reload;
 mod reload;

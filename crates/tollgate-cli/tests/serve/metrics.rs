@@ -106,6 +106,7 @@ fn a_proxy_tells_of_a_shard_that_is_not_there() {
             "tollgate_lane_circuit{shard=\"east\",lane=\"primary\",state=\"closed\"} 0",
             "tollgate_requests_total{verdict=\"refused\",source=\"failure\"} 3",
             "tollgate_store_stood_in_total 3",
+            "tollgate_shard_duration_seconds_count{shard=\"east\"} 3",
         ],
     );
     let told = "tollgate_degraded_decisions_total{rule=\"lost\",source=\"failure\",error=";

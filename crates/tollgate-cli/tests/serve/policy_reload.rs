@@ -62,6 +62,13 @@ fn the_log_is_written_for_programs_where_they_read_it() {
     let line: Value = serde_json::from_str(&node.tells("the policy was read anew")).unwrap();
     assert_eq!((&line["level"], &line["limits"]), (&"INFO".into(), &1.into()), "{line}");
     assert!(line["timestamp"].is_string() && line["version"].is_string(), "{line}");
+    assert!(!node.door("http").is_empty(), "it told of its doors");
+    node.signal("-TERM");
+    node.tells("every request in flight has ended");
+    for line in node.told().lines() {
+        let line: Result<Value, _> = serde_json::from_str(line);
+        assert!(line.is_ok_and(|line| line["level"].is_string()), "{}", node.told());
+    }
 }
 
 #[test]

@@ -70,6 +70,48 @@ fn a_collector_that_is_not_there_keeps_nobody_waiting() {
     }
 }
 
+/// A certificate for the collector's address, which is its own authority.
+fn certificate() -> rcgen::CertifiedKey<rcgen::KeyPair> {
+    rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap()
+}
+
+#[test]
+fn a_collector_over_tls_gets_spans_by_the_authorities_of_the_file_or_the_environment() {
+    let shown = certificate();
+    let (folder, collector) = (Folder::with(POLICY), Collector::over_tls(&shown));
+    folder.write("ca.pem", &shown.cert.pem());
+    let (url, authorities) = (collector.listener.url(), folder.path("ca.pem"));
+    let mut by_environment = doors(&folder);
+    by_environment.args(["--traces", &url]).env("OTEL_TRACES_SAMPLER", "always_on");
+    by_environment.env("OTEL_EXPORTER_OTLP_CERTIFICATE", &authorities);
+    let node = Node::start(by_environment);
+    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+    collector.spans("POST /v1/check", 1);
+
+    let traces = format!(
+        "traces: {{ endpoint: '{url}', authorities: '{}', sample: 100% }}\n",
+        authorities.display()
+    );
+    folder.write("policy.yaml", &format!("{POLICY}{traces}"));
+    let node = Node::start(doors(&folder));
+    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+    let spans = collector.spans("POST /v1/check", 2);
+    assert_eq!(text(&spans[1].attributes, "tollgate.verdict"), "admitted");
+}
+
+#[test]
+fn a_collector_whose_certificate_nobody_signed_gets_nothing() {
+    let (folder, collector) = (Folder::with(POLICY), Collector::over_tls(&certificate()));
+    folder.write("ca.pem", &certificate().cert.pem());
+    let mut command = doors(&folder);
+    command.args(["--traces", &collector.listener.url()]).env("OTEL_TRACES_SAMPLER", "always_on");
+    command.env("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", folder.path("ca.pem"));
+    let node = Node::start(command);
+    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+    let told = node.tells("spans are lost: the collector:");
+    assert!(told.contains("certificate"), "{told}");
+}
+
 #[test]
 fn nothing_is_traced_unless_somebody_says_so() {
     let (folder, listener) = (Folder::with(POLICY), Listener::open());
@@ -87,9 +129,13 @@ fn nothing_is_traced_unless_somebody_says_so() {
 #[test]
 fn what_cannot_be_reached_is_refused_at_the_start() {
     let folder = Folder::with(POLICY);
-    let flags = ["--http", ANY, "--traces", "https://collector:4318"];
+    let flags = ["--http", ANY, "--traces", "grpc://collector:4317"];
     let told = refused(&folder.policy(), &flags);
-    assert!(told.contains("run one beside this node"), "{told}");
+    assert!(told.contains("over http or https"), "{told}");
+    let authorities = "traces: { endpoint: 'https://collector:4318', authorities: none.pem }\n";
+    folder.write("policy.yaml", &format!("{POLICY}{authorities}"));
+    let told = refused(&folder.policy(), &["--http", ANY]);
+    assert!(told.contains("the authorities of the collector: none.pem: "), "{told}");
     folder.write("policy.yaml", &format!("{POLICY}traces: {{ endpoint: 'collector:4318' }}\n"));
     let told = refused(&folder.policy(), &["--http", ANY]);
     assert!(told.contains("\"collector:4318\" is no place of a collector"), "{told}");

@@ -66,6 +66,13 @@ pub(crate) fn refused(policy: &Path, flags: &[&str]) -> String {
     String::from_utf8(stderr).unwrap()
 }
 
+/// What a line of the log says, in whichever form.
+pub(crate) fn message(line: &str) -> String {
+    let told: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let message = told.and_then(|told| told["message"].as_str().map(str::to_owned));
+    message.unwrap_or_else(|| line.to_owned())
+}
+
 /// A process; it is ended with this.
 pub(crate) struct Node {
     child: Child,
@@ -103,11 +110,11 @@ impl Node {
         let mut before = VecDeque::new();
         loop {
             let line = node.next();
-            match line.split_once(" at ") {
+            match message(&line).split_once(" at ") {
                 Some((door, address)) if !door.contains(' ') => {
                     node.doors.push((door.to_owned(), address.to_owned()));
                 }
-                _ if line.contains(" limits, ") => break,
+                _ if line.contains(" limit, ") || line.contains(" limits, ") => break,
                 _ => before.push_back(line),
             }
         }

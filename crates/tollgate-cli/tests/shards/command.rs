@@ -11,7 +11,7 @@ async fn shards_are_listed_with_their_shares_and_their_health() {
     let mut fleet = Fleet::start(2).await;
     let policy = fleet.policy("policy.yaml", &[0, 1], None);
     let policy = policy.to_str().unwrap();
-    let listed = shards(&[policy]);
+    let listed = shards(&["--policy", policy]);
     let told = text(&listed.stdout);
     assert!(listed.status.success(), "{}", text(&listed.stderr));
     for server in &fleet.servers {
@@ -22,7 +22,7 @@ async fn shards_are_listed_with_their_shares_and_their_health() {
         );
     }
     fleet.servers[1].kill();
-    let listed = shards(&[policy, "--json"]);
+    let listed = shards(&["--policy", policy, "--json"]);
     assert_eq!(listed.status.code(), Some(1));
     assert!(text(&listed.stderr).contains("1 of 2 shards are not served"));
     let told: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -36,23 +36,30 @@ async fn a_subject_has_a_home_and_a_plan_says_who_moves() {
     let (old, new) =
         (fleet.policy("old.yaml", &[0, 1], None), fleet.policy("new.yaml", &[0, 1, 2], None));
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
-    let home = shards(&[old, "--home", "token=t1"]);
+    let home = shards(&["--policy", old, "--home", "token=t1"]);
     assert!(home.status.success(), "{}", text(&home.stderr));
     assert!(text(&home.stdout).contains("lives on s"), "{}", text(&home.stdout));
-    let nobody = shards(&[old, "--home", "user=42"]);
+    let nobody = shards(&["--policy", old, "--home", "user=42"]);
     assert_eq!(nobody.status.code(), Some(1), "no limit counts per user");
     let said = text(&nobody.stderr);
-    assert!(said.contains("no limit counts per user alone") && said.contains("token"), "{said}");
+    assert!(said.contains("no subject \"user\"; it has token"), "{said}");
+    let twice = shards(&["--policy", old, "--home", "token=t1,token=t2"]);
+    assert_eq!(twice.status.code(), Some(1), "{}", text(&twice.stdout));
+    assert!(text(&twice.stderr).contains("\"token\" is given twice"), "{}", text(&twice.stderr));
+    let misspelt = shards(&["--policy", old, "--home", "token=t1,rute=/"]);
+    assert_eq!(misspelt.status.code(), Some(1), "{}", text(&misspelt.stdout));
 
-    let plan = shards(&[old, "--plan", new, "--json"]);
+    let plan = shards(&["--policy", old, "--plan", new, "--json"]);
     let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();
     let moved = plan["moved"].as_u64().unwrap();
     assert!((32_000..35_000).contains(&moved), "a third of 100000: {moved}");
     assert!(plan["flows"].as_array().unwrap().iter().all(|flow| flow["to"] == "s2"), "{plan}");
     // What is to be pasted is what the policy file takes.
-    let told = text(&shards(&[old, "--plan", new]).stdout).to_owned();
+    let told = text(&shards(&["--policy", old, "--plan", new]).stdout).to_owned();
     assert!(told.contains("      shards:\n        s0: {}\n        s1: {}\n"), "{told}");
-    let follow = shards(&[new, "--follow"]);
+    let same = shards(&["--policy", old, "--plan", old]);
+    assert!(text(&same.stdout).contains("there is nothing to begin"), "{}", text(&same.stdout));
+    let follow = shards(&["--policy", new, "--follow"]);
     assert_eq!(follow.status.code(), Some(1));
     assert!(text(&follow.stderr).contains("nothing moves"), "{}", text(&follow.stderr));
 }

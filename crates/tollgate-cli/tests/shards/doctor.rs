@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tollgate_conformance::{Figure, assert_held};
 
 use crate::fleet::Fleet;
 
@@ -12,7 +13,7 @@ async fn a_deployment_is_examined() {
     let policy = fleet.policy("policy.yaml", &[0, 1], None);
     let policy = policy.to_str().unwrap();
 
-    let well = doctor(&[policy, "--json"]);
+    let well = doctor(&["--policy", policy, "--json"]);
     assert!(well.status.success(), "{}", text(&well.stderr));
     let told: Value = serde_json::from_slice(&well.stdout).unwrap();
     assert_ne!(told["worst"], "problem", "{told:#}");
@@ -20,7 +21,7 @@ async fn a_deployment_is_examined() {
     assert_eq!(told["findings"].as_array().unwrap().iter().filter(served).count(), 2);
 
     fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
-    let bad = doctor(&[policy]);
+    let bad = doctor(&["--policy", policy]);
     assert_eq!(bad.status.code(), Some(1));
     let told = text(&bad.stdout);
     assert!(told.contains("PROBLEM  eviction"), "{told}");
@@ -28,16 +29,50 @@ async fn a_deployment_is_examined() {
     assert_eq!(told.matches("PROBLEM").count(), 1, "{told}");
 
     fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
-    let strict = doctor(&[policy, "--strict"]);
+    let strict = doctor(&["--policy", policy, "--strict"]);
     let warns = text(&strict.stdout).contains("  warning  ");
     assert_eq!(strict.status.success(), !warns, "{}", text(&strict.stdout));
 
     fleet.servers[1].kill();
-    let gone = doctor(&[policy]);
+    let gone = doctor(&["--policy", policy]);
     assert_eq!(gone.status.code(), Some(1));
     let told = text(&gone.stdout);
     assert!(told.contains("PROBLEM  serves") && told.contains("PROBLEM  reach"), "{told}");
     assert!(!told.contains("the same on every node"), "no secret is shown: {told}");
+}
+
+/// What a server does that has no memory for more: every counter ends by itself one day, and so those
+/// that drop only what ends drop counters as well.
+const DROP_COUNTERS: [&str; 7] = [
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+];
+
+#[tokio::test]
+async fn a_server_that_may_drop_counters_is_a_problem() {
+    let fleet = Fleet::start(1).await;
+    let policy = fleet.policy("policy.yaml", &[0], None);
+    let policy = policy.to_str().unwrap();
+    let (mut found, mut missed) = (0, 0);
+    for evicts in DROP_COUNTERS {
+        fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", evicts]).await;
+        let told = doctor(&["--policy", policy]);
+        let is_told = text(&told.stdout).contains("PROBLEM  eviction");
+        found += u64::from(is_told);
+        missed += u64::from(told.status.success() || !is_told);
+    }
+    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    let kept = doctor(&["--policy", policy]);
+    assert_held(&[
+        Figure::bites("ways to drop counters that doctor finds", found),
+        Figure::at_most("that it passes", missed, 0),
+        Figure::at_most("servers that drop nothing and fail", (!kept.status.success()).into(), 0),
+    ]);
 }
 
 fn doctor(arguments: &[&str]) -> Output {

@@ -20,7 +20,7 @@ async fn a_move_is_followed_to_its_end() {
     fs::write(&path, brief).unwrap();
     let decides = node(&path);
     charge(&[&decides], 4, 2);
-    let followed = shards(&[path.to_str().unwrap(), "--follow"]);
+    let followed = shards(&["--policy", path.to_str().unwrap(), "--follow"]);
     let told = String::from_utf8(followed.stdout).unwrap();
     assert!(followed.status.success(), "{told}{}", String::from_utf8_lossy(&followed.stderr));
     // Who looks rarely may miss a phase, and sees none after a later one.
@@ -31,7 +31,23 @@ async fn a_move_is_followed_to_its_end() {
         "{told}"
     );
     let last = told.lines().last().unwrap();
+    assert!(last.contains("  1 node on the new map; "), "the one that decides: {told}");
     assert!(last.contains(" -> ") && last.contains("leave store.redis.previous out"), "{told}");
     // The node has come as far by itself.
     decides.tells("the move is over");
+}
+
+#[tokio::test]
+async fn programs_follow_too() {
+    let fleet = Fleet::start(2).await;
+    let path = fleet.policy("new.yaml", &[0, 1], Some(&[0]));
+    let brief = fs::read_to_string(&path).unwrap().replace("window: 1h", "window: 1s");
+    fs::write(&path, brief).unwrap();
+    let followed = shards(&["--policy", path.to_str().unwrap(), "--follow", "--json"]);
+    let told = String::from_utf8(followed.stdout).unwrap();
+    let lines = told.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["moving"]["phase"], &last["nodes"]["alike"]), (&"over".into(), &0.into()));
+    assert!(last["moving"].get("carried").is_none(), "who decides nothing carries nothing: {told}");
 }

@@ -18,4 +18,8 @@ pub struct Allowance {
     /// Units that what stands in for the store may admit by itself, in each window of a limit and
     /// subject, beside what the store admits.
     pub fallback: u64,
+    /// Units of a limit and subject that nodes may have taken in advance and not used, where the limit
+    /// is [leased](tollgate_core::LimitMode::Leased): the other nodes see them used. Of a limit that is
+    /// not, and where this is none, every number is exact.
+    pub leased: u64,
 }

@@ -17,6 +17,10 @@
 //! Of the other algorithms their quota is checked: over every span of blocks, times or buckets, at
 //! their rate, or in flight.
 //!
+//! Of a [leased](tollgate_core::LimitMode::Leased) limit several nodes tell numbers that are some
+//! moments old, and count as used what others have taken in advance: admitted is never more than the
+//! quota, and used never more than what was charged and what nodes may have. Of one node all is exact.
+//!
 //! What the world is to blame for is no violation: a [`Loss`] of state ends every window early, an
 //! [`Allowance`] widens the rules by the bound of a mode, and what a caller with a lagging clock
 //! is told of a window that another caller's clock had ended counts as uncertain. The clocks of one

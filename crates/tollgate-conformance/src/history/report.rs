@@ -29,6 +29,8 @@ pub enum Rule {
     Settlement,
     /// What stands in for the store keeps its bound.
     Fallback,
+    /// What nodes have taken in advance and do not use is no more than they say.
+    Lease,
 }
 
 /// One thing that no sound store does.

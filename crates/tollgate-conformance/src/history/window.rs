@@ -63,6 +63,28 @@ impl<'h> Window<'h> {
         windows.into_values().collect()
     }
 
+    /// Has what windows count that opened anew in a cut be a part of those, perhaps, that opened
+    /// before them: a store that is told of a window that it lost joins the two. The one that opened
+    /// first stands then, with as much used as either had. `is_cut` tells whether a window may be
+    /// gone by what told of it first; `windows` are in the order of their resets.
+    pub(super) fn join_cut(
+        windows: &mut [Self],
+        limit: &FixedWindow,
+        is_cut: impl Fn(&Event<'h>) -> bool,
+    ) {
+        for place in 1..windows.len() {
+            let (before, after) = windows.split_at_mut(place);
+            let Some(first) = before.last_mut() else { continue };
+            if !first.first_told().is_some_and(&is_cut) {
+                continue;
+            }
+            let over_at = first.resets_at.after(limit.window());
+            for anew in after.iter().take_while(|window| window.resets_at < over_at) {
+                first.uncertain.extend_from_slice(&anew.charges);
+            }
+        }
+    }
+
     /// When the first answer told of the window.
     pub(super) fn first_told(&self) -> Option<&Event<'h>> {
         self.all_told().min_by_key(|event| event.answered)

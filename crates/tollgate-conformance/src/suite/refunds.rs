@@ -1,13 +1,15 @@
 //! Refunds: into where they were taken from, once, and nowhere else.
 
-use tollgate_core::{Fit, Store};
+use tollgate_core::algo::{SlidingLog, SlidingWindow};
+use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Fit, Millis, Repeats, Store};
 
-use super::scene::{START, Scene, every};
+use super::scene::{START, Scene, apply, every};
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
     given_back_once(store, prefix).await;
     not_into_a_later_window(store, prefix).await;
     what_was_never_charged(store, prefix).await;
+    to_two_places_in_one_call(store, prefix).await;
 }
 
 async fn given_back_once<S: Store>(store: &S, prefix: &str) {
@@ -44,5 +46,37 @@ async fn what_was_never_charged<S: Store>(store: &S, prefix: &str) {
         assert_eq!(other.refund(0, 5, mark, 1).await, 0, "{name}: never charged");
         assert_eq!(other.peek(0).await.used, 0, "{name}");
         assert_eq!(charged.peek(0).await.used, 5, "{name}: another subject");
+    }
+}
+
+/// One request may have charged two places of one limit: each gets its own back, once.
+async fn to_two_places_in_one_call<S: Store>(store: &S, prefix: &str) {
+    let (window, block) = (Millis::new(1_000), Millis::new(250));
+    let blocks = SlidingWindow::new(10, window, block).expect("a limit");
+    let log = SlidingLog::new(10, window).expect("a limit");
+    for (name, algorithm) in
+        [("blocks", Algorithm::SlidingWindow(blocks)), ("log", Algorithm::SlidingLog(log))]
+    {
+        for repeats in [Repeats::Impossible, Repeats::Guarded] {
+            let case = format!("two-places-{name}-{repeats:?}");
+            let scene = Scene::new(store, prefix, &case, algorithm);
+            let first = scene.take(0, 2, 1).await.mark;
+            scene.take(0, 1, 2).await;
+            let second = scene.take(300, 4, 1).await.mark;
+            assert_ne!(first, second, "{case}");
+            let refund = |units, mark, id| {
+                let cost = Cost::new(units).expect("a few units");
+                let ask = Ask::Refund { cost, mark, id: ChargeId(id), repeats };
+                Charge { limit: &scene.limit, subject: &scene.subject, ask }
+            };
+            let both = [refund(2, first, 1), refund(4, second, 3)];
+            let given = apply(store, 300, &both).await;
+            assert_eq!([given[0].given_back, given[1].given_back], [2, 4], "{case}");
+            assert_eq!((given[1].used, scene.peek(300).await.used), (1, 1), "{case}");
+            if repeats == Repeats::Guarded {
+                let again = apply(store, 300, &both).await;
+                assert!(again.iter().all(|reading| reading.given_back == 0), "{case}: again");
+            }
+        }
     }
 }

@@ -11,10 +11,10 @@ use tollgate_core::{
 };
 
 const NOW: u64 = 1_000_000;
-const RESET: Timestamp = Timestamp::from_millis(NOW + 1_000);
-const QUOTA: u64 = 10;
+pub(super) const RESET: Timestamp = Timestamp::from_millis(NOW + 1_000);
+pub(super) const QUOTA: u64 = 10;
 
-fn call(issued: Moment, answered: Moment, cost: u64, outcome: Outcome) -> Call {
+pub(super) fn call(issued: Moment, answered: Moment, cost: u64, outcome: Outcome) -> Call {
     let window = FixedWindow::new(QUOTA, Millis::new(1_000), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
     let subject = Subject::new([("user", Value::Clear(b"42"))], &PlainHash);
@@ -23,13 +23,13 @@ fn call(issued: Moment, answered: Moment, cost: u64, outcome: Outcome) -> Call {
     Call { issued, answered, now: Timestamp::from_millis(NOW), charges, outcome }
 }
 
-fn reading(used: u64) -> Reading {
+pub(super) fn reading(used: u64) -> Reading {
     let mark = Mark(RESET.as_millis());
     Reading { used, whole_at: RESET, mark, found: Found::State, ..Reading::default() }
 }
 
 /// A take of `cost` that was admitted, and told that `used` are used after it.
-fn admitted(issued: Moment, answered: Moment, cost: u64, used: u64) -> Call {
+pub(super) fn admitted(issued: Moment, answered: Moment, cost: u64, used: u64) -> Call {
     call(issued, answered, cost, Outcome::Answered(Readings::one(reading(used))))
 }
 
@@ -191,6 +191,27 @@ fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     };
     assert_eq!(judged(3, 7), []);
     assert_eq!(judged(6, 7), [Rule::Reset, Rule::Reset]);
+}
+
+/// A new primary opened a window anew, and then a node told it of the one that it had lost.
+#[test]
+fn a_window_that_was_lost_in_a_cut_and_told_again_counts_what_the_one_between_did() {
+    let later = Timestamp::from_millis(RESET.as_millis() + 100);
+    let anew = |used| Reading { whole_at: later, mark: Mark(later.as_millis()), ..reading(used) };
+    let told =
+        |issued, reading| call(issued, issued + 1, 1, Outcome::Answered(Readings::one(reading)));
+    let lost = [admitted(4, 5, 1, 1)];
+    let between = [told(8, Reading { found: Found::Nothing, ..anew(1) }), told(10, anew(2))];
+    let judged = |used, cuts| {
+        let calls = [&lost[..], &between[..], &[admitted(12, 13, 1, used)]].concat();
+        let history = History { calls, cuts, ..History::default() };
+        let report = history.check(Allowance { lost: 2, ..Allowance::default() });
+        report.violations.iter().map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    let cut = || vec![Loss { from: 3, until: 7 }];
+    assert_eq!(judged(3, cut()), []);
+    assert_eq!(judged(5, cut()), [Rule::Refusal], "more than both counted");
+    assert!(judged(3, Vec::new()).contains(&Rule::Refusal), "nothing was lost");
 }
 
 /// A settlement of what the charge of `id` held, and what it did.

@@ -1,33 +1,21 @@
 //! Reservations: callers that hold, settle and die are judged, and each fault of a hold is found.
 
-use std::thread;
-
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Report, Reserving, Rule};
 use tollgate_core::{
     Ask, Charge, ChargeId, Cost, Fit, HoldTerms, Limit, OnExpiry, Store, Timestamp,
 };
 
-use super::at_once;
 use super::faults::{Answer, Broken, Fault, Lossy, sound};
+use super::{at_once, judged};
 
-const CALLERS: u64 = 8;
 const SEEDS: u64 = 5;
 /// Enough for many reservations of one caller to run out.
 const CALLS: u64 = 4_000;
 
 fn judge<S: Store>(workload: &Reserving, store: S) {
-    let store = Recorded::new(store);
-    thread::scope(|scope| {
-        for caller in 0..CALLERS {
-            let store = &store;
-            scope.spawn(move || at_once(workload.call(store, caller)));
-        }
-    });
-    let report = store.history().check(Allowance::default());
-    println!("seed {}: {report}", workload.seed);
-    report.assert_sound();
-    assert!(report.windows > 0 && report.admitted > 0 && report.refused > 0, "{report}");
+    println!("seed {}", workload.seed);
+    judged(store, async |store, caller| workload.call(store, caller).await);
 }
 
 #[test]

@@ -4,10 +4,34 @@ mod broken;
 mod by_hand;
 mod faults;
 mod holds;
+mod leased;
 mod sound;
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use tollgate_conformance::history::{Allowance, Recorded, Report};
+use tollgate_core::Store;
+
+const CALLERS: u64 = 8;
+
+/// What the checker says of a sound `store` on which callers do `call`, each with its number, all at
+/// the same time.
+fn judged<S: Store>(store: S, call: impl AsyncFn(&Recorded<S>, u64) + Sync) -> Report {
+    let store = Recorded::new(store);
+    thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let (store, call) = (&store, &call);
+            scope.spawn(move || at_once(call(store, caller)));
+        }
+    });
+    let report = store.history().check(Allowance::default());
+    println!("{report}");
+    report.assert_sound();
+    assert!(report.windows > 0 && report.admitted > 0 && report.refused > 0, "{report}");
+    report
+}
 
 /// The answer of a store that waits for nothing.
 fn at_once<F: Future>(future: F) -> F::Output {

@@ -1,29 +1,16 @@
 //! Sound stores pass, however their callers meet.
 
-use std::thread;
-
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Recorder, Refunds, Workload};
 use tollgate_core::Store;
 
-use super::at_once;
 use super::faults::Lossy;
-
-const CALLERS: u64 = 8;
+use super::{CALLERS, at_once, judged};
 
 fn judge<S: Store>(workload: &Workload, store: S) {
-    let store = Recorded::new(store);
-    thread::scope(|scope| {
-        for caller in 0..CALLERS {
-            let store = &store;
-            scope.spawn(move || at_once(workload.call(store, caller)));
-        }
-    });
-    let report = store.history().check(Allowance::default());
-    println!("seed {}, {:?}: {report}", workload.seed, workload.refunds);
-    report.assert_sound();
+    println!("seed {}, {:?}", workload.seed, workload.refunds);
+    let report = judged(store, async |store, caller| workload.call(store, caller).await);
     assert_eq!(report.calls, CALLERS * workload.calls);
-    assert!(report.windows > 0 && report.admitted > 0 && report.refused > 0, "{report}");
 }
 
 #[test]

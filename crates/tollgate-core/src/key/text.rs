@@ -1,8 +1,9 @@
 //! Subjects and hashes as text, for the names that stores give to what they keep.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
-use super::{Stored, Subject};
+use super::{HASH, KeyedHash, Stored, Subject, Value};
 
 /// Writes `subject` readably: `user=42,address=2001:db8::/64`, `name~` without a value, `name#` and
 /// hexadecimal of a hash.
@@ -15,12 +16,12 @@ pub fn push_subject(out: &mut String, subject: &Subject, kept: &[u8]) {
         if index > 0 {
             out.push(',');
         }
-        push_escaped(out, name.as_bytes(), kept);
+        push_readable(out, name.as_bytes(), kept);
         match value {
             Stored::Absent => out.push('~'),
             Stored::Clear(bytes) => {
                 out.push('=');
-                push_escaped(out, bytes, kept);
+                push_readable(out, bytes, kept);
             }
             Stored::Hashed(bytes) => {
                 out.push('#');
@@ -28,6 +29,74 @@ pub fn push_subject(out: &mut String, subject: &Subject, kept: &[u8]) {
             }
         }
     }
+}
+
+/// The subject that [`push_subject`] wrote so; `None` if it wrote no such text. What was kept as a
+/// hash is one still, whatever it was a hash of.
+#[must_use]
+pub fn read_subject(text: &str, key: &(impl KeyedHash + ?Sized)) -> Option<Subject> {
+    let pairs = text.split(',').filter(|pair| !pair.is_empty() || !text.is_empty());
+    let pairs = pairs.map(Pair::read).collect::<Option<Vec<_>>>()?;
+    Some(Subject::new(pairs.iter().map(|pair| (&*pair.name, pair.value())), key))
+}
+
+/// One pair of a subject that was written readably.
+struct Pair {
+    name: String,
+    value: Written,
+}
+
+enum Written {
+    Absent,
+    Clear(Vec<u8>),
+    Hashed([u8; HASH]),
+}
+
+impl Pair {
+    fn read(text: &str) -> Option<Self> {
+        let end = text.find(['~', '=', '#'])?;
+        let (name, rest) = text.split_at(end);
+        let value = match rest.split_at(1) {
+            ("~", "") => Written::Absent,
+            ("=", value) => Written::Clear(unescaped(value)?),
+            ("#", hash) => Written::Hashed(hashed(hash)?),
+            _ => return None,
+        };
+        Some(Self { name: String::from_utf8(unescaped(name)?).ok()?, value })
+    }
+
+    fn value(&self) -> Value<'_> {
+        match &self.value {
+            Written::Absent => Value::Absent,
+            Written::Clear(bytes) => Value::Clear(bytes),
+            Written::Hashed(hash) => Value::Hashed(*hash),
+        }
+    }
+}
+
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut read = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        read.push(match byte {
+            b'%' => byte_of(bytes.next()?, bytes.next()?)?,
+            byte => byte,
+        });
+    }
+    Some(read)
+}
+
+fn hashed(text: &str) -> Option<[u8; HASH]> {
+    let pairs = text.as_bytes().chunks(2);
+    let bytes =
+        pairs.map(|pair| byte_of(*pair.first()?, *pair.get(1)?)).collect::<Option<Vec<_>>>();
+    bytes?.try_into().ok()
+}
+
+fn byte_of(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte| char::from(byte).to_digit(16);
+    // Two digits are a byte.
+    digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8)
 }
 
 /// Writes 128 bits as 22 characters of the base64 alphabet for names (RFC 4648, section 5),
@@ -42,7 +111,9 @@ pub fn push_base64(out: &mut String, bytes: [u8; 16]) {
     }
 }
 
-fn push_escaped(out: &mut String, bytes: &[u8], kept: &[u8]) {
+/// Writes `bytes` as [`push_subject`] writes names and values: what begins alike is written so that
+/// it begins alike.
+pub fn push_readable(out: &mut String, bytes: &[u8], kept: &[u8]) {
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
             out.push(char::from(byte));

@@ -157,9 +157,22 @@ impl Policy {
     /// cost: of several the one whose rule comes first.
     #[must_use]
     pub fn standings_plan(&self, facts: &Facts<'_>, key: &dyn KeyedHash) -> Vec<Planned> {
+        self.standings_plan_switched(facts, key, |_| RuleSwitch::On)
+    }
+
+    /// As [`standings_plan`](Self::standings_plan), by what `switch` says of each rule that refuses:
+    /// one that a switch keeps from refusing tells of no limit.
+    #[must_use]
+    pub fn standings_plan_switched(
+        &self,
+        facts: &Facts<'_>,
+        key: &dyn KeyedHash,
+        switch: impl Fn(&Rule) -> RuleSwitch,
+    ) -> Vec<Planned> {
         let path = NormalPath::new(facts.path);
         let mut planned: Vec<Planned> = Vec::new();
-        for rule in self.rules.iter().filter(|rule| rule.mode == Mode::Enforce) {
+        let refuses = |rule: &&Rule| rule.mode == Mode::Enforce && switch(rule) == RuleSwitch::On;
+        for rule in self.rules.iter().filter(refuses) {
             let matched = Matched { rule: &rule.name, pattern: None, path: &path };
             if self.check_caller(rule, facts, &matched).is_err() {
                 continue;

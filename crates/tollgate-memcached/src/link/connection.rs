@@ -97,12 +97,19 @@ impl Connection {
     }
 
     /// Sends `command`, and waits for its reply until `deadline`.
+    ///
+    /// An item that has to be numbered before is numbered instead: whoever reads it anew, as those do
+    /// who were outrun, finds it so.
     pub(crate) async fn ask(
         &self,
         command: &Command<'_>,
         deadline: Instant,
     ) -> Result<Reply, Unanswered> {
-        self.put(command)?.reply(deadline).await
+        let Some(key) = command.unnumbered() else {
+            return self.put(command)?.reply(deadline).await;
+        };
+        let numbered = self.put(&Command::Renumber { key })?.reply(deadline).await?;
+        Ok(if numbered == Reply::Done { Reply::Outrun } else { numbered })
     }
 
     /// Whether it has not ended yet.

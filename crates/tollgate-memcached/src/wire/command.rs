@@ -8,6 +8,10 @@ pub(crate) const MAX_KEY: usize = 250;
 /// The longest value that is stored or believed: what a server takes unless it is told otherwise.
 pub(crate) const MAX_VALUE: usize = 1 << 20;
 
+/// What an item has whose version was the 2⁶⁴th that the server numbered. It takes it for no token:
+/// with it nothing is ever replaced, and everything is removed.
+const NO_TOKEN: u64 = 0;
+
 /// A command on one item, or on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
@@ -19,6 +23,8 @@ pub(crate) enum Command<'a> {
     Replace { key: &'a [u8], item: Item, token: u64 },
     /// Removes the item if it still has this token.
     Remove { key: &'a [u8], token: u64 },
+    /// Gives the item another token, and changes nothing else of it.
+    Renumber { key: &'a [u8] },
     /// What the server knows of itself.
     Stats,
 }
@@ -35,6 +41,16 @@ pub(crate) struct Item {
 }
 
 impl Command<'_> {
+    /// The key of an item that has to be numbered anew before this can be done to it.
+    pub(crate) const fn unnumbered(&self) -> Option<&[u8]> {
+        match self {
+            Self::Replace { key, token: NO_TOKEN, .. } | Self::Remove { key, token: NO_TOKEN } => {
+                Some(key)
+            }
+            _ => None,
+        }
+    }
+
     /// Appends the command, which asks for `opaque` to be repeated in its reply.
     pub(crate) fn encode(&self, opaque: u32, out: &mut Vec<u8>) {
         match self {
@@ -62,6 +78,11 @@ impl Command<'_> {
             Self::Remove { key, token } => {
                 push(out, b"md ", key);
                 push_args(out, format_args!(" C{token} O{opaque}\r\n"));
+            }
+            // Nothing is appended to it, which is a change like any other to the server.
+            Self::Renumber { key } => {
+                push(out, b"ms ", key);
+                push_args(out, format_args!(" 0 MA O{opaque}\r\n\r\n"));
             }
             Self::Stats => out.extend_from_slice(b"stats\r\n"),
         }
@@ -101,6 +122,20 @@ mod tests {
             "ms k 2 T9 F3 C5 O7\r\n12\r\n"
         );
         assert_eq!(encoded(&Command::Remove { key: b"k", token: 5 }), "md k C5 O7\r\n");
+        assert_eq!(encoded(&Command::Renumber { key: b"k" }), "ms k 0 MA O7\r\n\r\n");
         assert_eq!(encoded(&Command::Stats), "stats\r\n");
+    }
+
+    #[test]
+    fn only_what_needs_a_token_and_has_none_has_to_be_numbered() {
+        let item = || Item { value: b"12".to_vec(), flags: 3, expires: 9 };
+        for token in [0, 1, u64::MAX] {
+            let unnumbered = (token == 0).then_some(&b"k"[..]);
+            let replace = Command::Replace { key: b"k", item: item(), token };
+            assert_eq!(replace.unnumbered(), unnumbered);
+            assert_eq!(Command::Remove { key: b"k", token }.unnumbered(), unnumbered);
+        }
+        assert_eq!(Command::Add { key: b"k", item: item() }.unnumbered(), None);
+        assert_eq!(Command::Get { key: b"k" }.unnumbered(), None);
     }
 }

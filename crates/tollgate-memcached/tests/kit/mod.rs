@@ -65,6 +65,14 @@ impl Server {
         assert!(self.is_ready(), "memcached did not start again on port {}", self.port);
     }
 
+    /// Has it end, and keep what it has for the next process of the same arguments, if those name a
+    /// file of memory (`-e`).
+    pub fn end(&mut self) {
+        self.signal("-USR1");
+        let ended = self.child.wait().expect("a child");
+        assert!(ended.success(), "memcached: {ended}");
+    }
+
     /// Has it do nothing until it is [thawed](Self::thaw), with all sockets open.
     pub fn freeze(&self) {
         self.signal("-STOP");

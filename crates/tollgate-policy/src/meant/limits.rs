@@ -6,14 +6,16 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::policy::LimitFor;
-use tollgate_core::{Algorithm, Limit, LimitError, Millis, OnChange, Refusals, Visibility};
+use tollgate_core::{
+    Algorithm, Limit, LimitError, Millis, OnChange, Percent, Refusals, Visibility,
+};
 
 use super::candidate::candidate;
 use super::holds::reserved;
 use super::metered::{Price, price};
 use super::mode::decided;
 use super::names::Known;
-use crate::read::{Field, Given, Named, Percent, is_name, quoted};
+use crate::read::{Field, Given, Named, is_name, quoted};
 use crate::report::Report;
 use crate::tree::Span;
 use crate::written::{self, Kind, Subject};
@@ -69,8 +71,7 @@ fn tried(
     written: &written::Limit,
     report: &mut Report<'_>,
 ) -> Option<Limit> {
-    let share = |percent: &Percent| tollgate_core::Percent::new(percent.0).unwrap_or_default();
-    let enforced = or_default(&written.enforce, share, tollgate_core::Percent::ALL)?;
+    let enforced = or_default(&written.enforce, |percent| percent.0, Percent::ALL)?;
     let limit = limit.with_enforced(enforced);
     match &written.candidate {
         Field::Absent => Some(limit),

@@ -7,7 +7,7 @@ use tollgate_core::policy::shedding::{
     AdaptiveAlgorithm, AdaptiveBound, FLEET_NONCRITICAL, FLEET_POOL, FleetShedding, InFlightBound,
     ShedMode, Shedding, WorkerShedding,
 };
-use tollgate_core::{LimitError, Millis};
+use tollgate_core::{LimitError, Millis, Percent};
 
 use super::limits::or_default;
 use crate::read::{Duration, Field, Given, Whole, quoted};
@@ -15,7 +15,10 @@ use crate::report::Report;
 use crate::written::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
 
 /// The hundredths of the fleet's capacity that are kept for critical requests where nobody says.
-const RESERVE: u64 = 20;
+const RESERVE: Percent = match Percent::new(20) {
+    Some(percent) => percent,
+    None => Percent::NONE,
+};
 
 /// How long a request counts in the fleet whose node has died.
 const LEASE: Millis = Millis::from_secs(60);
@@ -90,14 +93,15 @@ fn pools(fleet: &Given<Fleet>, report: &mut Report<'_>) -> Option<[LimitFor; 2]>
     let Fleet { capacity, reserve_critical, lease, .. } = &fleet.value;
     let capacity_at = capacity.given()?.at;
     let capacity = capacity.value()?.0;
-    let reserve = or_default(reserve_critical, |percent| u64::from(percent.0), RESERVE)?;
+    let reserve = or_default(reserve_critical, |percent| percent.0, RESERVE)?;
     let lease_at = lease.given().map_or(fleet.at, |lease| lease.at);
     let lease = or_default(lease, |lease| lease.0, LEASE)?;
     // Never less than was asked for.
-    let reserved = capacity.saturating_mul(reserve).div_ceil(100);
+    let reserved =
+        capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
     if capacity > 0 && reserved >= capacity {
         let at = reserve_critical.given().map_or(capacity_at, |percent| percent.at);
-        let message = format_args!("{reserve}% of {capacity} leaves nothing for other requests");
+        let message = format_args!("{reserve} of {capacity} leaves nothing for other requests");
         report.mistake(at, message, "keep less, or raise the capacity");
         return None;
     }

@@ -1,5 +1,7 @@
 //! Tracing: where spans go.
 
+use std::path::PathBuf;
+
 use crate::read::{Field, Given, Text, quoted};
 use crate::report::Report;
 use crate::settings::{DEFAULT_SAMPLE, TracesSettings};
@@ -27,12 +29,23 @@ pub(super) fn traces(file: &PolicyFile, report: &mut Report<'_>) -> Option<Optio
         Field::Wrong => None,
         Field::Given(given) => Some(given.value.0),
     };
-    Some(Some(TracesSettings { endpoint: endpoint?, sample: sample?, parents: parents? }))
+    let authorities = match &traces.authorities {
+        Field::Absent => Some(None),
+        Field::Wrong => None,
+        Field::Given(given) => Some(Some(PathBuf::from(&*given.value.0))),
+    };
+    Some(Some(TracesSettings {
+        endpoint: endpoint?,
+        authorities: authorities?,
+        sample: sample?,
+        parents: parents?,
+    }))
 }
 
 fn endpoint(given: &Given<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = &*given.value.0;
-    let host = text.strip_prefix("http://").unwrap_or_default();
+    let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let host = host.unwrap_or_default();
     let is_whole = !host.is_empty() && !host.starts_with('/');
     if is_whole && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte)) {
         return Some(text.into());

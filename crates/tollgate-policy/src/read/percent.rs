@@ -4,20 +4,19 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::number::digits;
 use super::{Read, unexpected_but};
 use crate::report::Report;
 use crate::tree::Node;
 
-/// A whole percentage such as `10%`, in hundredths, 0 … 100.
+/// A percentage such as `10%` or `0.1%`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Percent(pub(crate) u8);
+pub(crate) struct Percent(pub(crate) tollgate_core::Percent);
 
 impl Read for Percent {
     const WHAT: &'static str = "a percentage such as 10%";
 
     fn read(node: &Node, report: &mut Report<'_>) -> Option<Self> {
-        match hundredths(node.text().unwrap_or_default()) {
+        match percent(node.text().unwrap_or_default()) {
             Ok(percent) => Some(Self(percent)),
             Err(hint) => {
                 unexpected_but(node, Self::WHAT, &hint, report);
@@ -27,14 +26,14 @@ impl Read for Percent {
     }
 }
 
-fn hundredths(text: &str) -> Result<u8, Cow<'static, str>> {
-    const SHAPE: &str = "a whole number from 0% to 100%";
-    let Some(number) = text.strip_suffix('%') else {
-        let is_number = digits(text).is_ok_and(|number| number <= 100);
-        return Err(if is_number { format!("{text}%").into() } else { SHAPE.into() });
-    };
-    let number = digits(number).ok().and_then(|number| u8::try_from(number).ok());
-    number.filter(|number| *number <= 100).ok_or_else(|| SHAPE.into())
+fn percent(text: &str) -> Result<tollgate_core::Percent, Cow<'static, str>> {
+    const SHAPE: &str = "from 0% to 100%, with at most two places after the point";
+    let is_padded = text.starts_with('0') && !text.starts_with("0.") && !matches!(text, "0" | "0%");
+    match text.parse() {
+        Ok(percent) if text.ends_with('%') && !is_padded => Ok(percent),
+        Ok(percent) => Err(percent.to_string().into()),
+        Err(_) => Err(SHAPE.into()),
+    }
 }
 
 impl JsonSchema for Percent {
@@ -44,9 +43,9 @@ impl JsonSchema for Percent {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A whole percentage such as 10%.",
+            "description": "A percentage such as 10%, with at most two places after the point: 0.1%.",
             "type": "string",
-            "pattern": "^(100|[1-9]?[0-9])%$",
+            "pattern": r"^(100(\.00?)?|[1-9]?[0-9](\.[0-9][0-9]?)?)%$",
         })
     }
 }
@@ -56,13 +55,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_hundredths_are_read_with_their_sign() {
-        for (text, expected) in [("0%", 0), ("7%", 7), ("100%", 100)] {
-            assert_eq!(hundredths(text), Ok(expected), "{text}");
+    fn percentages_are_read_with_their_sign() {
+        for (text, expected) in
+            [("0%", 0), ("7%", 700), ("0.1%", 10), ("0.05%", 5), ("100%", 10_000)]
+        {
+            assert_eq!(percent(text).map(tollgate_core::Percent::parts), Ok(expected), "{text}");
         }
-        for text in ["", "%", "10", "101%", "256%", "-1%", "1.5%", "01%", "ten%"] {
-            assert!(hundredths(text).is_err(), "{text}");
+        for text in ["", "%", "10", "101%", "256%", "-1%", "1.555%", "01%", "00.1%", "ten%", "1/2%"]
+        {
+            assert!(percent(text).is_err(), "{text}");
         }
-        assert_eq!(hundredths("10").unwrap_err(), "10%");
+        assert_eq!(percent("10").unwrap_err(), "10%");
+        assert_eq!(percent("0.5").unwrap_err(), "0.5%");
+        assert_eq!(percent("01%").unwrap_err(), "1%");
     }
 }

@@ -1,12 +1,14 @@
 //! Two stores at once.
 
+use tollgate_core::Percent;
+
 use super::{MemcachedSettings, MemoryBounds, RedisSettings, StoreSettings};
 
 /// Some percent of all clients are decided by one store, the rest by another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutSettings {
-    /// How many clients are decided by `to`, in hundredths, 0 … 100.
-    pub percent: u8,
+    /// How many clients are decided by `to`.
+    pub percent: Percent,
     /// What a client has that moves.
     pub on_move: OnMove,
     /// The store that clients leave.
@@ -18,8 +20,8 @@ pub struct RolloutSettings {
 /// One store decides, another one is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowSettings {
-    /// How many clients are compared, in hundredths, 0 … 100.
-    pub percent: u8,
+    /// How many clients are compared.
+    pub percent: Percent,
     /// The store that decides.
     pub store: SideSettings,
     /// The store that is asked too.

@@ -1,15 +1,25 @@
 //! Tracing.
 
-/// Of how many of a hundred traces that begin here spans are sent, unless the file says otherwise.
-pub const DEFAULT_SAMPLE: u8 = 1;
+use std::path::PathBuf;
+
+use tollgate_core::Percent;
+
+/// Of how many traces that begin here spans are sent, unless the file says otherwise: one of a
+/// hundred.
+pub const DEFAULT_SAMPLE: Percent = match Percent::new(1) {
+    Some(percent) => percent,
+    None => Percent::ALL,
+};
 
 /// Where spans of requests are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesSettings {
     /// The collector; where it is not named, the environment names it.
     pub endpoint: Option<Box<str>>,
-    /// Of how many traces in a hundred.
-    pub sample: u8,
+    /// The authorities that are believed of its certificate, instead of the machine's own.
+    pub authorities: Option<PathBuf>,
+    /// Of how many traces.
+    pub sample: Percent,
     /// Whether a caller's word counts.
     pub parents: Parents,
 }

@@ -67,6 +67,27 @@ async fn a_request_in_flight_is_finished_and_no_more_are_accepted() {
 }
 
 #[tokio::test]
+async fn a_client_that_kept_its_connection_may_ask_once_more_and_is_told() {
+    let (held, upstream) = Held::start().await;
+    let proxy = Proxy::start(upstream).await;
+    let address = proxy.address;
+    held.released.add_permits(3);
+    let (mut kept, mut fresh) = (Client::connect(address).await, Client::connect(address).await);
+    kept.send(REQUEST).await;
+    assert_eq!(header(&kept.read_until("done").await, "connection"), None);
+
+    let ended = proxy.stop();
+    within(async { while TcpStream::connect(address).await.is_ok() {} }).await;
+    for client in [&mut kept, &mut fresh] {
+        client.send(REQUEST).await;
+        let answer = client.read_to_end().await;
+        assert_eq!(statuses(&answer), [200]);
+        assert_eq!(header(&answer, "connection"), Some("close"), "{answer}");
+    }
+    assert_eq!(within(ended).await.expect("no panic"), Ok(()));
+}
+
+#[tokio::test]
 async fn what_outlasts_the_drain_is_cut_off_and_told() {
     let (held, upstream) = Held::start().await;
     let mut settings = settings(upstream);

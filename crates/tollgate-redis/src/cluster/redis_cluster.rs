@@ -3,6 +3,7 @@
 mod cells;
 mod document;
 mod histories;
+mod listing;
 mod way;
 
 use std::sync::Arc;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use tollgate_core::StoreError;
+use tollgate_core::{Document, Replaced, StoreError};
 
 use super::RedisShard;
-use crate::document::{Document, DocumentKeys, Replaced};
+use crate::document::DocumentKeys;
 
 impl RedisShard {
     /// The version of the document of this name; empty where there is none.
     ///
     /// # Errors
     /// [`StoreError`] if the primary did not say within
-    /// [`DOCUMENT_DEADLINE`](crate::DOCUMENT_DEADLINE).
+    /// [`DOCUMENT_DEADLINE`](tollgate_core::DOCUMENT_DEADLINE).
     pub async fn document_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         DocumentKeys::of(name).version(self.shard.primary().link()).await
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::Loss;
 
 use super::*;
@@ -39,5 +40,8 @@ async fn an_emptied_node_is_told_and_no_other() {
         .into_iter()
         .find(|group| group.lanes[0].address.as_deref() == Some(&*cluster.nodes[1].url()));
     assert_eq!(of_the_emptied.unwrap().last_loss, Some(Loss::Flushed));
-    assert_eq!(lost().filter(|lost| *lost > 0).count(), 1);
+    assert_held(&[
+        Figure::bites("losses told", lost().sum()),
+        Figure::at_most("nodes told of", lost().filter(|lost| *lost > 0).count() as u64, 1),
+    ]);
 }

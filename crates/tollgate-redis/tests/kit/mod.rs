@@ -15,6 +15,7 @@ mod power;
 mod proxy;
 mod replication;
 mod version;
+mod wall_clock;
 
 pub use certificates::Certificates;
 pub use cluster::{Cluster, PRIMARIES, Replicas};
@@ -22,6 +23,7 @@ pub use proxy::{Passage, Proxy};
 pub use replication::{QUICK, wait_for_replica};
 pub use version::Version;
 pub(crate) use version::on_every_version;
+pub use wall_clock::WallClock;
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -61,8 +63,25 @@ impl Server {
 
     /// As [`Self::start_with`], of this version.
     pub async fn start_version(version: Version, arguments: &[&str]) -> Self {
+        Self::start_as(version, arguments, |_| {}).await
+    }
+
+    /// As [`Self::start_version`], living by this wall clock.
+    pub async fn start_by(version: Version, clock: &WallClock, arguments: &[&str]) -> Self {
+        Self::start_as(version, arguments, |command| clock.rule(command)).await
+    }
+
+    async fn start_as(
+        version: Version,
+        arguments: &[&str],
+        prepare: impl Fn(&mut Command),
+    ) -> Self {
         for _ in 0..PORT_TRIES {
-            let mut server = Self::spawn(version, arguments);
+            let directory = TempDir::new().expect("a temporary directory");
+            let port = free_port();
+            let mut command = command(version, port, directory.path(), arguments);
+            prepare(&mut command);
+            let mut server = Self { version, child: run(&mut command), port, directory };
             if server.is_ready().await {
                 return server;
             }
@@ -70,11 +89,9 @@ impl Server {
         panic!("{version:?} {arguments:?} did not start on any of {PORT_TRIES} ports");
     }
 
-    fn spawn(version: Version, arguments: &[&str]) -> Self {
-        let directory = TempDir::new().expect("a temporary directory");
-        let port = free_port();
-        let child = run(version, port, directory.path(), arguments);
-        Self { version, child, port, directory }
+    /// Which server it is.
+    pub const fn version(&self) -> Version {
+        self.version
     }
 
     async fn is_ready(&mut self) -> bool {
@@ -117,19 +134,23 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-fn run(version: Version, port: u16, directory: &Path, arguments: &[&str]) -> Child {
-    let program = version.program();
-    Command::new(&program)
+fn command(version: Version, port: u16, directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(version.program());
+    command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         .args(["--save", "", "--appendonly", "no", "--dir"])
         .arg(directory)
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap_or_else(|error| {
-            panic!("{}: {error}; ./test installs what is missing", program.display())
-        })
+        .stdout(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> Child {
+    command.spawn().unwrap_or_else(|error| {
+        let program = command.get_program().display();
+        panic!("{program}: {error}; ./test installs what is missing")
+    })
 }
 
 impl Drop for Server {

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use super::{Server, run};
+use super::{Server, command, run};
 
 impl Server {
     /// Its port on 127.0.0.1.
@@ -40,7 +40,7 @@ impl Server {
 
     /// Starts it again on its port, with what it saved in its directory. Does not wait for it.
     pub fn start_again(&mut self, arguments: &[&str]) {
-        self.child = run(self.version, self.port, self.directory.path(), arguments);
+        self.child = run(&mut command(self.version, self.port, self.directory.path(), arguments));
     }
 
     fn signal(&self, name: &str) {

@@ -1,5 +1,6 @@
 //! Replicas that are there, and are not what they were.
 
+use tollgate_conformance::{Figure, assert_held};
 use tollgate_core::{Fit, Found, Timestamp};
 use tollgate_redis::{Choice, Gate};
 
@@ -23,6 +24,13 @@ async fn behind_a_proxy(version: Version) -> (Pair, Proxy) {
     (Pair { primary, replica }, network)
 }
 
+/// How many bytes of its history a server has.
+async fn offset(server: &Server) -> u64 {
+    let told = server.info("replication").await;
+    let offset = told.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
+    offset.unwrap().trim().parse().unwrap()
+}
+
 async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     let (pair, network) = behind_a_proxy(version).await;
     let client = Client::connect(&pair.settings(), Choice::Best).await;
@@ -32,10 +40,15 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     client.take(NOW, 2).await.unwrap();
     // Its connection to the primary is open, and so it says.
     client.leaves_the_replica("it lacks").await;
-    assert_eq!(client.used().await, 5);
+    let told = client.used().await;
+    let lacks = offset(&pair.primary).await.saturating_sub(offset(&pair.replica).await);
     network.replies(Passage::Open);
     client.reads_from(1).await;
-    assert_eq!(client.used().await, 5);
+    assert_held(&[
+        Figure::bites("bytes that the replica lacked", lacks),
+        Figure::at_most("units that a look did not tell of", 5 - told, 0),
+        Figure::at_most("the same, when it was in step again", 5 - client.used().await, 0),
+    ]);
 }
 
 async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
@@ -52,9 +65,13 @@ async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
 
     let before = Timestamp::from_millis(later.as_millis() - 1);
     let old = client.look(before).await.unwrap();
-    assert_eq!((old.used, old.fit), (1_000, Fit::At(opened.whole_at)), "what the replica has");
+    assert_eq!(old.fit, Fit::At(opened.whole_at), "what the replica has");
     let new = client.look(later).await.unwrap();
-    assert_eq!((new.used, new.fit, new.found), (0, Fit::Now, Found::Nothing));
+    assert_eq!((new.fit, new.found), (Fit::Now, Found::Nothing));
+    assert_held(&[
+        Figure::bites("units that the replica has of the window that is over", old.used),
+        Figure::at_most("units of it that a look told of", new.used, 0),
+    ]);
     assert_eq!(new.whole_at.as_millis(), later.as_millis() + WINDOW);
     assert_eq!(client.gate(1), Gate::Closed);
 }
@@ -88,9 +105,13 @@ async fn a_replica_that_was_promoted_takes_over_while_the_old_primary_still_answ
     until(|| client.store.status()[0].address == Some(pair.replica.url())).await;
     client.take(NOW, 1).await.unwrap();
     assert_eq!(client.used().await, 4);
+    let old = pair.primary.info("replication").await.contains("role:master");
     pair.primary.tell(&["FLUSHALL"]).await;
-    assert_eq!(client.used().await, 4, "nothing is asked of the old one");
-    assert_eq!(client.store.windows_lost(), (0, None));
+    assert_held(&[
+        Figure::bites("old primaries that call themselves so", old.into()),
+        Figure::at_most("units lost with the old one", 4 - client.used().await, 0),
+        Figure::at_most("losses told", client.store.windows_lost().0, 0),
+    ]);
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod memory;
 mod names;
 mod reserved;
 mod site;
+mod wall_clock;
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tollgate_conformance::PlainHash;
+use tollgate_conformance::{Figure, PlainHash, assert_held};
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Subject, Value};
 use tollgate_redis::{
@@ -25,12 +26,36 @@ enum Word {
     Never,
 }
 
+/// A resolver, and how often it was asked since it was given another word.
 #[derive(Debug)]
-struct Resolver(Mutex<Word>);
+struct Resolver {
+    word: Mutex<Word>,
+    asked: AtomicU64,
+}
+
+impl Resolver {
+    fn leads(port: u16) -> Arc<Self> {
+        Self::says(Word::Leads(port))
+    }
+
+    fn says(word: Word) -> Arc<Self> {
+        Arc::new(Self { word: Mutex::new(word), asked: AtomicU64::new(0) })
+    }
+
+    fn turn(&self, word: Word) {
+        *self.word.lock() = word;
+        self.asked.store(0, Ordering::SeqCst);
+    }
+
+    fn asked(&self) -> u64 {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
 
 impl Lookup for Resolver {
     fn look_up<'a>(&'a self, _host: &'a str, _port: u16) -> Looked<'a> {
-        let word = self.0.lock().clone();
+        let word = self.word.lock().clone();
+        self.asked.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match word {
                 Word::Leads(port) => Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]),
@@ -75,39 +100,57 @@ async fn takes(store: &RedisShard) -> u64 {
 #[tokio::test]
 async fn a_name_that_leads_elsewhere_is_followed_once_its_server_is_lost() {
     let (mut first, second) = (Server::start().await, Server::start().await);
-    let resolver = Arc::new(Resolver(Mutex::new(Word::Leads(first.port()))));
+    let resolver = Resolver::leads(first.port());
     let store = open(&resolver);
     assert_eq!([takes(&store).await, takes(&store).await], [1, 2]);
-    *resolver.0.lock() = Word::Leads(second.port());
-    assert_eq!(takes(&store).await, 3, "a connection that works is kept");
+    resolver.turn(Word::Leads(second.port()));
+    let kept = takes(&store).await;
     first.kill();
     assert_eq!(takes(&store).await, 1, "the second server has counted nothing");
+    assert_held(&[
+        Figure::bites("times that the name was asked for anew", resolver.asked()),
+        Figure::at_most("units lost while the connection worked", 3 - kept, 0),
+    ]);
 }
 
 #[tokio::test]
 async fn a_server_that_comes_back_is_found_whatever_becomes_of_the_resolver() {
     for word in [Word::Fails, Word::Nothing, Word::Never] {
         let mut server = Server::start().await;
-        let resolver = Arc::new(Resolver(Mutex::new(Word::Leads(server.port()))));
+        let resolver = Resolver::leads(server.port());
         let store = open(&resolver);
         assert_eq!(takes(&store).await, 1);
-        *resolver.0.lock() = word.clone();
+        resolver.turn(word.clone());
         server.kill();
+        // What the first attempts are told is of the process that is gone.
+        until(|| resolver.asked() > 0).await;
         server.start_again(&[]);
-        assert_eq!(takes(&store).await, 1, "{word:?}");
+        let used = takes(&store).await;
+        assert_held(&[
+            Figure::bites("questions to a resolver that knows nothing", resolver.asked()),
+            Figure::at_most("units of a server other than the last", used.abs_diff(1), 0),
+        ]);
     }
 }
 
 #[tokio::test]
 async fn a_resolver_that_never_answers_keeps_nobody_beyond_the_deadline() {
-    let resolver = Arc::new(Resolver(Mutex::new(Word::Never)));
+    let resolver = Resolver::says(Word::Never);
     let store = open(&resolver);
     let (limit, subject) = (limit(), Subject::new([("user", Value::Clear(b"one"))], &PlainHash));
     let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
     let charge = Charge { limit: &limit, subject: &subject, ask };
     let told = tokio::time::timeout(PATIENCE, store.apply_within(NOW, &[charge], SHORT)).await;
-    told.expect("an answer in time").unwrap_err();
+    assert_held(&[
+        Figure::bites("questions that are never answered", resolver.asked()),
+        Figure::at_most("callers kept beyond the deadline", told.is_err().into(), 0),
+        Figure::at_most(
+            "units admitted without a server",
+            told.is_ok_and(|told| told.is_ok()).into(),
+            0,
+        ),
+    ]);
     let server = Server::start().await;
-    *resolver.0.lock() = Word::Leads(server.port());
+    resolver.turn(Word::Leads(server.port()));
     assert_eq!(takes(&store).await, 1, "it is found as soon as the resolver knows it");
 }

@@ -35,6 +35,7 @@ assets! {
     "js/table.js" as "text/javascript; charset=utf-8",
     "js/views/limit.js" as "text/javascript; charset=utf-8",
     "js/views/limits.js" as "text/javascript; charset=utf-8",
+    "js/views/listing.js" as "text/javascript; charset=utf-8",
     "js/views/overrides.js" as "text/javascript; charset=utf-8",
     "js/views/overview.js" as "text/javascript; charset=utf-8",
     "js/views/policy.js" as "text/javascript; charset=utf-8",

@@ -11,7 +11,7 @@ use super::routes::{Routes, Shared};
 use crate::access::Access;
 use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::hyper_door::{Holding, HttpVersions, HyperDoor};
-use crate::metrics::Histogram;
+use tollgate::observe::Histogram;
 
 /// How old a connection grows unless the door is told otherwise. Envoy opens few and keeps them:
 /// without an end a node that was just started would never be asked.

@@ -4,12 +4,12 @@ mod ending;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderValue, Request, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::Service as HyperService;
 use tokio::time::timeout;
@@ -27,15 +27,15 @@ use super::proto::{FILES, RateLimitResponse, SERVICE_NAME as RATE_LIMIT};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 use super::unary::{self, Answer};
 use crate::access::Access;
-use crate::metrics::Histogram;
 use crate::shutdown::Shutdown;
 use ending::Ending;
+use tollgate::observe::Histogram;
 
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-const GRPC_STATUS: &str = "grpc-status";
-const GRPC_ENCODING: &str = "grpc-encoding";
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const IDENTITY: &str = "identity";
 
 /// The services behind the door, on one connection.
@@ -71,7 +71,9 @@ impl<S: Store + 'static> Shared<S> {
     async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Answer> {
         // Most calls are of one method.
         if request.uri().path() != SHOULD_RATE_LIMIT {
-            return self.answer_other(request, shutdown).await.map(Answer::Other);
+            let mut answer = Box::pin(self.answer_other(request, shutdown)).await;
+            name_too_large(&mut answer);
+            return answer.map(Answer::Other);
         }
         let began = Instant::now();
         let limiter = &self.rate_limits.0;
@@ -173,19 +175,13 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
         let Self { shared, shutdown } = self.clone();
         Box::pin(async move {
             let deadline = shared.deadline;
-            let answer = timeout(deadline, shared.answer(request, shutdown)).await;
-            let mut answer = answer.unwrap_or_else(|_| {
+            // Pinned here: the timeout's own would be moved into it, and is large.
+            let answer = pin!(shared.answer(request, shutdown));
+            Ok(timeout(deadline, answer).await.unwrap_or_else(|_| {
                 let within = deadline.as_secs();
                 let late = format!("the call took longer than {within} s");
                 Status::deadline_exceeded(late).into_http().map(Answer::Other)
-            });
-            // The protocol's own code for a message that is too large, which tonic knows otherwise.
-            if let Some(code) = answer.headers_mut().get_mut(GRPC_STATUS)
-                && Code::from_bytes(code.as_bytes()) == Code::OutOfRange
-            {
-                *code = HeaderValue::from(Code::ResourceExhausted as i32);
-            }
-            Ok(answer)
+            }))
         })
     }
 }
@@ -193,6 +189,15 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
 fn known(answer: Result<Response<Body>, Infallible>) -> Response<Body> {
     let Ok(answer) = answer;
     answer
+}
+
+/// Gives a message that is too large the protocol's own code, which tonic knows otherwise.
+fn name_too_large(answer: &mut Response<Body>) {
+    if let Some(code) = answer.headers_mut().get_mut(GRPC_STATUS)
+        && Code::from_bytes(code.as_bytes()) == Code::OutOfRange
+    {
+        *code = HeaderValue::from(Code::ResourceExhausted as i32);
+    }
 }
 
 fn unknown_method(path: &str) -> Status {

@@ -7,6 +7,7 @@ use tollgate::limiter::{GivenBack, Redeemed};
 use tollgate::{Decision, Revision, headers, limiter};
 
 use super::app::App;
+use super::prefer::Detail;
 use super::wire::{
     FailureCause, HeaderFields, LimitStanding, Outcome, OverruledLimit, RefundAnswer,
     RefundedLimit, ShadowVerdict, Source, VerdictAnswer,
@@ -14,8 +15,12 @@ use super::wire::{
 
 impl<S: Store> App<S> {
     /// The document of a decision; its receipt goes out with it.
-    pub(super) fn decided<'d>(&self, decision: &'d mut Decision) -> VerdictAnswer<'d> {
-        let receipt = decision.receipt.take();
+    pub(super) fn decided<'d>(
+        &self,
+        decision: &'d mut Decision,
+        detail: Detail,
+    ) -> VerdictAnswer<'d> {
+        let receipt = decision.receipt.take().filter(|_| detail == Detail::Whole);
         let receipt = receipt.map(|receipt| self.limiter.seal(receipt, decision.verdict.now));
         let Decision { policy, rules, verdict, shadow, source, .. } = &*decision;
         let shadow = shadow.as_ref().map(|shadow| ShadowVerdict {
@@ -29,7 +34,7 @@ impl<S: Store> App<S> {
             shadow,
             receipt,
             overrides,
-            ..looked(policy, rules, verdict, *source)
+            ..looked(policy, rules, verdict, *source, detail)
         }
     }
 }
@@ -40,10 +45,14 @@ pub(super) fn looked<'v>(
     rules: &'v [Arc<str>],
     verdict: &'v Verdict,
     source: limiter::Source,
+    detail: Detail,
 ) -> VerdictAnswer<'v> {
     let (source, failure) = source_of(source);
-    let mut fields = HeaderFields::default();
-    headers::write(&policy.answers().headers, verdict, &mut fields);
+    let headers = (detail == Detail::Whole).then(|| {
+        let mut fields = HeaderFields::default();
+        headers::write(&policy.answers().headers, verdict, &mut fields);
+        fields
+    });
     VerdictAnswer {
         admitted: verdict.is_admitted(),
         source,
@@ -56,7 +65,7 @@ pub(super) fn looked<'v>(
         shadow: None,
         receipt: None,
         overrides: Vec::new(),
-        headers: fields,
+        headers,
     }
 }
 

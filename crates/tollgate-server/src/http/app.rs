@@ -18,10 +18,11 @@ use super::reload::Reload;
 use super::shown::Sight;
 use super::simulate::Simulate;
 use super::status::Status;
+use super::subjects::Subjects;
 use crate::access::Access;
 use crate::dashboard::Dashboard;
 use crate::grpc::json_route;
-use crate::metrics::Histogram;
+use tollgate::observe::Histogram;
 
 /// How the door is opened.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +44,9 @@ pub struct HttpOptions {
     pub overrides: Option<Arc<dyn Keep>>,
     /// Whom administrators are told of at `GET /v1/top`; nobody by default.
     pub top: Option<Arc<Top>>,
+    /// Who lists subjects to administrators at `GET /v1/subjects`; by default those of
+    /// [`top`](Self::top) are all.
+    pub subjects: Option<Subjects>,
     /// The limits whose subjects administrators see in clear; none by default. Credentials are
     /// hashed all the same.
     pub revealed: Arc<[Box<str>]>,

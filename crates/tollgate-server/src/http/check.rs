@@ -12,6 +12,7 @@ use tollgate_policy::nearest;
 use super::answer::looked;
 use super::app::App;
 use super::json::{self, Fault, Object};
+use super::prefer::Detail;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 use super::wire::{
@@ -27,45 +28,44 @@ pub(super) struct Asked<'p> {
 
 impl<S: Store> App<S> {
     /// Charges once.
-    pub(super) async fn check(&self, body: &[u8]) -> Answer {
-        let policy = self.limiter.policy();
-        let asked = self.understand(&policy, &json::read(body)?)?;
-        let mut decision = self.charge(self.limiter.now(), asked).await;
-        Ok(json::write(&self.decided(&mut decision))?)
+    pub(super) async fn check(&self, body: &[u8], detail: Detail) -> Answer {
+        let (now, policy) = (self.limiter.now(), self.limiter.policy());
+        let asked = self.understand(now, &policy, &json::read(body)?)?;
+        let mut decision = self.charge(now, asked).await;
+        Ok(json::write(&self.decided(&mut decision, detail))?)
     }
 
     /// Charges several times, each for itself. One that cannot be understood refuses them all.
-    pub(super) async fn check_batch(&self, body: &[u8]) -> Answer {
+    pub(super) async fn check_batch(&self, body: &[u8], detail: Detail) -> Answer {
         let BatchRequest { checks } = json::read(body)?;
         if !(1..=MAX_CHECKS).contains(&checks.len()) {
             let told = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
             return Err(Fault::at("/checks", told).into());
         }
-        let policy = self.limiter.policy();
+        let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let within = |(index, Object(request)): (usize, &Object<_>)| {
-            let asked = self.understand(&policy, request);
+            let asked = self.understand(now, &policy, request);
             asked.map_err(|problem| problem.within(&format!("/checks/{index}")))
         };
         let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
-        let now = self.limiter.now();
         let charges = asked.into_iter().map(|asked| {
             // One span has room for one decision.
             trace::child(trace::Kind::Internal, "check").run(self.charge(now, asked))
         });
         let mut decisions = join_all(charges).await;
-        let verdicts = decisions.iter_mut().map(|decision| self.decided(decision)).collect();
+        let verdicts =
+            decisions.iter_mut().map(|decision| self.decided(decision, detail)).collect();
         Ok(json::write(&BatchAnswer { verdicts })?)
     }
 
     /// Whether it would be admitted; charges nothing.
-    pub(super) async fn peek(&self, body: &[u8]) -> Answer {
-        let policy = self.limiter.policy();
-        let Asked { plan, .. } = self.understand(&policy, &json::read(body)?)?;
+    pub(super) async fn peek(&self, body: &[u8], detail: Detail) -> Answer {
+        let (now, policy) = (self.limiter.now(), self.limiter.policy());
+        let Asked { plan, .. } = self.understand(now, &policy, &json::read(body)?)?;
         let rules: Vec<_> = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let now = self.limiter.now();
         let enforced = self.limiter.shares(now, plan.enforced).enforced;
         let (verdict, source) = self.limiter.look_at(now, &enforced).await?;
-        Ok(json::write(&looked(&policy, &rules, &verdict, source))?)
+        Ok(json::write(&looked(&policy, &rules, &verdict, source, detail))?)
     }
 
     fn charge<'s>(
@@ -78,13 +78,14 @@ impl<S: Store> App<S> {
 
     pub(super) fn understand<'p>(
         &self,
+        now: Timestamp,
         policy: &'p Arc<Revision>,
         request: &CheckRequest<'_>,
     ) -> Result<Asked<'p>, Problem> {
         match request {
             CheckRequest { limits: Some(limits), request: None } => self.by_name(policy, limits),
             CheckRequest { limits: None, request: Some(Object(request)) } => {
-                Ok(self.by_rules(policy, request))
+                Ok(self.by_rules(now, policy, request))
             }
             _ => Err(Fault::at("", "give either \"limits\" or \"request\"").into()),
         }
@@ -92,8 +93,13 @@ impl<S: Store> App<S> {
 
     /// Rules that charge on completion charge on arrival here: the answer is never heard of, and
     /// who knows that it is free gives the receipt back.
-    fn by_rules<'p>(&self, policy: &'p Arc<Revision>, request: &RequestFacts<'_>) -> Asked<'p> {
-        let plan = self.limiter.plan_at(self.limiter.now(), policy, &request.facts());
+    fn by_rules<'p>(
+        &self,
+        now: Timestamp,
+        policy: &'p Arc<Revision>,
+        request: &RequestFacts<'_>,
+    ) -> Asked<'p> {
+        let plan = self.limiter.plan_at(now, policy, &request.facts());
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
         Asked { policy, plan, terms }
     }

@@ -1,24 +1,41 @@
 //! `GET /healthz` and `GET /readyz`.
 
+use axum::http::{HeaderName, HeaderValue};
+use tollgate::core::Store;
+
 use super::app::App;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Response};
 use crate::shutdown::{Phase, Shutdown};
 
+/// The field that names the version of the policy in force.
+const POLICY: HeaderName = HeaderName::from_static("x-tollgate-policy");
+
 /// This process serves; restarting it would help nobody.
-pub(super) fn live() -> Response {
-    respond::plainly("ok\n")
+pub(super) fn live<S: Store>(app: &App<S>) -> Response {
+    well(app)
 }
 
 /// Whether this node can take traffic.
-pub(super) fn ready<S>(app: &App<S>, shutdown: Option<&Shutdown>) -> Result<Response, Problem> {
+pub(super) fn ready<S: Store>(
+    app: &App<S>,
+    shutdown: Option<&Shutdown>,
+) -> Result<Response, Problem> {
     if shutdown.is_some_and(|shutdown| shutdown.phase() > Phase::Serving) {
         return Err(Problem::new(Kind::NotReady, "this node is shutting down"));
     }
     match app.options.readiness.check() {
-        Ok(()) => Ok(respond::plainly("ok\n")),
+        Ok(()) => Ok(well(app)),
         Err(missing) => Err(Problem::new(Kind::NotReady, missing)),
     }
+}
+
+fn well<S: Store>(app: &App<S>) -> Response {
+    let mut response = respond::plainly("ok\n");
+    // A version is hexadecimal digits.
+    let version = HeaderValue::from_str(app.limiter.policy().version());
+    response.headers_mut().extend(version.map(|version| (POLICY, version)));
+    response
 }
 
 #[cfg(test)]
@@ -40,10 +57,18 @@ mod tests {
     async fn a_node_that_drains_is_alive_and_not_ready() {
         let limiter = Arc::new(Limiter::new(Policy::default(), Memory::default()));
         let (phase, shutdown) = Shutdown::new();
+        let version = limiter.policy().version().to_string();
         let router = router(limiter, HttpOptions::default()).layer(Extension(shutdown));
         let status = async |path: &str| {
             let request = Request::get(path).body(Body::empty()).unwrap();
-            router.clone().oneshot(request).await.unwrap().status().as_u16()
+            let response = router.clone().oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            let policy = response.headers().get("x-tollgate-policy");
+            assert_eq!(
+                policy.map(HeaderValue::as_bytes),
+                (status == 200).then_some(version.as_bytes())
+            );
+            status
         };
         assert_eq!((status("/readyz").await, status("/healthz").await), (200, 200));
         phase.send_replace(Phase::Draining);

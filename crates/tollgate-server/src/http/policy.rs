@@ -10,7 +10,9 @@ use tollgate::core::{Algorithm, Limit, Store, Visibility};
 
 use super::app::App;
 use super::json;
+use super::percentage::Percentage;
 use super::respond::Answer;
+use super::shown::Sight;
 use super::wire::OverrideShown;
 
 /// The policy in force.
@@ -62,8 +64,10 @@ struct LimitText<'a> {
     per: Vec<&'a str>,
     /// Whether clients are told of it.
     visible: bool,
+    /// Whether those who run it see its subjects in clear, credentials apart.
+    revealed: bool,
     /// For how many of a hundred of its subjects it refuses; for the others it only counts.
-    enforced_percent: u8,
+    enforced_percent: Percentage,
     /// What is tried beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CandidateText")]
@@ -147,6 +151,7 @@ impl<S: Store> App<S> {
         for (told, LimitFor { limit, .. }) in answer.limits.iter_mut().zip(policy.limits()) {
             let switch = self.limiter.overrides().switch_of(limit, now);
             told.switched = switch.map(|said| self.shown_override(&said));
+            told.revealed = self.options.sight_of(limit.name()) == Sight::Revealed;
         }
         for told in &mut answer.rules {
             let switch = self.limiter.overrides().switch_of_rule(told.name, now);
@@ -204,7 +209,8 @@ fn limit<'a>(policy: &'a Revision, LimitFor { limit, per }: &'a LimitFor) -> Lim
         capacity: limit.capacity(),
         per: dimensions.map(|dimension| &*dimension.name).collect(),
         visible: limit.visibility() == Visibility::Visible,
-        enforced_percent: limit.enforced().get(),
+        revealed: false,
+        enforced_percent: Percentage(limit.enforced()),
         candidate: limit.candidate().map(|limit| candidate(limit)),
         switched: None,
     }

@@ -8,6 +8,7 @@ use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};
 use super::app::App;
 use super::check::{Asked, names_nothing};
 use super::json::{self, Fault, Object};
+use super::prefer::Detail;
 use super::problem::Problem;
 use super::refund::unread;
 use super::respond::Answer;
@@ -19,13 +20,13 @@ use super::wire::{
 impl<S: Store> App<S> {
     /// Holds what a check would charge.
     pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
-        let policy = self.limiter.policy();
+        let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let ReserveRequest { limits, request, hold_ms } = json::read(body)?;
         let Asked { policy, plan, terms } =
-            self.understand(&policy, &CheckRequest { limits, request })?;
-        let (now, hold_for) = (self.limiter.now(), hold_for(hold_ms));
+            self.understand(now, &policy, &CheckRequest { limits, request })?;
+        let hold_for = hold_for(hold_ms);
         let reserved = self.limiter.reserve_on_terms_at(now, policy, plan, terms, hold_for);
-        Ok(json::write(&self.decided(&mut reserved.await))?)
+        Ok(json::write(&self.decided(&mut reserved.await, Detail::Whole))?)
     }
 
     /// Puts the end of what a receipt holds off.

@@ -24,6 +24,7 @@ pub(super) enum Route {
     Reload,
     Rollout,
     Top,
+    Subjects,
     Policy,
     Simulate,
     Dashboard(Found),
@@ -90,6 +91,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
     ("/v1/rollout", &[(Method::PUT, Route::Rollout)]),
     ("/v1/top", &[(Method::GET, Route::Top)]),
+    ("/v1/subjects", &[(Method::GET, Route::Subjects)]),
     ("/v1/simulate", &[(Method::POST, Route::Simulate)]),
     (
         "/v1/overrides",
@@ -135,6 +137,7 @@ impl Route {
             | Self::Rollout
             | Self::Simulate
             | Self::Top
+            | Self::Subjects
             | Self::Overrides
             | Self::SetOverride
             | Self::RemoveOverride
@@ -193,6 +196,7 @@ impl Route {
             | Self::Policy
             | Self::Reload
             | Self::Top
+            | Self::Subjects
             | Self::Dashboard(_)
             | Self::Overrides
             | Self::RemoveOverride

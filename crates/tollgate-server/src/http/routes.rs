@@ -19,6 +19,7 @@ use super::app::{App, HttpOptions};
 use super::body::Bound;
 use super::idempotency::{Key, Told};
 use super::openapi::openapi;
+use super::prefer::Detail;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Answer, Response};
 use super::route::{Astray, Brings, Route};
@@ -117,7 +118,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Check | Route::CheckBatch | Route::Reserve => {
                 return self.once(route, head, body).await;
             }
-            Route::Peek => app.peek(&body).await,
+            Route::Peek => app.peek(&body, Detail::preferred(&head.headers)).await,
             Route::Refund => app.refund(&body).await,
             Route::Extend => app.extend(&body).await,
             Route::Settle => app.settle(&body).await,
@@ -129,6 +130,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Reload => app.reload(&app.caller(&head.headers)).await,
             Route::Rollout => app.turn(&body, &app.caller(&head.headers)),
             Route::Top => app.top(query),
+            Route::Subjects => Box::pin(app.subjects(query)).await,
             Route::Overrides => app.overrides(),
             Route::SetOverride => app.set_override(&body, &app.caller(&head.headers)).await,
             Route::RemoveOverride => app.remove_override(query, &app.caller(&head.headers)).await,
@@ -139,7 +141,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Metrics => return app.metrics(),
             Route::Simulate => app.simulation()?.run(&body).await,
             Route::Dashboard(found) => return self.dashboard(found),
-            Route::Live => return Ok(health::live()),
+            Route::Live => return Ok(health::live(app)),
             Route::Ready => return health::ready(app, self.shutdown.as_ref()),
         }))
     }
@@ -172,12 +174,13 @@ impl<S: Store + 'static> Routes<S> {
 
     /// Carries a charge out, once for each idempotency key.
     async fn once(&self, route: Route, head: &Parts, body: Bytes) -> Result<Response, Problem> {
+        let detail = Detail::preferred(&head.headers);
         let Some(key) = Key::of(&head.headers)? else {
-            return Ok(respond::with(self.app.decide(route, &body).await));
+            return Ok(respond::with(self.app.decide(route, &body, detail).await));
         };
         let path = head.uri.path().as_bytes();
         let (app, asked, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
-        let carry_out = || async move { app.decide(route, &asked).await };
+        let carry_out = || async move { app.decide(route, &asked, detail).await };
         let (answer, told) = self.app.remembered.once(now, &key, [path, &body], carry_out).await;
         let mut response = respond::with(answer);
         if told == Told::Again {
@@ -202,12 +205,12 @@ impl<S: Store + 'static> Routes<S> {
 
 impl<S: Store> App<S> {
     /// Charges what a request of `route` says.
-    async fn decide(&self, route: Route, body: &[u8]) -> Answer {
+    async fn decide(&self, route: Route, body: &[u8], detail: Detail) -> Answer {
         match route {
             // Apart: what is larger than a check makes no check larger.
-            Route::CheckBatch => Box::pin(self.check_batch(body)).await,
+            Route::CheckBatch => Box::pin(self.check_batch(body, detail)).await,
             Route::Reserve => Box::pin(self.reserve(body)).await,
-            _ => self.check(body).await,
+            _ => self.check(body, detail).await,
         }
     }
 }

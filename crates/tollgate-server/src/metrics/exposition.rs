@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::histogram::Observed;
+use tollgate::observe::Observed;
 
 /// The media type of an [`Exposition`]: Prometheus's text format, version 0.0.4.
 ///
@@ -160,8 +160,9 @@ fn seconds(micros: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use tollgate::observe::Histogram;
+
     use super::*;
-    use crate::metrics::Histogram;
 
     const PLAIN: Family =
         Family { name: "a_total", kind: Kind::Counter, labels: &["of"], help: "A \\ of\nthem" };

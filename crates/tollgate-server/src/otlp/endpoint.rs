@@ -6,7 +6,7 @@ use std::str::FromStr;
 use axum::http::Uri;
 use axum::http::uri::{PathAndQuery, Scheme};
 
-/// Where a collector takes traces, such as `http://127.0.0.1:4318/v1/traces`.
+/// Where a collector takes traces, such as `http://127.0.0.1:4318/v1/traces`, plainly or over TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint(Uri);
 
@@ -16,7 +16,7 @@ pub struct Endpoint(Uri);
 pub enum EndpointError {
     /// It is no URL of a host.
     NoUrl,
-    /// It is one of another scheme than `http`.
+    /// It is one of another scheme than `http` and `https`.
     Scheme,
     /// It has a query, or a user.
     TooMuch,
@@ -30,13 +30,25 @@ impl Endpoint {
     pub fn exactly(url: &str) -> Result<Self, EndpointError> {
         let uri: Uri = url.parse().map_err(|_| EndpointError::NoUrl)?;
         let authority = uri.authority().ok_or(EndpointError::NoUrl)?;
-        if uri.scheme() != Some(&Scheme::HTTP) {
+        if ![Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme()) {
             return Err(EndpointError::Scheme);
         }
         if uri.query().is_some() || authority.as_str().contains('@') {
             return Err(EndpointError::TooMuch);
         }
         Ok(Self(uri))
+    }
+
+    /// Whether it is reached over TLS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == Some(&Scheme::HTTPS)
+    }
+
+    /// The name or address of its host.
+    pub(super) fn host(&self) -> &str {
+        let host = self.0.host().unwrap_or_default();
+        host.trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(super) const fn uri(&self) -> &Uri {
@@ -68,8 +80,7 @@ impl fmt::Display for EndpointError {
         f.write_str(match self {
             Self::NoUrl => "expected a URL such as http://127.0.0.1:4318",
             Self::Scheme => {
-                "collectors are reached over http, such as http://127.0.0.1:4318: \
-                 run one beside this node, which passes spans on over TLS"
+                "collectors are reached over http or https, such as http://127.0.0.1:4318"
             }
             Self::TooMuch => "a collector's URL has a host, a port and perhaps a path, no more",
         })
@@ -89,6 +100,7 @@ mod tests {
             ("http://collector:4318/", "http://collector:4318/v1/traces"),
             ("http://collector/otlp/", "http://collector/otlp/v1/traces"),
             ("http://[::1]:4318", "http://[::1]:4318/v1/traces"),
+            ("https://collector", "https://collector/v1/traces"),
         ] {
             assert_eq!(base.parse::<Endpoint>().unwrap().to_string(), whole);
         }
@@ -97,12 +109,22 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_is_for_the_host_alone() {
+        for (url, host) in
+            [("https://[::1]:4318", "::1"), ("https://collector:4318/x", "collector")]
+        {
+            let endpoint = Endpoint::exactly(url).unwrap();
+            assert_eq!((endpoint.is_https(), endpoint.host()), (true, host));
+        }
+        assert!(!Endpoint::exactly("http://collector").unwrap().is_https());
+    }
+
+    #[test]
     fn what_cannot_be_reached_is_refused_with_a_reason() {
         for (text, error) in [
             ("", EndpointError::NoUrl),
             ("collector", EndpointError::Scheme),
             ("/v1/traces", EndpointError::NoUrl),
-            ("https://collector:4318", EndpointError::Scheme),
             ("grpc://collector:4317", EndpointError::Scheme),
             ("http://a:b@collector:4318", EndpointError::TooMuch),
             ("http://collector:4318/?key=1", EndpointError::TooMuch),

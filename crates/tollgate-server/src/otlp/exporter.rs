@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -17,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tollgate::trace::{Span, Spans};
 
+use super::connector::Connector;
 use super::endpoint::Endpoint;
 use super::wire::{self, Resource};
 
@@ -71,13 +73,13 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Posts what comes out of `spans` to `endpoint`, in the name of `origin`. Needs a tokio
-    /// runtime with a timer and sockets.
+    /// Posts what comes out of `spans` to `endpoint` by its `connector`, in the name of `origin`. Needs a
+    /// tokio runtime with a timer and sockets.
     #[must_use]
-    pub fn start(spans: Spans, endpoint: Endpoint, origin: &Origin) -> Self {
+    pub fn start(spans: Spans, endpoint: Endpoint, connector: Connector, origin: &Origin) -> Self {
         let (end, ended) = oneshot::channel();
         let counts = Arc::new(Counts::default());
-        let post = Post::new(endpoint, origin, Arc::clone(&counts));
+        let post = Post::new(endpoint, connector, origin, Arc::clone(&counts));
         let task = tokio::spawn(post.run(spans, ended));
         Self { counts, end: Some(end), task }
     }
@@ -150,7 +152,7 @@ enum Way {
 }
 
 struct Post {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     endpoint: Endpoint,
     resource: Resource,
     counts: Arc<Counts>,
@@ -158,13 +160,11 @@ struct Post {
 }
 
 impl Post {
-    fn new(endpoint: Endpoint, origin: &Origin, counts: Arc<Counts>) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(EXPORT_TIMEOUT));
+    fn new(endpoint: Endpoint, connector: Connector, origin: &Origin, counts: Arc<Counts>) -> Self {
         let own = [("service.name", &*origin.service), ("service.version", &*origin.version)];
         let others = origin.attributes.iter().map(|(key, value)| (&**key, &**value));
         Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            client: Client::builder(TokioExecutor::new()).build(connector.into_inner()),
             endpoint,
             resource: Resource::new(own.into_iter().chain(others)),
             counts,

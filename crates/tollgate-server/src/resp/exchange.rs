@@ -18,7 +18,7 @@ use super::reply::Replies;
 use super::session::{self, Next, Session};
 use super::throttle::{Bucket, Dialect, Throttle};
 use crate::Access;
-use crate::metrics::Histogram;
+use tollgate::observe::Histogram;
 
 /// Bytes of replies that wait, before they are sent and no more commands are looked at.
 pub(super) const MAX_REPLIES: usize = 64 * 1024;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use tollgate::core::policy::Planned;
 
-use crate::metrics::Histogram;
+use tollgate::observe::Histogram;
 
 /// Commands of one connection that are decided on at the same time, at most.
 pub const MAX_IN_FLIGHT: usize = 64;

@@ -42,8 +42,8 @@ pub use session::MAX_WRONG_TOKENS;
 use exchange::{Exchange, Progress};
 use wire::{Begun, Received, Wire, forget_room};
 
-use crate::metrics::Histogram;
 use crate::{Access, Connection, ConnectionLimits, Door};
+use tollgate::observe::Histogram;
 
 /// How a [`RespDoor`] serves.
 #[derive(Clone, Debug, Default)]

@@ -33,6 +33,28 @@ async fn a_limit_is_charged_by_its_name() {
 }
 
 #[tokio::test]
+async fn a_minimal_answer_says_the_same_without_receipt_and_fields() {
+    const MINIMAL: [(&str, &str); 1] = [("prefer", "return=minimal")];
+    let (world, asked_whole) = (World::new(), World::new());
+    for _ in 0..4 {
+        let mut whole = asked_whole.post("/v1/check", core("abc")).await.ok();
+        let told = whole.as_object_mut().unwrap();
+        told.remove("receipt");
+        told.remove("headers").expect("the whole answer has them");
+        let minimal = world.post_with("/v1/check", &MINIMAL, core("abc")).await.ok();
+        assert_eq!(minimal, whole);
+    }
+    let peeked = world.post_with("/v1/peek", &MINIMAL, core("abc")).await.ok();
+    assert!(peeked.get("headers").is_none() && peeked["admitted"] == false);
+    let batch = format!("{{\"checks\":[{}]}}", core("abc"));
+    let verdicts = world.post_with("/v1/check/batch", &MINIMAL, batch).await.ok();
+    assert!(verdicts["verdicts"][0].get("headers").is_none());
+    // Without its receipt nobody could settle it.
+    let reserved = world.post_with("/v1/reserve", &MINIMAL, core("def")).await.ok();
+    assert!(reserved["receipt"].is_string() && reserved["headers"].is_object());
+}
+
+#[tokio::test]
 async fn a_request_meets_the_rules_and_the_same_counters() {
     let world = World::new();
     let request = json!({ "request": {

@@ -90,7 +90,7 @@ async fn the_policy_in_force_is_told() {
         json!({
             "name": "search", "resource": "search", "algorithm": "fixed_window", "quota": 2,
             "window_ms": 60_000, "capacity": 2, "per": ["token", "address"], "visible": true,
-            "enforced_percent": 100,
+            "revealed": false, "enforced_percent": 100,
         })
     );
     assert_eq!(limit("anonymous")["resource"], "core");

@@ -13,6 +13,7 @@ mod rollout;
 mod schemathesis;
 mod served;
 mod standing;
+mod subjects;
 mod switches;
 mod top;
 mod traces;

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use serde_json::json;
 use tollgate::store::{Dial, Memory, Percent};
 use tollgate_server::http::HttpOptions;
 use tollgate_server::{Access, Tokens};
@@ -29,12 +30,18 @@ async fn put(world: &World, body: &str) -> Answered {
 async fn each_turn_tells_what_was_before_and_is_in_force_at_once() {
     let dial = Dial::new(Percent::NONE);
     let world = world(Some(dial.clone()));
-    let mut before = 0;
-    for percent in [30, 100, 100, 0] {
-        let told = put(&world, &format!("{{\"percent\": {percent}}}")).await.ok();
-        assert_eq!(told, serde_json::json!({ "percent": percent, "before": before }));
-        assert_eq!(dial.get().get(), percent);
-        before = percent;
+    let mut before = json!(0);
+    for (asked, told, parts) in [
+        ("30", json!(30), 3_000),
+        ("0.1", json!(0.1), 10),
+        ("100.0", json!(100), 10_000),
+        ("100", json!(100), 10_000),
+        ("0", json!(0), 0),
+    ] {
+        let answered = put(&world, &format!("{{\"percent\": {asked}}}")).await.ok();
+        assert_eq!(answered, json!({ "percent": told, "before": before }));
+        assert_eq!(dial.get().parts(), parts);
+        before = told;
     }
 }
 
@@ -46,8 +53,8 @@ async fn what_is_no_percentage_turns_nothing() {
         ("{\"percent\": 101}", "invalid-request", "/percent"),
         ("{\"percent\": 18446744073709551615}", "invalid-request", "/percent"),
         ("{\"percent\": -1}", "invalid-request", "/percent"),
-        ("{\"percent\": 30.5}", "invalid-request", "/percent"),
-        ("{\"percent\": 1e1}", "invalid-request", "/percent"),
+        ("{\"percent\": 30.555}", "invalid-request", "/percent"),
+        ("{\"percent\": 1e3}", "invalid-request", "/percent"),
         ("{\"percent\": \"30\"}", "invalid-request", "/percent"),
         ("{\"percent\": null}", "invalid-request", "/percent"),
         ("{\"percent\": 30, \"percent\": 40}", "invalid-request", ""),
@@ -63,7 +70,7 @@ async fn what_is_no_percentage_turns_nothing() {
         if !pointer.is_empty() {
             assert_eq!(told["pointer"], pointer, "{body}: {told}");
         }
-        assert_eq!(dial.get().get(), 7, "{body}");
+        assert_eq!(dial.get(), Percent::new(7).unwrap(), "{body}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! One question to the store: what is enforced of a plan, or counted beside it, and its verdict.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use tollgate_core::charge::{Ask, Charge, ChargeId};
@@ -15,69 +16,78 @@ use super::trial::Beside;
 
 impl<S: Store> Limiter<S> {
     /// Charges everything planned or nothing, looks at what is charged later, and keeps proof.
-    pub(super) async fn judge(
+    ///
+    /// Its future is moved with every decision: it holds nothing twice, and what is seldom done lies
+    /// apart from it.
+    pub(super) fn judge(
         &self,
         now: Timestamp,
         id: ChargeId,
         mode: Mode,
         planned: Vec<Planned>,
         taking: Taking,
-        Unless { on_failure, queue }: Unless,
-    ) -> Judged {
+        unless: Unless,
+    ) -> impl Future<Output = Judged> + Send + use<'_, S> {
         let Overridden { planned, by } = self.overridden(now, planned);
-        let planned = match planned {
-            OverriddenPlan::Planned(planned) => planned,
-            OverriddenPlan::Blocked(planned, standings) => {
-                let judged = Judged { by, ..Judged::blocked(now, standings) };
-                if mode == Mode::Enforce {
-                    self.observer.judged(&planned, &judged.verdict);
-                    self.tracer.judged(&self.key, &planned, &judged.verdict);
+        async move {
+            let planned = match planned {
+                OverriddenPlan::Planned(planned) => planned,
+                OverriddenPlan::Blocked(planned, standings) => {
+                    let judged = Judged { by, ..Judged::blocked(now, standings) };
+                    self.tell_judged(mode, &planned, &judged.verdict);
+                    return judged;
                 }
+            };
+            let ask = |planned: &Planned| taking.ask(planned, id);
+            let (now, readings) = match unless.queue {
+                None => (now, self.ask(now, &planned, ask).await),
+                Some(queue) => Box::pin(self.ask_in_line(now, &planned, ask, queue)).await,
+            };
+            let readings = match readings {
+                Ok(readings) => readings,
+                Err(error) => return Judged::failure(now, error),
+            };
+            let verdict = verdict(now, &planned, &readings);
+            let source = readings.source();
+            let beside = match source {
+                Source::Store | Source::Remembered => Beside::of(&planned, &verdict),
+                Source::Fallback(_) | Source::Failure(_) => Vec::new(),
+            };
+            self.tell_judged(mode, &planned, &verdict);
+            let proof = Proof::of(id, taking, planned, &readings);
+            let judged = Judged { verdict, source, proof, beside, by };
+            if judged.stands(unless.on_failure) {
                 return judged;
             }
-        };
-        let ask = |planned: &Planned| taking.ask(planned, id);
-        let (now, readings) = match queue {
-            None => (now, self.ask(now, &planned, ask).await),
-            Some(queue) => Box::pin(self.ask_in_line(now, &planned, ask, queue)).await,
-        };
-        let readings = match readings {
-            Ok(readings) => readings,
-            Err(error) => return Judged::failure(now, error),
-        };
-        let verdict = verdict(now, &planned, &readings);
-        let beside = match readings.source() {
-            Source::Store | Source::Remembered => Beside::of(&planned, &verdict),
-            Source::Fallback(_) | Source::Failure(_) => Vec::new(),
-        };
-        if mode == Mode::Enforce && !planned.is_empty() {
-            self.observer.judged(&planned, &verdict);
-            self.tracer.judged(&self.key, &planned, &verdict);
-        }
-        let mut proof = Proof::of(id, taking, planned, &readings);
-        if !verdict.is_admitted() {
-            let taken = std::mem::take(&mut proof);
-            if taken.receipt.is_some() || taken.reserved.is_some() {
-                Box::pin(self.undo_refused(now, taken)).await;
-            }
-        }
-        match readings.source() {
-            // These rules do not ask what stands in; what it charged is given back there.
-            Source::Fallback(error) if on_failure != OnFailure::Local => {
-                for receipt in [proof.receipt, proof.reserved].into_iter().flatten() {
-                    let _ = Box::pin(self.refund_at(now, receipt)).await;
-                }
-                Judged::failure(now, error)
-            }
-            source => Judged { verdict, source, proof, beside, by },
+            Box::pin(self.undo(now, judged, unless.on_failure)).await
         }
     }
 
-    /// Ends what a request holds that a look refused. Limits that count refusals have counted it.
-    async fn undo_refused(&self, now: Timestamp, proof: Proof) {
-        let leases = proof.receipt.map(|taken| taken.split_leases().1);
-        for receipt in leases.into_iter().chain(proof.reserved) {
-            let _ = self.refund_at(now, receipt).await;
+    fn tell_judged(&self, mode: Mode, planned: &[Planned], verdict: &Verdict) {
+        if mode == Mode::Enforce && !planned.is_empty() {
+            self.observer.judged(planned, verdict);
+            self.tracer.judged(&self.key, planned, verdict);
+        }
+    }
+
+    /// Gives back what does not [stand](Judged::stands).
+    async fn undo(&self, now: Timestamp, mut judged: Judged, on_failure: OnFailure) -> Judged {
+        if !judged.verdict.is_admitted() {
+            let Proof { receipt, reserved, .. } = std::mem::take(&mut judged.proof);
+            // Limits that count refusals have counted it.
+            let leases = receipt.map(|taken| taken.split_leases().1);
+            for receipt in leases.into_iter().chain(reserved) {
+                let _ = self.refund_at(now, receipt).await;
+            }
+        }
+        match judged.source {
+            Source::Fallback(error) if on_failure != OnFailure::Local => {
+                for receipt in [judged.proof.receipt, judged.proof.reserved].into_iter().flatten() {
+                    let _ = self.refund_at(now, receipt).await;
+                }
+                Judged::failure(now, error)
+            }
+            _ => judged,
         }
     }
 
@@ -107,7 +117,9 @@ impl<S: Store> Limiter<S> {
                 Charge { limit, subject, ask: ask(planned) }
             })
             .collect();
-        self.store.apply(now, &charges).await
+        let answer = self.store.apply(now, &charges).await;
+        self.tell_held(&charges, &answer);
+        answer
     }
 }
 
@@ -135,6 +147,14 @@ pub(super) struct Judged {
 }
 
 impl Judged {
+    /// Whether what was taken stays taken: not what a look refused, nor what stood in for a store
+    /// whose rules do not ask for that.
+    fn stands(&self, on_failure: OnFailure) -> bool {
+        let is_asked_for = on_failure == OnFailure::Local;
+        let stood_in = matches!(self.source, Source::Fallback(_)) && !is_asked_for;
+        !stood_in && (self.verdict.is_admitted() || self.proof.is_none())
+    }
+
     pub(super) fn failure(now: Timestamp, error: StoreError) -> Self {
         let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
         Self { verdict, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }

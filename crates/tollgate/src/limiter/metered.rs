@@ -59,7 +59,9 @@ impl<S: Store> Limiter<S> {
         if charges.is_empty() {
             return Ok(());
         }
-        self.store.apply(now, &charges).await.map(|_| ())
+        let answer = self.store.apply(now, &charges).await;
+        self.tell_held(&charges, &answer);
+        answer.map(|_| ())
     }
 
     /// Puts the end of what `reserved` holds off, as far as each limit lets it.

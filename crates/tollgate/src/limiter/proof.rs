@@ -1,6 +1,6 @@
 //! What was done for a request, and what is still to be done.
 
-use tollgate_core::charge::ChargeId;
+use tollgate_core::charge::{ChargeId, Mark};
 use tollgate_core::policy::Planned;
 use tollgate_core::{Fit, Readings};
 
@@ -32,30 +32,39 @@ impl Proof {
         if !read.all(|(one, reading)| taking.way_of(one) == Way::Look || reading.fit == Fit::Now) {
             return Self::default();
         }
+        let is_taken = |planned: &Planned| taking.way_of(planned) == Way::Take;
+        let marks = readings.iter().map(|reading| reading.mark);
+        if planned.iter().all(is_taken) {
+            // Most are: nothing is to be parted.
+            let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(marks));
+            return Self { receipt, ..Self::default() };
+        }
         let (mut taken, mut reserved, mut looked_at) = (Vec::new(), Vec::new(), Vec::new());
         let mut held_until = None;
-        for (planned, reading) in planned.into_iter().zip(readings.iter()) {
+        for (planned, mark) in planned.into_iter().zip(marks) {
             match taking.way_of(&planned) {
                 Way::Look => looked_at.push(planned),
-                Way::Take => taken.push((planned, reading.mark)),
+                Way::Take => taken.push((planned, mark)),
                 Way::Reserve(until) => {
                     held_until = Some(until);
-                    reserved.push((planned, reading.mark));
+                    reserved.push((planned, mark));
                 }
             }
         }
-        let proof = |purpose, charged: Vec<_>| {
-            let receipt = Receipt::new(id, purpose, charged.into_iter());
-            (!receipt.is_empty()).then_some(receipt)
-        };
-        let receipt = proof(Purpose::Charge, taken);
-        let reserved = held_until.and_then(|until| proof(Purpose::Reservation(until), reserved));
+        let reserved = held_until
+            .and_then(|until| receipt(id, Purpose::Reservation(until), reserved.into_iter()));
+        let receipt = receipt(id, Purpose::Charge, taken.into_iter());
         let pending = Pending::new(looked_at);
         match taking {
             // The caller asked for it, and settles it.
             Taking::Reservation(_) => Self { receipt: reserved, reserved: None, pending },
             Taking::Charge(_) | Taking::Metered(..) => Self { receipt, reserved, pending },
         }
+    }
+
+    /// Whether nothing was done, and nothing is to be.
+    pub(super) const fn is_none(&self) -> bool {
+        self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()
     }
 
     /// What two plans of the same request prove; only the first waits for the answer.
@@ -66,4 +75,14 @@ impl Proof {
             pending: self.pending,
         }
     }
+}
+
+/// Proof of what was `charged`, if anything was.
+fn receipt(
+    id: ChargeId,
+    purpose: Purpose,
+    charged: impl Iterator<Item = (Planned, Mark)>,
+) -> Option<Receipt> {
+    let receipt = Receipt::new(id, purpose, charged);
+    (!receipt.is_empty()).then_some(receipt)
 }

@@ -95,7 +95,9 @@ impl<S: Store> Limiter<S> {
             return Ok(Redeemed { policy, limits: Vec::new(), outcome: Outcome::Unchanged });
         }
         let receipt = self.as_overridden(now, receipt);
-        let readings = self.store.apply(now, &receipt.refunds()).await;
+        let refunds = receipt.refunds();
+        let readings = self.store.apply(now, &refunds).await;
+        self.tell_held(&refunds, &readings);
         let readings = readings.map_err(RedeemError::Store)?;
         self.lines.freed(&receipt);
         // What stands in for the store did not charge it.

@@ -198,7 +198,9 @@ impl<S: Store> Limiter<S> {
         if charges.is_empty() {
             return Ok(Vec::new());
         }
-        let readings = self.store.apply(now, charges).await.map_err(RedeemError::Store)?;
+        let answer = self.store.apply(now, charges).await;
+        self.tell_held(charges, &answer);
+        let readings = answer.map_err(RedeemError::Store)?;
         match readings.source() {
             Source::Fallback(error) | Source::Failure(error) => Err(RedeemError::Store(error)),
             Source::Store | Source::Remembered if readings.len() != charges.len() => {

@@ -49,6 +49,14 @@ impl Beside {
     }
 }
 
+/// What was enforced, and what was tried beside it.
+pub(super) struct Tried {
+    pub(super) judged: Judged,
+    /// What the rules in shadow mode made of it, if there are any.
+    pub(super) shadow: Option<Verdict>,
+    pub(super) trials: Vec<Trial>,
+}
+
 impl<S: Store> Limiter<S> {
     /// Parts what of `planned` is enforced for its subject at `now` from what is only counted. What
     /// an override says of a subject is enforced.
@@ -68,10 +76,43 @@ impl<S: Store> Limiter<S> {
         Shares { enforced, counted }
     }
 
+    /// Charges beside what `judged` says what is only tried: `shadowed`, which stop nobody, and
+    /// candidates. What that proves is joined to its proof.
+    pub(super) async fn try_beside(
+        &self,
+        id: ChargeId,
+        mut judged: Judged,
+        shadowed: Option<Vec<Planned>>,
+        taking: Taking,
+    ) -> Tried {
+        // Later than it came, if it waited.
+        let now = judged.verdict.now;
+        let mut shadow = None;
+        if let Some(shadowed) = shadowed {
+            let taking = taking.on_arrival();
+            let beside = self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE);
+            let mut beside = beside.await;
+            shadow = Some(beside.verdict);
+            judged.proof = judged.proof.joined(beside.proof);
+            judged.beside.append(&mut beside.beside);
+            beside.by.retain(|overrule| overrule.said.effect == Effect::Counted);
+            judged.by.append(&mut beside.by);
+        }
+        let mut trials = Vec::new();
+        let beside = std::mem::take(&mut judged.beside);
+        if !beside.is_empty() {
+            let (tried, proof) =
+                self.try_candidates(now, id, beside, &judged.verdict, taking).await;
+            trials = tried;
+            judged.proof = judged.proof.joined(proof);
+        }
+        Tried { judged, shadow, trials }
+    }
+
     /// Charges candidates as if all of them were in the places of their limits, which is one call of
     /// the store: every one is charged, or reserved, or none is. Where another limit refused the request, or the
     /// store has no answer, nothing is compared.
-    pub(super) async fn try_candidates(
+    async fn try_candidates(
         &self,
         now: Timestamp,
         id: ChargeId,

@@ -8,7 +8,7 @@ use tollgate_core::reading::Source;
 use tollgate_core::{Policy, Verdict};
 
 use super::Observer;
-use super::rows::Rows;
+use super::rows::{Pools, Rows};
 use super::trials::{TrialCounts, Trials};
 use crate::limiter::Decision;
 
@@ -97,7 +97,10 @@ impl Decisions {
     /// Nothing counted yet, of the limits of `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
-        Self { rows: ArcSwap::from_pointee(Rows::of(policy)), whole: Counts::default() }
+        Self {
+            rows: ArcSwap::from_pointee(Rows::of(policy, Pools::Apart)),
+            whole: Counts::default(),
+        }
     }
 
     /// All decisions by who decided: those that admitted, and those that refused.

@@ -16,13 +16,23 @@ pub(super) struct Rows<R> {
     /// Sorted by name: names come from policies, so that nobody makes them hard to tell apart.
     by_name: Vec<(Box<str>, Arc<R>)>,
     other: Arc<R>,
+    pools: Pools,
+}
+
+/// What becomes of the limits by which the fleet sheds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pools {
+    /// They have rows as limits do.
+    Counted,
+    /// They have none: what the fleet sheds is no decision by limits.
+    Apart,
 }
 
 impl<R: Default> Rows<R> {
     /// Those of the limits of `policy`, up to [`MAX_COUNTED_LIMITS`], and [`OTHER`] for the rest.
-    pub(super) fn of(policy: &Policy) -> Self {
-        let other = Arc::default();
-        Self { in_force: Vec::new(), rows: Vec::new(), by_name: Vec::new(), other }.extended(policy)
+    pub(super) fn of(policy: &Policy, pools: Pools) -> Self {
+        let (other, in_force) = (Arc::default(), Vec::new());
+        Self { in_force, rows: Vec::new(), by_name: Vec::new(), other, pools }.extended(policy)
     }
 
     /// These rows with the limits of `policy` in force.
@@ -30,7 +40,7 @@ impl<R: Default> Rows<R> {
         let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
         let mut in_force = Vec::with_capacity(policy.limits().len());
         let pools = policy.shedding().fleet.map(|fleet| [fleet.pool, fleet.noncritical]);
-        // What the fleet sheds is no decision by limits.
+        let pools = pools.filter(|_| self.pools == Pools::Apart);
         let is_pool = |index: &usize| pools.is_some_and(|pools| pools.contains(index));
         let limits = policy.limits().iter().enumerate().filter(|(index, _)| !is_pool(index));
         for limit in limits.map(|(_, limited)| &limited.limit) {
@@ -48,13 +58,13 @@ impl<R: Default> Rows<R> {
             in_force.push((Arc::clone(limit), Arc::clone(row)));
         }
         in_force.sort_unstable_by_key(|(limit, _)| Arc::as_ptr(limit).addr());
-        Self { in_force, rows, by_name, other: Arc::clone(&self.other) }
+        Self { in_force, rows, by_name, other: Arc::clone(&self.other), pools: self.pools }
     }
 
     /// The row of `limit`. One that is not of the policy in force is looked up by its name: a
     /// request brought it along, an override made it, or it was asked while the policy was replaced.
-    pub(super) fn row(&self, limit: &Arc<Limit>) -> &R {
-        let address = Arc::as_ptr(limit).addr();
+    pub(super) fn row(&self, limit: &Limit) -> &R {
+        let address = std::ptr::from_ref(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
             Ok(place) => &self.in_force[place].1,
             Err(_) => match place(&self.by_name, limit.name()) {

@@ -14,7 +14,7 @@ use tollgate_core::{Limit, Millis, Policy, Subject, Timestamp, Verdict};
 
 use self::space_saving::{SpaceSaving, Weighed};
 use super::Observer;
-use super::rows::Rows;
+use super::rows::{Pools, Rows};
 use crate::limiter::Decision;
 
 /// What is counted together: the answer covers the running period and the one before it.
@@ -77,7 +77,7 @@ impl Top {
     /// Nobody yet, of the limits of `policy`; it begins to count now, at `began`.
     #[must_use]
     pub fn new(policy: &Policy, began: Timestamp) -> Self {
-        let rows = ArcSwap::from_pointee(Rows::of(policy));
+        let rows = ArcSwap::from_pointee(Rows::of(policy, Pools::Apart));
         let random = RandomState::new();
         let hasher = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
         Self { rows, hasher, began }

@@ -37,7 +37,7 @@ impl Overrides {
         let of = |shedder| {
             self.switch_of_shedding(shedder, now).map_or(ShedMode::Enforce, |said| mode(&said))
         };
-        if self.are_none() { ShedMode::Enforce } else { of(shedder).max(of(Shedder::All)) }
+        of(shedder).max(of(Shedder::All))
     }
 }
 

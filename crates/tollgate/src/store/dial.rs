@@ -9,14 +9,14 @@ pub use tollgate_core::Percent;
 #[derive(Clone, Debug)]
 pub struct Dial(Arc<AtomicU64>);
 
-/// The lowest byte is the percentage, the rest counts the turns.
-const TURN: u64 = 1 << 8;
+/// The lowest two bytes are the percentage in parts of ten thousand, the rest counts the turns.
+const TURN: u64 = 1 << 16;
 
 impl Dial {
     /// A dial at `percent`.
     #[must_use]
     pub fn new(percent: Percent) -> Self {
-        Self(Arc::new(AtomicU64::new(percent.get().into())))
+        Self(Arc::new(AtomicU64::new(percent.parts().into())))
     }
 
     /// Where it is.
@@ -28,8 +28,8 @@ impl Dial {
     /// Turns it. Where it is there already, nothing happens.
     pub fn set(&self, percent: Percent) {
         let turned = |state: u64| {
-            let is_there = state % TURN == u64::from(percent.get());
-            (!is_there).then(|| state - state % TURN + TURN + u64::from(percent.get()))
+            let is_there = state % TURN == u64::from(percent.parts());
+            (!is_there).then(|| state - state % TURN + TURN + u64::from(percent.parts()))
         };
         let _ = self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, turned);
     }
@@ -37,7 +37,7 @@ impl Dial {
     /// Where it is, and how often it was turned to get there.
     pub(super) fn read(&self) -> (Percent, u64) {
         let state = self.0.load(Ordering::Relaxed);
-        (Percent::new((state % TURN) as u8).unwrap_or(Percent::ALL), state / TURN)
+        (Percent::of_ten_thousand((state % TURN) as u16).unwrap_or(Percent::ALL), state / TURN)
     }
 }
 

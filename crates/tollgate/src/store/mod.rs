@@ -43,6 +43,7 @@ mod scaled;
 pub mod shadow;
 pub mod sharded;
 mod slot;
+mod timed;
 
 pub use atomic::{Atomic, Homes};
 pub use carry::Carry;
@@ -57,3 +58,4 @@ pub use rollout::Rollout;
 pub use scaled::Scaled;
 pub use shadow::Shadow;
 pub use sharded::{Shard, Sharded};
+pub use timed::Timed;

@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 use tollgate_core::{Store, Timestamp};
 
 use super::meter::Metering;
-use super::{background, renewal};
+use super::renewal;
 use crate::limiter::{Limiter, Place};
 use crate::receipt::Receipt;
 use crate::shed::{Outcome, Permit};
@@ -67,7 +67,8 @@ impl InFlight {
         };
         // A store that has no answer keeps them until they expire.
         let give_back = Box::new(move || {
-            background::finish(async move {
+            let after = Arc::clone(&limiter);
+            after.afterwards(async move {
                 let _ = limiter.give_back(limiter.now(), &leases).await;
             });
         });

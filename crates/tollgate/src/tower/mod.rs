@@ -5,7 +5,6 @@
 //! is free; and holds leases, renewed, until the last byte of the answer is sent or the client
 //! is gone. What costs what the answer tells it reserves, and settles at the answer's end.
 
-mod background;
 mod body;
 mod extract;
 mod in_flight;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tollgate_core::{Store, Timestamp};
 
-use super::background;
 use crate::limiter::{Limiter, Pending};
 
 /// What a request in flight costs once it is answered. Dropped before, because the client is gone
@@ -23,7 +22,7 @@ impl<S: Store + 'static> OnCompletion<S> {
     pub(super) fn charge(&mut self, now: Timestamp) {
         if let Some(pending) = self.pending.take() {
             let limiter = Arc::clone(&self.limiter);
-            background::finish(async move {
+            self.limiter.afterwards(async move {
                 // Whoever observes the limiter hears of it; a charge that may have been counted is
                 // not sent again.
                 let _ = limiter.complete_at(now, pending).await;

@@ -13,7 +13,6 @@ use tollgate_core::policy::ChargeOn;
 use tollgate_core::policy::answers::{Answers, Refund};
 use tollgate_core::{Facts, Store};
 
-use super::background;
 use super::body::Body;
 use super::extract::{Fields, facts};
 use super::in_flight::InFlight;
@@ -232,7 +231,7 @@ impl<S: Store + 'static> Charged<S> {
                 if let Some(receipt) = self.decision.receipt.take() {
                     let limiter = Arc::clone(&self.limiter);
                     // A store that has no answer keeps the charge.
-                    background::finish(async move {
+                    self.limiter.afterwards(async move {
                         let _ = limiter.refund_at(now, receipt).await;
                     });
                 }

@@ -1,8 +1,11 @@
 //! Rules that look on arrival and charge when the answer is known.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use http::StatusCode;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tollgate::Limiter;
 use tollgate::core::policy::answers::Refund;
@@ -211,7 +214,7 @@ async fn an_answer_goes_out_though_its_charge_is_lost() {
 #[tokio::test]
 async fn nobody_waits_for_a_charge_on_completion() {
     let (world, completions) = counted(vec![window("core", 9)]);
-    let store = Arc::new(tokio::sync::Semaphore::new(0));
+    let store = Arc::new(Semaphore::new(0));
     world.limiter.store().next([Trouble::None, Trouble::Held(Arc::clone(&store))]);
     assert_eq!(world.get("/").await.status(), StatusCode::OK);
     assert_eq!(completions.counts().charged, 0);
@@ -232,4 +235,21 @@ async fn what_passes_without_the_store_is_not_charged_later() {
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(field(&response, "x-ratelimit-limit"), "");
     assert_eq!(world.limiter.store().calls(), 1);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_done_before_the_end() {
+    let (world, completions) = counted(vec![window("core", 9)]);
+    world.limiter.finished().await;
+    let gate = Arc::new(Semaphore::new(0));
+    world.limiter.store().next([Trouble::None, Trouble::Held(Arc::clone(&gate))]);
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+    let mut finished = pin!(world.limiter.finished());
+    tokio::task::yield_now().await;
+    let is_done = finished.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    assert!(!is_done, "its charge has no answer yet");
+    gate.add_permits(1);
+    finished.await;
+    assert_eq!((world.limiter.store().calls(), used_of_each(&world).await), (2, vec![1]));
+    assert_eq!(completions.counts().charged, 1);
 }

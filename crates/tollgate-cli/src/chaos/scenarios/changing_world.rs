@@ -41,16 +41,19 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 
     let rolled_out = world.nodes.sum(async |node| node.rolled_out().await).await?;
     let carried = world.nodes.sum(async |node| node.carried().await).await?;
+    let given_back = world.nodes.given_back();
     let figures = vec![
         Figure::bites("windows moved from memcached", rolled_out),
         Figure::bites("decisions by nodes alone", alone),
         Figure::at_most("calls to a primary that was replaced", late, 0),
         Figure::bites("windows moved to the new shard", carried),
+        Figure::bites("units given back", given_back.iter().sum()),
     ];
     let did = "moved from memcached to two shards, killed a primary, froze and revived another, \
                and added a shard";
     let lost = lost_with_a.max(lost_with_b);
-    let held_back = held_back_at_most(CALLERS as u64, Cost::ONE);
+    let moved = held_back_at_most(CALLERS as u64, Cost::ONE);
+    let held_back = moved + given_back.into_iter().max().unwrap_or_default();
     Ok(world.end(Told { did, figures, lost, losses: 0, held_back }).await)
 }
 

@@ -38,5 +38,5 @@ fn restarts(store: &Backend) -> u64 {
         Leaf::Memcached(fleet) => fleet.status(),
         Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
     });
-    servers.map(|(_, server)| server.losses.restarts).sum()
+    servers.map(|told| told.server.losses.restarts).sum()
 }

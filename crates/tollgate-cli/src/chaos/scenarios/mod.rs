@@ -21,10 +21,10 @@ mod slow_replies;
 mod step_forgotten;
 
 use clap::ValueEnum;
+use tollgate_conformance::Figure;
 
 use super::error::ChaosError;
 use super::excess::Excess;
-use super::figure::Figure;
 use super::finding::Finding;
 use super::fleet::Fleet;
 use super::network::{Network, Passage};

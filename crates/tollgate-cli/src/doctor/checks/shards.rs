@@ -43,7 +43,12 @@ fn served(status: &ShardStatus) -> Finding {
         None if unowned > 0 => format!("{unowned} of its 16384 slots have no node"),
         None => "nobody decides for its subjects: it has not answered yet".to_owned(),
     };
-    Finding::of(CHECK, Level::Problem, what, "tollgate shards FILE tells how each server stands")
+    Finding::of(
+        CHECK,
+        Level::Problem,
+        what,
+        "tollgate shards --policy FILE tells how each server stands",
+    )
 }
 
 /// Whether the step runs as it could.

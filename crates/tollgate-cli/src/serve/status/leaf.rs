@@ -39,7 +39,7 @@ pub(super) fn shards(side: &'static str, leaf: &Leaf<'_>) -> Vec<Value> {
 /// Its servers of memcached, if it is the store of this `side`.
 pub(super) fn servers(side: &'static str, leaf: &Leaf<'_>) -> Vec<Value> {
     let Leaf::Memcached(fleet) = leaf else { return Vec::new() };
-    fleet.status().iter().map(|(name, it)| server(side, name, it)).collect()
+    fleet.status().iter().map(|it| server(side, it)).collect()
 }
 
 fn counted(counts: &Counts) -> Value {
@@ -91,9 +91,9 @@ fn shard(side: &'static str, shard: &ShardStatus) -> Value {
     })
 }
 
-fn server(side: &'static str, name: &str, server: &MemcachedStatus) -> Value {
+fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedStatus) -> Value {
     json!({
-        "name": name,
+        "name": &**name,
         "side": named(side),
         "connections": server.connections,
         "connected": server.connected,

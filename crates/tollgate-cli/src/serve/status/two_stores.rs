@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 use tollgate::core::Fit;
 use tollgate::store::shadow::{Difference, Told};
 use tollgate_backend::{Compared, Moving, Side};
+use tollgate_server::http::Percentage;
 
 use super::leaf;
 
 /// How far a move is.
 pub(super) fn moving(moving: &Moving) -> Value {
     json!({
-        "percent": moving.dial().get().get(),
+        "percent": Percentage(moving.dial().get()),
         "carried": moving.carried(),
         "left_behind": moving.left_behind(),
         "stranded": moving.stranded(),
@@ -23,7 +24,7 @@ pub(super) fn moving(moving: &Moving) -> Value {
 pub(super) fn compared(compared: &Compared) -> Value {
     let differences = compared.differences();
     json!({
-        "percent": compared.dial().get().get(),
+        "percent": Percentage(compared.dial().get()),
         "compared": differences.compared,
         "differences": {
             "verdict": differences.verdict,

@@ -20,6 +20,16 @@ impl fmt::Display for Count {
     }
 }
 
+/// Lines of a log that are no entries.
+pub(super) struct Malformed(pub(super) u64);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = if self.0 == 1 { "line" } else { "lines" };
+        write!(f, "{} malformed {lines}", Count(self.0))
+    }
+}
+
 /// A difference with its sign: `+12`, `−3`, `±0`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference(i64);

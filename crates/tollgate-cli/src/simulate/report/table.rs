@@ -8,7 +8,7 @@ use super::super::outcome::{LimitOutcome, Outcome, Simulation};
 use super::super::tally::{Counts, Timeline};
 use super::super::utc::Utc;
 use super::caveats::caveats;
-use super::number::{Count, Difference, Share};
+use super::number::{Count, Difference, Malformed, Share};
 use super::side_by_side::lines;
 use super::sparkline::sparkline;
 use super::times;
@@ -208,11 +208,7 @@ fn notes(text: &mut String, simulation: &Simulation) {
         let _ = writeln!(text, "\nnote: {caveat}");
     }
     if simulation.malformed > 0 {
-        let _ = writeln!(
-            text,
-            "\n{} malformed lines were left out, such as",
-            Count(simulation.malformed)
-        );
+        let _ = writeln!(text, "\n{} left out, such as", Malformed(simulation.malformed));
     }
     for example in &simulation.malformed_examples {
         let _ = writeln!(

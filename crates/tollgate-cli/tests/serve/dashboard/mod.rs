@@ -6,6 +6,7 @@ mod hostile;
 mod keyboard;
 mod names;
 mod overrides;
+mod pictures;
 mod views;
 
 use browser::{Browser, Page};

@@ -57,6 +57,35 @@ fn a_candidate_is_compared_on_the_page_of_its_limit() {
 }
 
 #[test]
+fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
+    let (_veiled, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "limits/few");
+    page.says("named charges 1 unit a request");
+    page.until("document.querySelector('section[aria-label=Subjects]').hidden");
+
+    let folder = Folder::with(
+        "subjects: { user: { header: x-user } }\n\
+         limits: { few: { quota: 4, window: 1h, per: user, reveal: true } }\n\
+         rules: [ { limits: few } ]\n",
+    );
+    let node = Node::open(&folder.policy());
+    for user in ["mallory", "<img src=x onerror=hit()>", "mall", "ann"] {
+        charge(&node, "few", ("user", user), 1);
+    }
+    page.go(&super::address(&node, "limits/few"));
+    page.write("Begins with", "mal");
+    page.press("Enter");
+    page.says("2 subjects that this node decided on lately: its store keeps no names.");
+    page.write("Begins with", "<");
+    page.click("button", "List");
+    page.says("1 subject that this node");
+    page.click("section a", "user=<img src=x onerror=hit()>");
+    page.says("1 limit counts this subject");
+    page.is_clean();
+}
+
+#[test]
 fn a_shard_that_is_not_there_is_told_of() {
     // Nothing listens at port 1.
     let folder = Folder::with(

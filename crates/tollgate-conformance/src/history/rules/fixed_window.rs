@@ -3,12 +3,13 @@
 use tollgate_core::algo::FixedWindow;
 
 use super::super::window::Window;
-use super::{Case, balance, interval, order, quota, refusal, reset};
+use super::{Case, balance, interval, leased, order, quota, refusal, reset};
 
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &FixedWindow) {
     let account = case.account;
     for epoch in &account.epochs {
-        let windows = Window::all(account, epoch, limit, case.clocks);
+        let mut windows = Window::all(account, epoch, limit, case.clocks);
+        Window::join_cut(&mut windows, limit, |opened| case.is_cut(opened));
         reset::check(case, limit, epoch, &windows);
         for window in &windows {
             case.report.windows += 1;
@@ -16,7 +17,9 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &FixedWindow) {
             if window.is_saturated() {
                 continue;
             }
-            if window.has_refunds() || case.allowance.held + case.allowance.stranded > 0 {
+            if case.leased() > 0 {
+                leased::check(case, window);
+            } else if window.has_refunds() || case.allowance.held + case.allowance.stranded > 0 {
                 balance::check(case, window);
             } else {
                 interval::check(case, window);

@@ -5,6 +5,7 @@ mod fallback;
 mod fixed_window;
 mod in_flight;
 mod interval;
+mod leased;
 mod order;
 mod quota;
 mod rate;
@@ -15,7 +16,7 @@ mod reset;
 mod settlement;
 mod span;
 
-use tollgate_core::{Algorithm, Fit, Source};
+use tollgate_core::{Algorithm, Fit, LimitMode, Source};
 
 use super::account::{Account, Clocks};
 use super::allowance::Allowance;
@@ -74,6 +75,14 @@ impl Case<'_, '_> {
 
     fn lost(&self) -> Units {
         Units::from(self.allowance.lost)
+    }
+
+    /// What nodes may have taken in advance and not used.
+    fn leased(&self) -> Units {
+        match self.account.limit.mode() {
+            LimitMode::Exact => 0,
+            LimitMode::Leased => Units::from(self.allowance.leased),
+        }
     }
 
     /// Whether a window that `opened` told of first may be gone as a whole.

@@ -1,5 +1,7 @@
 //! Two stores at once.
 
+use tollgate_core::Percent;
+
 use super::super::names::Known;
 use super::{Kinds, ONE_OF_TWO, is_one, key};
 use crate::read::{Field, Given};
@@ -48,7 +50,7 @@ pub(super) fn shadow(
     ];
     go_by_one_clock(sides, "what differs may be the clocks alone", report);
     let percent = match &shadow.percent {
-        Field::Absent => 100,
+        Field::Absent => Percent::ALL,
         Field::Wrong => return None,
         Field::Given(percent) => percent.value.0,
     };

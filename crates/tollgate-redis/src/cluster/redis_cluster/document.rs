@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::StoreError;
+use tollgate_core::{DOCUMENT_DEADLINE, Document, Replaced, StoreError};
 
 use super::{Group, RedisCluster, Slot};
-use crate::document::{DOCUMENT_DEADLINE, Document, DocumentKeys, Replaced};
+use crate::document::DocumentKeys;
 
 impl RedisCluster {
     /// As [`RedisShard::document_version`](crate::RedisShard::document_version).

@@ -88,7 +88,11 @@ impl<'o> Serializer for Text<'o> {
     }
 
     fn serialize_unit_variant(self, _: &str, _: u32, variant: &'static str) -> Result<()> {
-        self.serialize_str(variant)
+        // Words of ours are letters.
+        self.0.extend_from_slice(b"\"");
+        self.0.extend_from_slice(variant.as_bytes());
+        self.0.push(b'"');
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &str, value: &T) -> Result<()> {
@@ -237,6 +241,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
         out.extend_from_slice(&rest[..at]);
         match rest[at] {
             byte @ (b'"' | b'\\') => out.extend([b'\\', byte]),
+            b'\n' => out.extend_from_slice(br"\n"),
             control => {
                 let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
                 out.extend_from_slice(b"\\u00");
@@ -253,8 +258,17 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 const TOGETHER: usize = 16;
 
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
-    let (pieces, _) = bytes.as_chunks::<TOGETHER>();
-    let plain = pieces.iter().take_while(|piece| is_plain(piece)).count() * TOGETHER;
+    let (pieces, rest) = bytes.as_chunks::<TOGETHER>();
+    let plain = pieces.iter().take_while(|piece| is_plain(piece)).count();
+    if plain == pieces.len() {
+        // What is shorter than a piece, as most words are, is looked at as one.
+        let mut piece = [b' '; TOGETHER];
+        piece[..rest.len()].copy_from_slice(rest);
+        if is_plain(&piece) {
+            return None;
+        }
+    }
+    let plain = plain * TOGETHER;
     bytes[plain..].iter().position(|byte| marked(*byte) != 0).map(|at| plain + at)
 }
 

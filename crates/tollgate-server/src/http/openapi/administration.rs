@@ -9,6 +9,7 @@ use crate::http::policy::PolicyAnswer;
 use crate::http::problem::Kind;
 use crate::http::rollout::{RolloutAnswer, RolloutRequest};
 use crate::http::simulate::SimulateRequest;
+use crate::http::subjects::SubjectsAnswer;
 use crate::http::top::{DEFAULT_COUNT, TopAnswer};
 use crate::http::wire::{OverrideAnswer, OverrideRequest, OverridesAnswer};
 
@@ -89,6 +90,22 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         told: "The heaviest subjects of each limit.",
         refusal: None,
         problems: &[Kind::InvalidQuery, Kind::UnknownLimit, Kind::NotFound],
+    },
+    Operation {
+        path: "/v1/subjects",
+        method: "get",
+        id: "subjects",
+        summary: "List the subjects of a limit",
+        description: "Of a limit that reveals them, those whose first value begins with `prefix`. \
+            Where the names of keys tell them, in Redis, a page is found by looking at a bounded \
+            number of keys; otherwise those are told that this node decided on lately. Asks for an \
+            administrator's token.",
+        body: None,
+        parameters: listing,
+        answer: Holds::Json(of::<SubjectsAnswer<'_>>),
+        told: "Some of the subjects.",
+        refusal: None,
+        problems: &[Kind::InvalidQuery, Kind::UnknownLimit, Kind::NotFound, Kind::StoreUnavailable],
     },
     OVERRIDES,
     Operation {
@@ -223,6 +240,17 @@ fn target() -> Vec<Value> {
             "description": "True where it is about every subject.",
             "schema": { "type": "boolean", "enum": [true] },
         }),
+    ]
+}
+
+fn listing() -> Vec<Value> {
+    let parameter = |name: &str, description: &str| json!({ "name": name, "in": "query", "description": description, "schema": { "type": "string" } });
+    let mut limit = parameter("limit", "The name of the limit.");
+    limit["required"] = true.into();
+    vec![
+        limit,
+        parameter("prefix", "What the first value begins with."),
+        parameter("after", "What the page before told as `next`."),
     ]
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::descriptors;
 use crate::http::idempotency::MAX_KEY_BYTES;
+use crate::http::prefer::PREFER;
 use crate::http::problem::Kind;
 use crate::http::route::{Entry, Route};
 use crate::http::wire::{
@@ -96,7 +97,7 @@ const CHECK: Operation = Operation {
         request: all of them, or none. With an `idempotency-key` a repeated request gets the same \
         answer and is charged once.",
     body: Some(Body { schema: of::<CheckRequest<'_>>, examples: CHECKS }),
-    parameters: idempotency_key,
+    parameters: of_a_charge,
     answer: Holds::Json(of::<VerdictAnswer<'_>>),
     told: "The verdict: admitted or refused.",
     refusal: None,
@@ -189,7 +190,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         id: "peek",
         summary: "Decide on a request without charging it",
         description: "Whether it would be admitted now, and how its limits stand.",
-        parameters: Vec::new,
+        parameters: || vec![preference()],
         told: "The verdict that it would get.",
         problems: &[
             Kind::InvalidJson,
@@ -290,14 +291,28 @@ pub(super) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-fn idempotency_key() -> Vec<Value> {
-    vec![json!({
+fn of_a_charge() -> Vec<Value> {
+    vec![idempotency_key(), preference()]
+}
+
+pub(super) fn idempotency_key() -> Value {
+    json!({
         "name": "idempotency-key",
         "in": "header",
         "description": "Another request needs another key. An answer is remembered for 60 s by the \
             process that gave it.",
         "schema": { "type": "string", "pattern": format!("^[!-~]{{1,{MAX_KEY_BYTES}}}$") },
-    })]
+    })
+}
+
+fn preference() -> Value {
+    json!({
+        "name": PREFER.as_str(),
+        "in": "header",
+        "description": "`return=minimal` leaves the receipt and the header fields out of verdicts.",
+        "schema": { "type": "string" },
+        "example": "return=minimal",
+    })
 }
 
 fn limits_and_subject() -> Vec<Value> {

@@ -47,12 +47,15 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<OverruledLimit<'_>>")]
     pub(in crate::http) overrides: Vec<OverruledLimit<'a>>,
-    /// With it the charge can be given back. Left out if nothing was charged.
+    /// With it the charge can be given back. Left out if nothing was charged, and of a minimal answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) receipt: Option<String>,
     /// The header fields that the policy's profiles tell your client, to be added to your answer.
-    pub(in crate::http) headers: HeaderFields,
+    /// Left out of a minimal answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "HeaderFields")]
+    pub(in crate::http) headers: Option<HeaderFields>,
 }
 
 /// What became of several charges.

@@ -14,7 +14,7 @@ use http::HeaderMap;
 use tokio::task::AbortHandle;
 use tollgate_core::{Store, Timestamp};
 
-use super::{background, renewal};
+use super::renewal;
 use crate::limiter::Limiter;
 use crate::receipt::Receipt;
 
@@ -59,7 +59,8 @@ impl Metering {
         // For want of an answer of the store it runs out, as its limits say.
         let settle = Box::new(move |cost| {
             let now = limiter.now();
-            background::finish(async move {
+            let after = Arc::clone(&limiter);
+            after.afterwards(async move {
                 let _ = match cost {
                     Cost::Free => limiter.give_back(now, &reserved).await,
                     Cost::Measured(watch) => {

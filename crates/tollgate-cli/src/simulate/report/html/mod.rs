@@ -15,7 +15,7 @@ mod tests;
 
 use super::super::outcome::Simulation;
 use super::super::utc::Utc;
-use super::number::Count;
+use super::number::Malformed;
 use markup::Markup;
 
 /// The page that shows `simulation`.
@@ -64,7 +64,7 @@ fn header(page: &mut Markup, simulation: &Simulation) {
         page.raw(" · ").text(moment(Utc::new(from.0))).raw(" to ").text(moment(Utc::new(to.0)));
     }
     if simulation.malformed > 0 {
-        page.raw(" · ").text(Count(simulation.malformed)).raw(" malformed lines");
+        page.raw(" · ").text(Malformed(simulation.malformed));
     }
     page.raw("</p></div></header>");
 }

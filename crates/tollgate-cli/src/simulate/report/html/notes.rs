@@ -2,7 +2,7 @@
 
 use super::super::super::outcome::Simulation;
 use super::super::caveats::caveats;
-use super::super::number::Count;
+use super::super::number::Malformed;
 use super::markup::Markup;
 
 /// Caveats and malformed lines, where there are any.
@@ -23,8 +23,8 @@ pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
 
 fn malformed(page: &mut Markup, simulation: &Simulation) {
     page.raw("<p class=\"note\">")
-        .text(Count(simulation.malformed))
-        .raw(" malformed lines were left out, such as:</p>");
+        .text(Malformed(simulation.malformed))
+        .raw(" left out, such as:</p>");
     page.raw("<div class=\"scroll\"><table><thead><tr><th>where</th><th>why</th><th>line</th></tr></thead><tbody>");
     for example in &simulation.malformed_examples {
         page.raw("<tr><td class=\"name\">")

@@ -1,7 +1,7 @@
 //! The outcome in a sentence, in a few large numbers, and what refunds saved.
 
 use super::super::super::outcome::{Outcome, Savings, Simulation};
-use super::super::number::{Count, Difference, Share};
+use super::super::number::{Count, Difference, Malformed, Share};
 use super::markup::Markup;
 
 /// `15 of 10,000 requests would have been refused, from 2 of 1,753 subjects.`
@@ -32,9 +32,7 @@ pub(super) fn cards(page: &mut Markup, simulation: &Simulation) {
     let other = simulation.compare.as_ref().map(|other| other.counts);
     page.raw("<ul class=\"cards\">");
     card(page, "", "requests", counts.requests, None);
-    page.raw("<span>")
-        .text(Count(simulation.malformed))
-        .raw(" malformed lines left out</span></li>");
+    page.raw("<span>").text(Malformed(simulation.malformed)).raw(" left out</span></li>");
     card(page, "pass", "admitted", counts.admitted, other.map(|other| other.admitted));
     share(page, Share::new(counts.admitted, counts.requests));
     card(page, "stop", "refused", counts.refused, other.map(|other| other.refused));

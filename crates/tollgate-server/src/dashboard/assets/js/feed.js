@@ -25,6 +25,20 @@ class Traffic {
   }
 }
 
+/// How long what is counted under one name took: all of it, and what is new since the look before.
+class Durations {
+  look(buckets) {
+    const old = this.buckets ?? buckets.map(([bound]) => [bound, 0]);
+    const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
+    // What nobody asked in these two seconds took as long as before.
+    if (since.at(-1)[1] > 0) {
+      this.half = quantile(since, 0.5);
+      this.most = quantile(since, 0.99);
+    }
+    this.buckets = buckets;
+  }
+}
+
 /// Looks at the node again and again, and tells who listens.
 export class Feed {
   constructor() {
@@ -34,6 +48,7 @@ export class Feed {
     this.limits = new Map();
     this.trials = new Map();
     this.doors = new Map();
+    this.shards = new Map();
     this.status = null;
     this.problem = null;
     this.events = [];
@@ -86,6 +101,7 @@ export class Feed {
       limit.traffic.look(this.round, counts, seconds);
     }
     this.lookAtDoors(families, seconds);
+    this.lookAtShards(families);
     if (this.status) this.compare(this.status, status, at);
     this.families = families;
     this.status = status;
@@ -93,26 +109,23 @@ export class Feed {
 
   lookAtDoors(families, seconds) {
     for (const { labels: { door }, value } of families.get('tollgate_door_connections') ?? []) {
-      if (!this.doors.has(door)) this.doors.set(door, { name: door, buckets: null, decisions: new Series() });
+      if (!this.doors.has(door)) this.doors.set(door, { name: door, took: new Durations(), decisions: new Series() });
       this.doors.get(door).connections = value;
     }
-    const read = new Map();
-    for (const { labels: { door, le }, value } of families.get('tollgate_door_duration_seconds_bucket') ?? []) {
-      if (!read.has(door)) read.set(door, []);
-      read.get(door).push([le === '+Inf' ? Infinity : Number(le), value]);
-    }
-    for (const [name, buckets] of read) {
+    for (const [name, buckets] of histograms(families, 'tollgate_door_duration_seconds', (labels) => labels.door)) {
       const door = this.doors.get(name);
       if (!door) continue;
-      const old = door.buckets ?? buckets.map(([bound]) => [bound, 0]);
-      const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
       door.decisions.look(this.round, buckets.at(-1)[1], seconds);
-      // What nobody asked in these two seconds took as long as before.
-      if (since.at(-1)[1] > 0) {
-        door.half = quantile(since, 0.5);
-        door.most = quantile(since, 0.99);
-      }
-      door.buckets = buckets;
+      door.took.look(buckets);
+    }
+  }
+
+  lookAtShards(families) {
+    const shards = histograms(families, 'tollgate_shard_duration_seconds', (labels) => shardName({ ...labels, name: labels.shard }));
+    const servers = histograms(families, 'tollgate_memcached_duration_seconds', (labels) => shardName({ ...labels, name: labels.server }));
+    for (const [name, buckets] of [...shards, ...servers]) {
+      if (!this.shards.has(name)) this.shards.set(name, new Durations());
+      this.shards.get(name).look(buckets);
     }
   }
 
@@ -162,6 +175,17 @@ export class Feed {
 /// A shard's name: two stores may each have one of it.
 export function shardName({ side, name }) {
   return side ? `${side}/${name}` : name;
+}
+
+/// The buckets of each histogram of a family, by what `nameOf` calls its labels.
+function histograms(families, family, nameOf) {
+  const read = new Map();
+  for (const { labels, value } of families.get(`${family}_bucket`) ?? []) {
+    const name = nameOf(labels);
+    if (!read.has(name)) read.set(name, []);
+    read.get(name).push([labels.le === '+Inf' ? Infinity : Number(labels.le), value]);
+  }
+  return read;
 }
 
 function none() {

@@ -33,7 +33,7 @@ export function millis(value) {
 /// How long something took, in seconds given.
 export function took(seconds) {
   if (seconds === null || seconds === undefined) return '–';
-  if (seconds === Infinity) return '> 10 s';
+  if (seconds === Infinity) return '> 1 s';
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;
   if (seconds >= 0.001) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
   return `${Math.round(seconds * 1_000_000)} µs`;

@@ -1,6 +1,6 @@
 //! Reservations: held, put off, settled.
 
-use super::{Body, CHECK, Holds, Operation, REFUND, of};
+use super::{Body, CHECK, Holds, Operation, REFUND, idempotency_key, of};
 use crate::http::problem::Kind;
 use crate::http::wire::{ExtendAnswer, ExtendRequest, ReserveRequest, SettleAnswer, SettleRequest};
 
@@ -19,6 +19,7 @@ pub(super) const RESERVE: Operation = Operation {
             r#"{"limits":[{"name":"core","cost":5,"subject":{"token":"abc"}}],"hold_ms":60000}"#,
         )],
     }),
+    parameters: || vec![idempotency_key()],
     ..CHECK
 };
 

@@ -4,6 +4,7 @@ import { ask } from '../api.js';
 import { trafficChart } from '../chart.js';
 import { element, fill, notice, say } from '../dom.js';
 import { allows, count, counted, many, moment } from '../format.js';
+import { listing } from './listing.js';
 
 export function limit({ refuse }, [name]) {
   const chart = trafficChart('Decisions of this limit');
@@ -11,6 +12,7 @@ export function limit({ refuse }, [name]) {
   const rules = element('ul', { class: 'plain' });
   const totals = element('p', { class: 'words' });
   const tried = trial();
+  const subjects = listing(name, { refuse });
   const switched = element('div');
   const node = element('div', {},
     element('p', { class: 'path' }, element('a', { href: '#/limits' }, 'Limits')),
@@ -18,6 +20,7 @@ export function limit({ refuse }, [name]) {
     element('section', { class: 'card', 'aria-label': 'What it allows' }, facts),
     element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
     tried.node,
+    subjects.node,
     element('section', { class: 'card' }, element('h2', {}, 'Rules that use it'), rules));
   const load = async () => {
     try {
@@ -26,6 +29,7 @@ export function limit({ refuse }, [name]) {
       if (!meant) return fill(facts, notice('calm', 'The policy in force has no such limit.'));
       describe(facts, meant);
       tried.describe(meant);
+      if (meant.revealed && meant.per.length) subjects.show();
       fill(switched, meant.switched && notice('bad',
         `The policy does not decide: for everybody it is ${said(meant.switched)} until ${moment(meant.switched.expires)}. ${meant.switched.reason} `,
         element('a', { href: '#/overrides' }, 'Overrides')));

@@ -26,7 +26,7 @@ export function overview() {
   const update = (feed) => {
     const now = (series) => series.at(feed.round);
     const [admitted, refused, degraded] = [now(feed.all.admitted), now(feed.all.refused), now(feed.all.degraded)];
-    const slowest = [...feed.doors.values()].map((door) => door.most).filter((most) => most !== undefined);
+    const slowest = [...feed.doors.values()].map((door) => door.took.most).filter((most) => most !== undefined);
     const told = [rate(admitted), rate(refused), percent(refused, admitted + refused), rate(degraded),
       took(slowest.length ? Math.max(...slowest) : null)];
     tiles.forEach(({ figure }, place) => say(figure, told[place]));
@@ -78,9 +78,9 @@ function doorsTable() {
     empty: 'No door is open.',
     columns: [
       { label: 'Door', text: (row) => row.name },
-      { label: 'Decisions / s', number: true, text: (row) => (row.buckets ? rate(row.now) : '–') },
-      { label: 'Median', number: true, text: (row) => took(row.half) },
-      { label: '99 of 100', number: true, text: (row) => took(row.most) },
+      { label: 'Decisions / s', number: true, text: (row) => (row.took.buckets ? rate(row.now) : '–') },
+      { label: 'Median', number: true, text: (row) => took(row.took.half) },
+      { label: '99 of 100', number: true, text: (row) => took(row.took.most) },
       { label: 'Connections', number: true, text: (row) => count(row.connections ?? 0) },
     ],
   });
@@ -99,6 +99,8 @@ function storeCard() {
       { label: 'Health', draw: health, text: (row) => state(row).text },
       { label: 'Primary', text: (row) => row.primary ?? 'none' },
       { label: 'Runs', text: (row) => row.runs },
+      { label: 'Median', number: true, text: (row) => took(row.took?.half) },
+      { label: '99 of 100', number: true, text: (row) => took(row.took?.most) },
       { label: 'Circuits', text: (row) => row.lanes.map((lane) => lane.circuit).join(', ') },
       { label: 'Opened', number: true, text: (row) => count(sum(row.lanes, 'opened')) },
       { label: 'Unknown', number: true, text: (row) => count(sum(row.lanes, 'timed_out')) },
@@ -109,14 +111,15 @@ function storeCard() {
   const events = element('ol', { class: 'events' });
   const history = section('What happened since this page was opened', events);
   const node = element('div', {}, section('Store', told, facts, shards.node, servers.node), history);
-  const update = ({ status, events: all }) => {
+  const update = ({ status, shards: took, events: all }) => {
+    const timed = (rows) => rows.map((row) => ({ ...row, took: took.get(shardName(row)) }));
     say(told, words(status));
     const pairs = Object.entries(status.counts ?? {}).filter(([, value]) => typeof value === 'number');
     list(facts, pairs);
     shards.node.hidden = !status.shards.length;
-    shards.set(status.shards);
+    shards.set(timed(status.shards));
     servers.node.hidden = !status.servers?.length;
-    servers.set(status.servers ?? []);
+    servers.set(timed(status.servers ?? []));
     history.hidden = !all.length;
     if (events.childElementCount !== all.length || events.dataset.last !== String(all[0]?.at)) {
       events.dataset.last = String(all[0]?.at);
@@ -136,6 +139,8 @@ function serversTable() {
       { label: 'Server', text: shardName },
       { label: 'Health', draw: (cell, row) => pill(cell, serverState(row)), text: (row) => serverState(row).text },
       { label: 'Connected', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
+      { label: 'Median', number: true, text: (row) => took(row.took?.half) },
+      { label: '99 of 100', number: true, text: (row) => took(row.took?.most) },
       { label: 'Evicted', number: true, text: (row) => count(row.evicted) },
       { label: 'Restarts', number: true, text: (row) => count(row.restarts) },
       { label: 'Flushes', number: true, text: (row) => count(row.flushes) },

@@ -30,7 +30,7 @@ function dial(feed, refuse) {
   const words = element('p', { class: 'words' });
   const facts = element('dl', { class: 'facts' }, ['carried', 'left behind', 'stranded'].map((word) =>
     element('div', {}, element('dt', {}, word), element('dd', {}, '–'))));
-  const input = element('input', { type: 'number', min: 0, max: 100, step: 1, required: true, inputmode: 'numeric' });
+  const input = element('input', { type: 'number', min: 0, max: 100, step: 0.01, required: true, inputmode: 'decimal' });
   const told = element('div', { 'aria-live': 'polite' });
   let isTyped = false;
   input.addEventListener('input', () => { isTyped = true; });
@@ -50,7 +50,7 @@ function dial(feed, refuse) {
   };
   const form = element('form', { class: 'row', onsubmit: turn },
     field('Percent of clients', input), element('button', { type: 'submit' }, 'Turn'));
-  const hint = element('p', { class: 'hint' }, 'A whole number from 0 to 100. It stays so on this node until it is turned again.');
+  const hint = element('p', { class: 'hint' }, 'From 0 to 100, with at most two places after the point. It stays so on this node until it is turned again.');
   const update = ({ counts }) => {
     say(now, `${counts.percent} %`);
     say(words, `of clients are decided by the new store (${counts.to.store}), the rest by the old one (${counts.from.store}).`);

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::clock::Stopwatch;
+
 /// The upper bounds of the buckets, in microseconds: from a decision in this process to one that
 /// waited for a store far away. What took longer is counted after them.
-pub const BUCKETS: [u64; 14] = [
+pub const DURATION_BUCKETS: [u64; 14] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000,
 ];
@@ -13,23 +15,35 @@ pub const BUCKETS: [u64; 14] = [
 /// Counts durations: two relaxed additions for each, without a lock.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    counts: [AtomicU64; BUCKETS.len() + 1],
+    counts: [AtomicU64; DURATION_BUCKETS.len() + 1],
     sum_micros: AtomicU64,
 }
 
 /// What a [`Histogram`] held at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    counts: [u64; BUCKETS.len() + 1],
+    counts: [u64; DURATION_BUCKETS.len() + 1],
     /// All durations together, in microseconds.
     pub sum_micros: u64,
 }
 
+/// Measures until it is dropped: of what is given up too, which took longest.
+#[derive(Debug)]
+pub(crate) struct Measuring<'h> {
+    histogram: &'h Histogram,
+    since: Stopwatch,
+}
+
 impl Histogram {
+    /// Counts the time from now until what is returned is dropped.
+    pub(crate) fn measure(&self) -> Measuring<'_> {
+        Measuring { histogram: self, since: Stopwatch::start() }
+    }
+
     /// Counts `duration` in the first bucket that holds it.
     pub fn observe(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BUCKETS.partition_point(|bound| *bound < micros);
+        let bucket = DURATION_BUCKETS.partition_point(|bound| *bound < micros);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
@@ -45,7 +59,16 @@ impl Histogram {
     }
 }
 
+impl Drop for Measuring<'_> {
+    fn drop(&mut self) {
+        self.histogram.observe(Duration::from_micros(self.since.micros()));
+    }
+}
+
 impl Observed {
+    /// No duration at all.
+    pub const NOTHING: Self = Self { counts: [0; DURATION_BUCKETS.len() + 1], sum_micros: 0 };
+
     /// How many durations there were.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -54,7 +77,7 @@ impl Observed {
 
     /// Each bound in microseconds with how many durations were no longer; the last has no bound.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
-        let bounds = BUCKETS.iter().copied().map(Some).chain([None]);
+        let bounds = DURATION_BUCKETS.iter().copied().map(Some).chain([None]);
         bounds.zip(&self.counts).scan(0, |all, (bound, count)| {
             *all += count;
             Some((bound, *all))

@@ -1,0 +1,159 @@
+//! Subjects of a limit, as far as the names of their keys reveal them.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate::core::Subject;
+use tollgate_redis::{ListError, Listed, Sought};
+
+use crate::backend::Backend;
+use crate::fleet_shard::{FleetShard, Shard};
+use crate::leaf::Leaf;
+
+/// Steps that one call makes at most, each over some five hundred keys of one server
+/// ([`LISTED_AT_ONCE`](tollgate_redis::LISTED_AT_ONCE)).
+pub const LIST_STEPS: usize = 20;
+
+/// As soon as one call has found so many subjects, it ends.
+pub const LISTED_SUBJECTS: usize = 100;
+
+/// How long one call takes at most.
+pub const LIST_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Where a listing goes on: at which primary of which shard, and where there. Shown as three numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListCursor {
+    shard: usize,
+    primary: usize,
+    cursor: u64,
+}
+
+/// What one call found.
+#[derive(Debug, Default)]
+pub struct ListedPage {
+    /// Subjects, each once; another page may have some of them again.
+    pub subjects: Vec<Subject>,
+    /// Where the next call goes on; `None` at the end.
+    pub next: Option<ListCursor>,
+}
+
+impl Backend {
+    /// Some of the subjects that are sought, from `at` on, by looking at a bounded number of keys:
+    /// there may be more though a page has none. `None` where a store that decides keeps no names:
+    /// only keys in Redis tell them.
+    ///
+    /// # Errors
+    /// [`ListError`] of the shard that the page begins at, if it did not answer, or may not. One
+    /// further on ends the page before it.
+    pub async fn subjects(
+        &self,
+        sought: Sought<'_>,
+        at: ListCursor,
+    ) -> Option<Result<ListedPage, ListError>> {
+        let deciding = match self {
+            Self::Shadow(compared) => vec![compared.store().leaf()],
+            _ => self.leaves().into_iter().map(|(_, leaf)| leaf).collect(),
+        };
+        let mut shards = Vec::new();
+        for leaf in deciding {
+            match leaf {
+                Leaf::Redis(fleet) => shards.extend(fleet.shards().shards()),
+                Leaf::Memory(_) | Leaf::Memcached(_) => return None,
+            }
+        }
+        Some(look(&shards, sought, at).await)
+    }
+}
+
+async fn look(
+    shards: &[&Shard],
+    sought: Sought<'_>,
+    mut at: ListCursor,
+) -> Result<ListedPage, ListError> {
+    let until = Instant::now() + LIST_DEADLINE;
+    let mut subjects = HashSet::new();
+    for taken in 0..LIST_STEPS {
+        let Some(shard) = shards.get(at.shard) else { break };
+        at = match step(shard.store.store(), sought, at, until).await {
+            None => ListCursor { shard: at.shard + 1, ..ListCursor::default() },
+            // What was found is told, and the next page begins with what went wrong.
+            Some(Err(_)) if taken > 0 => break,
+            Some(listed) => {
+                let Listed { subjects: found, next } = listed?;
+                subjects.extend(found);
+                match next {
+                    Some(cursor) => ListCursor { cursor, ..at },
+                    None => ListCursor { primary: at.primary + 1, cursor: 0, ..at },
+                }
+            }
+        };
+        if subjects.len() >= LISTED_SUBJECTS {
+            break;
+        }
+    }
+    let mut subjects: Vec<_> = subjects.into_iter().collect();
+    subjects.sort_unstable();
+    Ok(ListedPage { subjects, next: (at.shard < shards.len()).then_some(at) })
+}
+
+/// One step at a primary; `None` where the shard has no such.
+async fn step(
+    shard: &FleetShard,
+    sought: Sought<'_>,
+    at: ListCursor,
+    until: Instant,
+) -> Option<Result<Listed, ListError>> {
+    match shard {
+        FleetShard::Servers(_) if at.primary > 0 => None,
+        FleetShard::Servers(servers) => Some(servers.store().list(sought, at.cursor, until).await),
+        FleetShard::Cluster(store) => {
+            let cluster = store.homes().store().cluster();
+            cluster.list(at.primary, sought, at.cursor, until).await
+        }
+    }
+}
+
+impl fmt::Display for ListCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.shard, self.primary, self.cursor)
+    }
+}
+
+/// Of a text that is none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListCursorError;
+
+impl FromStr for ListCursor {
+    type Err = ListCursorError;
+
+    fn from_str(text: &str) -> Result<Self, ListCursorError> {
+        let mut parts = text.split('.');
+        let mut part = || parts.next().ok_or(ListCursorError);
+        let number = |text: &str| text.parse().map_err(|_| ListCursorError);
+        let (shard, primary) = (number(part()?)?, number(part()?)?);
+        let cursor = part()?.parse().map_err(|_| ListCursorError)?;
+        match parts.next() {
+            None => Ok(Self { shard, primary, cursor }),
+            Some(_) => Err(ListCursorError),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_is_shown() {
+        let cursor = ListCursor { shard: 3, primary: 1, cursor: u64::MAX };
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        for text in
+            ["", "1", "1.2", "1.2.", "1.2.3.4", "-1.0.0", "a.b.c", "0.0.18446744073709551616"]
+        {
+            assert_eq!(text.parse::<ListCursor>(), Err(ListCursorError), "{text}");
+        }
+    }
+}

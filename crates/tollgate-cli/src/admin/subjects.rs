@@ -1,0 +1,71 @@
+//! Which subjects a limit has that reveals them.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::Door;
+use super::key::{Form, encoded, members, word};
+use crate::cmd::Failure;
+use crate::cmd::shards::print as print_text;
+
+/// Whom to list.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Sought {
+    /// The name of the limit
+    #[arg(long, value_name = "NAME")]
+    limit: String,
+    /// What the value of the first subject that it counts by begins with
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// The most subjects to list
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    most: usize,
+}
+
+/// Lists the subjects that the node at `door` knows by their names, page by page.
+///
+/// # Errors
+/// What the node refused, or that it did not answer.
+pub(crate) async fn list(door: &Door, sought: &Sought, form: Form) -> Result<(), Failure> {
+    let Sought { limit, prefix, most } = sought;
+    let path = format!("/v1/subjects?limit={}&prefix={}", encoded(limit), encoded(prefix));
+    // A page may have subjects of the one before.
+    let mut listed = BTreeMap::new();
+    let mut page = path.clone();
+    let (source, has_more) = loop {
+        let answer = door.ask(Method::GET, &page, None).await?;
+        listed.extend(members(&answer["subjects"]).iter().map(|it| (line(it), it.clone())));
+        let next = answer["next"].as_str();
+        let Some(next) = next.filter(|_| listed.len() < *most) else {
+            break (answer["source"].clone(), next.is_some() || listed.len() > *most);
+        };
+        page = format!("{path}&after={}", encoded(next));
+    };
+    let listed: Vec<_> = listed.into_iter().take(*most).collect();
+    if form == Form::Json {
+        let listed: Vec<_> = listed.into_iter().map(|(_, subject)| subject).collect();
+        let told =
+            json!({ "limit": limit, "source": source, "subjects": listed, "more": has_more });
+        return print_text(&format!("{told:#}\n"));
+    }
+    let mut text: String = listed.iter().map(|(line, _)| format!("{line}\n")).collect();
+    if source == "lately" {
+        text += "only those that this node decided on lately: the store keeps no names\n";
+    }
+    if has_more {
+        text += "and more: --most lists them, --prefix fewer\n";
+    }
+    print_text(&text)
+}
+
+/// `user=42 route=/a`, as the other commands take it.
+fn line(subject: &Value) -> String {
+    let pairs = subject.as_object().into_iter().flatten().map(|(name, value)| match value {
+        Value::Null => name.clone(),
+        value => format!("{name}={}", word(value)),
+    });
+    pairs.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,32 @@
+//! Whom the administration's door lists, of limits that reveal them.
+
+use std::sync::Arc;
+
+use tollgate::Limiter;
+use tollgate_backend::{Backend, ListCursor, ListedPage, Sought};
+use tollgate_server::http::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
+
+/// The subjects that the store of `limiter` knows by their names.
+pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Subjects {
+    Subjects::new(move |asked| {
+        let limiter = Arc::clone(&limiter);
+        async move { list(limiter.store(), &asked).await }
+    })
+}
+
+async fn list(
+    store: &Backend,
+    asked: &SubjectsAsked,
+) -> Result<Option<SubjectsPage>, SubjectsError> {
+    let SubjectsAsked { limit, dimension, prefix, after } = asked;
+    let at = after.as_deref().map_or_else(|| Ok(ListCursor::default()), str::parse);
+    let at = at.map_err(|_| SubjectsError::After)?;
+    let sought = Sought { limit, dimension, prefix: prefix.as_bytes() };
+    match store.subjects(sought, at).await {
+        None => Ok(None),
+        Some(Err(error)) => Err(SubjectsError::Store(error.to_string())),
+        Some(Ok(ListedPage { subjects, next })) => {
+            Ok(Some(SubjectsPage { subjects, next: next.map(|next| next.to_string()) }))
+        }
+    }
+}

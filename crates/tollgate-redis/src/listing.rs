@@ -1,0 +1,94 @@
+//! Subjects whose keys reveal them, found a step at a time.
+
+use std::fmt;
+
+use redis::RedisError;
+use redis::aio::MultiplexedConnection;
+use tokio::time::{Instant, timeout_at};
+use tollgate_core::{Limit, StoreError, Subject};
+
+use crate::key::Keys;
+use crate::link::{Link, Phase};
+
+/// How many keys a server looks at in one step of a listing, in which it does nothing else: a
+/// fraction of a millisecond.
+pub const LISTED_AT_ONCE: usize = 500;
+
+/// Whose keys are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought<'s> {
+    /// Of which limit.
+    pub limit: &'s Limit,
+    /// The first dimension that it counts by.
+    pub dimension: &'s str,
+    /// What its value begins with.
+    pub prefix: &'s [u8],
+}
+
+/// What one step of a listing found.
+#[derive(Debug)]
+pub struct Listed {
+    /// Subjects: some perhaps again, while the server makes room for more keys.
+    pub subjects: Vec<Subject>,
+    /// Where the next step goes on; `None` at the end.
+    pub next: Option<u64>,
+}
+
+/// Why a step found nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListError {
+    /// The server's user may not list keys.
+    NotPermitted,
+    /// There was no answer.
+    Store(StoreError),
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPermitted => f.write_str(
+                "the server's user may not list keys: grant it `+scan`, which tells it the names of \
+                 all keys there",
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ListError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotPermitted => None,
+            Self::Store(error) => Some(error),
+        }
+    }
+}
+
+/// Looks at some keys of the server that `link` leads to, from `cursor` on: 0 is the beginning.
+pub(crate) async fn list(
+    link: &Link,
+    keys: &Keys,
+    sought: Sought<'_>,
+    cursor: u64,
+    until: Instant,
+) -> Result<Listed, ListError> {
+    let Sought { limit, dimension, prefix } = sought;
+    let mut command = redis::cmd("SCAN");
+    command.arg(cursor).arg("MATCH").arg(keys.pattern(limit, (dimension, prefix)));
+    command.arg("COUNT").arg(LISTED_AT_ONCE);
+    let mut connection: MultiplexedConnection = match &*link.phases().borrow() {
+        Phase::Up(connection) if link.permits(connection) => connection.handle(),
+        Phase::Up(_) | Phase::Seeking | Phase::Down => {
+            return Err(ListError::Store(StoreError::Unavailable));
+        }
+    };
+    let answered = timeout_at(until, command.query_async(&mut connection)).await;
+    let (next, names): (u64, Vec<Vec<u8>>) = answered
+        .map_err(|_| ListError::Store(StoreError::TimedOut))?
+        .map_err(|error: RedisError| match error.code() {
+            Some("NOPERM") => ListError::NotPermitted,
+            _ => ListError::Store(StoreError::Unavailable),
+        })?;
+    let subjects = names.iter().filter_map(|name| keys.revealed_subject(name)).collect();
+    Ok(Listed { subjects, next: (next != 0).then_some(next) })
+}

@@ -1,0 +1,81 @@
+//! A server whose wall clock is wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::UNIX_EPOCH;
+
+use tempfile::TempDir;
+
+use super::{PATIENCE, Server};
+
+/// Compiled for each test: it is small, and no program of the system's does it for Redis, whose allocator starts before
+/// the usual ones can.
+const SOURCE: &str = include_str!("wall_clock.c");
+
+/// A wall clock that is off by as much as its test says, for one server or more.
+pub struct WallClock {
+    directory: TempDir,
+}
+
+impl WallClock {
+    /// One that is right.
+    pub fn new() -> Self {
+        let clock = Self { directory: TempDir::new().expect("a temporary directory") };
+        let source = clock.directory.path().join("wall_clock.c");
+        fs::write(&source, SOURCE).expect("the clock's source");
+        let compiled = Command::new("cc")
+            .args(["-O1", "-shared", "-fPIC", "-o"])
+            .args([&clock.library(), &source])
+            .status()
+            .unwrap_or_else(|error| panic!("cc: {error}; apt-get install gcc installs it"));
+        assert!(compiled.success(), "cc failed: {compiled}");
+        clock.write(0);
+        clock
+    }
+
+    /// Sets it off by so many milliseconds, and waits until `server` has noticed.
+    pub async fn set(&self, off: i64, server: &Server) {
+        self.write(off);
+        let noticed = async {
+            while (server.is_off_by().await - off).abs() > 30_000 {
+                tokio::time::sleep(super::READY_PAUSE).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, noticed).await.expect("the server's clock moved");
+    }
+
+    /// Has `command` start a process that lives by this clock.
+    pub(super) fn rule(&self, command: &mut Command) {
+        command.env("LD_PRELOAD", self.library()).env("WALL_CLOCK_OFF", self.off());
+    }
+
+    fn write(&self, off: i64) {
+        // Renamed, so that nobody reads half of it.
+        let next = self.directory.path().join("next");
+        fs::write(&next, off.to_string()).expect("the clock's file");
+        fs::rename(next, self.off()).expect("the clock's file");
+    }
+
+    fn library(&self) -> PathBuf {
+        self.directory.path().join("wall_clock.so")
+    }
+
+    fn off(&self) -> PathBuf {
+        Path::new(self.directory.path()).join("off")
+    }
+}
+
+impl Server {
+    /// By how many milliseconds its wall clock is ahead of this machine's.
+    pub async fn is_off_by(&self) -> i64 {
+        let mut connection = self.connect().await;
+        let told = redis::cmd("TIME").query_async(&mut connection).await;
+        let (secs, micros): (i64, i64) = told.expect("the server's time");
+        // This machine's clock, as a file knows it that is made now.
+        let made = tempfile::tempfile().and_then(|file| file.metadata()?.modified());
+        let made = made.expect("a file's time").duration_since(UNIX_EPOCH);
+        let now = made.expect("a time after 1970").as_millis();
+        secs * 1_000 + micros / 1_000 - i64::try_from(now).expect("a time of today")
+    }
+}

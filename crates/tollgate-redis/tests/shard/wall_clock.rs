@@ -1,0 +1,116 @@
+//! Servers whose wall clocks are wrong. Nodes decide by their own: a server's clock says only when it drops a key.
+
+use tollgate_conformance::{Figure, assert_held};
+use tollgate_redis::Topology;
+
+use super::*;
+use crate::kit::{QUICK, WallClock, on_every_version};
+
+const QUOTA: u64 = 5;
+const CLIENTS: u64 = 20;
+const MINUTE: i64 = 60 * 1_000;
+const DAY: i64 = 24 * 60 * MINUTE;
+
+on_every_version! {
+    a_clock_that_is_wrong_changes_no_answer
+    a_clock_that_steps_costs_no_window_that_runs_on
+    a_replica_in_another_time_loses_no_window_unless_it_is_ahead
+}
+
+async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
+    for off in [DAY, -DAY] {
+        let (clock, right) = (WallClock::new(), Server::start_version(version, &[]).await);
+        let wrong = Server::start_by(version, &clock, &[]).await;
+        clock.set(off, &wrong).await;
+        let (ours, theirs) = (client_of(&right).await, client_of(&wrong).await);
+        let mut differing = 0;
+        for asked in 0..2 * QUOTA * CLIENTS {
+            let (subject, units) = (asked % CLIENTS, asked % 3);
+            let right = ours.take(subject, units).await.unwrap();
+            differing += u64::from(theirs.take(subject, units).await.unwrap() != right);
+        }
+        theirs.assert_sound();
+        wrong.assert_every_key_ends().await;
+        assert_held(&[
+            Figure::bites("minutes that the clock was off", minutes_off(&wrong).await),
+            Figure::at_most("answers that differ from a right server's", differing, 0),
+        ]);
+    }
+}
+
+/// Each client's window is an hour, of which nothing has passed by the nodes' clocks.
+async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
+    let clock = WallClock::new();
+    let server = Server::start_by(version, &clock, &[]).await;
+    let client = client_of(&server).await;
+    let (mut stepped, mut early) = (0, 0);
+    for (step, off) in [0, 30 * MINUTE, -DAY, 0].into_iter().enumerate() {
+        clock.set(off, &server).await;
+        stepped += minutes_off(&server).await;
+        for subject in 0..CLIENTS {
+            let used = client.take(subject, 1).await.unwrap().used;
+            early += u64::from(used != step as u64 + 1);
+        }
+    }
+    client.assert_sound();
+    // By this one all of them are long over.
+    clock.set(DAY, &server).await;
+    let mut anew = 0;
+    for subject in 0..CLIENTS {
+        let _losing = client.recorder.losing();
+        anew += u64::from(client.take(subject, 1).await.unwrap().used == 1);
+    }
+    client.assert_sound();
+    assert_held(&[
+        Figure::bites("minutes that the clock stepped", stepped),
+        Figure::at_most("windows that began early while they ran by it", early, 0),
+        Figure::bites("windows that were over by its last step", anew),
+        Figure::at_most("windows that this one began anew", anew, CLIENTS),
+    ]);
+}
+
+/// A primary tells its replicas at which moment of its own clock a key ends.
+async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: Version) {
+    for (off, lost_at_most) in [(-DAY, 0), (DAY, CLIENTS)] {
+        let (clock, old) = (WallClock::new(), Server::start_version(version, &QUICK).await);
+        let new = Server::start_by(version, &clock, &QUICK).await;
+        clock.set(off, &new).await;
+        new.follow(&old).await;
+        let mut settings = patient(old.url().parse().unwrap());
+        settings.topology = Topology::Static {
+            primary: old.url().parse().unwrap(),
+            replicas: vec![new.url().parse().unwrap()],
+        };
+        settings.link.proven_after = Duration::ZERO;
+        let client = Client::new(&settings, way(version), QUOTA).await;
+        for subject in 0..CLIENTS {
+            client.take(subject, 1).await.unwrap();
+        }
+        old.is_followed().await;
+        new.promote().await;
+        old.begin_to_follow(&new).await;
+        let mut lost = 0;
+        for subject in 0..CLIENTS {
+            let _losing = (off > 0).then(|| client.recorder.losing());
+            lost += u64::from(client.take(subject, 1).await.unwrap().used == 1);
+        }
+        client.is_on(&new).await;
+        client.assert_sound();
+        assert_held(&[
+            Figure::bites("minutes that the replica's clock was off", minutes_off(&new).await),
+            Figure::at_most("windows that were lost with the primary", lost, lost_at_most),
+        ]);
+    }
+}
+
+async fn client_of(server: &Server) -> Arc<Client> {
+    Client::new(&patient(server.url().parse().unwrap()), way(server.version()), QUOTA).await
+}
+
+fn way(version: Version) -> Way {
+    Way::of(version)[0]
+}
+
+async fn minutes_off(server: &Server) -> u64 {
+    server.is_off_by().await.unsigned_abs() / MINUTE.unsigned_abs()
+}

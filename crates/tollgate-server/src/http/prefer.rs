@@ -1,0 +1,76 @@
+//! How much an answer tells, as its caller prefers ([RFC 7240](https://www.rfc-editor.org/rfc/rfc7240)).
+
+use axum::http::{HeaderMap, HeaderName};
+
+/// The header field.
+pub(super) const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// How much a verdict tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// All there is.
+    #[default]
+    Whole,
+    /// Without what only some callers use, and what takes the most to write: the receipt, and the
+    /// fields for the caller's own client.
+    Minimal,
+}
+
+impl Detail {
+    /// As `fields` ask for it. The first word on it counts; a preference that is not known is none.
+    pub(super) fn preferred(fields: &HeaderMap) -> Self {
+        match fields.get(PREFER) {
+            None => Self::Whole,
+            // As most write it: to take it apart costs as much as the answer saves by half.
+            Some(line) if line == "return=minimal" => Self::Minimal,
+            Some(_) => Self::listed(fields),
+        }
+    }
+
+    fn listed(fields: &HeaderMap) -> Self {
+        let lines = fields.get_all(PREFER).iter().filter_map(|line| line.to_str().ok());
+        let wanted = lines.flat_map(|line| line.split(',')).find_map(wanted_return);
+        match wanted {
+            Some(wanted) if wanted.eq_ignore_ascii_case("minimal") => Self::Minimal,
+            _ => Self::Whole,
+        }
+    }
+}
+
+/// The value of `return`, if this is the preference for it; its parameters mean nothing here.
+fn wanted_return(preference: &str) -> Option<&str> {
+    let (preference, _) = preference.split_once(';').unwrap_or((preference, ""));
+    let (name, value) = preference.split_once('=')?;
+    let is_it = name.trim().eq_ignore_ascii_case("return");
+    is_it.then(|| value.trim().trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preferred(lines: &[&'static str]) -> Detail {
+        let lines = lines.iter().map(|line| (PREFER, line.parse().unwrap()));
+        Detail::preferred(&lines.collect())
+    }
+
+    #[test]
+    fn the_first_word_on_it_counts() {
+        for line in [
+            "return=minimal",
+            "RETURN = \"minimal\"; foo",
+            "respond-async, wait=10, return=minimal",
+            "return=minimal, return=representation",
+        ] {
+            assert_eq!(preferred(&[line]), Detail::Minimal, "{line}");
+        }
+        assert_eq!(preferred(&["wait=10", "return=minimal"]), Detail::Minimal);
+        for line in
+            ["", ",", "minimal", "return", "return=", "return=representation", "x=return=minimal"]
+        {
+            assert_eq!(preferred(&[line]), Detail::Whole, "{line}");
+        }
+        assert_eq!(preferred(&["return=representation", "return=minimal"]), Detail::Whole);
+        assert_eq!(preferred(&[]), Detail::Whole);
+    }
+}

@@ -1,0 +1,200 @@
+//! `GET /v1/subjects?limit=core&prefix=ali&after=CURSOR`: who is counted by a limit whose subjects
+//! are revealed, for those who run it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tollgate::core::key::Stored;
+use tollgate::core::policy::NameError;
+use tollgate::core::{Limit, Store, Subject};
+use tollgate::observe::{By, TOP_SUBJECTS};
+
+use super::app::App;
+use super::check::names_nothing;
+use super::json;
+use super::problem::{Kind, Problem};
+use super::query::{invalid, parameters};
+use super::respond::Answer;
+use super::shown::{ShownSubject, Sight};
+
+/// Lists the subjects that a store knows by their names.
+#[derive(Clone)]
+pub struct Subjects(Arc<List>);
+
+type List = dyn Fn(SubjectsAsked) -> Pin<Box<Listing>> + Send + Sync;
+type Listing = dyn Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send;
+
+/// Which subjects are asked for.
+#[derive(Clone, Debug)]
+pub struct SubjectsAsked {
+    /// The limit that counts them.
+    pub limit: Arc<Limit>,
+    /// The first of what it counts by.
+    pub dimension: Box<str>,
+    /// What its value begins with.
+    pub prefix: Box<str>,
+    /// What the page before named as the next; `None` at the beginning.
+    pub after: Option<Box<str>>,
+}
+
+/// Some of the subjects.
+#[derive(Clone, Debug, Default)]
+pub struct SubjectsPage {
+    /// In an order of their own.
+    pub subjects: Vec<Subject>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+}
+
+/// Why there is no page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectsError {
+    /// What is asked for as the next page is none.
+    After,
+    /// The store did not tell, for this reason.
+    Store(String),
+}
+
+/// Some of the subjects of a limit.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SubjectsAnswer")]
+pub(super) struct SubjectsAnswer<'a> {
+    /// The limit's name.
+    limit: &'a str,
+    /// Who tells of them.
+    source: Source,
+    /// Some of them: there may be more though a page has none.
+    subjects: Vec<ShownSubject>,
+    /// What to give as `after` for the next page; null at the end.
+    next: Option<String>,
+}
+
+/// Who tells of subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Source {
+    /// The store: all whose state it keeps.
+    Store,
+    /// This node, of what it decided in the last five to ten minutes: the heaviest.
+    Lately,
+}
+
+/// What is asked.
+struct Asked {
+    limit: String,
+    prefix: String,
+    after: Option<String>,
+}
+
+impl Subjects {
+    /// As `list` says whenever it is asked: a page that was found within a bounded time, or `None`
+    /// where the store keeps no names.
+    pub fn new<F>(list: impl Fn(SubjectsAsked) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,
+    {
+        Self(Arc::new(move |asked| Box::pin(list(asked))))
+    }
+}
+
+impl fmt::Debug for Subjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subjects")
+    }
+}
+
+impl<S: Store> App<S> {
+    /// Some of the subjects of a limit, if it reveals them.
+    pub(super) async fn subjects(&self, query: &str) -> Answer {
+        let Asked { limit, prefix, after } = Asked::read(query)?;
+        let policy = self.limiter.policy();
+        let known = policy.limits().iter().find(|known| known.limit.name() == limit);
+        let Some(known) = known else {
+            return Err(names_nothing(&policy, &NameError::Limit(limit.as_str().into())));
+        };
+        let first = known.per.first().and_then(|index| policy.dimensions().get(*index));
+        let Some(first) = first else {
+            return Err(invalid(format!("{limit:?} counts everybody together")));
+        };
+        if self.options.sight_of(&limit) == Sight::Veiled {
+            let detail = format!(
+                "the subjects of {limit:?} are not revealed: `reveal: true` in its policy does"
+            );
+            return Err(Problem::new(Kind::NotFound, detail));
+        }
+        let asked = SubjectsAsked {
+            limit: Arc::clone(&known.limit),
+            dimension: (*first.name).into(),
+            prefix: prefix.as_str().into(),
+            after: after.map(Into::into),
+        };
+        let (source, SubjectsPage { subjects, next }) = self.list(asked).await?;
+        let key = self.limiter.key();
+        let shown = |subject| ShownSubject::of(subject, Sight::Revealed, key);
+        let subjects = subjects.iter().map(shown).collect();
+        Ok(json::write(&SubjectsAnswer { limit: &limit, source, subjects, next })?)
+    }
+
+    async fn list(&self, asked: SubjectsAsked) -> Result<(Source, SubjectsPage), Problem> {
+        if let Some(Subjects(list)) = &self.options.subjects {
+            let listed = list(asked.clone()).await.map_err(|error| match error {
+                SubjectsError::After => invalid("`after` is what the page before told as `next`"),
+                SubjectsError::Store(reason) => Problem::new(Kind::StoreUnavailable, reason),
+            })?;
+            if let Some(page) = listed {
+                return Ok((Source::Store, page));
+            }
+        }
+        if asked.after.is_some() {
+            return Err(invalid(
+                "`after` is what the page before told as `next`: there is one page",
+            ));
+        }
+        let Some(top) = &self.options.top else {
+            return Err(Problem::new(Kind::NotFound, "this door lists no subjects"));
+        };
+        let now = self.limiter.now();
+        let of = |by| top.ranked(by, Some(asked.limit.name()), TOP_SUBJECTS, now);
+        let lists = [By::Charged, By::Refused].into_iter().flat_map(of);
+        let subjects: BTreeSet<_> =
+            lists.flat_map(|list| list.subjects).map(|it| it.subject).collect();
+        let subjects = subjects.into_iter().filter(|subject| begins(subject, &asked.prefix));
+        Ok((Source::Lately, SubjectsPage { subjects: subjects.collect(), next: None }))
+    }
+}
+
+/// Whether the first value of `subject` begins with `prefix`.
+fn begins(subject: &Subject, prefix: &str) -> bool {
+    prefix.is_empty()
+        || subject.pairs().next().is_some_and(|(_, stored)| match stored {
+            Stored::Clear(bytes) => bytes.starts_with(prefix.as_bytes()),
+            Stored::Absent | Stored::Hashed(_) => false,
+        })
+}
+
+impl Asked {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let (mut limit, mut prefix, mut after) = (None, None, None);
+        for (name, value) in parameters(query)? {
+            let place = match &*name {
+                "limit" => &mut limit,
+                "prefix" => &mut prefix,
+                "after" => &mut after,
+                _ => {
+                    let known = "`limit=NAME`, `prefix=TEXT` and `after=CURSOR`";
+                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                }
+            };
+            let value = value.ok_or_else(|| invalid(format!("`{name}` has no value")))?;
+            if place.replace(value).is_some() {
+                return Err(invalid(format!("`{name}` is given twice")));
+            }
+        }
+        let limit = limit.ok_or_else(|| invalid("name a limit: `limit=NAME`"))?;
+        Ok(Self { limit, prefix: prefix.unwrap_or_default(), after })
+    }
+}
