@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tollgate::core::algo::SlidingWindow;
 use tollgate::core::decide::refundable_until;
-use tollgate::core::{Algorithm, Fit, Limit, Mark, Millis, StoreError, Timestamp};
+use tollgate::core::{Algorithm, Fit, Limit, Mark, Millis, Store, StoreError, Timestamp};
 use tollgate::store::leased::{LeaseTerms, refused_early_at_most};
 use tollgate::store::{Leased, Memory};
 use tollgate_conformance::Random;
@@ -15,7 +15,7 @@ use tollgate_conformance::trace::seeds;
 
 use crate::faulty::{Faulty, Trouble};
 use crate::leased::{EAGER, leased};
-use crate::setup::{NOW, WINDOW, ask, at_once, calendar, fixed, refund, take, until, user};
+use crate::setup::{NOW, WINDOW, ask, at_once, calendar, charge, fixed, refund, take, until, user};
 
 const SEEDS: u64 = 300;
 const NODES: usize = 4;
@@ -242,6 +242,35 @@ fn one_caller_takes_and_the_others_wait_for_it() {
         used.sort_unstable();
         assert_eq!(used, (101..=200).collect::<Vec<_>>(), "each its own unit");
         assert_eq!((store.calls(), node.counts().taken), (2, 1));
+    });
+}
+
+/// It fitted when it was asked; that all was used before another limit refused says nothing else.
+#[test]
+fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refused() {
+    rt().block_on(async {
+        let gate = Arc::new(Semaphore::new(0));
+        let store = Arc::new(Faulty::new());
+        let node = Leased::new(Arc::clone(&store), EAGER);
+        let (limit, full, subject) = (leased(&fixed("core", 10)), fixed("full", 1), user(1));
+        for id in 0..3 {
+            ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+        }
+        ask(&node, NOW, &full, &subject, take(1, 3)).await.unwrap();
+        store.next([Trouble::Held(Arc::clone(&gate))]);
+        let both = [charge(&limit, &subject, take(0, 4)), charge(&full, &subject, take(1, 4))];
+        let both = node.apply(NOW, &both);
+        let others = async {
+            for id in 5..12 {
+                let taken = ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+                assert_eq!(taken.fit, Fit::Now);
+            }
+            gate.add_permits(1);
+        };
+        let (refused, ()) = tokio::join!(both, others);
+        let refused = refused.unwrap();
+        assert_eq!((refused[0].fit, refused[0].used), (Fit::Now, 3), "as it stood");
+        assert_eq!(refused[1].fit, Fit::At(NOW.after(WINDOW)));
     });
 }
 

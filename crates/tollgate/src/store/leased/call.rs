@@ -233,11 +233,14 @@ impl<'c, 'a> Here<'c, 'a> {
         both.filter(|(_, answer)| answer.is_none()).map(|(charge, _)| *charge)
     }
 
-    /// Undoes the takes: the call was refused, or nobody knows.
+    /// Undoes the takes: the call was refused, or nobody knows. One of nothing stays as it was told:
+    /// what fitted then may fit no more.
     fn put_back(&mut self) {
         self.is_open = false;
         for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
-            if let (Ask::Take { cost, .. }, Some(taken)) = (charge.ask, answer) {
+            if let (Ask::Take { cost, .. }, Some(taken)) = (charge.ask, answer)
+                && cost != Cost::PEEK
+            {
                 let untaken = Reading { used: taken.used.saturating_sub(cost.get()), ..*taken };
                 *taken = self.table.put_back(charge, taken.mark).unwrap_or(untaken);
             }
