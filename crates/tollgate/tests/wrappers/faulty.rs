@@ -20,6 +20,8 @@ pub(crate) enum Trouble {
     Unheard(StoreError),
     /// It is carried out once the gate has a permit for it.
     Held(Arc<Semaphore>),
+    /// It is carried out at once, and told when the gate has a permit for it.
+    Late(Arc<Semaphore>),
 }
 
 /// A memory store; each call meets the next trouble, and the usual one when there is none left.
@@ -77,12 +79,21 @@ impl Faulty {
             Trouble::Lost(error) => Err(error),
             Trouble::Unheard(error) => carry_out.await.and(Err(error)),
             Trouble::Held(gate) => {
-                if let Ok(permit) = gate.acquire().await {
-                    permit.forget();
-                }
+                passed(&gate).await;
                 carry_out.await
             }
+            Trouble::Late(gate) => {
+                let told = carry_out.await;
+                passed(&gate).await;
+                told
+            }
         }
+    }
+}
+
+async fn passed(gate: &Semaphore) {
+    if let Ok(permit) = gate.acquire().await {
+        permit.forget();
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tollgate::core::algo::SlidingWindow;
 use tollgate::core::decide::refundable_until;
-use tollgate::core::{Algorithm, Fit, Limit, Mark, Millis, Store, StoreError, Timestamp};
+use tollgate::core::{
+    Algorithm, Ask, Fit, Limit, Mark, Millis, Repeats, Store, StoreError, Timestamp,
+};
 use tollgate::store::leased::{LeaseTerms, refused_early_at_most};
 use tollgate::store::{Leased, Memory};
 use tollgate_conformance::Random;
@@ -274,6 +276,33 @@ fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refus
     });
 }
 
+/// Answers arrive in any order: one that is older than a lease does not say how much of it is used.
+#[test]
+fn an_answer_that_comes_after_a_later_one_takes_nothing_from_what_is_used() {
+    rt().block_on(async {
+        let gate = Arc::new(Semaphore::new(0));
+        let store = Arc::new(Faulty::new());
+        let node = Leased::new(Arc::clone(&store), EAGER);
+        let (limit, subject) = (leased(&fixed("core", 1_000)), user(1));
+        let first = ask(&node, NOW, &limit, &subject, take(3, 0)).await.unwrap();
+        store.next([Trouble::Late(Arc::clone(&gate))]);
+        let Ask::Refund { cost, mark, id, .. } = refund(1, 0, first.mark) else { unreachable!() };
+        let guarded = Ask::Refund { cost, mark, id, repeats: Repeats::Guarded };
+        let given_back = ask(&node, NOW, &limit, &subject, guarded);
+        let meanwhile = async {
+            let taken = ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+            assert_eq!((taken.used, node.counts().taken), (3, 1), "out of a lease");
+            gate.add_permits(1);
+        };
+        let (given_back, ()) = tokio::join!(given_back, meanwhile);
+        assert_eq!(given_back.map(|reading| reading.given_back), Ok(1));
+        for (id, used) in [(2, 4), (3, 5)] {
+            let taken = ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            assert_eq!(taken.used, used);
+        }
+    });
+}
+
 /// A store without an answer is asked once, and everybody who waits hears of it.
 #[test]
 fn a_failure_is_heard_by_all_who_wait() {
@@ -327,7 +356,7 @@ fn what_another_node_had_of_a_forgotten_window_is_bounded() {
     for (node, id) in [0, 0, 1, 1].into_iter().zip(0..) {
         at_once(ask(&nodes[node], NOW, &limit, &user(1), take(1, id))).unwrap();
     }
-    at_once(ask(&nodes[0], NOW, &limit, &user(1), tollgate::core::Ask::Forget)).unwrap();
+    at_once(ask(&nodes[0], NOW, &limit, &user(1), Ask::Forget)).unwrap();
     let mut admitted = 0;
     for id in 10..400 {
         let node = &nodes[id as usize % 2];

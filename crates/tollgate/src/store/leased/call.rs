@@ -9,7 +9,7 @@ use tollgate_core::{
 
 use super::Shared;
 use super::counts::add;
-use super::slot::{Account, Hearing, Turn};
+use super::slot::{Account, Heard, Hearing, Turn};
 use super::table::{Begin, GivenBack, Table};
 use crate::receipt::new_charge_id;
 
@@ -55,10 +55,10 @@ impl<S: Store + 'static> Shared<S> {
             let turn = match self.table.begin(now, charge) {
                 Begin::Nothing => return Ok(()),
                 Begin::Wait(hear) => heard(hear).await,
-                Begin::Take { account, units, tell, hear } => {
+                Begin::Take { account, units, asked, tell, hear } => {
                     let shared = Arc::clone(self);
                     let take = async move {
-                        let turn = shared.take(now, &account, units).await;
+                        let turn = shared.take(now, &account, units, asked).await;
                         let _ = tell.send(Some(turn));
                     };
                     // On a task of its own: units that come late are not lost with their caller.
@@ -80,13 +80,13 @@ impl<S: Store + 'static> Shared<S> {
     }
 
     /// Takes `units` in advance.
-    async fn take(&self, now: Timestamp, account: &Arc<Account>, units: u64) -> Turn {
+    async fn take(&self, now: Timestamp, account: &Arc<Account>, units: u64, asked: Heard) -> Turn {
         let cost = Cost::up_to(units);
         let ask = Ask::Take { cost, id: new_charge_id() };
         let charge = Charge { limit: &account.limit, subject: &account.subject, ask };
         let answer = self.store.apply(now, &[charge]).await;
         let reading = answer.and_then(|all| all.first().copied().ok_or(StoreError::Corrupt));
-        let (turn, is_elsewhere) = self.table.end(account, units, reading, now);
+        let (turn, is_elsewhere) = self.table.end(account, units, reading, now, asked);
         if turn == Turn::Taken {
             add(&self.counters.taken, 1);
             add(&self.counters.units_taken, units);
@@ -114,13 +114,14 @@ impl<S: Store + 'static> Shared<S> {
             .collect();
         self.give_back(now, &unused).await?;
         self.forget(asked);
+        let before: Vec<_> = asked.iter().map(|charge| self.table.heard(charge)).collect();
         let mut readings = self.store.apply(now, asked).await?;
         // A lease that was begun meanwhile is of what was forgotten.
         self.forget(asked);
         if readings.source() == Source::Store {
-            self.learn(now, asked, &readings);
+            self.learn(now, asked, &before, &readings);
         }
-        self.correct(now, asked, &mut readings).await?;
+        self.correct(now, asked, &before, &mut readings).await?;
         Ok(readings)
     }
 
@@ -129,9 +130,15 @@ impl<S: Store + 'static> Shared<S> {
         forgotten.for_each(|charge| self.table.forget(charge));
     }
 
-    fn learn(&self, now: Timestamp, asked: &[Charge<'_>], readings: &Readings) {
+    fn learn(
+        &self,
+        now: Timestamp,
+        asked: &[Charge<'_>],
+        before: &[Option<Heard>],
+        readings: &Readings,
+    ) {
         let is_refused = refuses(asked, readings);
-        for (charge, reading) in asked.iter().zip(readings.iter()) {
+        for ((charge, reading), before) in asked.iter().zip(readings.iter()).zip(before) {
             // A look may be answered by a copy that lags.
             if charge.ask.only_reads() || charge.ask == Ask::Forget {
                 continue;
@@ -140,7 +147,7 @@ impl<S: Store + 'static> Shared<S> {
                 Ask::Take { cost, .. } if !is_refused => cost,
                 _ => Cost::PEEK,
             };
-            self.table.learn(now, charge, reading, admitted);
+            self.table.learn(now, charge, reading, admitted, *before);
         }
     }
 
@@ -150,13 +157,14 @@ impl<S: Store + 'static> Shared<S> {
         &self,
         now: Timestamp,
         asked: &[Charge<'_>],
+        before: &[Option<Heard>],
         readings: &mut Readings,
     ) -> Result<(), StoreError> {
-        for (charge, reading) in asked.iter().zip(readings.iter_mut()) {
+        for ((charge, reading), before) in asked.iter().zip(readings.iter_mut()).zip(before) {
             if !matches!(charge.ask, Ask::Look { .. }) {
                 continue;
             }
-            if let Some(corrected) = self.table.corrected(charge, reading) {
+            if let Some(corrected) = self.table.corrected(charge, reading, *before) {
                 *reading = corrected;
                 continue;
             }

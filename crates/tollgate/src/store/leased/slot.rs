@@ -35,6 +35,10 @@ pub(super) enum Turn {
     Failed(StoreError),
 }
 
+/// How many answers of the store had been heard when it was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Heard(u64);
+
 /// Hears what becomes of an attempt.
 pub(super) type Hearing = watch::Receiver<Option<Turn>>;
 
@@ -52,6 +56,8 @@ pub(super) struct Slot {
     former: (Mark, u64),
     /// What the store had counted at the last answer, with all that is unused.
     used: u64,
+    /// Answers of the store that were heard: whether another came between a call and its own.
+    heard: Heard,
     /// What this node was admitted at this place, and did not give back. A lease is only taken
     /// where there is some, so that none opens a window that no charge would have opened.
     own: u64,
@@ -81,6 +87,7 @@ impl Slot {
             unused: 0,
             former: (reading.mark, 0),
             used: reading.used,
+            heard: Heard::default(),
             own: cost.get(),
             size: cost.get().saturating_mul(FIRST_CHARGES),
             taken_at: None,
@@ -185,21 +192,43 @@ impl Slot {
         (whole > cost.get()).then(|| whole.saturating_sub(self.unused)).filter(|units| *units > 0)
     }
 
+    /// How many answers of the store have been heard by now.
+    pub(super) fn heard(&self) -> Heard {
+        self.heard
+    }
+
+    /// Hears what the store had counted when it answered who had asked at `asked`. Answers that were
+    /// under way at one time arrive in any order: of those the last may be the older, and no less is
+    /// used than what this node was admitted and has unused.
+    fn hear(&mut self, used: u64, asked: Option<Heard>) {
+        let is_last = asked == Some(self.heard);
+        self.heard.0 = self.heard.0.wrapping_add(1);
+        self.used = if is_last { used } else { used.max(self.own.saturating_add(self.unused)) };
+    }
+
     /// Hears that the store admitted `units` for the next lease, or refused them. What was put
     /// somewhere else is to be given back there.
-    pub(super) fn took(&mut self, units: u64, reading: &Reading, now: Timestamp) -> (Turn, bool) {
+    pub(super) fn took(
+        &mut self,
+        units: u64,
+        reading: &Reading,
+        now: Timestamp,
+        asked: Heard,
+    ) -> (Turn, bool) {
         let is_here = reading.mark == self.mark;
         let is_taken = reading.fit == Fit::Now;
-        if is_here {
-            self.used = reading.used;
-        }
         if !is_here || reading.held > 0 {
             self.close();
+        }
+        if is_here && is_taken {
+            self.unused = self.unused.saturating_add(units);
+        }
+        if is_here {
+            self.hear(reading.used, Some(asked));
         }
         if !is_here || !is_taken {
             return (Turn::Refused, is_taken);
         }
-        self.unused = self.unused.saturating_add(units);
         self.taken_at = Some(now);
         self.seen = self.seen.max(now);
         (Turn::Taken, false)
@@ -207,7 +236,14 @@ impl Slot {
 
     /// Hears what the store answered to an ask that it was not only asked to read by; `admitted` is
     /// what it took for it.
-    pub(super) fn learn(&mut self, ask: Ask, reading: &Reading, admitted: Cost, now: Timestamp) {
+    pub(super) fn learn(
+        &mut self,
+        ask: Ask,
+        reading: &Reading,
+        admitted: Cost,
+        now: Timestamp,
+        asked: Option<Heard>,
+    ) {
         let is_older = reading.mark.0 < self.mark.0 && self.span.includes(now);
         if reading.found == Found::Discarded || reading.held > 0 {
             return self.close();
@@ -221,7 +257,6 @@ impl Slot {
             let Some(span) = span.filter(|_| admitted.get() > 0) else { return };
             (self.mark, self.span, self.own) = (reading.mark, span, 0);
         }
-        self.used = reading.used;
         self.own = self.own.saturating_add(admitted.get());
         self.spent = self.spent.saturating_add(admitted.get());
         if let Ask::Refund { mark, .. } | Ask::Settle { mark, .. } = ask
@@ -229,6 +264,7 @@ impl Slot {
         {
             self.own = self.own.saturating_sub(reading.given_back);
         }
+        self.hear(reading.used, asked);
         self.seen = self.seen.max(now);
     }
 
@@ -244,11 +280,13 @@ impl Slot {
 
     /// The reading of who only looked, without the units that are unused here; `None` if it is not
     /// known how the limit would stand without them.
-    pub(super) fn corrected(&self, reading: &Reading) -> Option<Reading> {
+    pub(super) fn corrected(&self, reading: &Reading, asked: Option<Heard>) -> Option<Reading> {
         if self.unused == 0 {
             return Some(*reading);
         }
-        let is_known = reading.mark == self.mark && reading.fit == Fit::Now && self.own > 0;
+        let is_here = reading.mark == self.mark && reading.fit == Fit::Now && self.own > 0;
+        let at_least = self.own.saturating_add(self.unused);
+        let is_known = is_here && (asked == Some(self.heard) || reading.used >= at_least);
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 

@@ -10,7 +10,7 @@ use tollgate_core::{
     Ask, Charge, Cost, Fit, Found, LimitMode, Mark, Reading, StoreError, Timestamp,
 };
 
-use super::slot::{Account, Hearing, Slot, Turn};
+use super::slot::{Account, Heard, Hearing, Slot, Turn};
 use super::terms::{HOT_WITHIN, LeaseTerms};
 use crate::store::recent::{Key, Recent, Worth};
 
@@ -52,7 +52,13 @@ pub(super) enum Begin {
     /// Somebody takes a lease.
     Wait(Hearing),
     /// A lease of so many units is to be taken, and everybody told.
-    Take { account: Arc<Account>, units: u64, tell: watch::Sender<Option<Turn>>, hear: Hearing },
+    Take {
+        account: Arc<Account>,
+        units: u64,
+        asked: Heard,
+        tell: watch::Sender<Option<Turn>>,
+        hear: Hearing,
+    },
 }
 
 impl Table {
@@ -101,7 +107,8 @@ impl Table {
             let Some(units) = slot.wanted(cost, now, &self.terms) else { return Begin::Nothing };
             let (tell, hear) = watch::channel(None);
             slot.turn = Some(hear.clone());
-            Begin::Take { account: Arc::clone(&slot.account), units, tell, hear }
+            let (account, asked) = (Arc::clone(&slot.account), slot.heard());
+            Begin::Take { account, units, asked, tell, hear }
         });
         begun.unwrap_or(Begin::Nothing)
     }
@@ -113,6 +120,7 @@ impl Table {
         units: u64,
         answer: Result<Reading, StoreError>,
         now: Timestamp,
+        asked: Heard,
     ) -> (Turn, bool) {
         let about = Charge {
             limit: &account.limit,
@@ -125,7 +133,7 @@ impl Table {
             }
             slot.turn = None;
             Some(match &answer {
-                Ok(reading) => slot.took(units, reading, now),
+                Ok(reading) => slot.took(units, reading, now, asked),
                 Err(error) => (Turn::Failed(*error), false),
             })
         });
@@ -133,15 +141,23 @@ impl Table {
         ended.flatten().unwrap_or((Turn::Refused, false))
     }
 
-    /// Hears what the store answered to `charge`, and what it took for it.
+    /// How many answers of the store about what `charge` is about have been heard by now.
+    pub(super) fn heard(&self, charge: &Charge<'_>) -> Option<Heard> {
+        self.on(charge, |slot| slot.heard())
+    }
+
+    /// Hears what the store answered to `charge`, which was passed on at `asked`, and what it took
+    /// for it.
     pub(super) fn learn(
         &self,
         now: Timestamp,
         charge: &Charge<'_>,
         reading: &Reading,
         admitted: Cost,
+        asked: Option<Heard>,
     ) {
-        let known = self.on(charge, |slot| slot.learn(charge.ask, reading, admitted, now));
+        let learn = |slot: &mut Slot| slot.learn(charge.ask, reading, admitted, now, asked);
+        let known = self.on(charge, learn);
         let is_charged = admitted.get() > 0 && reading.fit == Fit::Now;
         let is_plain = reading.held == 0 && reading.found != Found::Discarded;
         if known.is_some() || !is_charged || !is_plain || !self.is_hot(now, charge) {
@@ -172,8 +188,13 @@ impl Table {
     }
 
     /// The reading of who only looked, without the units that are unused here.
-    pub(super) fn corrected(&self, charge: &Charge<'_>, reading: &Reading) -> Option<Reading> {
-        self.on(charge, |slot| slot.corrected(reading)).unwrap_or(Some(*reading))
+    pub(super) fn corrected(
+        &self,
+        charge: &Charge<'_>,
+        reading: &Reading,
+        asked: Option<Heard>,
+    ) -> Option<Reading> {
+        self.on(charge, |slot| slot.corrected(reading, asked)).unwrap_or(Some(*reading))
     }
 
     /// What gives back all that is unused of what `charge` is about.
