@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::memory::Bounds;
 use tollgate::store::{Memory, Scaled};
 use tollgate::{Clock, HashKey};
-use tollgate_policy::{MemoryBounds, Settings, StoreSettings};
+use tollgate_policy::{Settings, StoreSettings};
 
 use crate::compared::Compared;
 use crate::error::OpenError;
 use crate::leaf::Leaf;
 use crate::memcached_fleet::MemcachedFleet;
+use crate::memory_bounds::memory_bounds;
 use crate::moving::Moving;
 use crate::recall::Refunds;
 use crate::redis_fleet::{Presence, RedisFleet};
@@ -179,11 +179,4 @@ impl Store for Backend {
             Self::Shadow(compared) => Box::pin(compared.apply(now, charges)).await,
         }
     }
-}
-
-/// The bounds of a store in memory; a number beyond what this machine can address is no bound.
-#[must_use]
-pub fn memory_bounds(memory: MemoryBounds) -> Bounds {
-    let fit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    Bounds { max_entries: fit(memory.max_entries), max_bytes: fit(memory.max_bytes) }
 }

@@ -8,7 +8,7 @@ use tollgate::store::sharded::ShardsError;
 use tollgate_memcached::AddressError;
 use tollgate_redis::EndpointError;
 
-use crate::secret::SHORTEST_SECRET;
+use crate::secret_error::SecretError;
 
 /// Why the store of a policy file cannot be opened. It shows no secret.
 #[derive(Debug)]
@@ -47,31 +47,6 @@ pub enum OpenError {
     NoRuntime,
 }
 
-/// Why there is no secret.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SecretError {
-    /// The environment variable of this name is not set, or is not UTF-8.
-    Environment {
-        /// The variable's name.
-        name: String,
-        /// Which of the two.
-        error: std::env::VarError,
-    },
-    /// The file cannot be read.
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Shorter than [`SHORTEST_SECRET`]: it can be guessed.
-    Short {
-        /// Its bytes.
-        bytes: usize,
-    },
-}
-
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,38 +77,6 @@ impl std::error::Error for OpenError {
             Self::Shards(error) => Some(error),
             Self::Census(error) => Some(error),
             Self::NoRuntime => None,
-        }
-    }
-}
-
-impl fmt::Display for SecretError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Environment { name, error: std::env::VarError::NotPresent } => {
-                write!(f, "the environment variable {name} is not set; ")?;
-                write!(f, "for a new key: export {name}=$(openssl rand -hex 16)")
-            }
-            Self::Environment { name, .. } => {
-                write!(f, "the environment variable {name} is not UTF-8")
-            }
-            Self::File { path, error } => {
-                write!(f, "the file {} cannot be read: {error}", path.display())
-            }
-            Self::Short { bytes } => write!(
-                f,
-                "it has {bytes} bytes: {SHORTEST_SECRET} are the least that cannot be guessed; \
-                 make one with `openssl rand -hex 16`"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SecretError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Environment { error, .. } => Some(error),
-            Self::File { error, .. } => Some(error),
-            Self::Short { .. } => None,
         }
     }
 }

@@ -5,10 +5,8 @@ use std::{env, fs};
 use tollgate::HashKey;
 use tollgate_policy::KeySource;
 
-use crate::error::{OpenError, SecretError};
-
-/// Bytes of the shortest secret that is taken for one.
-pub const SHORTEST_SECRET: usize = 16;
+use crate::error::OpenError;
+use crate::secret_error::{SHORTEST_SECRET, SecretError};
 
 /// The key under which subjects are hashed, made of the secret at `source`.
 ///

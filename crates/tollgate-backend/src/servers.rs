@@ -13,7 +13,8 @@ use tollgate_redis::{
     Sentinels, ShardSettings as Servers, Tls,
 };
 
-use crate::error::{OpenError, SecretError};
+use crate::error::OpenError;
+use crate::secret_error::SecretError;
 
 /// What a shard is reached by.
 #[derive(Debug)]

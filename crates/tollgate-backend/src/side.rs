@@ -7,10 +7,10 @@ use tollgate::store::{Memory, Scaled};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, SideSettings};
 
-use crate::backend::memory_bounds;
 use crate::error::OpenError;
 use crate::leaf::Leaf;
 use crate::memcached_fleet::MemcachedFleet;
+use crate::memory_bounds::memory_bounds;
 use crate::recall::Refunds;
 use crate::redis_fleet::{Presence, RedisFleet};
 

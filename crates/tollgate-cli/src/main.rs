@@ -8,6 +8,7 @@ mod doctor;
 mod limiter;
 mod log;
 mod metrics;
+mod output;
 mod policy_file;
 mod serve;
 mod service_manager;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::key::{lines, members, table, word};
 use super::snapshot::{Decisions, Snapshot};
+use super::told::{lines, members, table, word};
 
 /// Limits that one frame shows: those that decide most.
 const MAX_LIMITS: usize = 10;

@@ -5,9 +5,10 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::Door;
-use super::key::{Form, Subject, encoded, lines, members, table, when, word};
+use super::subject::{Subject, encoded};
+use super::told::{lines, members, table, when, word};
 use crate::cmd::Failure;
-use crate::cmd::shards::print;
+use crate::output::{Form, print};
 
 /// What is asked for a subject or a group.
 #[derive(Clone, Debug, Args)]

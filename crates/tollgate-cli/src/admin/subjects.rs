@@ -7,9 +7,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::Door;
-use super::key::{Form, encoded, members, word};
+use super::subject::encoded;
+use super::told::{members, word};
 use crate::cmd::Failure;
-use crate::cmd::shards::print as print_text;
+use crate::output::{Form, print};
 
 /// Whom to list.
 #[derive(Clone, Debug, Args)]
@@ -49,7 +50,7 @@ pub(crate) async fn list(door: &Door, sought: &Sought, form: Form) -> Result<(),
         let listed: Vec<_> = listed.into_iter().map(|(_, subject)| subject).collect();
         let told =
             json!({ "limit": limit, "source": source, "subjects": listed, "more": has_more });
-        return print_text(&format!("{told:#}\n"));
+        return print(&format!("{told:#}\n"));
     }
     let mut text: String = listed.iter().map(|(line, _)| format!("{line}\n")).collect();
     if source == "lately" {
@@ -58,7 +59,7 @@ pub(crate) async fn list(door: &Door, sought: &Sought, form: Form) -> Result<(),
     if has_more {
         text += "and more: --most lists them, --prefix fewer\n";
     }
-    print_text(&text)
+    print(&text)
 }
 
 /// `user=42 route=/a`, as the other commands take it.

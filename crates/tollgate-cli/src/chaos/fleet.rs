@@ -14,9 +14,9 @@ use tollgate_conformance::history::{Recorded, Recorder};
 use tollgate_policy::{Loaded, StoreSettings};
 
 use super::error::ChaosError;
-use super::load::Question;
 use super::nodes::Nodes;
 use super::policy::{self, NODES};
+use super::question::Question;
 
 /// A limiter as a service has it, with its store's answers recorded.
 type Node = Limiter<Arc<Recorded<Backend>>>;

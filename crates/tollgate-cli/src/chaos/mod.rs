@@ -11,6 +11,7 @@ mod network;
 mod nodes;
 mod policy;
 mod process;
+mod question;
 pub(crate) mod report;
 pub(crate) mod run;
 mod scenarios;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate::Source;
 use tollgate_conformance::history::Recorder;
 
-use super::load::Question;
+use super::question::Question;
 
 /// The nodes of a scenario, which share their limits, and the record of all that they told.
 pub(crate) trait Nodes: Send + Sync + 'static {

@@ -7,6 +7,7 @@ use clap::Args;
 use super::Failure;
 use crate::doctor;
 use crate::limiter;
+use crate::output::Form;
 
 /// Check a deployment: the servers of a policy's store, and how they are set up
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let loaded = limiter::load(&flags.policy)?;
-    let form = if flags.json { doctor::Form::Json } else { doctor::Form::Text };
+    let form = if flags.json { Form::Json } else { Form::Text };
     let fails_from = if flags.strict { doctor::Level::Warning } else { doctor::Level::Problem };
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(doctor::run(&loaded, form, fails_from))

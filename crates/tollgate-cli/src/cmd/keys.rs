@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::Failure;
-use crate::admin::{Door, key, overrides, subjects};
-use crate::cmd::shards::Form;
+use crate::admin::{Door, Subject, key, overrides, subjects};
+use crate::output::Form;
 
 /// Show how a subject stands at a running node, list subjects, start afresh, override limits
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ struct KeyFlags {
     #[arg(long = "limit", value_name = "NAME", required = true)]
     limits: Vec<String>,
     #[command(flatten)]
-    subject: key::Subject,
+    subject: Subject,
     #[command(flatten)]
     shown: Shown,
 }
@@ -58,7 +58,7 @@ struct OverrideFlags {
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
     #[command(flatten)]
-    subject: key::Subject,
+    subject: Subject,
     #[command(flatten)]
     asked: overrides::Asked,
 }

@@ -11,7 +11,7 @@ use tollgate_server::{Listen, Port};
 
 use super::Failure;
 use crate::metrics::Counted;
-use crate::serve::doors::{Asked, Doors};
+use crate::serve::doors::{Asked, Doors, Exposure};
 use crate::serve::open::{self, Behind};
 use crate::serve::reload;
 use crate::{limiter, log, policy_file, service_manager, signals, traces};
@@ -57,7 +57,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     log::start(flags.log);
     let loaded = limiter::load(&flags.policy)?;
     let doors = Doors::new(&loaded.settings.serve, asked(flags))?;
-    let exposure = if flags.insecure { open::Exposure::Allowed } else { open::Exposure::Refused };
+    let exposure = if flags.insecure { Exposure::Allowed } else { Exposure::Refused };
     doors.check(exposure)?;
     let policy = summary(flags, &loaded);
     let settings = loaded.settings.clone();

@@ -1,6 +1,5 @@
 //! `tollgate shards`: the shards of a policy, who lives where, and moves between maps of them.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +8,7 @@ use tollgate_policy::{Loaded, RedisSettings, StoreSettings};
 
 use super::Failure;
 use crate::limiter;
+use crate::output::{Form, print};
 use crate::shards::{follow, home, list, plan};
 
 /// List the shards of a policy, find who lives where, plan and follow moves
@@ -29,15 +29,6 @@ pub(crate) struct Flags {
     /// As JSON
     #[arg(long)]
     json: bool,
-}
-
-/// How something is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// For people.
-    Text,
-    /// For programs: one value a line.
-    Json,
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
@@ -64,13 +55,5 @@ fn redis<'l>(loaded: &'l Loaded, path: &Path) -> Result<&'l RedisSettings, Failu
     match &loaded.settings.store {
         StoreSettings::Redis(redis) => Ok(redis),
         _ => Err(format!("{}: it has no shards: name some in store.redis", path.display()).into()),
-    }
-}
-
-/// Prints on standard output. Whoever stops reading early, such as `head`, has what it wanted.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
     }
 }

@@ -1,7 +1,6 @@
 //! `tollgate simulate`: what a policy would have done with the requests of access logs.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
@@ -10,6 +9,7 @@ use tollgate_backend::memory_bounds;
 
 use super::Failure;
 use crate::limiter;
+use crate::output::print;
 use crate::simulate::log::{FieldMap, Format, Input, Options};
 use crate::simulate::progress::Watcher;
 use crate::simulate::report;
@@ -103,12 +103,4 @@ fn candidate(path: &Path) -> Result<Candidate, Failure> {
     let loaded = limiter::load(path)?;
     let bounds = memory_bounds(loaded.settings.store.memory());
     Ok(Candidate { name: path.display().to_string(), policy: loaded.policy, bounds })
-}
-
-/// Prints on standard output. Whoever stops reading early, such as `head`, has what it wanted.
-fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Failure;
-use super::shards::print;
 use crate::admin::{Door, Snapshot, frame};
+use crate::output::print;
 
 /// Watch what a running node decides: rates, refusals, top subjects, shards
 #[derive(Debug, Args)]

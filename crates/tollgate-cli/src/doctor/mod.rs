@@ -8,12 +8,11 @@ mod memcached;
 mod report;
 
 pub(crate) use finding::{Finding, Level};
-pub(crate) use report::Form;
 
 use tollgate_policy::Loaded;
 
 use crate::cmd::Failure;
-use crate::cmd::shards::print;
+use crate::output::{Form, print};
 
 /// Examines the store of `loaded`, tells what was found, and fails if any of it is as bad as
 /// `fails_from`.

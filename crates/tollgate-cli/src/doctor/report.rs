@@ -3,15 +3,7 @@
 use serde_json::json;
 
 use super::{Finding, Level};
-
-/// How findings are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// For people: a paragraph for each server.
-    Text,
-    /// For programs.
-    Json,
-}
+use crate::output::Form;
 
 pub(super) fn render(findings: &[Finding], form: Form) -> String {
     match form {

@@ -6,7 +6,7 @@ use tollgate_server::metrics::{Exposition, Family};
 use super::families::{
     CALLS, CIRCUIT, CIRCUIT_OPENED, CLOCK_STEPS, JOBS, OVERLOADED, RETRIES, UNKNOWN,
 };
-use super::store::Sided;
+use super::sided::Sided;
 
 /// The states of a circuit, as they are called in the status.
 const STATES: [&str; 3] = ["closed", "seeking", "open"];

@@ -8,18 +8,13 @@ use super::families::{
     MEMCACHED_EVICTED, MEMCACHED_FLUSHES, MEMCACHED_OUTRUN, MEMCACHED_RESTARTS, MEMCACHED_STRANDED,
     MEMCACHED_TORN,
 };
-use super::store::Sided;
+use super::sided::{Sided, of_each};
 
 pub(super) fn write(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
-    let of_leaf = |(side, leaf): &Sided<Leaf<'_>>| {
-        let side = *side;
-        let servers = match leaf {
-            Leaf::Memcached(fleet) => fleet.status(),
-            Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
-        };
-        servers.into_iter().map(move |server| (side, server))
-    };
-    let servers: Vec<_> = leaves.iter().flat_map(of_leaf).collect();
+    let servers = of_each(leaves, |leaf| match leaf {
+        Leaf::Memcached(fleet) => fleet.status(),
+        Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
+    });
     let mut family = |family: &Family, value: fn(&ServerStatus) -> u64| {
         page.family(
             family,

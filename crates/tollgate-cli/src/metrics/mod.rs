@@ -9,6 +9,7 @@ mod lanes;
 mod memcached;
 mod process;
 mod shedding;
+mod sided;
 mod store;
 mod two_stores;
 

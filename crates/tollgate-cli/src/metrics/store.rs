@@ -14,10 +14,8 @@ use super::families::{
     REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_UP, STOOD_IN,
     STRANDED, UNANSWERED, WINDOWS_LOST,
 };
+use super::sided::{Sided, of_each};
 use super::{lanes, memcached, two_stores};
-
-/// What is told of one of the stores, and which it is: see [`Backend::leaves`].
-pub(super) type Sided<T> = (&'static str, T);
 
 const PHASES: [Phase; 3] = [Phase::Following, Phase::Leading, Phase::Over];
 
@@ -25,11 +23,7 @@ pub(super) fn write(page: &mut Exposition, store: &Backend) {
     let leaves = store.leaves();
     memory(page, &leaves);
     counts(page, &leaves);
-    let of_leaf = |(side, leaf): &Sided<Leaf<'_>>| {
-        let side = *side;
-        leaf.shards().into_iter().map(move |shard| (side, shard))
-    };
-    let all: Vec<_> = leaves.iter().flat_map(of_leaf).collect();
+    let all = of_each(&leaves, Leaf::shards);
     shards(page, &all);
     lanes::write(page, &all);
     maps(page, &leaves);
@@ -38,13 +32,10 @@ pub(super) fn write(page: &mut Exposition, store: &Backend) {
 }
 
 fn memory(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
-    let stats: Vec<_> = leaves
-        .iter()
-        .filter_map(|(side, leaf)| match leaf {
-            Leaf::Memory(memory) => Some((*side, memory.stats())),
-            Leaf::Redis(_) | Leaf::Memcached(_) => None,
-        })
-        .collect();
+    let stats = of_each(leaves, |leaf| match leaf {
+        Leaf::Memory(memory) => Some(memory.stats()),
+        Leaf::Redis(_) | Leaf::Memcached(_) => None,
+    });
     let mut family = |family: &Family, value: fn(&Stats) -> u64| {
         page.family(family, stats.iter().map(|(side, stats)| ([*side], value(stats))));
     };
@@ -58,14 +49,11 @@ fn memory(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
 }
 
 fn counts(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
-    let counts: Vec<_> = leaves
-        .iter()
-        .filter_map(|(side, leaf)| match leaf {
-            Leaf::Memory(_) => None,
-            Leaf::Redis(fleet) => Some((*side, fleet.counts())),
-            Leaf::Memcached(fleet) => Some((*side, fleet.counts())),
-        })
-        .collect();
+    let counts = of_each(leaves, |leaf| match leaf {
+        Leaf::Memory(_) => None,
+        Leaf::Redis(fleet) => Some(fleet.counts()),
+        Leaf::Memcached(fleet) => Some(fleet.counts()),
+    });
     let mut family = |family: &Family, value: fn(&Counts) -> u64| {
         page.family(family, counts.iter().map(|(side, counts)| ([*side], value(counts))));
     };
@@ -111,13 +99,10 @@ fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {
 }
 
 fn maps(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
-    let maps: Vec<Sided<MapStatus>> = leaves
-        .iter()
-        .filter_map(|(side, leaf)| match leaf {
-            Leaf::Redis(fleet) => Some((*side, fleet.map_status())),
-            Leaf::Memory(_) | Leaf::Memcached(_) => None,
-        })
-        .collect();
+    let maps = of_each(leaves, |leaf| match leaf {
+        Leaf::Redis(fleet) => Some(fleet.map_status()),
+        Leaf::Memory(_) | Leaf::Memcached(_) => None,
+    });
     let version =
         |(side, map): &Sided<MapStatus>| ([(*side).to_owned(), map.version.to_string()], 1);
     page.family(&MAP, maps.iter().map(version));

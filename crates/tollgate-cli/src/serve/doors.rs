@@ -7,7 +7,6 @@ use tollgate_policy::{DashboardSettings, DoorSettings, KeySource, ServeSettings,
 use tollgate_server::http::Hosts;
 use tollgate_server::{Access, Dashboard, Listen, ServerTls, Tokens};
 
-use super::open::Exposure;
 use crate::cmd::Failure;
 
 /// What is behind a door.
@@ -26,6 +25,13 @@ pub(crate) struct Asked {
     pub(crate) grpc: Option<Listen>,
     pub(crate) resp: Option<Listen>,
     pub(crate) admin: Option<Listen>,
+}
+
+/// Whether everybody may enter a door that other machines reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exposure {
+    Refused,
+    Allowed,
 }
 
 /// The doors.

@@ -17,13 +17,6 @@ use crate::cmd::Failure;
 use crate::metrics::{Counted, CountedDoor};
 use crate::policy_file;
 
-/// Whether everybody may enter a door that other machines reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exposure {
-    Refused,
-    Allowed,
-}
-
 /// A door that listens, and lets nobody in yet.
 #[derive(Debug)]
 pub(crate) struct Opened {

@@ -8,7 +8,7 @@ use tollgate_backend::{Backend, MapStatus, MoveStatus, Refunds, hash_key, phase_
 use tollgate_policy::Loaded;
 
 use crate::cmd::Failure;
-use crate::cmd::shards::{Form, print};
+use crate::output::{Form, print};
 
 /// The time between two looks.
 const LOOK: Duration = Duration::from_millis(500);

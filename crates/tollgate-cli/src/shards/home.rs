@@ -8,7 +8,7 @@ use tollgate_backend::home;
 use tollgate_policy::RedisSettings;
 
 use crate::cmd::Failure;
-use crate::cmd::shards::Form;
+use crate::output::Form;
 
 /// A dimension and its value.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use tollgate_backend::{Backend, Presence, Refunds, ShardStatus, hash_key};
 use tollgate_policy::{Loaded, RedisSettings, ShardSettings, Topology};
 
 use crate::cmd::Failure;
-use crate::cmd::shards::{Form, print};
+use crate::output::{Form, print};
 use crate::shards::share::percent;
 
 /// Opens the shards as somebody who looks, waits briefly, and tells how each stands.

@@ -8,7 +8,7 @@ use tollgate_backend::{SAMPLE, ShardPlan};
 use tollgate_policy::{RedisSettings, ShardSettings, Topology};
 
 use crate::cmd::Failure;
-use crate::cmd::shards::Form;
+use crate::output::Form;
 use crate::shards::share::percent;
 
 /// Shares and flows from the shards of `from` to those of `to`, and how to begin.

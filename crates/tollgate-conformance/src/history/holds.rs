@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tollgate_core::decide::refundable_until;
 use tollgate_core::{Ask, ChargeId, Fit, Mark, OnExpiry, Timestamp};
 
-use super::account::Clocks;
 use super::call::Moment;
+use super::clocks::Clocks;
 use super::event::{Event, Units};
 
 /// One reservation.

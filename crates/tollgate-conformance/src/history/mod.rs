@@ -32,6 +32,7 @@
 mod account;
 mod allowance;
 mod call;
+mod clocks;
 mod event;
 mod holds;
 mod recorded;

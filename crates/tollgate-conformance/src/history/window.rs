@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use tollgate_core::algo::FixedWindow;
 use tollgate_core::{MAX_EXACT, Timestamp};
 
-use super::account::{Account, Clocks};
+use super::account::Account;
 use super::call::Moment;
+use super::clocks::Clocks;
 use super::event::{Event, Units};
 use super::holds::Held;
 

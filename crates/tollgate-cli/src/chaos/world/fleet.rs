@@ -19,9 +19,9 @@ use super::files::Files;
 use super::node::WorldNode;
 use crate::chaos::error::ChaosError;
 use crate::chaos::fleet::admitted_alone_at_most;
-use crate::chaos::load::Question;
 use crate::chaos::nodes::Nodes;
 use crate::chaos::policy::{self, CLIENT_HEADER, NODES};
+use crate::chaos::question::Question;
 use crate::chaos::site::Site;
 
 /// One charge in so many is given back, as that of an answer that had not changed.

@@ -18,9 +18,10 @@ mod span;
 
 use tollgate_core::{Algorithm, Fit, LimitMode, Source};
 
-use super::account::{Account, Clocks};
+use super::account::Account;
 use super::allowance::Allowance;
 use super::call::{Call, History, Loss, Outcome};
+use super::clocks::Clocks;
 use super::event::{Event, Units};
 use super::report::{Report, Rule, Violation};
 

@@ -1,0 +1,65 @@
+//! Why there is no secret.
+
+use std::env::VarError;
+use std::path::PathBuf;
+use std::{error, fmt, io};
+
+/// Bytes of the shortest secret that is taken for one.
+pub const SHORTEST_SECRET: usize = 16;
+
+/// Why there is no secret.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The environment variable of this name is not set, or is not UTF-8.
+    Environment {
+        /// The variable's name.
+        name: String,
+        /// Which of the two.
+        error: VarError,
+    },
+    /// The file cannot be read.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Shorter than [`SHORTEST_SECRET`]: it can be guessed.
+    Short {
+        /// Its bytes.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment { name, error: VarError::NotPresent } => {
+                write!(f, "the environment variable {name} is not set; ")?;
+                write!(f, "for a new key: export {name}=$(openssl rand -hex 16)")
+            }
+            Self::Environment { name, .. } => {
+                write!(f, "the environment variable {name} is not UTF-8")
+            }
+            Self::File { path, error } => {
+                write!(f, "the file {} cannot be read: {error}", path.display())
+            }
+            Self::Short { bytes } => write!(
+                f,
+                "it has {bytes} bytes: {SHORTEST_SECRET} are the least that cannot be guessed; \
+                 make one with `openssl rand -hex 16`"
+            ),
+        }
+    }
+}
+
+impl error::Error for SecretError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Environment { error, .. } => Some(error),
+            Self::File { error, .. } => Some(error),
+            Self::Short { .. } => None,
+        }
+    }
+}
