@@ -3,3 +3,4 @@
 pub mod case;
 pub mod nodes;
 pub mod report;
+pub mod round;

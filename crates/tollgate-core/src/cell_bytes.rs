@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::algo::{
     concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
-use crate::charge::ChargeId;
+use crate::charge_id::ChargeId;
 use crate::decide::Cell;
 use crate::time::{MAX_EXACT, Timestamp};
 

@@ -1,21 +1,12 @@
 //! What a store is asked: a charge on one limit for one subject.
 
+pub use crate::charge_id::ChargeId;
+pub use crate::mark::Mark;
+
+use crate::cost::Cost;
 use crate::key::Subject;
-use crate::limit::{Cost, Limit};
+use crate::limit::Limit;
 use crate::time::Timestamp;
-
-/// The id of one admitted request: unique over all nodes, chosen by the caller.
-///
-/// It names the lease in a concurrency limit, and lets a repeated refund be recognised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChargeId(pub u128);
-
-/// Where a charge was put: the window, block, bucket or moment, as the algorithm numbers them.
-///
-/// Only the step that made it can read it; a refund brings it back so that what is given back goes
-/// to where it was taken from, or nowhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark(pub u64);
 
 /// Whether a refund may arrive twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

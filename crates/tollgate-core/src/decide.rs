@@ -4,6 +4,7 @@
 //! if all fit carries them out with [`decide`]; nothing here reads a clock, fails or does IO.
 
 mod held;
+mod scaled;
 
 use alloc::boxed::Box;
 
@@ -12,8 +13,11 @@ pub use held::Held;
 use crate::algo::{
     At, Step, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
-use crate::charge::{Ask, ChargeId, Mark, Repeats};
-use crate::limit::{Algorithm, Cost, Limit, Refusals};
+use crate::charge::{Ask, Repeats};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit::{Algorithm, Limit, Refusals};
+use crate::mark::Mark;
 use crate::reading::{Fit, Found, Reading};
 use crate::time::Timestamp;
 

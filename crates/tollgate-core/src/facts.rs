@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::policy::JsonPointer;
+use crate::policy::pointer::JsonPointer;
 
 /// The header fields of a request, and what its door has read of its body.
 pub trait Headers {

@@ -1,7 +1,8 @@
 //! Reservations: units that are held for a time, until it is known what they really cost.
 
-use crate::charge::{Ask, ChargeId, Mark, Repeats};
-use crate::limit::{Cost, LimitError};
+use crate::charge_id::ChargeId;
+use crate::limit_error::LimitError;
+use crate::mark::Mark;
 use crate::time::{MAX_EXACT, MAX_WINDOW, Millis, Timestamp};
 
 /// The most reservations that one subject has of one limit at a time: what its state can grow to.
@@ -87,11 +88,6 @@ impl HoldTerms {
 }
 
 impl Hold {
-    /// What gives `cost` units of it back.
-    pub(crate) const fn refund_of(&self, cost: Cost) -> Ask {
-        Ask::Refund { cost, mark: self.mark, id: self.id, repeats: Repeats::Impossible }
-    }
-
     /// Two accounts of one reservation as one: until the later of its ends, and released only if
     /// both say so.
     pub(crate) fn joined(&self, other: Self) -> Self {

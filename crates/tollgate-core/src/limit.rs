@@ -1,7 +1,6 @@
 //! A limit: one named rule of how much, in what time, counted how.
 
 mod change;
-mod error;
 mod mode;
 mod succession;
 mod trial;
@@ -10,59 +9,17 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 pub use change::{Generation, OnChange};
-pub use error::LimitError;
-pub(crate) use error::{check_range, check_span, check_units};
 pub use mode::{LeaseSpan, LimitMode};
 use succession::Succession;
 
+pub use crate::cost::Cost;
+pub use crate::limit_error::{LimitError, MAX_NAME};
+
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
 use crate::hold::HoldTerms;
+use crate::limit_error::check_name;
 use crate::percent::Percent;
-use crate::time::{DEFAULT_SKEW_MAX, MAX_EXACT, Millis};
-
-/// The longest name of a limit, in bytes.
-pub const MAX_NAME: usize = 64;
-
-/// What a charge takes: whole units, 0 … 2^53 − 1. Zero is a peek.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cost(u64);
-
-impl Cost {
-    /// Nothing: looks at a limit without changing it.
-    pub const PEEK: Self = Self(0);
-    /// One unit, what a request costs unless a policy says otherwise.
-    pub const ONE: Self = Self(1);
-
-    /// A cost of `units`, or `None` above 2^53 − 1.
-    #[must_use]
-    pub const fn new(units: u64) -> Option<Self> {
-        if units > MAX_EXACT { None } else { Some(Self(units)) }
-    }
-
-    /// The whole units.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
-    /// What must be free for this cost to be admitted: a peek asks for one unit.
-    #[must_use]
-    pub const fn needed(self) -> u64 {
-        if self.0 == 0 { 1 } else { self.0 }
-    }
-
-    /// A cost of `units`, at most 2^53 − 1.
-    #[must_use]
-    pub const fn up_to(units: u64) -> Self {
-        Self(if units > MAX_EXACT { MAX_EXACT } else { units })
-    }
-
-    /// Both costs together, at most 2^53 − 1.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self::up_to(self.0.saturating_add(other.0))
-    }
-}
+use crate::time::{DEFAULT_SKEW_MAX, Millis};
 
 /// How a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -393,14 +350,6 @@ impl Limit {
             Algorithm::Concurrency(limit) => limit.lease(),
         }
     }
-}
-
-fn check_name(name: &str) -> Result<(), LimitError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
-        return Err(LimitError::Name(name.into()));
-    }
-    Ok(())
 }
 
 /// The hash of Fowler, Noll and Vo (RFC 9923), variant 1a, 128 bits wide.

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use core::slice;
 
-use crate::charge::Mark;
-use crate::store::StoreError;
+use crate::mark::Mark;
+use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
 /// Whether, and if not when, an ask fits.

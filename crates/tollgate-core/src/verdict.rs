@@ -3,9 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::charge::{Ask, ChargeId};
+use crate::charge::Ask;
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
 use crate::decide::decide;
-use crate::limit::{Algorithm, Cost, Limit, Visibility};
+use crate::limit::{Algorithm, Limit, Visibility};
 use crate::reading::{Fit, Reading};
 use crate::time::{Millis, Timestamp};
 

@@ -40,6 +40,7 @@ mod report;
 mod schema;
 mod settings;
 mod shed_words;
+mod span;
 mod store_words;
 mod trace;
 mod tree;

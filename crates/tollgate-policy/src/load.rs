@@ -12,7 +12,8 @@ use crate::finding::{Finding, Mistakes};
 use crate::read::Read;
 use crate::report::Report;
 use crate::settings::Settings;
-use crate::tree::{Span, document};
+use crate::span::Span;
+use crate::tree::document;
 use crate::{meant, written};
 
 /// The largest file that is read: 1 MiB.

@@ -8,7 +8,7 @@ use tollgate_core::limit::MAX_NAME;
 use crate::finding::{Excerpt, Finding, MAX_EXCERPT, Mistakes};
 use crate::masked::masked;
 use crate::nearest::nearest;
-use crate::tree::Span;
+use crate::span::Span;
 
 /// The most mistakes, and the most warnings, that are kept.
 const MAX_KEPT: usize = 100;

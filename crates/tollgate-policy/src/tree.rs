@@ -6,6 +6,7 @@ use std::rc::Rc;
 use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
 use crate::report::Report;
+use crate::span::Span;
 
 /// The most nodes a document may have, each use of an alias counted in full.
 pub(crate) const MAX_NODES: usize = 50_000;
@@ -13,17 +14,6 @@ pub(crate) const MAX_NODES: usize = 50_000;
 /// The deepest that nodes may be nested; a policy needs seven levels, and two more for each level of
 /// a tree of descriptors.
 pub(crate) const MAX_DEPTH: usize = 32;
-
-/// A place: where it begins, and how far it reaches on that line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    /// From 1.
-    pub(crate) line: usize,
-    /// In characters, from 1.
-    pub(crate) column: usize,
-    /// In characters.
-    pub(crate) width: usize,
-}
 
 /// A node of the document.
 #[derive(Clone, Debug)]
@@ -47,21 +37,6 @@ pub(crate) enum Shape {
     Sequence(Vec<Node>),
     /// Keys with their values, as often as written.
     Mapping(Vec<(Node, Node)>),
-}
-
-impl Span {
-    fn new(start: Marker, end: Marker) -> Self {
-        let width = if start.line() == end.line() {
-            end.col().saturating_sub(start.col())
-        } else {
-            usize::MAX
-        };
-        Self { line: start.line(), column: start.col() + 1, width }
-    }
-
-    fn point(marker: Marker) -> Self {
-        Self::new(marker, marker)
-    }
 }
 
 impl Node {

@@ -13,9 +13,10 @@ use std::{env, thread};
 
 use clap::Parser;
 use tokio::runtime::Builder;
-use tollgate_bench::leases::case::{CASES, Round};
+use tollgate_bench::leases::case::CASES;
 use tollgate_bench::leases::nodes::Nodes;
 use tollgate_bench::leases::report::table;
+use tollgate_bench::leases::round::Round;
 
 /// Compares a leased limit with an exact one.
 #[derive(Debug, Parser)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use comfy_table::Table;
 
-use super::case::{CASES, Case, Round};
+use super::case::{CASES, Case};
+use super::round::Round;
 use crate::spread::Spread;
 use crate::table;
 

@@ -7,8 +7,10 @@
 use alloc::vec::Vec;
 
 use super::{At, Step, fits_when_left, keep_last};
-use crate::charge::{ChargeId, Mark};
-use crate::limit::{Cost, LimitError, check_range, check_span};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit_error::{LimitError, check_range, check_span};
+use crate::mark::Mark;
 use crate::reading::{Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 

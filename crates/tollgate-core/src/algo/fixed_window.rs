@@ -5,8 +5,10 @@
 //! beside the count: every answer within a window reports the same reset.
 
 use super::{At, Step};
-use crate::charge::{ChargeId, Mark};
-use crate::limit::{Cost, LimitError, check_span, check_units};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit_error::{LimitError, check_span, check_units};
+use crate::mark::Mark;
 use crate::reading::{Fit, Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 

@@ -16,8 +16,9 @@ pub use two_bucket::TwoBucket;
 
 use alloc::vec::Vec;
 
-use crate::charge::{ChargeId, Mark};
-use crate::limit::Cost;
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::mark::Mark;
 use crate::reading::{Fit, Reading};
 use crate::time::{Millis, Timestamp};
 

@@ -7,8 +7,10 @@
 use alloc::vec::Vec;
 
 use super::{At, Step, fits_when_left, join_series};
-use crate::charge::{ChargeId, Mark};
-use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit_error::{LimitError, check_range, check_span, check_units};
+use crate::mark::Mark;
 use crate::reading::{Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 

@@ -5,8 +5,10 @@
 //! The level is kept in units of 1/window token, so that a millisecond adds exactly `quota` units.
 
 use super::{At, Step};
-use crate::charge::{ChargeId, Mark};
-use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit_error::{LimitError, check_range, check_span, check_units};
+use crate::mark::Mark;
 use crate::reading::{Fit, Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 

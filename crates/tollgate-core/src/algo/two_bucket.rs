@@ -5,8 +5,10 @@
 //! covers. Here in integers: `previous × (window − elapsed) + current × window`, never divided.
 
 use super::{At, Step};
-use crate::charge::{ChargeId, Mark};
-use crate::limit::{Cost, LimitError, check_range, check_span, check_units};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit_error::{LimitError, check_range, check_span, check_units};
+use crate::mark::Mark;
 use crate::reading::{Fit, Found, Reading};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 

@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{ID_BYTES, NUMBER_BYTES, extend, only};
-use crate::charge::{ChargeId, Mark};
+use crate::charge_id::ChargeId;
 use crate::decide::{Cell, Held};
 use crate::hold::{Hold, MAX_HOLDS, OnExpiry};
+use crate::mark::Mark;
 use crate::time::Timestamp;
 
 /// An id, three numbers, and what becomes of it when it runs out.

@@ -12,9 +12,11 @@ use alloc::vec::Vec;
 use super::{
     Cell, Take, admits_all, assess, charge, charge_state, give_back, join as join_states, over_at,
 };
-use crate::charge::{Ask, ChargeId};
+use crate::charge::{Ask, Repeats};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
 use crate::hold::{Hold, MAX_HOLDS, OnExpiry};
-use crate::limit::{Cost, Limit, Refusals};
+use crate::limit::{Limit, Refusals};
 use crate::reading::{Fit, Found, Reading};
 use crate::time::Timestamp;
 
@@ -251,7 +253,7 @@ pub(super) fn settle(
     let mut next = held.cell.clone();
     if units < hold.units {
         let rest = Cost::up_to(hold.units - units);
-        given_back = give_back(&mut next, limit, hold.refund_of(rest), now);
+        given_back = give_back(&mut next, limit, refund_of(&hold, rest), now);
     } else {
         let most = limit.capacity().saturating_add(limit.hold().overdraft);
         added = (units - hold.units).min(most.saturating_sub(before.used));
@@ -317,12 +319,17 @@ fn find(cell: Option<&Cell>, limit: &Limit, id: ChargeId, now: Timestamp) -> Opt
     Some((held, hold))
 }
 
+/// What gives `cost` units of a reservation back.
+const fn refund_of(hold: &Hold, cost: Cost) -> Ask {
+    Ask::Refund { cost, mark: hold.mark, id: hold.id, repeats: Repeats::Impossible }
+}
+
 /// Lets go of a reservation that ran out, as of its end; answers the units that were released.
 fn run_out(cell: &mut Cell, limit: &Limit, hold: &Hold) -> u64 {
     match hold.on_expiry {
         OnExpiry::Charge => 0,
         OnExpiry::Release => {
-            give_back(cell, limit, hold.refund_of(Cost::up_to(hold.units)), hold.until)
+            give_back(cell, limit, refund_of(hold, Cost::up_to(hold.units)), hold.until)
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Where a limit is decided: by the store each time, or by nodes out of what they took in advance.
 
-use super::{Algorithm, Limit, LimitError, Refusals};
-use crate::charge::Mark;
+use super::{Algorithm, Limit, Refusals};
+use crate::limit_error::LimitError;
+use crate::mark::Mark;
 use crate::time::{Millis, Timestamp};
 
 /// Where charges on a limit are decided.
@@ -116,9 +117,10 @@ mod tests {
     use crate::algo::{
         Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
     };
-    use crate::charge::{Ask, ChargeId};
+    use crate::charge::Ask;
+    use crate::charge_id::ChargeId;
+    use crate::cost::Cost;
     use crate::decide::decide;
-    use crate::limit::Cost;
 
     const MINUTE: Millis = Millis::from_secs(60);
 

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::host::host_name;
 use super::path::{NormalPath, PathPattern};
-use super::subject::host_name;
 use crate::facts::Facts;
 
 /// Conditions that must all hold; of several values in one, any may. None at all hold for every
@@ -49,6 +49,13 @@ pub enum Unmet {
     Has(usize),
     /// It has a value for this dimension; an index into the policy's.
     Lacks(usize),
+}
+
+/// What matched: for the dimensions that are read from it.
+pub(super) struct Matched<'a> {
+    pub(super) rule: &'a str,
+    pub(super) pattern: Option<&'a PathPattern>,
+    pub(super) path: &'a NormalPath<'a>,
 }
 
 impl Match {

@@ -6,8 +6,8 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use super::pointer::JsonPointer;
+use crate::cost::Cost;
 use crate::facts::Facts;
-use crate::limit::Cost;
 use crate::time::Millis;
 
 /// A limit of a rule whose cost the answer tells.

@@ -5,6 +5,7 @@
 pub mod address;
 pub mod answers;
 pub mod descriptors;
+mod host;
 pub mod matching;
 pub mod metered;
 pub mod named;

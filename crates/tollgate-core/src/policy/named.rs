@@ -8,11 +8,12 @@ use core::fmt;
 use core::net::IpAddr;
 
 use super::address::plain;
+use super::host::host_name;
 use super::plan::add;
-use super::subject::{credential, host_name, network_name};
+use super::subject::{credential, network_name};
 use super::{Dimension, LimitFor, Mode, OnFailure, Planned, Policy, Source};
+use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject, Value};
-use crate::limit::Cost;
 
 /// One limit by its name, and who is limited.
 #[derive(Clone, Copy, Debug)]

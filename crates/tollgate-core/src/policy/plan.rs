@@ -3,13 +3,15 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::matching::Unmet;
+use super::matching::{Matched, Unmet};
 use super::metered::{Estimate, Metered};
-use super::path::{NormalPath, PathPattern};
+use super::path::NormalPath;
+use super::subject::subject;
 use super::{ChargeOn, Mode, OnFailure, Policy, Priority, Queue, Rule, Rules, Use};
+use crate::cost::Cost;
 use crate::facts::Facts;
 use crate::key::{KeyedHash, Subject};
-use crate::limit::{Cost, Limit};
+use crate::limit::Limit;
 
 /// One limit, for one subject, at one cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,13 +93,6 @@ impl Plan<'_> {
             |rule: &&Rule| rule.mode == Mode::Enforce && !self.calmed.contains(&rule.name);
         self.rules.iter().copied().filter(refuses)
     }
-}
-
-/// What matched: for the dimensions that are read from it.
-pub(super) struct Matched<'a> {
-    pub(super) rule: &'a str,
-    pub(super) pattern: Option<&'a PathPattern>,
-    pub(super) path: &'a NormalPath<'a>,
 }
 
 impl Policy {
@@ -212,7 +207,9 @@ impl Policy {
         matched: &Matched<'_>,
     ) -> Result<(), Unmet> {
         rule.matches.check_caller(facts)?;
-        let has = |index: &usize| self.dimensions[*index].source.is_present(self, facts, matched);
+        let has = |index: &usize| {
+            self.dimensions[*index].source.is_present(&self.forwarding, facts, matched)
+        };
         if let Some(index) = rule.matches.has.iter().find(|index| !has(index)) {
             return Err(Unmet::Has(*index));
         }
@@ -230,7 +227,8 @@ impl Policy {
         key: &dyn KeyedHash,
     ) -> Planned {
         let limit_for = &self.limits[used.limit];
-        let subject = self.subject(&limit_for.per, facts, matched, key);
+        let per = limit_for.per.iter().filter_map(|index| self.dimensions.get(*index));
+        let subject = subject(per, &self.forwarding, facts, matched, key);
         Planned::new(Arc::clone(&limit_for.limit), subject, used.cost)
     }
 }

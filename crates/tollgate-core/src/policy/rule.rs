@@ -7,7 +7,7 @@ use super::matching::Match;
 use super::metered::Metered;
 use super::priority::Priority;
 use super::queue::Queue;
-use crate::limit::Cost;
+use crate::cost::Cost;
 
 /// One rule: which requests, which limits.
 #[derive(Clone, Debug)]

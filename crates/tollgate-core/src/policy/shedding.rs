@@ -6,8 +6,10 @@ use core::num::NonZeroU32;
 
 use super::{LimitFor, Planned, Policy, Priority};
 use crate::algo::Concurrency;
+use crate::cost::Cost;
 use crate::key::Subject;
-use crate::limit::{Algorithm, Cost, Limit, LimitError, Visibility};
+use crate::limit::{Algorithm, Limit, Visibility};
+use crate::limit_error::LimitError;
 use crate::time::Millis;
 
 /// The limit that counts every request in flight across the fleet.

@@ -2,11 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use super::Policy;
-use super::address::mask;
-use super::plan::Matched;
+use super::address::{Forwarding, mask};
+use super::host::host_name;
+use super::matching::Matched;
+use super::path::PathPattern;
 use super::pointer::JsonPointer;
 use crate::facts::{Facts, Headers};
 use crate::key::{KeyedHash, Subject, Value};
@@ -79,11 +81,11 @@ impl Source {
     /// Whether the request has a value.
     pub(super) fn is_present(
         &self,
-        policy: &Policy,
+        forwarding: &Forwarding,
         facts: &Facts<'_>,
         matched: &Matched<'_>,
     ) -> bool {
-        self.read(policy, facts, matched).is_some()
+        self.read(forwarding, facts, matched).is_some()
     }
 
     pub(super) fn is_secret(&self) -> bool {
@@ -92,7 +94,7 @@ impl Source {
 
     fn read<'a>(
         &'a self,
-        policy: &Policy,
+        forwarding: &Forwarding,
         facts: &Facts<'a>,
         matched: &Matched<'a>,
     ) -> Option<Read<'a>> {
@@ -107,7 +109,7 @@ impl Source {
             }
             Self::Cookie { cookie } => self::cookie(facts.headers, cookie).map(Read::Borrowed),
             Self::ClientAddress { ipv4_prefix, ipv6_prefix } => {
-                let address = policy.forwarding.client(facts)?;
+                let address = forwarding.client(facts)?;
                 Some(Read::Owned(network_name(address, *ipv4_prefix, *ipv6_prefix)))
             }
             Self::PathParameter { parameter } => {
@@ -120,7 +122,7 @@ impl Source {
             }
             Self::Host => Some(Read::Owned(host_name(facts.host?))),
             Self::Route => {
-                let pattern = matched.pattern.map(super::PathPattern::as_str);
+                let pattern = matched.pattern.map(PathPattern::as_str);
                 Some(Read::Borrowed(pattern.unwrap_or(matched.rule).as_bytes()))
             }
             Self::Method => Some(Read::Borrowed(facts.method.as_bytes())),
@@ -129,29 +131,28 @@ impl Source {
     }
 }
 
-impl Policy {
-    /// The subject of the dimensions `per` in this request.
-    pub(super) fn subject(
-        &self,
-        per: &[usize],
-        facts: &Facts<'_>,
-        matched: &Matched<'_>,
-        key: &dyn KeyedHash,
-    ) -> Subject {
-        let dimensions = || per.iter().filter_map(|index| self.dimensions.get(*index));
-        let values: alloc::vec::Vec<_> =
-            dimensions().map(|dimension| dimension.source.read(self, facts, matched)).collect();
-        let pairs = dimensions().zip(&values).map(|(dimension, read)| {
-            let bytes = match read {
-                None => return (&*dimension.name, Value::Absent),
-                Some(Read::Borrowed(bytes)) => bytes,
-                Some(Read::Owned(text)) => text.as_bytes(),
-            };
-            let secret = dimension.source.is_secret();
-            (&*dimension.name, if secret { Value::Secret(bytes) } else { Value::Clear(bytes) })
-        });
-        Subject::new(pairs, key)
-    }
+/// The subject of `dimensions` in this request.
+pub(super) fn subject<'d>(
+    dimensions: impl Iterator<Item = &'d Dimension> + Clone,
+    forwarding: &Forwarding,
+    facts: &Facts<'_>,
+    matched: &Matched<'_>,
+    key: &dyn KeyedHash,
+) -> Subject {
+    let values: Vec<_> = dimensions
+        .clone()
+        .map(|dimension| dimension.source.read(forwarding, facts, matched))
+        .collect();
+    let pairs = dimensions.zip(&values).map(|(dimension, read)| {
+        let bytes = match read {
+            None => return (&*dimension.name, Value::Absent),
+            Some(Read::Borrowed(bytes)) => bytes,
+            Some(Read::Owned(text)) => text.as_bytes(),
+        };
+        let secret = dimension.source.is_secret();
+        (&*dimension.name, if secret { Value::Secret(bytes) } else { Value::Clear(bytes) })
+    });
+    Subject::new(pairs, key)
 }
 
 /// A credential without the name of its scheme: `Bearer x`, `token x` and `x` are one.
@@ -183,18 +184,4 @@ pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) ->
     };
     let network = mask(address, prefix);
     if prefix >= bits { network.to_string() } else { alloc::format!("{network}/{prefix}") }
-}
-
-/// The host in lower case, without a port or the dot that may end it.
-pub(super) fn host_name(host: &str) -> String {
-    let without_port = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let name = if without_port.starts_with('[') || !without_port.contains(':') {
-        without_port
-    } else {
-        host
-    };
-    name.trim_end_matches('.').to_ascii_lowercase()
 }

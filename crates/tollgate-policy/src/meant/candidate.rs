@@ -2,7 +2,7 @@
 
 use tollgate_core::Algorithm;
 
-use super::limits::{algorithm, misplaced};
+use super::algorithm::{algorithm, misplaced};
 use crate::read::{Field, Given, quoted};
 use crate::report::Report;
 use crate::written::{self, Kind};

@@ -2,10 +2,9 @@
 
 use tollgate_core::{HoldTerms, Limit, LimitError};
 
-use super::limits::or_default;
 use crate::read::Field;
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{self, Hold};
 
 /// `limit` as it may be reserved; `None` for what is wrong, which is reported.
@@ -27,10 +26,10 @@ pub(super) fn reserved(
 fn terms(written: &Hold) -> Option<HoldTerms> {
     let default = HoldTerms::default();
     Some(HoldTerms {
-        max: or_default(&written.max, |max| max.0, default.max)?,
-        at_most: or_default(&written.at_most, |at_most| at_most.0, default.at_most)?,
-        on_expiry: or_default(&written.on_expiry, |on_expiry| on_expiry.0, default.on_expiry)?,
-        overdraft: or_default(&written.overdraft, |overdraft| overdraft.0, default.overdraft)?,
+        max: written.max.or_default(|max| max.0, default.max)?,
+        at_most: written.at_most.or_default(|at_most| at_most.0, default.at_most)?,
+        on_expiry: written.on_expiry.or_default(|on_expiry| on_expiry.0, default.on_expiry)?,
+        overdraft: written.overdraft.or_default(|overdraft| overdraft.0, default.overdraft)?,
     })
 }
 

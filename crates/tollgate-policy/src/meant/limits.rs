@@ -1,15 +1,11 @@
-//! Limits: from words and numbers to an algorithm.
+//! Limits: how each counts, of whom, and what clients are told of it.
 
 use std::sync::Arc;
 
-use tollgate_core::algo::{
-    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
-};
 use tollgate_core::policy::LimitFor;
-use tollgate_core::{
-    Algorithm, Limit, LimitError, Millis, OnChange, Percent, Refusals, Visibility,
-};
+use tollgate_core::{Algorithm, Limit, OnChange, Percent, Refusals, Visibility};
 
+use super::algorithm::{algorithm, misplaced};
 use super::candidate::candidate;
 use super::holds::reserved;
 use super::metered::{Price, price};
@@ -17,14 +13,7 @@ use super::mode::decided;
 use super::names::Known;
 use crate::read::{Field, Given, Named, is_name, quoted};
 use crate::report::Report;
-use crate::tree::Span;
 use crate::written::{self, Kind, Subject};
-
-/// The lease of a concurrency limit that does not say.
-const LEASE: Millis = Millis::from_secs(60);
-
-/// Into how many pieces a sliding window is cut that does not say.
-const PIECES: u64 = 60;
 
 /// A limit that rules can use.
 pub(super) struct Counted {
@@ -71,7 +60,7 @@ fn tried(
     written: &written::Limit,
     report: &mut Report<'_>,
 ) -> Option<Limit> {
-    let enforced = or_default(&written.enforce, |percent| percent.0, Percent::ALL)?;
+    let enforced = written.enforce.or_default(|percent| percent.0, Percent::ALL)?;
     let limit = limit.with_enforced(enforced);
     match &written.candidate {
         Field::Absent => Some(limit),
@@ -105,92 +94,6 @@ fn per(
     is_whole.then_some(per)
 }
 
-/// Reports keys that mean nothing to the algorithm.
-pub(super) fn misplaced(kind: Kind, written: &written::Limit, report: &mut Report<'_>) {
-    fn key<T>(field: &Field<T>) -> Option<Span> {
-        field.given().map(|given| given.key)
-    }
-    let uses_window = kind != Kind::Concurrency;
-    let keys = [
-        ("window", key(&written.window), uses_window, "every algorithm but concurrency"),
-        ("burst", key(&written.burst), kind == Kind::TokenBucket, "token_bucket"),
-        ("precision", key(&written.precision), kind == Kind::SlidingWindow, "sliding_window"),
-        ("anchor", key(&written.anchor), kind == Kind::FixedWindow, "fixed_window"),
-        ("lease", key(&written.lease), kind == Kind::Concurrency, "concurrency"),
-    ];
-    for (name, at, fits, owner) in keys {
-        if let (Some(at), false) = (at, fits) {
-            let message = format_args!("`{name}` means nothing to {}", kind.word());
-            report.mistake(at, message, format_args!("it belongs to {owner}"));
-        }
-    }
-}
-
-/// The algorithm with its numbers.
-pub(super) fn algorithm(
-    kind: Kind,
-    name: &Given<String>,
-    written: &written::Limit,
-    report: &mut Report<'_>,
-) -> Option<Algorithm> {
-    let needs_window = kind != Kind::Concurrency;
-    if needs_window && written.window.is_absent() {
-        let message = format_args!("the limit {} needs `window`", quoted(&name.value));
-        report.mistake(name.at, message, "the time that its quota is for, such as window: 1h");
-    }
-    let quota = written.quota.value()?.0;
-    let burst = or_default(&written.burst, |burst| burst.0, quota)?;
-    let lease = or_default(&written.lease, |lease| lease.0, LEASE)?;
-    let window = match needs_window {
-        true => written.window.value()?.0,
-        false => Millis::ZERO,
-    };
-    let piece = Millis::new(window.get().div_ceil(PIECES));
-    let precision = or_default(&written.precision, |precision| precision.0, piece)?;
-    let anchor = or_default(&written.anchor, |anchor| anchor.0, Default::default())?;
-    let built = match kind {
-        Kind::FixedWindow => FixedWindow::new(quota, window, anchor).map(Algorithm::FixedWindow),
-        Kind::SlidingWindow => {
-            SlidingWindow::new(quota, window, precision).map(Algorithm::SlidingWindow)
-        }
-        Kind::TwoBucket => TwoBucket::new(quota, window).map(Algorithm::TwoBucket),
-        Kind::SlidingLog => SlidingLog::new(quota, window).map(Algorithm::SlidingLog),
-        Kind::TokenBucket => TokenBucket::new(quota, window, burst).map(Algorithm::TokenBucket),
-        Kind::Concurrency => Concurrency::new(quota, lease).map(Algorithm::Concurrency),
-    };
-    built.map_err(|error| report.plain_mistake(place(&error, name, written), error)).ok()
-}
-
-/// What is written, or the default if nothing is; `None` if what is written is wrong.
-pub(super) fn or_default<W, T>(field: &Field<W>, value: impl Fn(&W) -> T, default: T) -> Option<T> {
-    match field {
-        Field::Absent => Some(default),
-        Field::Wrong => None,
-        Field::Given(given) => Some(value(&given.value)),
-    }
-}
-
-/// Where the number stands that an error speaks of.
-fn place(error: &LimitError, name: &Given<String>, written: &written::Limit) -> Span {
-    fn at<T>(field: &Field<T>) -> Option<Span> {
-        field.given().map(|given| given.at)
-    }
-    let what = match error {
-        LimitError::Zero(what) | LimitError::TooLarge { what, .. } => what,
-        LimitError::PrecisionAboveWindow { .. } => "precision",
-        _ => "",
-    };
-    let named = match what {
-        "window" => at(&written.window),
-        "burst" => at(&written.burst),
-        "precision" | "number of blocks" => at(&written.precision),
-        "lease" => at(&written.lease),
-        _ => None,
-    };
-    // A burst that is not written is the quota.
-    named.or_else(|| at(&written.quota)).unwrap_or(name.at)
-}
-
 /// The limit, with what clients are told of it.
 fn told(
     name: &Given<String>,
@@ -214,7 +117,7 @@ fn told(
     if let Some(skew_max) = written.skew_max.value() {
         limit = limit.with_skew_max(skew_max.0);
     }
-    let on_change = or_default(&written.on_change, |on_change| on_change.0, OnChange::Keep)?;
+    let on_change = written.on_change.or_default(|on_change| on_change.0, OnChange::Keep)?;
     limit = limit.with_on_change(on_change);
     if written.visible.value().is_some_and(|visible| !visible.0) {
         limit = limit.with_visibility(Visibility::Hidden);

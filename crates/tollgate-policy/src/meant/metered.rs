@@ -4,12 +4,13 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tollgate_core::Cost;
-use tollgate_core::policy::{JsonPointer, Meter, Reserve, ReserveSource};
+use tollgate_core::policy::{Meter, Reserve, ReserveSource};
 
-use super::subjects::field_name;
-use crate::read::{Field, Given, Text, Whole, quoted};
+use super::field_name::field_name;
+use super::pointer::pointer;
+use crate::read::{Field, Whole};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written;
 
 /// What a request costs.
@@ -42,15 +43,6 @@ pub(super) fn price(field: &Field<written::Cost>, report: &mut Report<'_>) -> Op
             written::Cost::Metered(written) => metered(written, given.at, report),
         },
     }
-}
-
-/// A JSON pointer that can be followed.
-pub(super) fn pointer(given: &Given<Text>, report: &mut Report<'_>) -> Option<JsonPointer> {
-    let text = &given.value.0;
-    let told = |error| {
-        report.mistake(given.at, format_args!("{} is no JSON pointer", quoted(text)), error);
-    };
-    JsonPointer::parse(text).map_err(told).ok()
 }
 
 fn metered(written: &written::Metered, at: Span, report: &mut Report<'_>) -> Option<Price> {

@@ -1,9 +1,11 @@
 //! The policy as meant: names become indices, words become values, and what does not fit together
 //! is found.
 
+mod algorithm;
 mod answers;
 mod candidate;
 mod descriptors;
+mod field_name;
 mod forwarding;
 mod holds;
 mod limits;
@@ -11,6 +13,7 @@ mod metered;
 mod mode;
 mod names;
 mod pairs;
+mod pointer;
 mod rules;
 mod secret;
 mod serve;
@@ -25,7 +28,7 @@ use tollgate_core::Policy;
 
 use crate::report::Report;
 use crate::settings::Settings;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::PolicyFile;
 use names::Known;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::read::{Field, Given, Named, Names, quoted};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 
 /// The names of one kind in the order of the file, and which of them are used.
 pub(super) struct Known<'f, T> {

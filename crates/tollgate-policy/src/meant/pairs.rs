@@ -5,7 +5,7 @@ use tollgate_core::{Algorithm, Limit, Policy};
 use crate::read::quoted;
 use crate::report::Report;
 use crate::settings::{MemcachedLayout, SideSettings, StoreSettings};
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::PolicyFile;
 
 /// Warns of rules and limits that reserve what such a store cannot hold.

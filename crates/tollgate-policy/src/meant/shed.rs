@@ -9,7 +9,6 @@ use tollgate_core::policy::shedding::{
 };
 use tollgate_core::{LimitError, Millis, Percent};
 
-use super::limits::or_default;
 use crate::read::{Duration, Field, Given, Whole, quoted};
 use crate::report::Report;
 use crate::written::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
@@ -74,7 +73,7 @@ pub(super) fn shed(file: &PolicyFile, limits: usize, report: &mut Report<'_>) ->
 }
 
 fn mode(written: &Field<ShedModeName>) -> Option<ShedMode> {
-    or_default(written, |mode| mode.0, ShedMode::default())
+    written.or_default(|mode| mode.0, ShedMode::default())
 }
 
 /// Reports limits that are called as those of the pool are.
@@ -93,9 +92,9 @@ fn pools(fleet: &Given<Fleet>, report: &mut Report<'_>) -> Option<[LimitFor; 2]>
     let Fleet { capacity, reserve_critical, lease, .. } = &fleet.value;
     let capacity_at = capacity.given()?.at;
     let capacity = capacity.value()?.0;
-    let reserve = or_default(reserve_critical, |percent| percent.0, RESERVE)?;
+    let reserve = reserve_critical.or_default(|percent| percent.0, RESERVE)?;
     let lease_at = lease.given().map_or(fleet.at, |lease| lease.at);
-    let lease = or_default(lease, |lease| lease.0, LEASE)?;
+    let lease = lease.or_default(|lease| lease.0, LEASE)?;
     // Never less than was asked for.
     let reserved =
         capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
@@ -143,7 +142,7 @@ fn follows(adaptive: &Given<Adaptive>, report: &mut Report<'_>) -> Option<Adapti
         report.mistake(timeout.key, "`timeout` means nothing to gradient", "it belongs to aimd");
         return None;
     }
-    let timeout = or_default(timeout, |timeout| timeout.0, TIMEOUT)?;
+    let timeout = timeout.or_default(|timeout| timeout.0, TIMEOUT)?;
     let (least, most) = (requests(min.given()?, report)?, requests(max.given()?, report)?);
     if least > most {
         let message = format_args!("`max` is {most}, less than `min`");
@@ -170,5 +169,5 @@ fn requests(given: &Given<Whole>, report: &mut Report<'_>) -> Option<NonZeroU32>
 
 /// A delay, if it is written.
 fn delay(written: &Field<Duration>) -> Option<Option<Millis>> {
-    or_default(written, |delay| Some(delay.0), None)
+    written.or_default(|delay| Some(delay.0), None)
 }

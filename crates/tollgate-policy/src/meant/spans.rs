@@ -9,7 +9,7 @@ use tollgate_core::policy::Rules;
 use crate::read::{Field, quoted};
 use crate::report::Report;
 use crate::settings::{RedisSettings, SideSettings, StoreSettings};
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{PolicyFile, Redis, Side};
 
 /// Warns of rules whose limits may live on several shards, of the map in force or of the one that is

@@ -2,11 +2,12 @@
 
 use tollgate_core::policy::{Dimension, Source};
 
-use super::metered::pointer;
+use super::field_name::{field_name, is_token};
 use super::names::Known;
+use super::pointer::pointer;
 use crate::read::{Field, Given, Text, Whole, quoted};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{Kept, Subject};
 
 /// Headers that hold credentials: their values are hashed unless the file says otherwise.
@@ -161,25 +162,4 @@ fn prefix(field: &Field<Whole>, most: u8, default: u8, report: &mut Report<'_>) 
         report.mistake(given.at, message, format_args!("expected 1 to {most}"));
     }
     bits
-}
-
-/// The name of a header in lower case.
-pub(super) fn field_name(
-    given: &Given<Text>,
-    what: &str,
-    report: &mut Report<'_>,
-) -> Option<Box<str>> {
-    is_token(&given.value.0, given.at, what, report)?;
-    Some(given.value.0.to_ascii_lowercase().into())
-}
-
-/// Checks that `text` is a token of RFC 9110, as names of headers and cookies are.
-pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if text.bytes().all(fits) {
-        return Some(());
-    }
-    let message = format_args!("no {what} is called {}", quoted(text));
-    report.mistake(at, message, "expected letters, digits and `-`");
-    None
 }

@@ -7,7 +7,7 @@ use super::mode::warn_of_idle_leases;
 use super::names::Known;
 use crate::read::quoted;
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{self, Subject};
 
 /// Warns of names that nothing uses, rules that never decide, and counters that strangers share.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{Field, Given, Read, quoted, unexpected, unexpected_but};
 use crate::report::Report;
-use crate::tree::{Node, Shape, Span};
+use crate::span::Span;
+use crate::tree::{Node, Shape};
 
 /// Declares a struct whose fields are the keys of a mapping; their docs are what a person reads in
 /// the schema and the reference.

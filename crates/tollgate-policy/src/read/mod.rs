@@ -25,7 +25,8 @@ pub(crate) use size::Size;
 pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
 
 use crate::report::{Report, is_shown};
-use crate::tree::{Node, Shape, Span};
+use crate::span::Span;
+use crate::tree::{Node, Shape};
 
 /// What can be read from a node.
 pub(crate) trait Read: JsonSchema + Sized {
@@ -73,6 +74,15 @@ impl<T> Field<T> {
 
     pub(crate) fn value(&self) -> Option<&T> {
         self.given().map(|given| &given.value)
+    }
+
+    /// What is written, or the default if nothing is; `None` if what is written is wrong.
+    pub(crate) fn or_default<V>(&self, value: impl Fn(&T) -> V, default: V) -> Option<V> {
+        match self {
+            Self::Absent => Some(default),
+            Self::Wrong => None,
+            Self::Given(given) => Some(value(&given.value)),
+        }
     }
 
     pub(crate) fn is_absent(&self) -> bool {

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use super::met::subject;
 use super::node::{Allowance, NodeMode, Rule};
 use super::{Domain, Rate};
+use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
-use crate::limit::{Cost, Limit};
+use crate::limit::Limit;
 use crate::policy::{Planned, Policy};
 
 /// One descriptor of a request.

@@ -12,7 +12,7 @@ use crate::import::text::{Mapping, metadata, scalars};
 use crate::import::{Became, Note};
 use crate::read::quoted;
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 
 /// Puts the descriptors of several files together to one policy.
 pub(super) struct Converter {

@@ -6,7 +6,8 @@ use tollgate_core::policy::descriptors::Metadata;
 
 use crate::read::{Anything, Given, Read, Whole, quoted, unexpected};
 use crate::report::Report;
-use crate::tree::{Node, Shape, Span};
+use crate::span::Span;
+use crate::tree::{Node, Shape};
 
 /// All keys that the server knows; it does not look where they stand.
 const KNOWN: [&str; 17] = [

@@ -8,7 +8,8 @@ use super::super::SourceFile;
 use super::fields::Fields;
 use crate::read::{Given, quoted};
 use crate::report::Report;
-use crate::tree::{Node, Span, document};
+use crate::span::Span;
+use crate::tree::{Node, document};
 
 /// One file.
 #[derive(Debug)]

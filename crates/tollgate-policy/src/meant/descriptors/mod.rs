@@ -14,7 +14,7 @@ use super::names::Known;
 use super::rules::default_on_failure;
 use crate::read::{Given, List, quoted};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{self, DescriptorDomain, DescriptorNode, PolicyFile};
 
 /// The domains in their order; `None` for what is wrong, which is reported.

@@ -10,7 +10,7 @@ use super::super::names::Known;
 use super::{check_twice, is_too_deep, whole};
 use crate::read::{Field, Flag, Given, List, OneOrMore, Text, quoted};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{self, DescriptorNode};
 
 /// What descriptors are understood with.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use tollgate_core::policy::{HeaderMatch, Match, PathPattern};
 
+use super::super::field_name::is_token;
 use super::super::names::Known;
-use super::super::subjects::is_token;
 use crate::read::{Field, Given, List, OneOrMore, Text, quoted};
 use crate::report::Report;
 use crate::written::{Conditions, PolicyFile, Subject};

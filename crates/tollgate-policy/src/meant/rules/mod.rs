@@ -12,7 +12,7 @@ use super::limits::Counted;
 use super::names::Known;
 use crate::read::{Field, Given, List, is_name, quoted};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{self, PolicyFile, Subject};
 
 /// A rule and where it begins.

@@ -8,7 +8,7 @@ use super::super::metered::{Price, price};
 use super::super::names::Known;
 use crate::read::{Field, Given, OneOrMore, quoted};
 use crate::report::Report;
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{self, LimitUse};
 
 /// The limits of a rule, and those of them that are metered; `None` if something is wrong, which is

@@ -18,7 +18,7 @@ use super::names::Known;
 use crate::read::{Field, Given, Whole};
 use crate::report::Report;
 use crate::settings::{SideSettings, StoreSettings};
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::{Memcached, Memory, PolicyFile, Redis, Store, Subject};
 
 /// Where the counters are kept; `None` if something is wrong, which is reported.

@@ -6,7 +6,7 @@ use super::topology::Ways;
 use crate::read::{Field, Text, quoted};
 use crate::report::Report;
 use crate::settings::{TlsFiles, TlsIdentity};
-use crate::tree::Span;
+use crate::span::Span;
 use crate::written::Tls;
 
 /// The certificates for what is reached in these `ways`, each of which is called `what`; `None` if

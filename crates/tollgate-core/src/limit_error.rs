@@ -3,8 +3,10 @@
 use alloc::string::String;
 use core::fmt;
 
-use super::MAX_NAME;
 use crate::time::{MAX_EXACT, MAX_WINDOW, Millis};
+
+/// The longest name of a limit, in bytes.
+pub const MAX_NAME: usize = 64;
 
 /// Why a limit cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +84,15 @@ impl fmt::Display for LimitError {
 }
 
 impl core::error::Error for LimitError {}
+
+/// Checks that `name` is one that a limit can have.
+pub(crate) fn check_name(name: &str) -> Result<(), LimitError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
+        return Err(LimitError::Name(name.into()));
+    }
+    Ok(())
+}
 
 /// Checks that `given` lies in 1 ..= `largest`.
 pub(crate) fn check_range(

@@ -1,0 +1,31 @@
+//! Where something stands in a file.
+
+use granit_parser::Marker;
+
+/// A place: where it begins, and how far it reaches on that line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// From 1.
+    pub(crate) line: usize,
+    /// In characters, from 1.
+    pub(crate) column: usize,
+    /// In characters.
+    pub(crate) width: usize,
+}
+
+impl Span {
+    /// From `start` to `end`, or to the end of its first line.
+    pub(crate) fn new(start: Marker, end: Marker) -> Self {
+        let width = if start.line() == end.line() {
+            end.col().saturating_sub(start.col())
+        } else {
+            usize::MAX
+        };
+        Self { line: start.line(), column: start.col() + 1, width }
+    }
+
+    /// Nothing but where `marker` stands.
+    pub(crate) fn point(marker: Marker) -> Self {
+        Self::new(marker, marker)
+    }
+}
