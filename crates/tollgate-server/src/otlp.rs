@@ -9,9 +9,9 @@ mod endpoint;
 mod exporter;
 mod wire;
 
-pub use connector::{Connector, ConnectorError};
+pub use connector::{Connector, ConnectorError, EXPORT_TIMEOUT};
 pub use endpoint::{Endpoint, EndpointError};
 pub use exporter::{
-    BATCH_WAIT, EXPORT_ATTEMPTS, EXPORT_TIMEOUT, ExportCounter, ExportCounts, Exporter,
-    FLUSH_TIMEOUT, MAX_BATCH, Origin,
+    BATCH_WAIT, EXPORT_ATTEMPTS, ExportCounter, ExportCounts, Exporter, FLUSH_TIMEOUT, MAX_BATCH,
+    Origin,
 };

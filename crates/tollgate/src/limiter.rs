@@ -1,6 +1,7 @@
 //! The limiter: a policy, a store, and one clock reading a decision.
 
 mod background;
+mod beside;
 mod completion;
 mod decision;
 mod forget;

@@ -17,11 +17,12 @@ use tollgate_core::{Charge, Policy, Readings, StoreError, Verdict};
 use crate::limiter::{Completion, Decision};
 
 pub use completions::{CompletionCounts, Completions};
-pub use decisions::{ByDecider, Decider, Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
+pub use decisions::{ByDecider, Decider, Decisions, LimitCounts};
 pub use degraded::{Degraded, DegradedCount, TOLD_APART};
 pub use histogram::{DURATION_BUCKETS, Histogram, Observed};
 pub(crate) use holds::is_of_holds;
 pub use holds::{HoldCounts, Holds};
+pub use rows::{MAX_COUNTED_LIMITS, OTHER};
 pub use top::{By, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, TopSubject};
 pub use trials::TrialCounts;
 

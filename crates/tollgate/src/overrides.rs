@@ -5,6 +5,7 @@
 //! other process for it, and costs one relaxed load while there are none.
 
 mod bytes;
+mod change;
 mod index;
 mod keep;
 mod switches;
@@ -14,9 +15,10 @@ use tollgate_core::policy::Network;
 use tollgate_core::{Limit, Millis, Subject, Timestamp};
 
 pub use bytes::TableError;
+pub use change::{Change, KeepError};
 pub use index::Overrides;
 pub(crate) use index::Ruled;
-pub use keep::{Change, Changed, Keep, KeepError, Kept};
+pub use keep::{Changed, Keep, Kept};
 pub use table::{Table, Version};
 
 /// The most overrides that are in force at one time.

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -12,8 +13,10 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::endpoint::Endpoint;
-use super::exporter::EXPORT_TIMEOUT;
 use crate::tls::{TlsError, certificates};
+
+/// How long a collector has for its answer.
+pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a collector is reached. Over TLS its certificate is always verified.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tollgate::trace::{Span, Spans};
 
-use super::connector::Connector;
+use super::connector::{Connector, EXPORT_TIMEOUT};
 use super::endpoint::Endpoint;
 use super::wire::{self, Resource};
 
@@ -27,9 +27,6 @@ pub const MAX_BATCH: usize = 512;
 
 /// How long spans wait for others that go with them.
 pub const BATCH_WAIT: Duration = Duration::from_secs(1);
-
-/// How long a collector has for its answer.
-pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often a batch is sent to a collector that says that it is busy, or nothing; then it is gone.
 pub const EXPORT_ATTEMPTS: u32 = 4;

@@ -11,12 +11,14 @@ use tollgate::{Decision, Limiter, Revision};
 
 use super::bucket::Buckets;
 use super::command::{self, Command, Verb};
-use super::frame::{self, ProtocolError, Sender, Words};
+use super::frame::{self, Sender};
 use super::in_flight::{Charged, InFlight, charged};
 use super::named;
+use super::protocol_error::ProtocolError;
 use super::reply::Replies;
 use super::session::{self, Next, Session};
 use super::throttle::{Bucket, Dialect, Throttle};
+use super::words::Words;
 use crate::Access;
 use tollgate::observe::Histogram;
 

@@ -4,15 +4,11 @@
 //! for the bytes of a bulk string are skipped, not read, and there is no state that a split in an
 //! odd place could spoil: what is parsed of a prefix never contradicts what is parsed of the whole.
 
-use std::fmt;
-
 use memchr::memchr;
-use smallvec::SmallVec;
 
 use super::inline;
-
-/// Words of one command, at most.
-pub const MAX_WORDS: usize = 64;
+use super::protocol_error::ProtocolError;
+use super::words::{MAX_WORDS, Words};
 
 /// Bytes of one word, at most.
 pub const MAX_WORD: usize = 64 * 1024;
@@ -28,9 +24,6 @@ pub const MAX_INLINE: usize = 4 * 1024;
 
 /// Bytes of the line that announces a length, without its first one.
 const MAX_LENGTH_LINE: usize = 24;
-
-/// The words of a command, the first of which names it. None at all ask for nothing.
-pub(super) type Words<'a> = SmallVec<[&'a [u8]; 8]>;
 
 /// Who sends the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,47 +150,6 @@ fn line<'a>(
     }
     Ok(Some((inline::words(line, unquoted)?, end + 1)))
 }
-
-/// Bytes that are no command. What is sent of it ends the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProtocolError {
-    /// The number of words is none, or too large.
-    ArrayLength,
-    /// A word is announced by another byte than `$`.
-    NotABulk(u8),
-    /// The length of a word is none, or too large.
-    BulkLength,
-    /// The length of a word is too large for who has not shown a token.
-    StrangersBulk,
-    /// A word does not end where it was announced to.
-    BulkEnd,
-    /// All words together are too long.
-    CommandTooLong,
-    /// A line does not end.
-    InlineTooLong,
-    /// A quote is not closed, or followed by what is no space.
-    Quotes,
-    /// It is HTTP: a browser that was sent here, or a client at the wrong port.
-    Http,
-}
-
-impl fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ArrayLength => f.write_str("invalid multibulk length"),
-            Self::NotABulk(byte) => write!(f, "expected '$', got '{}'", byte.escape_ascii()),
-            Self::BulkLength => f.write_str("invalid bulk length"),
-            Self::StrangersBulk => f.write_str("unauthenticated bulk length"),
-            Self::BulkEnd => f.write_str("expected CRLF after a bulk"),
-            Self::CommandTooLong => f.write_str("too big command"),
-            Self::InlineTooLong => f.write_str("too big inline request"),
-            Self::Quotes => f.write_str("unbalanced quotes in request"),
-            Self::Http => f.write_str("this is not HTTP"),
-        }
-    }
-}
-
-impl std::error::Error for ProtocolError {}
 
 #[cfg(test)]
 #[path = "frame/tests.rs"]

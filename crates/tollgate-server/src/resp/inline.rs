@@ -1,6 +1,7 @@
 //! Commands typed by hand, such as over telnet: words between spaces, with quotes as in Redis.
 
-use super::frame::{MAX_WORDS, ProtocolError, Words};
+use super::protocol_error::ProtocolError;
+use super::words::{MAX_WORDS, Words};
 
 /// What HTTP requests begin with, and the field that a browser cannot leave out.
 const HTTP: [&[u8]; 11] = [

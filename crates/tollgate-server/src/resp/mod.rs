@@ -21,10 +21,12 @@ mod frame;
 mod in_flight;
 mod inline;
 mod named;
+mod protocol_error;
 mod reply;
 mod session;
 mod throttle;
 mod wire;
+mod words;
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,10 +36,11 @@ use tollgate::core::policy::{Plan, Planned};
 use tollgate::limiter::Terms;
 use tollgate::{Limiter, Revision};
 
-pub use frame::{MAX_COMMAND, MAX_INLINE, MAX_WORD, MAX_WORD_OF_STRANGERS, MAX_WORDS};
+pub use frame::{MAX_COMMAND, MAX_INLINE, MAX_WORD, MAX_WORD_OF_STRANGERS};
 pub use in_flight::MAX_IN_FLIGHT;
 pub use named::MAX_LIMITS;
 pub use session::MAX_WRONG_TOKENS;
+pub use words::MAX_WORDS;
 
 use exchange::{Exchange, Progress};
 use wire::{Begun, Received, Wire, forget_room};

@@ -5,8 +5,8 @@ use tollgate::core::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
 use tollgate::{Decision, Source};
 
 use super::bucket::{Buckets, Numbers};
-use super::frame::Words;
 use super::reply::{Replies, echoed};
+use super::words::Words;
 
 /// The name of the one dimension of these commands' subjects. No policy can name one so, for it
 /// holds a space: what is counted here never meets what a policy counts.

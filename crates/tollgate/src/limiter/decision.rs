@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tollgate_core::policy::{ChargeOn, OnFailure};
 use tollgate_core::reading::Source;
-use tollgate_core::{Limit, Standing, Timestamp, Verdict};
+use tollgate_core::{Standing, Timestamp, Verdict};
 
 use super::completion::Pending;
 use super::overridden::Overrule;
+use super::taking::is_looked_at;
 use super::trial::Trial;
 use crate::receipt::Receipt;
 use crate::revision::Revision;
@@ -81,9 +82,4 @@ impl Decision {
         let standings = std::mem::take(&mut self.verdict.standings);
         self.verdict.standings = standings.into_iter().map(settled).collect();
     }
-}
-
-/// Whether `limit` is only looked at when the request arrives.
-pub(super) fn is_looked_at(charge: ChargeOn, limit: &Limit) -> bool {
-    charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
 }

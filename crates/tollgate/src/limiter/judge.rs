@@ -9,10 +9,10 @@ use tollgate_core::reading::Source;
 use tollgate_core::{Readings, Standing, Store, StoreError, Timestamp, Verdict};
 
 use super::Limiter;
+use super::beside::Beside;
 use super::overridden::{Overridden, OverriddenPlan, Overrule};
 use super::proof::Proof;
 use super::taking::Taking;
-use super::trial::Beside;
 
 impl<S: Store> Limiter<S> {
     /// Charges everything planned or nothing, looks at what is charged later, and keeps proof.

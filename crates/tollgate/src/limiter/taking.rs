@@ -1,10 +1,8 @@
 //! What is done with the limits of a request.
 
-use tollgate_core::Timestamp;
 use tollgate_core::charge::{Ask, ChargeId};
 use tollgate_core::policy::{ChargeOn, Planned};
-
-use super::decision::is_looked_at;
+use tollgate_core::{Limit, Timestamp};
 
 /// What is done with the limits of a request.
 #[derive(Clone, Copy, Debug)]
@@ -53,4 +51,9 @@ impl Taking {
             }
         }
     }
+}
+
+/// Whether `limit` is only looked at when the request arrives.
+pub(super) fn is_looked_at(charge: ChargeOn, limit: &Limit) -> bool {
+    charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
 }

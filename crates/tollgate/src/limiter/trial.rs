@@ -7,6 +7,7 @@ use tollgate_core::policy::{Mode, Planned};
 use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
 
 use super::Limiter;
+use super::beside::Beside;
 use super::judge::{Judged, Unless};
 use super::proof::Proof;
 use super::taking::Taking;
@@ -28,25 +29,6 @@ pub struct Shares {
     pub enforced: Vec<Planned>,
     /// What is not enforced for its subject ([`Limit::enforces`]), or only counted by an override.
     pub counted: Vec<Planned>,
-}
-
-/// A charge on a candidate, and how the limit stands beside which it is tried.
-pub(super) struct Beside {
-    live: Standing,
-    candidate: Planned,
-}
-
-impl Beside {
-    /// What is tried beside `planned`, which stand as `verdict` says, one after the other.
-    pub(super) fn of(planned: &[Planned], verdict: &Verdict) -> Vec<Self> {
-        let both = planned.iter().zip(&verdict.standings);
-        let beside = both.filter_map(|(planned, live)| {
-            let candidate = Arc::clone(planned.limit.candidate()?);
-            let candidate = Planned { limit: candidate, ..planned.clone() };
-            Some(Self { live: live.clone(), candidate })
-        });
-        beside.collect()
-    }
 }
 
 /// What was enforced, and what was tried beside it.

@@ -12,19 +12,13 @@ use super::rows::{Pools, Rows};
 use super::trials::{TrialCounts, Trials};
 use crate::limiter::Decision;
 
-/// The most limits that are told apart. What others decide is counted together, under [`OTHER`].
-pub const MAX_COUNTED_LIMITS: usize = 1_000;
-
-/// The name under which limits are counted that are not told apart. A limit of this name is one of
-/// them.
-pub const OTHER: &str = "other";
-
 /// Counts decisions by limit, verdict and who decided.
 ///
-/// Its table has a row for each limit of the policy, up to [`MAX_COUNTED_LIMITS`]. Where the policy
-/// is replaced, limits go on with their rows, and those that are gone keep theirs: no counter goes
-/// back. A decision costs one addition for itself and one or two for each of its limits; nothing is
-/// allocated, and nobody waits.
+/// Its table has a row for each limit of the policy, up to
+/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). Where the policy is replaced, limits go on
+/// with their rows, and those that are gone keep theirs: no counter goes back. A decision costs one
+/// addition for itself and one or two for each of its limits; nothing is allocated, and nobody
+/// waits.
 #[derive(Debug)]
 pub struct Decisions {
     rows: ArcSwap<Rows<Row>>,
@@ -50,7 +44,7 @@ pub type ByDecider = [u64; Decider::ALL.len()];
 /// What was counted for one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCounts {
-    /// The limit's name, or [`OTHER`].
+    /// The limit's name, or [`OTHER`](super::OTHER).
     pub limit: Box<str>,
     /// Decisions that asked this limit and admitted the request.
     pub admitted: ByDecider,
@@ -109,7 +103,7 @@ impl Decisions {
         (read(&self.whole.admitted), read(&self.whole.refused))
     }
 
-    /// What was counted for each limit, [`OTHER`] last.
+    /// What was counted for each limit, [`OTHER`](super::OTHER) last.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitCounts> {
         self.rows.load().named().map(|(limit, row)| row.counts(limit)).collect()

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use tollgate_core::{Limit, Policy};
 
-use super::decisions::{MAX_COUNTED_LIMITS, OTHER};
+/// The most limits that are told apart. What others decide is counted together, under [`OTHER`].
+pub const MAX_COUNTED_LIMITS: usize = 1_000;
+
+/// The name under which limits are counted that are not told apart. A limit of this name is one of
+/// them.
+pub const OTHER: &str = "other";
 
 /// The rows of all limits that ever were, and those of the policy in force by where they lie.
 #[derive(Debug)]

@@ -5,11 +5,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tollgate_core::{StoreError, Timestamp};
+use tollgate_core::Timestamp;
 
+use super::Override;
+use super::change::{Change, KeepError};
 use super::index::Overrides;
 use super::table::Table;
-use super::{MAX_OVERRIDES, Override, Target};
 
 /// Keeps overrides, and makes them known to every node that shares them.
 pub trait Keep: fmt::Debug + Send + Sync {
@@ -26,15 +27,6 @@ pub trait Keep: fmt::Debug + Send + Sync {
 
     /// Where overrides are kept, and how that stands.
     fn kept(&self) -> Kept;
-}
-
-/// A change of one override.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// This one, in the place of what was said of the same target.
-    Set(Override),
-    /// None of this target any more.
-    Remove(Target),
 }
 
 /// What a change made.
@@ -58,50 +50,6 @@ pub enum Kept {
         failure: Option<String>,
     },
 }
-
-/// Why a change was not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum KeepError {
-    /// There are [`MAX_OVERRIDES`] already.
-    Full,
-    /// There is none of that target.
-    Missing,
-    /// Others changed them each time it was tried.
-    Contended,
-    /// What keeps them did not answer; it is not known whether the change was made.
-    Store(StoreError),
-}
-
-impl Change {
-    /// Whom and what it is about.
-    #[must_use]
-    pub const fn target(&self) -> &Target {
-        match self {
-            Self::Set(one) => &one.target,
-            Self::Remove(target) => target,
-        }
-    }
-}
-
-impl fmt::Display for KeepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full => write!(
-                f,
-                "there are {MAX_OVERRIDES} overrides, the most that are kept: remove some, or have \
-                 the policy say what is to last"
-            ),
-            Self::Missing => f.write_str("there is no such override: it may have ended"),
-            Self::Contended => f.write_str("others change overrides all the time: ask once more"),
-            Self::Store(error) => {
-                write!(f, "{error}: whether the override was changed is not known; ask once more")
-            }
-        }
-    }
-}
-
-impl std::error::Error for KeepError {}
 
 /// In this process.
 impl Keep for Arc<Overrides> {

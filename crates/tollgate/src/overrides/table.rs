@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::Timestamp;
 
-use super::keep::{Change, KeepError};
+use super::change::{Change, KeepError};
 use super::{MAX_OVERRIDES, Override, Target};
 
 /// All overrides in one version. It is never changed: a change makes the next one.

@@ -6,12 +6,9 @@ use std::sync::Arc;
 
 use http::Extensions;
 
-use super::marks::Peer;
+use super::marks::{Peer, PeerFrom};
 use super::service::Service;
 use crate::limiter::Limiter;
-
-/// Finds the client's end of the connection in a request's extensions.
-pub(super) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
 
 /// Puts a [`Limiter`] in front of a service.
 pub struct Layer<S> {

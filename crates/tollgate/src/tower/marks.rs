@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 
 use super::meter::is_json;
 
@@ -12,6 +12,9 @@ use super::meter::is_json;
 /// It is the only address that is believed unless the policy names trusted proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
+
+/// Finds the client's end of the connection in a request's extensions.
+pub(super) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
 
 /// The whole body of a request, put into its extensions by a server that has read it, and whose type
 /// is JSON: for what a policy wants to know of it ([`Policy::reads_bodies`]). The request's own body

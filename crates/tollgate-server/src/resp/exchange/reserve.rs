@@ -5,9 +5,9 @@ use tollgate::core::{Cost, Limit, Millis, Store};
 use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit, Terms};
 
 use super::Exchange;
-use crate::resp::frame::Words;
 use crate::resp::named;
 use crate::resp::reply::Replies;
+use crate::resp::words::Words;
 
 impl<S: Store, D, F: Future> Exchange<'_, S, D, F> {
     /// `limit[,limit…] cost hold_ms [dimension value]…`

@@ -19,6 +19,7 @@ mod evict;
 mod fingerprint;
 mod lifetime;
 mod packed;
+mod promise;
 mod room;
 mod shard;
 mod stats;
