@@ -56,6 +56,11 @@ async fn compare(flags: &Flags) -> Result<(), Box<dyn Error>> {
     let scale = if flags.quick { Scale::QUICK } else { Scale::FULL };
     let scale = Scale { rounds: flags.rounds.unwrap_or(scale.rounds).max(1), ..scale };
     let directory = tempfile::tempdir()?;
+    if flags.instructions {
+        let profiles = &flags.profiles;
+        fs::create_dir_all(profiles)
+            .map_err(|error| format!("no place for profiles at {}: {error}", profiles.display()))?;
+    }
     let upstream = Upstream::start().await?;
     let programs = programs(flags, directory.path(), &upstream)?;
     let mut report = Report::new();
