@@ -66,6 +66,13 @@ fn check(command: &str) {
                 "{command}"
             );
         }
+        // What the packages are built with.
+        ["export", ref settings @ ..] => {
+            let image = fs::read_to_string(root().join("deploy/docker/Dockerfile")).unwrap();
+            for setting in settings {
+                assert!(image.contains(setting), "the container is not built with {setting}");
+            }
+        }
         [path, ref arguments @ ..] => {
             let name = path.strip_prefix("target/release/");
             understands(name.unwrap_or_else(|| panic!("what is {command}?")), arguments);

@@ -70,7 +70,7 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     for client in &mut clients {
         client.charge_times(&nodes[0], LAST).await;
     }
-    cluster.nodes[0].kill();
+    cluster.kill(0).await;
     let successor = &cluster.nodes[PRIMARIES];
     successor.is_primary().await;
     successor.says("cluster_state", "ok").await;

@@ -20,7 +20,7 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
     let [dead, alive] = [0, 1].map(|place| on_node(&cluster, &client, place));
     assert_eq!(client.take(alive).await.unwrap()[0].used, 1);
     assert_eq!(client.take(dead).await.unwrap()[0].used, 1);
-    cluster.nodes[0].kill();
+    cluster.kill(0).await;
     cluster.nodes[1].says("cluster_state", "fail").await;
     // Slots that are left are not served either, unless the cluster is configured to.
     assert_eq!(client.take(alive).await, Err(LaneError::Redirected(Redirect::Down)));

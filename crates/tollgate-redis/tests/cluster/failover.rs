@@ -38,7 +38,7 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
     }
     let mut connection = cluster.nodes[0].connect().await;
     is_replicated(&mut connection).await;
-    cluster.nodes[0].kill();
+    cluster.kill(0).await;
     let successor = &cluster.nodes[PRIMARIES];
     successor.is_primary().await;
     successor.says("cluster_state", "ok").await;

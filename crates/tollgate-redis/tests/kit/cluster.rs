@@ -18,8 +18,12 @@ const SLOTS: u16 = 16_384;
 /// How many primaries there are.
 pub const PRIMARIES: usize = 3;
 
-/// Nodes hold another one for dead after so long.
+/// Nodes hold another one for dead after so long, in milliseconds, while they find each other and
+/// when one is killed.
 const NODE_TIMEOUT: &str = "1000";
+
+/// And otherwise: a machine that is busy for a second with something else kills no node.
+const PATIENT_NODE_TIMEOUT: &str = "15000";
 
 /// What a node of a cluster is started with. One without a replica that is up to date takes over
 /// all the same: tests do not wait for what they do not ask for.
@@ -83,7 +87,20 @@ impl Cluster {
         for node in &cluster.nodes[PRIMARIES..] {
             node.is_in_step().await;
         }
+        cluster.hold_for_dead_after(PATIENT_NODE_TIMEOUT).await;
         cluster
+    }
+
+    /// Kills the node at `place`, which the others soon notice.
+    pub async fn kill(&mut self, place: usize) {
+        self.hold_for_dead_after(NODE_TIMEOUT).await;
+        self.nodes[place].kill();
+    }
+
+    async fn hold_for_dead_after(&self, millis: &str) {
+        for node in &self.nodes {
+            node.tell(&["CONFIG", "SET", "cluster-node-timeout", millis]).await;
+        }
     }
 
     /// The slots that the primary at `place` has at first.
