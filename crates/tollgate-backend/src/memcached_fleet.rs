@@ -15,7 +15,7 @@ use tollgate::store::repair::Repaired;
 use tollgate::store::{
     Atomic, Deadline, Fallback, Leased, Memory, Refused, Scaled, Shard, Sharded, Share, Timed,
 };
-use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings};
+use tollgate_memcached::{Keys, Layout, LinkLimits, Memcached, ServerSettings};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 
 use crate::error::OpenError;
@@ -162,7 +162,8 @@ fn open_server(
     // The server hears of each decision that it missed before the decision is given up.
     let left = TIMER_GRAIN.max(settings.deadline / 16);
     let within = settings.deadline.saturating_sub(left).max(settings.deadline / 2);
-    let server_settings = ServerSettings { layout, ..ServerSettings::new(address) };
+    let link = LinkLimits::for_deadline(settings.deadline);
+    let server_settings = ServerSettings { layout, link, ..ServerSettings::new(address) };
     let store = Memcached::open(&server_settings, keys).with_deadline(within);
     Ok(Shard { name: server.into(), weight: 1, store: Timed::new(store) })
 }

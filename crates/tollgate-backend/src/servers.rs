@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::time::Duration;
 use std::{env, io};
 
 use tollgate_policy::{
@@ -62,7 +61,7 @@ pub(crate) fn reached(redis: &RedisSettings, shard: &ShardSettings) -> Result<Re
     };
     Ok(Reached::Servers(Box::new(Servers {
         reads: reads(redis.reads),
-        link: link_limits(redis.deadline),
+        link: LinkLimits::for_deadline(redis.deadline),
         ..Servers::of(topology)
     })))
 }
@@ -77,7 +76,7 @@ fn cluster(
     let seeds = nodes.iter().map(|url| login.endpoint(url, shard, "nodes"));
     let mut settings = ClusterSettings::new(seeds.collect::<Result<Vec<_>, _>>()?);
     settings.reads = reads(redis.reads);
-    settings.link = link_limits(redis.deadline);
+    settings.link = LinkLimits::for_deadline(redis.deadline);
     Ok(settings)
 }
 
@@ -202,18 +201,6 @@ fn tls(files: &TlsFiles) -> Tls {
     }
 }
 
-/// Waits for a server that is as slow as the deadline allows; it would be never found otherwise.
-fn link_limits(deadline: Duration) -> LinkLimits {
-    let usual = LinkLimits::default();
-    LinkLimits {
-        seek: usual.seek.max(deadline),
-        connect: usual.connect.max(deadline),
-        proof: usual.proof.max(deadline),
-        heartbeat_answer: usual.heartbeat_answer.max(deadline),
-        ..usual
-    }
-}
-
 /// Opens and does not read: what it holds is read by each connection anew.
 fn open(path: &Path) -> io::Result<File> {
     File::open(path)
@@ -222,6 +209,7 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::num::NonZeroU32;
+    use std::time::Duration;
 
     use tollgate_policy::{SentinelAccess, TlsIdentity};
     use tollgate_redis::Secret;

@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Server, subject, take, window};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 use tollgate::core::{KeyedHash, Millis, Source, Store, Subject, Timestamp, Value};
 use tollgate::overrides::{Change, Effect, Keep, KeepError, Kept, Override, Target, Whom};
 use tollgate::{HashKey, Limiter};
 use tollgate_backend::{Backend, KeptOverrides, OpenError, Refunds};
 use tollgate_conformance::{check, check_charges};
+use tollgate_memcached::Address;
 use tollgate_policy::{KeySource, Loaded, parse};
 
 /// Longer than anything takes on a busy machine.
@@ -70,6 +74,46 @@ async fn without_its_server_a_node_decides_by_its_share() {
         admitted += u32::from(readings.all_fit());
     }
     assert!((1..=2).contains(&admitted), "{admitted}: a fifth of what was left");
+}
+
+#[tokio::test]
+async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
+    let server = Server::start();
+    // Farther than any wait of a link is long that the file says nothing of.
+    let port = far_away(server.address(), Duration::from_millis(600)).await;
+    let store = open(&format!("{{ servers: '127.0.0.1:{port}', deadline: 10s }}")).unwrap();
+    let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
+    let charges = [take(&limit, &subject)];
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), Source::Store);
+    // Long enough for a heartbeat and its answer.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), Source::Store);
+}
+
+/// A port by which `server` is reached with that delay each way.
+async fn far_away(server: Address, delay: Duration) -> u16 {
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = door.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = door.accept().await {
+            let far = TcpStream::connect(server.to_string()).await.unwrap();
+            let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+            tokio::spawn(carry(near_in, far_out, delay));
+            tokio::spawn(carry(far_in, near_out, delay));
+        }
+    });
+    port
+}
+
+/// Carries what is said after that delay. What is said meanwhile waits for its own.
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
+    let mut bytes = [0; 4_096];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        tokio::time::sleep(delay).await;
+        if to.write_all(&bytes[..count]).await.is_err() {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

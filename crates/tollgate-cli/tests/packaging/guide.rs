@@ -67,6 +67,16 @@ fn follow(page: &str) {
     for shown in of("text").iter().flat_map(|text| text.lines()) {
         // What differs from build to build is left out.
         let after = rest.split_once(shown.trim_end_matches('…')).map(|(_, after)| after);
-        rest = after.unwrap_or_else(|| panic!("{page}: no {shown:?} in\n{rest}\nof\n{told}"));
+        rest = after.unwrap_or_else(|| {
+            panic!("{page}: no {shown:?} in\n{rest}\nof\n{told}\n{}", logs(folder.path()))
+        });
     }
+}
+
+/// What the processes of a page wrote into logs of their own in `folder`.
+fn logs(folder: &std::path::Path) -> String {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let logs = files.filter(|file| file.extension().is_some_and(|end| end == "log"));
+    logs.map(|log| format!("{}:\n{}", log.display(), std::fs::read_to_string(&log).unwrap()))
+        .collect()
 }

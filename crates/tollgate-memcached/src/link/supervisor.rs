@@ -45,6 +45,22 @@ pub struct LinkLimits {
     pub proven_after: Duration,
 }
 
+impl LinkLimits {
+    /// For decisions that may take as long as `deadline`: a server that is as slow as that allows
+    /// would else never be found, or be lost at its next heartbeat.
+    #[must_use]
+    pub fn for_deadline(deadline: Duration) -> Self {
+        let usual = Self::default();
+        Self {
+            seek: usual.seek.max(deadline),
+            connect: usual.connect.max(deadline),
+            proof: usual.proof.max(deadline),
+            heartbeat_answer: usual.heartbeat_answer.max(deadline),
+            ..usual
+        }
+    }
+}
+
 impl Default for LinkLimits {
     fn default() -> Self {
         Self {

@@ -43,6 +43,20 @@ pub struct LinkLimits {
 }
 
 impl LinkLimits {
+    /// For decisions that may take as long as `deadline`: a server that is as slow as that allows
+    /// would else never be found, or be lost at its next heartbeat.
+    #[must_use]
+    pub fn for_deadline(deadline: Duration) -> Self {
+        let usual = Self::default();
+        Self {
+            seek: usual.seek.max(deadline),
+            connect: usual.connect.max(deadline),
+            proof: usual.proof.max(deadline),
+            heartbeat_answer: usual.heartbeat_answer.max(deadline),
+            ..usual
+        }
+    }
+
     /// For how long at the most a server that was replaced is still charged after another one has
     /// become primary, where the servers may be asked for `INFO` and answer: a primary that was
     /// frozen and comes back takes charges until then that will be thrown away.
