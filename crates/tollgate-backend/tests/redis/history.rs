@@ -1,13 +1,17 @@
 //! What the callers of two nodes are told over two shards, judged as one history.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
 use tollgate::core::key::Subject;
-use tollgate::core::{Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Source, Store};
+use tollgate::core::{
+    Algorithm, Ask, Charge, ChargeId, Cost, Limit, LimitMode, Millis, Source, Store,
+};
 use tollgate::store::atomic::held_at_most;
+use tollgate::store::leased::{LeaseTerms, refused_early_at_most};
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::history::{
     Allowance, History, LARGEST_COST, Outcome, Recorded, Recorder, Refunds, Report, Subjects,
@@ -17,7 +21,7 @@ use tollgate_conformance::{Figure, assert_held};
 
 use crate::fleet::{PATIENT, loaded, open, shards};
 use crate::kit::{Server, Version};
-use crate::pairs::{pairs, until, words};
+use crate::pairs::{Pair, pairs, until, words};
 
 const NODES: u64 = 2;
 const CALLERS: u64 = 8;
@@ -188,21 +192,22 @@ fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     units
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound() {
-    let mut pairs = pairs(Version::default(), 2).await;
-    let nodes = Nodes::over(&words(&pairs)).await;
-    let workload = workload(long_limits(), Refunds::Never);
-    nodes.begin(&workload, 0).join_all().await;
-
-    let callers = nodes.begin(&workload, 1);
-    let [primary, replica] = &mut pairs[0];
-    let begun = nodes.recorder.calls();
+/// Has the primary die under the workload's callers and its replica take over, with callers before,
+/// meanwhile and after; the units that the replica may not have heard of.
+async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> u64 {
+    let [primary, replica] = pair;
+    let decided = || nodes.counts().map(|counts| counts.leases.decided).sum::<u64>();
+    let leased = || nodes.counts().map(|counts| counts.leases.units_taken).sum::<u64>();
+    nodes.begin(workload, 0).join_all().await;
+    let callers = nodes.begin(workload, 1);
+    let before = (nodes.recorder.calls() as u64 - decided(), leased());
     primary.is_followed().await;
     primary.kill();
-    let unheard = (nodes.recorder.calls() - begun) as u64 + CALLERS;
+    // Of the callers, each may be about to count its call.
+    let calls = nodes.recorder.calls() as u64 - decided() + 2 * CALLERS - before.0;
     callers.join_all().await;
-    nodes.begin(&workload, 2).join_all().await;
+    let unheard = calls * LARGEST_COST + leased() - before.1;
+    nodes.begin(workload, 2).join_all().await;
     assert!(nodes.counts().all(|counts| counts.stood_in > 0), "a node did not notice");
 
     replica.promote().await;
@@ -213,10 +218,18 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
         nodes.stores.iter().all(|store| primary(store) == found)
     })
     .await;
-    nodes.begin(&workload, 3).join_all().await;
+    nodes.begin(workload, 3).join_all().await;
+    unheard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound() {
+    let mut pairs = pairs(Version::default(), 2).await;
+    let nodes = Nodes::over(&words(&pairs)).await;
+    let workload = workload(long_limits(), Refunds::Never);
+    let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
     // What the replica had not heard of, and what the nodes may admit by themselves.
-    let lost = unheard * LARGEST_COST;
     let allowance = Allowance { lost, fallback: QUOTA, ..Allowance::default() };
     let report = nodes.judge(allowance);
     assert!(report.refused > 0, "{report}");
@@ -224,6 +237,34 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
         Figure::bites("decisions by nodes alone", report.fallback),
         Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
     ]);
-    replica.assert_every_key_ends().await;
+    pairs[0][1].assert_every_key_ends().await;
     pairs[1][0].assert_every_key_ends().await;
+}
+
+/// Nodes go on with what they took in advance, which the replica may not have heard of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
+    let mut pairs = pairs(Version::default(), 1).await;
+    let nodes = Nodes::over(&words(&pairs)).await;
+    let mut limits = long_limits();
+    limits.retain(|limit| matches!(limit.algorithm(), Algorithm::FixedWindow(_)));
+    let leased = |limit: Limit| limit.with_mode(LimitMode::Leased).unwrap();
+    let mut workload = workload(limits.into_iter().map(leased).collect(), Refunds::Never);
+    Arc::get_mut(&mut workload).unwrap().of_a_call = Subjects::One;
+    let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
+
+    // Of each node what it has, and what it was not told that it has when the primary died.
+    let nodes_of_leases = 2 * NODES;
+    let terms = LeaseTerms::for_nodes(NonZeroU32::new(NODES as u32).unwrap());
+    let each = workload.limits.iter().map(|limit| terms.unused_at_most(limit)).max().unwrap();
+    let leased = refused_early_at_most(nodes_of_leases, each);
+    let allowance = Allowance { lost, leased, fallback: QUOTA, ..Allowance::default() };
+    let report = nodes.judge(allowance);
+    assert!(report.refused > 0, "{report}");
+    assert_held(&[
+        Figure::bites("decisions by leases", nodes.counts().map(|it| it.leases.decided).sum()),
+        Figure::bites("decisions by nodes alone", report.fallback),
+        Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
+    ]);
+    pairs[0][1].assert_every_key_ends().await;
 }
