@@ -9,8 +9,8 @@ use crate::mark::Mark;
 use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
-/// Whether, and if not when, an ask fits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether, and if not when, an ask fits. What comes to fit later is greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
     /// It fits now.
     #[default]

@@ -126,7 +126,7 @@ pub(super) fn assess_reservation(
         _ if cost.get() > limit.hold().at_most => Fit::Never,
         _ => Fit::Now,
     };
-    let fit = later(reading.fit, room);
+    let fit = reading.fit.max(room);
     Reading { fit, again: fit, ..reading }
 }
 
@@ -336,12 +336,4 @@ fn run_out(cell: &mut Cell, limit: &Limit, hold: &Hold) -> u64 {
 
 fn units_of(holds: &[Hold]) -> u64 {
     holds.iter().fold(0, |sum, hold| sum.saturating_add(hold.units))
-}
-
-fn later(one: Fit, other: Fit) -> Fit {
-    match (one, other) {
-        (Fit::Never, _) | (_, Fit::Never) => Fit::Never,
-        (Fit::Now, fit) | (fit, Fit::Now) => fit,
-        (Fit::At(one), Fit::At(other)) => Fit::At(one.max(other)),
-    }
 }

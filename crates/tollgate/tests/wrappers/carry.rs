@@ -13,7 +13,8 @@ use tollgate::store::{Atomic, Carry, Deadline, Memory, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, until, user,
+    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, two_buckets,
+    until, user,
 };
 
 /// Stores by the names of their shards.
@@ -179,6 +180,23 @@ async fn a_receipt_is_redeemed_at_both_owners_and_by_the_new_one_alone() {
     node.enter(Phase::Leading);
     let back = ask(&node, NOW, &limit, &subject, refund(2, 2, second.mark)).await.unwrap();
     assert_eq!((back.given_back, back.used), (2, 0));
+}
+
+/// Of two owners that tell the same use in whole units, the one that has heard more is told.
+#[tokio::test]
+async fn a_fading_unit_that_one_owner_has_not_heard_of_delays_who_comes_again() {
+    let fleet = Fleet::new();
+    let (behind, ahead, one) = (fleet.node(), fleet.node(), Memory::default());
+    ahead.enter(Phase::Leading);
+    let limit = two_buckets("two", 4);
+    let subject = mover(&behind);
+    let later = NOW.after(Millis::from_secs(75));
+    let asked = [(&ahead, NOW, 1), (&behind, NOW, 3), (&behind, later, 1)];
+    for (id, (node, now, cost)) in asked.into_iter().enumerate() {
+        let take = charge(&limit, &subject, take(cost, id as u128));
+        let answer = node.apply(now, &[take]).await.unwrap();
+        assert_eq!(told(&answer), told(&one.apply_now(now, &[take]).unwrap()), "{id}");
+    }
 }
 
 #[tokio::test]

@@ -41,12 +41,16 @@ pub(crate) fn of_every_kind(quota: u64) -> Vec<Limit> {
             "sliding",
             Algorithm::SlidingWindow(SlidingWindow::new(quota, WINDOW, precision).unwrap()),
         ),
-        limit("two", Algorithm::TwoBucket(TwoBucket::new(quota, WINDOW).unwrap())),
+        two_buckets("two", quota),
         limit("log", Algorithm::SlidingLog(SlidingLog::new(quota, WINDOW).unwrap())),
         limit("bucket", Algorithm::TokenBucket(TokenBucket::new(quota, WINDOW, quota).unwrap())),
         in_flight("flight", quota),
         calendar("hammered", quota).with_refusals(Refusals::Counted).unwrap(),
     ]
+}
+
+pub(crate) fn two_buckets(name: &str, quota: u64) -> Limit {
+    Limit::new(name, Algorithm::TwoBucket(TwoBucket::new(quota, WINDOW).unwrap())).unwrap()
 }
 
 pub(crate) fn key() -> HashKey {

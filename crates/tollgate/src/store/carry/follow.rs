@@ -210,7 +210,8 @@ fn heard_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     match charge.limit.algorithm() {
         // The window that opened first is the one that its clients were told of.
         Algorithm::FixedWindow(_) => one.used > 0 && one.whole_at < other.whole_at,
-        _ => one.whole_at > other.whole_at,
+        // What is used is told in whole units, of which a fading part may hide one.
+        _ => (one.whole_at, one.again) > (other.whole_at, other.again),
     }
 }
 
