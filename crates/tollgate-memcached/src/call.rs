@@ -34,6 +34,7 @@ pub(crate) async fn carry_out(
         deadline,
         verdict: if fit { Verdict::Admitted } else { Verdict::Refused },
         readings: vec![None; jobs.len()],
+        taken: vec![false; jobs.len()],
     };
     let mut seen: Vec<_> = seen.into_iter().map(Some).collect();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -56,6 +57,8 @@ struct Call<'c> {
     verdict: Verdict,
     /// Of the jobs that are done.
     readings: Vec<Option<Reading>>,
+    /// Which of them took what was not given back yet.
+    taken: Vec<bool>,
 }
 
 /// What becomes of what was taken from limits that count refusals.
@@ -74,7 +77,7 @@ impl Call<'_> {
         let reading = if is_guarded && !steps.remember(job, self.now, self.deadline).await? {
             job.look(&seen.view, self.now)
         } else {
-            let done = self.settle_once(job, seen).await;
+            let done = self.settle_once(index, seen).await;
             if is_guarded && done.as_ref().is_err_and(MemcachedError::proves_nothing_changed) {
                 steps.forget(job, self.now, Instant::now() + UNDO_WITHIN).await;
             }
@@ -84,26 +87,34 @@ impl Call<'_> {
         Ok(())
     }
 
-    async fn settle_once(&mut self, job: &Job, seen: Seen) -> Result<Reading, MemcachedError> {
+    async fn settle_once(&mut self, index: usize, seen: Seen) -> Result<Reading, MemcachedError> {
         if self.verdict == Verdict::Refused {
-            return self.refuse(job, seen).await;
+            return self.refuse(index, seen).await;
         }
+        let job = &self.jobs[index];
         match self.steps.settle(job, seen, self.verdict, self.now, self.deadline).await? {
-            Settled::Done(reading) => Ok(reading),
+            Settled::Done(reading) => {
+                self.taken[index] = true;
+                Ok(reading)
+            }
             Settled::NoRoom(seen) => {
                 self.verdict = Verdict::Refused;
                 self.give_back(Counted::Keep).await;
-                self.refuse(job, seen).await
+                self.refuse(index, seen).await
             }
         }
     }
 
     /// Does a job of a refused call. A take that had no room reads so whatever has become free
     /// since: by its readings a caller knows that the call was refused.
-    async fn refuse(&self, job: &Job, seen: Seen) -> Result<Reading, MemcachedError> {
+    async fn refuse(&mut self, index: usize, seen: Seen) -> Result<Reading, MemcachedError> {
+        let job = &self.jobs[index];
         let (at_first, _) = job.decide(&seen.view, Verdict::Refused, self.now);
         let had_room = job.fits(&seen.view, self.now);
-        match self.steps.settle(job, seen, Verdict::Refused, self.now, self.deadline).await? {
+        let settled =
+            self.steps.settle(job, seen, Verdict::Refused, self.now, self.deadline).await?;
+        self.taken[index] = job.counts_refusals();
+        match settled {
             Settled::Done(reading) if had_room || reading.fit != Fit::Now => Ok(reading),
             _ => Ok(at_first),
         }
@@ -112,11 +123,13 @@ impl Call<'_> {
     /// Gives back what was taken, and makes the readings say so.
     async fn give_back(&mut self, counted: Counted) {
         let deadline = Instant::now() + UNDO_WITHIN;
-        for (job, place) in self.jobs.iter().zip(&mut self.readings) {
-            let Some(reading) = place else { continue };
+        for ((job, place), taken) in self.jobs.iter().zip(&mut self.readings).zip(&mut self.taken) {
+            let Some(reading) = place.as_mut().filter(|_| *taken) else { continue };
             if job.counts_refusals() && counted == Counted::Keep {
                 continue;
             }
+            // Whatever becomes of it: to give back twice would give what others took.
+            *taken = false;
             let Some(undo) = job.undone(reading) else { continue };
             match undone(self.steps, &undo, self.now, deadline).await {
                 Ok(seen) => *reading = job.look(&seen.view, self.now),

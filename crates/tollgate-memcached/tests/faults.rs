@@ -2,14 +2,14 @@
 
 mod kit;
 
-use std::io::Write;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
 use kit::{PATIENCE, Server, connected, patient, subject, take, window};
 use tokio::time::timeout;
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_core::{Limit, Millis, Readings, Timestamp};
+use tollgate_core::{Charge, Limit, Millis, Readings, Refusals, Timestamp};
 use tollgate_memcached::{Address, LinkLimits, Memcached, MemcachedError, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
@@ -136,6 +136,59 @@ async fn a_full_server_admits_nobody_new() {
         ),
         Figure::at_most("units admitted to somebody new", refused.is_ok().into(), 0),
     ]);
+}
+
+/// A call that is refused takes nothing but of limits that count refusals: where that fails, there
+/// is nothing to give back.
+#[tokio::test]
+async fn a_refused_call_that_fails_gives_back_nothing_that_it_did_not_take() {
+    let server = Server::start();
+    let address = without_writes_of(server.address(), "hammered");
+    let link = LinkLimits { proven_after: Duration::ZERO, ..patient() };
+    let store = connected(&ServerSettings { address, link, ..server.settings() }).await;
+    let hour = Millis::from_secs(3_600);
+    let (subject, core) = (subject("a"), window("core", 2, hour));
+    let hammered = window("hammered", 9, hour).with_refusals(Refusals::Counted).unwrap();
+    let ask = async |charges: &[Charge<'_>]| store.apply_within(NOW, charges, PATIENCE).await;
+    for _ in 0..2 {
+        assert!(ask(&[take(&core, &subject)]).await.unwrap().all_fit());
+    }
+    for _ in 0..3 {
+        let refused = ask(&[take(&core, &subject), take(&hammered, &subject)]).await;
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    let again = ask(&[take(&core, &subject)]).await.unwrap();
+    assert_eq!((again.all_fit(), again[0].used), (false, 2));
+    assert_eq!(store.status().stranded, 0);
+}
+
+/// A way to `server` whose connections end as soon as an item of this limit is to be written.
+fn without_writes_of(server: Address, limit: &str) -> Address {
+    let door = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = door.local_addr().expect("an address").port();
+    let ends = format!("ms tg1:{limit}").into_bytes();
+    std::thread::spawn(move || {
+        while let Ok((near, _)) = door.accept() {
+            let far = TcpStream::connect(server.to_string()).expect("a connection");
+            let (back, ends) = ((far.try_clone(), near.try_clone()), ends.clone());
+            let (Ok(from), Ok(to)) = back else { continue };
+            std::thread::spawn(move || carry(from, to, |_| true));
+            let may_pass = move |bytes: &[u8]| !bytes.windows(ends.len()).any(|part| part == ends);
+            std::thread::spawn(move || carry(near, far, may_pass));
+        }
+    });
+    Address::Tcp { host: "127.0.0.1".into(), port }
+}
+
+/// Carries what may pass, and ends both at what may not.
+fn carry(mut from: TcpStream, mut to: TcpStream, may_pass: impl Fn(&[u8]) -> bool) {
+    let mut bytes = [0; 4_096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if !may_pass(&bytes[..count]) || to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
 fn limit() -> Limit {
