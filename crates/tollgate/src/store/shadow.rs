@@ -44,7 +44,8 @@ pub const LANES: usize = 16;
 /// - A shadow that starts empty differs until every window that ran has ended.
 /// - Calls on one subject that run side by side may be decided in another order than they are
 ///   heard in: then a difference tells of the order, not of the store.
-/// - What the store's stand-in decided is not compared, and the shadow is not charged for it.
+/// - What the store's stand-in decided is not compared, and the shadow is not charged for it. What
+///   the shadow's own stand-in decided is no answer of the shadow.
 pub struct Shadow<A, B> {
     store: A,
     shadow: Arc<B>,

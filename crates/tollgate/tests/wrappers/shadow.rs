@@ -1,11 +1,12 @@
 //! A store that is compared with another one: what differs is told, and nobody waits for it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tollgate::core::{Fit, Millis, Store, StoreError, Timestamp};
 use tollgate::store::shadow::{DifferenceKind, Differences, MAX_EXAMPLES, MAX_WAITING};
-use tollgate::store::{Dial, Memory, Percent, Shadow};
+use tollgate::store::{Dial, Fallback, Memory, Percent, Shadow, Share};
 use tollgate_conformance::trace::{Call, Trace, run_trace};
 
 use crate::faulty::{Faulty, Trouble};
@@ -142,6 +143,21 @@ async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
     ask(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     until(|| store.differences().unanswered == 2).await;
     assert_eq!(store.shadow().calls(), 2);
+}
+
+/// What stands in for a second store that is down says nothing of it.
+#[tokio::test]
+async fn a_stand_in_of_the_shadow_is_no_answer_of_the_shadow() {
+    let shadow = Faulty::new();
+    shadow.usually(Trouble::Lost(StoreError::Unavailable));
+    let share = Share::new(Memory::default(), NonZeroU32::MIN);
+    let store = beside(Memory::default(), Fallback::new(shadow, share));
+    let (limit, subject) = (fixed("core", 5), user(1));
+    for id in 0..8 {
+        ask(&store, NOW, &limit, &subject, take(1, id)).await.unwrap();
+    }
+    until(|| store.differences().unanswered == 8).await;
+    assert_eq!(store.differences().compared, 0);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use tollgate_core::{Ask, Charge, ChargeId, Fit, Mark, Readings, Store, Timestamp};
+use tollgate_core::{Ask, Charge, ChargeId, Fit, Mark, Readings, Source, Store, Timestamp};
 
 use super::difference::Comparison;
 use crate::store::owned::Owned;
@@ -35,12 +35,20 @@ pub(super) async fn run<S: Store>(
             continue;
         }
         match shadow.apply(call.now, &charges).await {
-            Ok(readings) => {
+            Ok(readings) if is_its_own(&readings) => {
                 marks.learn(&charges, &readings);
                 comparison.compare(call.now, &charges, &call.readings, &readings);
             }
-            Err(_) => comparison.unanswered(),
+            Ok(_) | Err(_) => comparison.unanswered(),
         }
+    }
+}
+
+/// Whether the shadow decided, and not what stands in for it.
+fn is_its_own(readings: &Readings) -> bool {
+    match readings.source() {
+        Source::Store | Source::Remembered => true,
+        Source::Fallback(_) | Source::Failure(_) => false,
     }
 }
 
