@@ -4,8 +4,11 @@ use std::path::Path;
 use std::{env, error, fs};
 
 use prost::Message;
+use prost_types::field_descriptor_proto::Type;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
 const ROOT: &str = "proto";
+const DESCRIPTORS: &str = "envoy.extensions.common.ratelimit.v3";
 const SERVICE: &str = "envoy/service/ratelimit/v3/rls.proto";
 
 fn main() -> Result<(), Box<dyn error::Error>> {
@@ -14,6 +17,21 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     let out = env::var("OUT_DIR")?;
     // For reflection, and for the same messages in JSON.
     fs::write(Path::new(&out).join("descriptors.bin"), files.encode_to_vec())?;
+    let files = with_values_of_any_bytes(files);
     tonic_prost_build::configure().build_client(true).build_transport(false).compile_fds(files)?;
     Ok(())
+}
+
+/// The same files, in which the value of a descriptor's entry may be any bytes: on the wire they are
+/// the same. Envoy copies into it what clients write into their fields, and that is not always text.
+fn with_values_of_any_bytes(mut files: FileDescriptorSet) -> FileDescriptorSet {
+    let is_ours = |file: &&mut FileDescriptorProto| file.package() == DESCRIPTORS;
+    let messages = files.file.iter_mut().filter(is_ours).flat_map(|file| &mut file.message_type);
+    let nested = messages.flat_map(|message| &mut message.nested_type);
+    for entry in nested.filter(|message| message.name() == "Entry") {
+        for value in entry.field.iter_mut().filter(|field| field.name() == "value") {
+            value.set_type(Type::Bytes);
+        }
+    }
+    files
 }

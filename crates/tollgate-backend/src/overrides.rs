@@ -2,6 +2,7 @@
 
 mod home;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
 use tollgate::core::{Document, Replaced, StoreError, Timestamp};
-use tollgate::overrides::{Change, Changed, Keep, KeepError, Kept, Overrides, Table, Version};
+use tollgate::overrides::{
+    Change, Changed, Keep, KeepError, Kept, Overrides, Table, TableError, Version,
+};
 
 use self::home::Home;
 use crate::backend::Backend;
@@ -64,7 +67,7 @@ impl KeptOverrides {
     /// # Errors
     /// [`StoreError`] if the store could not say; the last ones that were read stay in force.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        self.shared.refresh().await
+        self.shared.refresh().await.map_err(StoreError::from)
     }
 }
 
@@ -96,8 +99,8 @@ impl Keep for KeptOverrides {
         match self.shared.home() {
             None => Kept::InProcess,
             Some(_) => {
-                let failure = *self.shared.failure.lock();
-                Kept::InStore { failure: failure.map(|failure| failure.to_string()) }
+                let failure = self.shared.failure.lock();
+                Kept::InStore { failure: failure.as_ref().map(ToString::to_string) }
             }
         }
     }
@@ -107,9 +110,42 @@ impl Keep for KeptOverrides {
 struct Shared {
     limiter: Arc<Limiter<Backend>>,
     /// Why they were not read the last time.
-    failure: Mutex<Option<StoreError>>,
+    failure: Mutex<Option<Unread>>,
     /// Held by who reads or changes them: what was read is not put over what was changed since.
     turn: tokio::sync::Mutex<()>,
+}
+
+/// Why the overrides could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unread {
+    /// Their home has no answer.
+    Store(StoreError),
+    /// Another version of this program wrote them, or something else did.
+    Table(TableError),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Table(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Unread> for StoreError {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Store(error) => error,
+            Unread::Table(_) => Self::Corrupt,
+        }
+    }
 }
 
 impl Shared {
@@ -132,30 +168,33 @@ impl Shared {
         }
     }
 
-    async fn refresh(&self) -> Result<(), StoreError> {
+    async fn refresh(&self) -> Result<(), Unread> {
         let Some(home) = self.home() else { return Ok(()) };
         let _turn = self.turn.lock().await;
         let outcome = self.follow(home).await;
-        let failure = outcome.err();
+        let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
-        match (before, failure) {
-            (None, Some(error)) => {
+        // At each look it is asked again, and told when it begins.
+        match (before, &outcome) {
+            (None, Err(error)) | (Some(Unread::Store(_)), Err(error @ Unread::Table(_))) => {
                 tracing::warn!("{error}: the last overrides that were read stay in force");
             }
-            (Some(_), None) => tracing::info!("the overrides are read again"),
+            (Some(_), Ok(())) => tracing::info!("the overrides are read again"),
             _ => {}
         }
         outcome
     }
 
     /// Takes over what is newer there, and puts back what is older or lost.
-    async fn follow(&self, home: Home<'_>) -> Result<(), StoreError> {
+    async fn follow(&self, home: Home<'_>) -> Result<(), Unread> {
         let held = self.held().table();
         let version = home.version().await?;
         if is_newer(&version, held.version()) {
             return self.read(home).await;
         }
-        if version != told(held.version()) && held.over_at() > self.limiter.now() {
+        let is_lost = version != told(held.version()) && held.version() != Version::default();
+        // What is older there would go on for nodes that start, also where all was removed since.
+        if is_lost && (!version.is_empty() || held.over_at() > self.limiter.now()) {
             // Whoever was faster put back the same, or something newer.
             self.put(home, &version, &held).await?;
         }
@@ -166,7 +205,7 @@ impl Shared {
         let home = self.home().ok_or(KeepError::Store(StoreError::Unavailable))?;
         let _turn = self.turn.lock().await;
         for _ in 0..ATTEMPTS {
-            self.follow(home).await.map_err(KeepError::Store)?;
+            self.follow(home).await.map_err(|unread| KeepError::Store(unread.into()))?;
             let held = self.held().table();
             let version = home.version().await.map_err(KeepError::Store)?;
             // Others were faster. What is older than what this node knows was lost, and is replaced.
@@ -184,16 +223,13 @@ impl Shared {
         Err(KeepError::Contended)
     }
 
-    async fn read(&self, home: Home<'_>) -> Result<(), StoreError> {
+    async fn read(&self, home: Home<'_>) -> Result<(), Unread> {
         let document = home.document().await?;
         // It may have gone between the two looks.
         if document.version.is_empty() {
             return Ok(());
         }
-        let table = Table::from_bytes(&document.bytes).map_err(|error| {
-            tracing::warn!("{error}");
-            StoreError::Corrupt
-        })?;
+        let table = Table::from_bytes(&document.bytes).map_err(Unread::Table)?;
         self.held().set(Arc::new(table));
         Ok(())
     }

@@ -4,8 +4,7 @@ mod fixed;
 mod status;
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::{Limiter, Revision};
-use tollgate_policy::{Finding, LoadError, Loaded, MAX_FILE_BYTES, Settings};
+use tollgate_policy::{Finding, LoadError, Loaded, Settings};
 
 use crate::backend::Backend;
 use crate::recall::Refunds;
@@ -37,8 +36,8 @@ pub struct PolicyFile {
     doors: Doors,
     /// With which the store was opened.
     settings: Settings,
-    /// Held by the one reload that is under way.
-    turn: Mutex<()>,
+    /// What was taken last, whoever asked for it. Held by the one reload that is under way.
+    taken: Mutex<Option<Look>>,
     reloads: Mutex<ReloadStatus>,
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
 }
@@ -48,6 +47,8 @@ pub struct PolicyFile {
 pub enum Doors {
     /// They are open: the file cannot move them.
     Open,
+    /// That of the administration is, with its page; the others are not.
+    Administration,
     /// They are not: whatever the file says of them changes nothing here.
     Ignored,
 }
@@ -94,7 +95,7 @@ impl PolicyFile {
             refunds,
             doors: Doors::Ignored,
             settings,
-            turn: Mutex::default(),
+            taken: Mutex::default(),
             reloads: Mutex::default(),
             on_reload: Box::new(|_| {}),
         }
@@ -136,11 +137,17 @@ impl PolicyFile {
     /// # Errors
     /// [`ReloadError`]: the policy in force stays so, whole.
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
-        let _turn = self.turn.lock();
-        self.take(tollgate_policy::load(&self.path))
+        let mut taken = self.taken.lock();
+        let bytes = tollgate_policy::read(&self.path);
+        *taken = Some(look_of(&bytes));
+        self.take(bytes)
     }
 
-    fn take(&self, loaded: Result<Loaded, LoadError>) -> Result<Reloaded, ReloadError> {
+    fn take(&self, bytes: io::Result<Vec<u8>>) -> Result<Reloaded, ReloadError> {
+        let loaded = match bytes {
+            Ok(bytes) => tollgate_policy::load_bytes(&self.path, bytes),
+            Err(error) => Err(LoadError::Io { path: self.path.clone(), error }),
+        };
         let reloaded = loaded.map_err(ReloadError::Load).and_then(|loaded| self.replace(loaded));
         let policy = self.limiter.policy();
         let mut reloads = self.reloads.lock();
@@ -160,41 +167,41 @@ impl PolicyFile {
         reloaded
     }
 
-    /// Reads the file anew whenever its text has changed, until it is dropped. What cannot be used
-    /// is told once. A file that is renamed over the old one and a link that leads elsewhere are
-    /// changes like any other.
+    /// Reads the file anew whenever it says something else than what was taken last, until it is
+    /// dropped. What cannot be used is told once, and so is a file that is not there. A file that is
+    /// renamed over the old one and a link that leads elsewhere are changes like any other.
     pub async fn watch(self: Arc<Self>) {
         let mut looks = interval(LOOK_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut taken, mut before) = (None, None);
+        let mut before = None;
         loop {
             looks.tick().await;
             let path = self.path.clone();
-            // A file that cannot be read may be on its way: what is in force does not hang on it.
-            let Ok(Ok(text)) = spawn_blocking(move || read(&path)).await else { continue };
-            if before.as_ref() != Some(&text) {
-                before = Some(text);
-            } else if taken.as_ref() != Some(&text) {
-                taken = Some(text.clone());
-                let file = Arc::clone(&self);
-                // A panic there leaves everything as it was.
-                let _ = spawn_blocking(move || file.take_text(text)).await;
+            let look = move || look_of(&tollgate_policy::read(&path));
+            let Ok(look) = spawn_blocking(look).await else { continue };
+            // A file may be on its way: what is not the same at two looks is not taken.
+            if before.as_ref() != Some(&look) {
+                before = Some(look);
+                continue;
             }
+            let file = Arc::clone(&self);
+            // A panic there leaves everything as it was.
+            let _ = spawn_blocking(move || file.take_once(look)).await;
         }
     }
 
-    /// Takes what was read, and not what is in the file by now.
-    fn take_text(&self, text: Vec<u8>) {
-        let _turn = self.turn.lock();
-        let name = self.path.display().to_string();
-        // Whoever looks into it hears of a refusal; it is told in the log as well.
-        let _ = self.take(match String::from_utf8(text) {
-            Ok(text) => tollgate_policy::parse(&name, &text).map_err(LoadError::Mistakes),
-            Err(error) => Err(LoadError::NotUtf8 {
-                path: self.path.clone(),
-                valid_up_to: error.utf8_error().valid_up_to(),
-            }),
-        });
+    /// Takes what was found, unless it was taken last or is not there any more.
+    fn take_once(&self, look: Look) {
+        let mut taken = self.taken.lock();
+        if taken.as_ref() == Some(&look) {
+            return;
+        }
+        let bytes = tollgate_policy::read(&self.path);
+        if look_of(&bytes) == look {
+            *taken = Some(look);
+            // Whoever looks into it hears of a refusal; it is told in the log as well.
+            let _ = self.take(bytes);
+        }
     }
 
     fn replace(&self, loaded: Loaded) -> Result<Reloaded, ReloadError> {
@@ -215,11 +222,11 @@ impl PolicyFile {
     }
 }
 
-/// The bytes of a file, up to one more than a policy may have.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// What was found at a look: the file's bytes, or why there are none.
+type Look = Result<Vec<u8>, io::ErrorKind>;
+
+fn look_of(bytes: &io::Result<Vec<u8>>) -> Look {
+    bytes.as_ref().map(Clone::clone).map_err(io::Error::kind)
 }
 
 impl fmt::Debug for PolicyFile {

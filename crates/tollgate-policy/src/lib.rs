@@ -49,7 +49,7 @@ mod written;
 
 pub use explain::{Explanation, explain};
 pub use finding::{Finding, Mistakes};
-pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, parse};
+pub use load::{LoadError, Loaded, MAX_FILE_BYTES, load, load_bytes, parse, read};
 pub use nearest::nearest;
 pub use schema::schema;
 pub use settings::{

@@ -60,11 +60,26 @@ pub enum LoadError {
 /// # Errors
 /// [`LoadError`]: the file cannot be read, or all that is wrong with it.
 pub fn load(path: &Path) -> Result<Loaded, LoadError> {
-    let io_error = |error| LoadError::Io { path: path.to_owned(), error };
+    let bytes = read(path).map_err(|error| LoadError::Io { path: path.to_owned(), error })?;
+    load_bytes(path, bytes)
+}
+
+/// The bytes of the policy file at `path`, at most one more than [`MAX_FILE_BYTES`]: that tells that
+/// there are too many.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than may be tells that there are more.
-    let limit = MAX_FILE_BYTES as u64 + 1;
-    File::open(path).map_err(io_error)?.take(limit).read_to_end(&mut bytes).map_err(io_error)?;
+    File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What the policy file at `path` says, of which `bytes` were [read](read()).
+///
+/// # Errors
+/// [`LoadError`]: all that is wrong with it.
+pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<Loaded, LoadError> {
     let name = path.display().to_string();
     // The cut may go through a letter: that is no fault of the file's.
     let text = match String::from_utf8(bytes) {

@@ -1,6 +1,7 @@
 //! Who may enter a door.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use subtle::{Choice, ConstantTimeEq};
@@ -27,7 +28,13 @@ pub enum Access {
 ///
 /// Clones are one: what replaces the tokens of one replaces those of all.
 #[derive(Clone)]
-pub struct Tokens(Arc<RwLock<Vec<Box<[u8]>>>>);
+pub struct Tokens(Arc<Shared>);
+
+struct Shared {
+    tokens: RwLock<Vec<Box<[u8]>>>,
+    /// How often they were replaced.
+    version: AtomicU64,
+}
 
 impl Tokens {
     /// The tokens in `text`, one a line; empty lines and those that begin with `#` are none.
@@ -35,7 +42,8 @@ impl Tokens {
     /// # Errors
     /// [`AccessError`] if there is none, one is too short, or there are too many.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
-        Ok(Self(Arc::new(RwLock::new(read(text)?))))
+        let shared = Shared { tokens: RwLock::new(read(text)?), version: AtomicU64::new(0) };
+        Ok(Self(Arc::new(shared)))
     }
 
     /// Puts the tokens in `text` in the place of these, from the next request on.
@@ -44,15 +52,21 @@ impl Tokens {
     /// As [`parse`](Self::parse); the tokens in force then stay so.
     pub fn replace(&self, text: &str) -> Result<(), AccessError> {
         let tokens = read(text)?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        *self.0.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        self.0.version.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// How often these were replaced: who was let in before may have to show a token again.
+    pub(crate) fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
     }
 
     /// Whether `given` is one of them. Takes as long whichever it is, and whichever byte is wrong.
     #[must_use]
     pub fn contain(&self, given: &[u8]) -> bool {
         let is_same = |token: &[u8]| token.ct_eq(given);
-        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().fold(Choice::from(0), |any, token| any | is_same(token)).into()
     }
 }

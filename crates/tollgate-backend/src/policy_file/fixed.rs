@@ -24,9 +24,7 @@ pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<Strin
     if old.traces != new.traces {
         keys.push("traces".to_owned());
     }
-    if doors == Doors::Open && old.serve != new.serve {
-        keys.extend(serve(&old.serve, &new.serve));
-    }
+    keys.extend(serve(&old.serve, &new.serve, doors));
     keys
 }
 
@@ -101,15 +99,21 @@ fn revealed(old: &Settings, new: &Settings) -> Vec<String> {
     revealed.map(|limit| format!("limits.{limit}.reveal")).collect()
 }
 
-fn serve(old: &ServeSettings, new: &ServeSettings) -> Vec<String> {
-    let doors = [
+fn serve(old: &ServeSettings, new: &ServeSettings, doors: Doors) -> Vec<String> {
+    let decisions = [
         ("http", old.http != new.http),
         ("grpc", old.grpc != new.grpc),
         ("resp", old.resp != new.resp),
-        ("admin", old.admin != new.admin),
     ];
-    let changed = doors.into_iter().filter(|(_, is_changed)| *is_changed);
-    changed.map(|(door, _)| format!("serve.{door}")).collect()
+    let administration =
+        [("admin", old.admin != new.admin), ("dashboard", old.dashboard != new.dashboard)];
+    let open = match doors {
+        Doors::Open => [&decisions[..], &administration].concat(),
+        Doors::Administration => administration.to_vec(),
+        Doors::Ignored => Vec::new(),
+    };
+    let changed = open.into_iter().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(key, _)| format!("serve.{key}")).collect()
 }
 
 #[cfg(test)]
@@ -171,7 +175,15 @@ rules: [ { limits: all } ]
         ] {
             assert_eq!(between(old, new, Doors::Open), keys, "{old} {new}");
         }
-        let door = "serve: { http: { listen: \"127.0.0.1:1\" } }";
-        assert_eq!(between("", door, Doors::Ignored), [""; 0]);
+        let http = "serve: { http: { listen: \"127.0.0.1:1\" } }";
+        let admin = "serve: { admin: { listen: \"127.0.0.1:1\", tokens: { env: T } }, dashboard: { hosts: [a] } }";
+        let ours = ["serve.admin", "serve.dashboard"];
+        for (said, open, administration) in
+            [(http, &["serve.http"][..], &[][..]), (admin, &ours, &ours)]
+        {
+            assert_eq!(between("", said, Doors::Open), open);
+            assert_eq!(between("", said, Doors::Administration), administration);
+            assert_eq!(between("", said, Doors::Ignored), [""; 0]);
+        }
     }
 }

@@ -95,6 +95,51 @@ async fn what_the_server_lost_is_put_back_and_has_an_end() {
     }
 }
 
+/// A replica that had not heard of the removal took over.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_override_that_was_removed_does_not_come_back_by_a_failover() {
+    let server = Server::start().await;
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    let mut connection = server.connect().await;
+    let keys = ["version", "document"].map(|part| format!("tg1:{{overrides}}:{part}"));
+    let mut dumps = Vec::new();
+    for key in &keys {
+        let dump: Vec<u8> = redis::cmd("DUMP").arg(key).query_async(&mut connection).await.unwrap();
+        dumps.push(dump);
+    }
+    kept.change(limiter.now(), Change::Remove(target("1"))).await.unwrap();
+    for (key, dump) in keys.iter().zip(dumps) {
+        let mut restore = redis::cmd("RESTORE");
+        restore.arg(key).arg(0).arg(dump).arg("REPLACE");
+        restore.exec_async(&mut connection).await.unwrap();
+    }
+    kept.refresh().await.unwrap();
+    let (_other, later) = node(&[&server]).await;
+    later.refresh().await.unwrap();
+    assert_eq!((held(&kept), held(&later)), (0, 0));
+    assert_eq!(later.table().version(), kept.table().version());
+}
+
+/// A node of another version, or somebody else, wrote what this one cannot read.
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_that_cannot_be_read_are_told_and_the_last_ones_stay() {
+    let server = Server::start().await;
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    let mut version = kept.table().version().changes.saturating_add(1).to_be_bytes().to_vec();
+    version.extend([7; 8]);
+    let mut connection = server.connect().await;
+    for (part, bytes) in [("version", version), ("document", vec![0xfe, 1, 2])] {
+        let key = format!("tg1:{{overrides}}:{part}");
+        redis::cmd("SET").arg(key).arg(bytes).exec_async(&mut connection).await.unwrap();
+    }
+    assert!(kept.refresh().await.is_err());
+    let Kept::InStore { failure: Some(failure) } = kept.kept() else { panic!("{kept:?}") };
+    assert!(failure.contains("the same version on every node"), "{failure}");
+    assert_eq!(held(&kept), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_server_the_last_ones_stay_and_no_change_is_made() {
     let server = Server::start().await;

@@ -96,7 +96,11 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
                 trusted.set(policy.forwarding().trusted.clone());
                 read_bodies_for(policy, &json_bodies);
             });
-        let file = Arc::new(file);
+        let doors = match flags.admin {
+            Some(_) => tollgate_backend::Doors::Administration,
+            None => tollgate_backend::Doors::Ignored,
+        };
+        let file = Arc::new(file.with_doors(doors));
         let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
         for door in &opened {

@@ -58,6 +58,21 @@ fn clients_are_told_how_they_stand() {
     assert!(refused.field("ratelimit").contains("\"per-key\";r=4999;"), "{refused:?}");
 }
 
+/// Envoy copies a field's value into a descriptor as it came.
+#[test]
+fn a_value_that_is_no_text_is_counted_like_any_other() {
+    let site = Site::start(&[FIVE], &[]);
+    let mut connection = site.envoy.connect();
+    for remaining in (0..5).rev() {
+        let answer = connection.get_with("/", b"x-api-key: \xff\r\n");
+        assert_eq!(answer.status, 200);
+        let told = format!("\"per-address\";r={remaining};");
+        assert!(answer.field("ratelimit").starts_with(&told), "{answer:?}");
+    }
+    assert_eq!(connection.get_with("/", b"x-api-key: \xfe\r\n").status, 429);
+    assert_eq!(site.envoy.counted("cluster.service.ratelimit.error"), 0);
+}
+
 #[test]
 fn what_is_blocked_is_refused_without_a_reason() {
     let site = Site::start(&[LONG_WINDOW], &[]);

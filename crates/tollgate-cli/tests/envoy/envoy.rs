@@ -115,8 +115,14 @@ pub(crate) struct Connection(BufReader<TcpStream>);
 impl Connection {
     /// What one more request is answered.
     pub(crate) fn get(&mut self, path: &str) -> Answer {
-        let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n");
-        self.0.get_mut().write_all(head.as_bytes()).unwrap();
+        self.get_with(path, b"")
+    }
+
+    /// The same with a line of `fields`, which need not be text.
+    pub(crate) fn get_with(&mut self, path: &str, fields: &[u8]) -> Answer {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\n");
+        let head = [head.as_bytes(), fields, b"\r\n"].concat();
+        self.0.get_mut().write_all(&head).unwrap();
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert!(self.0.read_line(&mut head).unwrap() > 0, "{head}");

@@ -115,12 +115,59 @@ fn a_broken_file_changes_nothing_and_is_told_with_its_place() {
     // The file is what is in force again: nothing is wrong any more, and nothing was done.
     folder.write("policy.yaml", &policy(10));
     node.signal("-HUP");
+    until_reloads(&node, |told| told["refusal"].is_null());
+    assert_eq!(reloads(&node)["done"], 0);
+}
+
+/// Waits until the status says so of the reloads.
+fn until_reloads(node: &Node, is_so: impl Fn(&Value) -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !reloads(&node)["refusal"].is_null() {
-        assert!(Instant::now() < deadline, "{}", reloads(&node));
+    while !is_so(&reloads(node)) {
+        assert!(Instant::now() < deadline, "{}", reloads(node));
         thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(reloads(&node)["done"], 0);
+}
+
+#[test]
+fn what_an_administrator_had_read_is_put_back_by_the_file() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    // Seen twice, and so taken.
+    thread::sleep(Duration::from_millis(1_200));
+    folder.write("policy.yaml", &policy(20));
+    let told = ask(node.door("admin"), "POST", "/v1/policy/reload", None);
+    assert!(told.body.contains(r#""replaced":true"#), "{}", told.body);
+    folder.write("policy.yaml", &policy(10));
+    until_reloads(&node, |told| told["done"] == 2);
+    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+}
+
+#[test]
+fn a_file_that_is_gone_is_told_and_is_in_force_again_once_it_is_back() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    let before = check(&node)["policy"].clone();
+    let away = folder.path("away.yaml");
+    for asked in [false, true] {
+        fs::rename(folder.policy(), &away).unwrap();
+        if asked {
+            node.signal("-HUP");
+        }
+        until_reloads(&node, |told| !told["refusal"].is_null());
+        fs::rename(&away, folder.policy()).unwrap();
+        until_reloads(&node, |told| told["refusal"].is_null());
+    }
+    assert_eq!((&check(&node)["policy"], &reloads(&node)["done"]), (&before, &0.into()));
+}
+
+#[test]
+fn who_may_come_to_the_dashboard_takes_a_restart() {
+    let folder = Folder::with(&policy(10));
+    let node = Node::open(&folder.policy());
+    let hosts = "serve: { dashboard: { hosts: [admin.example] } }\n";
+    folder.write("policy.yaml", &format!("{}{hosts}", policy(20)));
+    node.tells("`serve.dashboard` cannot change while this process runs");
+    assert_eq!(stands(&check(&node)), [10, 1, 9]);
 }
 
 #[test]

@@ -56,6 +56,6 @@ pub(crate) fn plan<'p>(policy: &'p Policy, descriptors: &[Entries<'_>]) -> Descr
     policy.plan_descriptors("edge", &descriptors, &Unhashed)
 }
 
-pub(crate) fn one(entries: Entries<'_>) -> Descriptor<'_> {
+pub(crate) fn one<'e>(entries: Entries<'e>) -> Descriptor<'e, &'e str> {
     Descriptor { entries, hits: Hits::Take(Cost::ONE), rate: None }
 }

@@ -51,7 +51,7 @@ impl<'p> Judged<'p> {
             false => {
                 let given_back =
                     to_give_back.into_iter().map(|(index, limited, cost)| async move {
-                        (index, give_back(limiter, now, limited, cost).await.ok())
+                        (index, give_back(limiter, now, limited, cost).await.ok().flatten())
                     });
                 join(charge(limiter, policy, now, &plan, asked), join_all(given_back)).await
             }

@@ -87,26 +87,29 @@ fn backends(request: &RateLimitRequest, judged: &Judged<'_>, available: &[usize]
     for index in available {
         let entries = &request.descriptors[*index].entries;
         let own = (last(entries, BACKEND), last(entries, MODEL));
-        let is_named = own != ("", "");
+        let is_named = own.0.is_some() || own.1.is_some();
         let has_quota = judged.plan.descriptors[*index].group.is_some();
         if has_quota && is_named && !seen.contains(&own) {
             seen.push(own);
             let mut fields = Struct::default();
-            fields.put(BACKEND, text(own.0));
-            fields.put(MODEL, text(own.1));
+            fields.put(BACKEND, shown(own.0.unwrap_or_default()));
+            fields.put(MODEL, shown(own.1.unwrap_or_default()));
             backends.push(value(Kind::StructValue(fields)));
         }
     }
     backends
 }
 
-fn last<'e>(entries: &'e [Entry], key: &str) -> &'e str {
-    entries.iter().rfind(|entry| entry.key == key).map_or("", |entry| &entry.value)
+/// The last value of that key, unless it is empty.
+fn last<'e>(entries: &'e [Entry], key: &str) -> Option<&'e [u8]> {
+    let last = entries.iter().rfind(|entry| entry.key == key)?;
+    Some(&*last.value).filter(|value| !value.is_empty())
 }
 
 fn descriptor(descriptor: &RateLimitDescriptor) -> Value {
     let mut fields = Struct::default();
-    let entry = |entry: &Entry| text(&format!("{}={}", entry.key, entry.value));
+    let entry =
+        |entry: &Entry| text(&format!("{}={}", entry.key, String::from_utf8_lossy(&entry.value)));
     fields.put("entries", list(descriptor.entries.iter().map(entry)));
     if let Some(limit) = &descriptor.limit {
         let unit = limit.unit().as_str_name();
@@ -141,6 +144,11 @@ const fn value(kind: Kind) -> Value {
 
 fn text(text: &str) -> Value {
     value(Kind::StringValue(text.to_owned()))
+}
+
+/// A caller's value, for people: what is no text in it is marked as such.
+fn shown(value: &[u8]) -> Value {
+    text(&String::from_utf8_lossy(value))
 }
 
 const fn number(number: f64) -> Value {

@@ -22,7 +22,7 @@ pub const MAX_KEY_BYTES: usize = 256;
 #[derive(Debug)]
 pub(super) struct Asked<'r> {
     pub(super) domain: &'r str,
-    entries: Vec<(&'r str, &'r str)>,
+    entries: Vec<(&'r str, &'r [u8])>,
     descriptors: Vec<Checked>,
 }
 
@@ -77,7 +77,7 @@ impl<'r> Asked<'r> {
     }
 
     /// The descriptors, in their order.
-    pub(super) fn descriptors(&self) -> Vec<Descriptor<'_>> {
+    pub(super) fn descriptors(&self) -> Vec<Descriptor<'_, &'r [u8]>> {
         let descriptor = |one: &Checked| Descriptor {
             entries: &self.entries[one.entries.clone()],
             hits: one.count.hits,
@@ -115,7 +115,7 @@ impl Count {
 
 fn read_entries<'r>(
     descriptor: &'r RateLimitDescriptor,
-    entries: &mut Vec<(&'r str, &'r str)>,
+    entries: &mut Vec<(&'r str, &'r [u8])>,
 ) -> Result<(), UnclearDescriptor> {
     match descriptor.entries.len() {
         0 => return Err(UnclearDescriptor::NoEntries),

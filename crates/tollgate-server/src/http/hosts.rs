@@ -78,8 +78,7 @@ impl Hosts {
         {
             return Ok(());
         }
-        let detail = "another site's page may change nothing here";
-        Err(Problem::new(Kind::CrossSite, detail))
+        Err(of_another_site())
     }
 
     fn know(&self, host: &str) -> bool {
@@ -93,6 +92,15 @@ impl Hosts {
             Err(_) => name == "localhost" || name.ends_with(".localhost"),
         }
     }
+}
+
+/// Lets no request of another site's page pass, by whatever name it calls the door.
+pub(super) fn expect_own(head: &Parts) -> Result<(), Problem> {
+    if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(of_another_site()) }
+}
+
+fn of_another_site() -> Problem {
+    Problem::new(Kind::CrossSite, "another site's page may change nothing here")
 }
 
 /// The authority that a request names; none in a request of HTTP/1.0, which no browser sends.

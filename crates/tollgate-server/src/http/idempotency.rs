@@ -57,13 +57,15 @@ impl Default for Remembered {
 }
 
 impl Remembered {
-    /// The answer of `carry_out`, or the one that it had before under the same key.
+    /// The answer of `carry_out`, or the one that it had before under the same key of whoever shows
+    /// this token.
     ///
     /// It is carried out to its end also if the client goes away meanwhile.
     pub(super) async fn once<F>(
         &self,
         now: Timestamp,
-        key: &Key,
+        token: Option<&[u8]>,
+        key: Key,
         request: [&[u8]; 2],
         carry_out: impl FnOnce() -> F,
     ) -> (Answer, Told)
@@ -71,13 +73,15 @@ impl Remembered {
         F: Future<Output = Answer> + Send + 'static,
     {
         let digest = self.digest_of(request);
+        let whose = self.digest.hash(token.unwrap_or_default());
+        let key = OwnKey { whose, key };
         let (sender, answered) = watch::channel(None);
-        match self.with(|table| table.find_or_begin(now, key, digest, &answered)) {
+        match self.with(|table| table.find_or_begin(now, &key, digest, &answered)) {
             Found::New => {}
             Found::Same(before) => return (wait_for(before).await, Told::Again),
             Found::Refused(problem) => return (Err(problem), Told::First),
         }
-        let (table, key, future) = (Arc::clone(&self.table), key.clone(), carry_out());
+        let (table, future) = (Arc::clone(&self.table), carry_out());
         tokio::spawn(async move {
             let answer = future.await;
             let bytes = answer.as_ref().map_or(0, Bytes::len);
@@ -116,6 +120,13 @@ fn unfinished() -> Problem {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(Box<[u8]>);
 
+/// A key, and whose it is: two clients with tokens of their own may number their requests alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct OwnKey {
+    whose: [u8; 16],
+    key: Key,
+}
+
 impl Key {
     /// The key of a request, if it has one.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
@@ -135,9 +146,9 @@ impl Key {
 
 #[derive(Default)]
 struct Table {
-    entries: HashMap<Key, Entry>,
+    entries: HashMap<OwnKey, Entry>,
     /// In the order in which they expire, which is that in which they came.
-    order: VecDeque<(Timestamp, Key)>,
+    order: VecDeque<(Timestamp, OwnKey)>,
     bytes: usize,
 }
 
@@ -157,7 +168,7 @@ impl Table {
     fn find_or_begin(
         &mut self,
         now: Timestamp,
-        key: &Key,
+        key: &OwnKey,
         request: [u8; 16],
         answered: &watch::Receiver<Option<Answer>>,
     ) -> Found {
@@ -170,7 +181,7 @@ impl Table {
                 Found::Refused(Problem::new(Kind::IdempotencyKeyReused, detail))
             };
         }
-        let bytes = key.0.len() + EXPECTED_BYTES;
+        let bytes = key.key.0.len() + EXPECTED_BYTES;
         // To forget one that is in force would charge its repetition twice.
         if self.entries.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {
             let detail = "too many requests had a key within the last minute: ask again later";
@@ -183,7 +194,7 @@ impl Table {
     }
 
     /// Counts the bytes of an answer that has come.
-    fn grow(&mut self, key: &Key, request: [u8; 16], bytes: usize) {
+    fn grow(&mut self, key: &OwnKey, request: [u8; 16], bytes: usize) {
         // It may have expired meanwhile, and its key be another request's.
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.request == request {

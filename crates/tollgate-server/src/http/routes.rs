@@ -24,7 +24,7 @@ use super::problem::{Kind, Problem};
 use super::respond::{self, Answer, Response};
 use super::route::{Astray, Brings, Route};
 use super::simulate::{MAX_SIMULATION_BYTES, SIMULATION_BODY_TIMEOUT};
-use super::{authorize, body, gate, health, json};
+use super::{authorize, body, gate, health, hosts, json};
 use crate::dashboard::{self, Dashboard, Found};
 use crate::hyper_door::Peer;
 use crate::shutdown::Shutdown;
@@ -106,7 +106,11 @@ impl<S: Store + 'static> Routes<S> {
         gate::admit(&app.options, route.entry(), &head.headers)?;
         let body = match route.brings() {
             Brings::Nothing => Bytes::new(),
-            Brings::Bytes => body::read(&head.headers, body, Bound::SMALL).await?,
+            Brings::Bytes => {
+                // Its media type may be any, so a browser asks nobody before it sends one.
+                hosts::expect_own(head)?;
+                body::read(&head.headers, body, Bound::SMALL).await?
+            }
             Brings::Json => {
                 body::expect_json(&head.headers)?;
                 body::read(&head.headers, body, Bound::SMALL).await?
@@ -181,7 +185,8 @@ impl<S: Store + 'static> Routes<S> {
         let path = head.uri.path().as_bytes();
         let (app, asked, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
         let carry_out = || async move { app.decide(route, &asked, detail).await };
-        let (answer, told) = self.app.remembered.once(now, &key, [path, &body], carry_out).await;
+        let (token, request) = (gate::bearer_token(&head.headers), [path, &*body]);
+        let (answer, told) = self.app.remembered.once(now, token, key, request, carry_out).await;
         let mut response = respond::with(answer);
         if told == Told::Again {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

@@ -89,6 +89,7 @@ where
     /// Answers the whole commands at the start of `input` and takes them away.
     pub(super) async fn answer(&mut self, input: &mut Vec<u8>) -> Progress {
         self.now = None;
+        self.session.look_again();
         let mut used = 0;
         let mut unquoted = std::mem::take(&mut self.unquoted);
         let progress = loop {

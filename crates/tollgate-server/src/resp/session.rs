@@ -1,5 +1,6 @@
 //! What a connection is to its client: who it is, what it speaks, what it is called.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::command::unknown_subcommand;
@@ -40,16 +41,44 @@ pub(super) enum Next {
 pub(super) struct Session<'d> {
     access: &'d Access,
     sender: Sender,
+    shown: Option<Shown>,
     wrong_tokens: u32,
     id: u64,
     name: Vec<u8>,
+}
+
+/// The token by which a client was let in, and of which version of the door's tokens it is one.
+struct Shown {
+    token: Box<[u8]>,
+    version: u64,
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shown").field("version", &self.version).finish_non_exhaustive()
+    }
 }
 
 impl<'d> Session<'d> {
     /// A new one, where `access` says who may enter.
     pub(super) fn new(access: &'d Access) -> Self {
         let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { access, sender: newcomer(access), wrong_tokens: 0, id, name: Vec::new() }
+        let sender = newcomer(access);
+        Self { access, sender, shown: None, wrong_tokens: 0, id, name: Vec::new() }
+    }
+
+    /// Makes a stranger of a client whose token the door has no more.
+    pub(super) fn look_again(&mut self) {
+        let (Access::Tokens(tokens), Some(shown)) = (self.access, &mut self.shown) else { return };
+        let version = tokens.version();
+        if shown.version == version {
+            return;
+        }
+        shown.version = version;
+        if !tokens.contain(&shown.token) {
+            self.shown = None;
+            self.sender = Sender::Stranger;
+        }
     }
 
     /// Who sends.
@@ -72,9 +101,16 @@ impl<'d> Session<'d> {
     }
 
     fn admit(&mut self, token: &[u8]) -> bool {
+        // Before the token is looked for: what is replaced meanwhile is looked at again.
+        let version = match self.access {
+            Access::Open => 0,
+            Access::Tokens(tokens) => tokens.version(),
+        };
         let is_admitted = self.access.admits(Some(token));
         if is_admitted {
             self.sender = Sender::Admitted;
+            self.shown = matches!(self.access, Access::Tokens(_))
+                .then(|| Shown { token: token.into(), version });
         }
         is_admitted
     }
@@ -192,6 +228,7 @@ impl<'d> Session<'d> {
     /// `RESET`: as if the client had come this moment.
     pub(super) fn reset(&mut self, replies: &mut Replies) {
         self.sender = newcomer(self.access);
+        self.shown = None;
         self.name.clear();
         replies.speak(Protocol::Resp2);
         replies.status("RESET");

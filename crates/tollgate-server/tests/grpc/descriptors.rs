@@ -1,8 +1,10 @@
 //! What each descriptor is told, in the words of `told`.
 
-use tollgate_server::grpc::proto::{RateLimitDescriptor, RateLimitOverride, RateLimitUnit};
+use tollgate::core::Millis;
+use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
+use tollgate_server::grpc::proto::{Entry, RateLimitDescriptor, RateLimitOverride, RateLimitUnit};
 
-use crate::world::{World, counting, descriptor, giving_back, request, told};
+use crate::world::{START, World, counting, descriptor, giving_back, request, told};
 
 const POLICY: &str = "
 limits:
@@ -131,6 +133,46 @@ async fn what_is_given_back_can_be_taken_again() {
     assert_eq!(told(&mixed), "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 2 left 1 in 1s");
     let bucket = world.ask(vec![giving_back("bucket=1", 1)]).await;
     assert!(told(&bucket).starts_with("OK: OK bucket 2 left 2 "), "{}", told(&bucket));
+}
+
+/// A bucket that an override made larger is not cut to the policy's by what comes back.
+#[tokio::test]
+async fn what_is_given_back_is_given_back_by_its_override() {
+    let world = World::new(POLICY).await;
+    let says = async |effect| {
+        let target = Target { limit: Some("bucket".into()), whom: Whom::Everybody };
+        let expires_at = START.after(Millis::from_secs(60));
+        let said = Override { target, effect, expires_at, reason: "a test".into() };
+        world.overrides.change(START, Change::Set(said)).await.unwrap();
+    };
+    let left = async |descriptor| {
+        let told = told(&world.ask(vec![descriptor]).await);
+        told.split(" in ").next().unwrap().to_owned()
+    };
+    says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
+    assert_eq!(left(counting("bucket=1", 100)).await, "OK: OK bucket 1000/MINUTE left 900");
+    assert_eq!(left(giving_back("bucket=1", 5)).await, "OK: OK bucket 1000/MINUTE left 905");
+    // What counted nothing has nothing to give back.
+    says(Effect::Unlimited).await;
+    assert_eq!(left(giving_back("bucket=1", 5)).await, "OK: OK");
+    says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
+    assert_eq!(left(counting("bucket=1", 1)).await, "OK: OK bucket 1000/MINUTE left 904");
+}
+
+/// Clients write what they like into the fields that Envoy copies.
+#[tokio::test]
+async fn values_that_are_no_text_are_counted_each_for_itself() {
+    let world = World::new(POLICY).await;
+    let value = |value: &[u8]| {
+        let entry = Entry { key: "a".into(), value: value.into() };
+        vec![RateLimitDescriptor { entries: vec![entry], ..RateLimitDescriptor::default() }]
+    };
+    for (bytes, left) in
+        [(&b"\xff"[..], 2), (b"\xff", 1), (b"\xfe", 2), (b"", 2), ("\u{fffd}".as_bytes(), 2)]
+    {
+        let expected = format!("OK: OK minute 3/MINUTE left {left} in 50s");
+        assert_eq!(told(&world.ask(value(bytes)).await), expected, "{bytes:?}");
+    }
 }
 
 #[tokio::test]

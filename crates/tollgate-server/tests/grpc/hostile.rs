@@ -29,7 +29,7 @@ descriptors:
 const FULL: &str = "a=full";
 
 fn entries(pairs: impl IntoIterator<Item = (String, String)>) -> RateLimitDescriptor {
-    let entry = |(key, value)| Entry { key, value };
+    let entry = |(key, value): (_, String)| Entry { key, value: value.into() };
     let entries = pairs.into_iter().map(entry).collect();
     RateLimitDescriptor { entries, ..RateLimitDescriptor::default() }
 }

@@ -96,3 +96,23 @@ async fn the_http_door_has_it_for_who_shows_a_token() {
     let answer = router.oneshot(asked.body(Body::from(body)).unwrap()).await.unwrap();
     assert_eq!(answer.status(), 200);
 }
+
+/// A form's media type lets a browser send it without asking, wherever its page stands.
+#[tokio::test]
+async fn another_sites_page_counts_nothing() {
+    let limiter = Arc::new(Limiter::new(policy(POLICY), Memory::default()));
+    let router = tollgate_server::http::router(limiter, HttpOptions::default());
+    let body = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "a"}]}]}"#;
+    for (name, value, status) in [
+        ("origin", "http://evil.example", 403),
+        ("origin", "null", 403),
+        ("sec-fetch-site", "cross-site", 403),
+        ("sec-fetch-site", "same-origin", 200),
+        ("origin", "http://door.example", 200),
+    ] {
+        let asked = Request::post("/json").header("host", "door.example").header(name, value);
+        let asked = asked.header("content-type", "text/plain").body(Body::from(body)).unwrap();
+        let answer = router.clone().oneshot(asked).await.unwrap();
+        assert_eq!(answer.status(), status, "{name}: {value}");
+    }
+}

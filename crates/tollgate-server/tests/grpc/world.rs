@@ -4,6 +4,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tollgate::core::{Millis, Policy, Store, Timestamp};
+use tollgate::overrides::Overrides;
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, Tracer};
 use tollgate_server::grpc::proto::{
@@ -27,6 +28,7 @@ pub(crate) struct World {
     pub(crate) client: RateLimitServiceClient<Channel>,
     pub(crate) address: String,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) overrides: Arc<Overrides>,
     end: Option<oneshot::Sender<()>>,
     ended: JoinHandle<Result<(), DrainTimeout>>,
 }
@@ -53,6 +55,7 @@ impl World {
             .with_clock(Arc::clone(&clock))
             .with_key(HashKey::from_secret(b"a key of the tests"))
             .with_tracer(opening.tracer);
+        let overrides = Arc::clone(limiter.overrides());
         let mut door = GrpcDoor::new(Arc::new(limiter), opening.access, opening.limits);
         if let Some(age) = opening.age {
             door = door.with_connection_age(age);
@@ -69,7 +72,7 @@ impl World {
         let ended = tokio::spawn(serve(vec![served], PATIENCE, shutdown));
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let client = RateLimitServiceClient::new(endpoint.connect_lazy());
-        Self { client, address, clock, end: Some(end), ended }
+        Self { client, address, clock, overrides, end: Some(end), ended }
     }
 
     /// Asks for `descriptors` of the domain `edge`, one hit each.

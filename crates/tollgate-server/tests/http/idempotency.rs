@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use tollgate::core::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 use tollgate_server::http::{HttpOptions, MAX_REMEMBERED};
+use tollgate_server::{Access, Tokens};
 
 use crate::world::{Answered, World};
 
@@ -33,6 +34,23 @@ async fn the_same_key_and_body_are_one_charge() {
     assert_eq!(used(&world).await, 5);
     ask(&world, "two", charge(5)).await.ok();
     assert_eq!(used(&world).await, 10);
+}
+
+#[tokio::test]
+async fn clients_with_tokens_of_their_own_have_keys_of_their_own() {
+    let tokens = ["0123456789abcdef", "fedcba9876543210"];
+    let access = Access::Tokens(Tokens::parse(&tokens.join("\n")).unwrap());
+    let world = World::over(Memory::default(), HttpOptions { access, ..HttpOptions::default() });
+    let ask = async |token: &str, cost| {
+        let bearer = format!("Bearer {token}");
+        let fields = [("idempotency-key", "one"), ("authorization", &*bearer)];
+        world.post_with("/v1/check", &fields, charge(cost)).await
+    };
+    for (token, cost, used) in [(tokens[0], 5, 5), (tokens[1], 6, 11), (tokens[0], 5, 5)] {
+        let answer = ask(token, cost).await.ok();
+        assert_eq!(answer["standings"][0]["used"], used, "{token} {cost}");
+    }
+    assert_eq!(ask(tokens[1], 5).await.problem(422), "idempotency-key-reused");
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! What clients say before and beside charges.
 
-use tollgate_server::resp::MAX_WRONG_TOKENS;
+use tollgate::store::Memory;
+use tollgate_server::resp::{MAX_WRONG_TOKENS, RespSettings};
+use tollgate_server::{Access, Tokens};
 
 use crate::kit::{Open, TOKEN};
 
@@ -127,6 +129,25 @@ fn a_token_opens_for_any_user_until_the_connection_is_reset() {
     }
     let told = open.told(format!("HELLO 2 AUTH default {TOKEN}\r\nPING\r\n"));
     assert!(told.starts_with("*14|") && told.ends_with("+PONG|"), "{told}");
+}
+
+#[test]
+fn a_token_that_was_withdrawn_opens_nothing_any_more() {
+    const ANOTHER: &str = "fedcba9876543210";
+    let tokens = Tokens::parse(&format!("{TOKEN}\n{ANOTHER}")).unwrap();
+    let access = Access::Tokens(tokens.clone());
+    let open = Open::over(Memory::default(), RespSettings { access, ..RespSettings::default() });
+    let [withdrawn, kept] = [TOKEN, ANOTHER].map(|token| {
+        let client = open.client();
+        client.say(format!("AUTH {token}\r\nPING\r\n"));
+        client.hear("+OK\r\n+PONG\r\n");
+        client
+    });
+    tokens.replace(ANOTHER).unwrap();
+    for (client, told) in [(withdrawn, NO_AUTH), (kept, "+PONG|")] {
+        client.say("PING\r\n");
+        assert_eq!(client.rest(), told);
+    }
 }
 
 #[test]

@@ -40,6 +40,22 @@ impl<S: Store> Limiter<S> {
         &self.overrides
     }
 
+    /// The limit by which `subject` is counted at `now` where the policy says `limit`: that, or what
+    /// an override puts in its place; `None` where nothing is counted.
+    #[must_use]
+    pub fn counted_by(
+        &self,
+        now: Timestamp,
+        limit: &Arc<Limit>,
+        subject: &Subject,
+    ) -> Option<Arc<Limit>> {
+        match self.overrides.ruled(limit, subject, &self.key, now) {
+            Some((Ruled::Limit(limit), _)) => Some(limit),
+            Some((Ruled::Unlimited, _)) => None,
+            Some((Ruled::Blocked(_) | Ruled::Counted, _)) | None => Some(Arc::clone(limit)),
+        }
+    }
+
     /// What is to be charged in the place of `planned`.
     pub(super) fn overridden(&self, now: Timestamp, planned: Vec<Planned>) -> Overridden {
         if self.overrides.are_none() {

@@ -84,10 +84,10 @@ impl Level {
     ///
     /// A value that is written like a pattern is that pattern's, as in the reference server.
     #[must_use]
-    pub fn meet(&self, key: &str, value: &str) -> Option<&Node> {
+    pub fn meet(&self, key: &str, value: &[u8]) -> Option<&Node> {
         let has_value = !value.is_empty();
         let exact = if has_value { self.named(key, value) } else { None };
-        exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, ""))
+        exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
     }
 
     /// Whether limits are indices below `limits`, and the nodes at `depth` not too deep.
@@ -100,12 +100,13 @@ impl Level {
         self.nodes.iter().all(node_is_whole)
     }
 
-    fn named(&self, key: &str, value: &str) -> Option<&Node> {
-        let at = self.sorted.binary_search_by(|at| names(&self.nodes[*at]).cmp(&(key, value)));
+    fn named(&self, key: &str, value: &[u8]) -> Option<&Node> {
+        let names = |at: &usize| names(&self.nodes[*at]);
+        let at = self.sorted.binary_search_by(|at| names(at).cmp(&(key, value)));
         at.ok().map(|at| &self.nodes[self.sorted[at]])
     }
 
-    fn fitting(&self, key: &str, value: &str) -> Option<&Node> {
+    fn fitting(&self, key: &str, value: &[u8]) -> Option<&Node> {
         let nodes = self.wildcards.iter().map(|index| &self.nodes[*index]);
         let mut of_key = nodes.filter(|node| *node.key == *key);
         of_key.find(|node| match &node.value {
@@ -115,6 +116,6 @@ impl Level {
     }
 }
 
-fn names(node: &Node) -> (&str, &str) {
-    (&node.key, node.value.as_str())
+fn names(node: &Node) -> (&str, &[u8]) {
+    (&node.key, node.value.as_str().as_bytes())
 }

@@ -22,14 +22,14 @@ impl Domain {
     /// no going back: an entry that meets nothing there ends the search, also where another node
     /// would have led further. Nor does a node speak for descriptors that go on below it.
     #[must_use]
-    pub fn meet(&self, entries: &[(&str, &str)]) -> Option<Met<'_>> {
+    pub fn meet(&self, entries: &[(&str, impl AsRef<[u8]>)]) -> Option<Met<'_>> {
         if entries.len() > MAX_DEPTH {
             return None;
         }
         let mut level = &self.tree;
         let mut path = Vec::with_capacity(entries.len());
         for (key, value) in entries {
-            let node = level.meet(key, value)?;
+            let node = level.meet(key, value.as_ref())?;
             level = &node.below;
             path.push(node);
         }
@@ -44,13 +44,13 @@ impl Met<'_> {
     pub(super) fn subject(
         &self,
         domain: &str,
-        entries: &[(&str, &str)],
+        entries: &[(&str, impl AsRef<[u8]>)],
         key: &dyn KeyedHash,
     ) -> Subject {
         let values = entries.iter().zip(&self.path).map(|((name, value), node)| {
             let value = match &node.value {
-                NodeValue::Wildcard(pattern, Sharing::Shared) => pattern.as_str(),
-                _ => value,
+                NodeValue::Wildcard(pattern, Sharing::Shared) => pattern.as_str().as_bytes(),
+                _ => value.as_ref(),
             };
             (*name, value)
         });
@@ -64,9 +64,9 @@ impl Met<'_> {
 pub(super) fn subject<'a>(
     kind: &'a str,
     domain: &'a str,
-    entries: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    entries: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
     key: &dyn KeyedHash,
 ) -> Subject {
-    let pairs = entries.chain(core::iter::once((kind, domain)));
-    Subject::new(pairs.map(|(name, value)| (name, Value::Clear(value.as_bytes()))), key)
+    let pairs = entries.chain(core::iter::once((kind, domain.as_bytes())));
+    Subject::new(pairs.map(|(name, value)| (name, Value::Clear(value))), key)
 }

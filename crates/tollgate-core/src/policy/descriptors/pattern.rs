@@ -59,8 +59,8 @@ impl Pattern {
 
     /// Whether `value` fits.
     #[must_use]
-    pub fn matches(&self, value: &str) -> bool {
-        let (text, value) = (self.text.as_bytes(), value.as_bytes());
+    pub fn matches(&self, value: &[u8]) -> bool {
+        let text = self.text.as_bytes();
         let (prefix, suffix) = (&text[..self.prefix], &text[text.len() - self.suffix..]);
         if value.len() < prefix.len() + suffix.len()
             || !value.starts_with(prefix)
@@ -115,7 +115,7 @@ mod tests {
         ];
         for (pattern, value, expected) in table {
             let parsed = Pattern::parse(pattern).unwrap();
-            assert_eq!(parsed.matches(value), expected, "{pattern} on {value:?}");
+            assert_eq!(parsed.matches(value.as_bytes()), expected, "{pattern} on {value:?}");
         }
     }
 

@@ -13,9 +13,9 @@ use crate::policy::{Planned, Policy};
 
 /// One descriptor of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Descriptor<'a> {
-    /// Keys and values, in the caller's order.
-    pub entries: &'a [(&'a str, &'a str)],
+pub struct Descriptor<'a, V> {
+    /// Keys and values, in the caller's order. Values are a client's, and not always text.
+    pub entries: &'a [(&'a str, V)],
     /// What it counts.
     pub hits: Hits,
     /// A limit that it brings along, which goes before what the tree says.
@@ -103,10 +103,10 @@ pub struct Charges {
 impl Policy {
     /// What the descriptors of a request to `domain` met, and what they are charged.
     #[must_use]
-    pub fn plan_descriptors(
+    pub fn plan_descriptors<V: AsRef<[u8]>>(
         &self,
         domain: &str,
-        descriptors: &[Descriptor<'_>],
+        descriptors: &[Descriptor<'_, V>],
         key: &dyn KeyedHash,
     ) -> DescriptorPlan<'_> {
         let domain = self.descriptors(domain);
@@ -117,10 +117,10 @@ impl Policy {
         DescriptorPlan { domain, descriptors: planned }
     }
 
-    fn met<'p>(
+    fn met<'p, V: AsRef<[u8]>>(
         &'p self,
         domain: Option<&'p Domain>,
-        descriptor: &Descriptor<'_>,
+        descriptor: &Descriptor<'_, V>,
         key: &dyn KeyedHash,
     ) -> PlannedDescriptor<'p> {
         let Some(domain) = domain else { return PlannedDescriptor::unmatched() };
@@ -152,9 +152,14 @@ impl PlannedDescriptor<'_> {
 
     /// What limits a descriptor that brings its own limit: always enforced, never replaced, and
     /// counted apart from what the tree would have counted it on.
-    fn brought(rate: Rate, domain: &str, descriptor: &Descriptor<'_>, key: &dyn KeyedHash) -> Self {
+    fn brought<V: AsRef<[u8]>>(
+        rate: Rate,
+        domain: &str,
+        descriptor: &Descriptor<'_, V>,
+        key: &dyn KeyedHash,
+    ) -> Self {
         let outcome = rate.limit().map_or(Outcome::Blocked, |limit| {
-            let entries = descriptor.entries.iter().copied();
+            let entries = descriptor.entries.iter().map(|(key, value)| (*key, value.as_ref()));
             let subject = subject("override", domain, entries, key);
             Outcome::Limited(Limited { limit, subject, hits: descriptor.hits })
         });
@@ -228,7 +233,10 @@ fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
     }
 }
 
-fn group_quotas(planned: &mut [PlannedDescriptor<'_>], descriptors: &[Descriptor<'_>]) {
+fn group_quotas<V: AsRef<[u8]>>(
+    planned: &mut [PlannedDescriptor<'_>],
+    descriptors: &[Descriptor<'_, V>],
+) {
     for index in 0..planned.len() {
         let counts = |one: &PlannedDescriptor<'_>| {
             one.mode == NodeMode::Quota
@@ -247,19 +255,20 @@ fn group_quotas(planned: &mut [PlannedDescriptor<'_>], descriptors: &[Descriptor
 /// What descriptors of one quota group have in common.
 #[derive(PartialEq, Eq)]
 enum QuotaKey<'a> {
-    Model { backend: &'a str, model: &'a str },
-    Descriptor(&'a [(&'a str, &'a str)]),
+    Model { backend: &'a [u8], model: &'a [u8] },
+    Descriptor(Vec<(&'a str, &'a [u8])>),
 }
 
 impl<'a> QuotaKey<'a> {
-    fn of(descriptor: &Descriptor<'a>) -> Self {
+    fn of<V: AsRef<[u8]>>(descriptor: &'a Descriptor<'a, V>) -> Self {
+        let entries = || descriptor.entries.iter().map(|(key, value)| (*key, value.as_ref()));
         let last = |name: &str| {
-            let mut named = descriptor.entries.iter().rev().filter(|(key, _)| *key == name);
-            named.next().map_or("", |(_, value)| *value)
+            let mut named = entries().rev().filter(|(key, _)| *key == name);
+            named.next().map_or(&b""[..], |(_, value)| value)
         };
         let (backend, model) = (last("backend_name"), last("model_name_override"));
         if backend.is_empty() && model.is_empty() {
-            return Self::Descriptor(descriptor.entries);
+            return Self::Descriptor(entries().collect());
         }
         Self::Model { backend, model }
     }

@@ -29,7 +29,9 @@ fn side_by_side(nodes: &[Given<DescriptorNode>], report: &mut Report<'_>) {
         // A pattern that matches another one's text matches all that the other one does: whatever
         // stands for the star of the other one stood for by its own.
         let covers = |earlier: &&(String, Pattern, _)| {
-            earlier.0 == *key && earlier.1.matches(pattern.as_str()) && earlier.1 != *pattern
+            earlier.0 == *key
+                && earlier.1.matches(pattern.as_str().as_bytes())
+                && earlier.1 != *pattern
         };
         if let Some((_, earlier, _)) = patterns[..index].iter().find(covers) {
             let message =
