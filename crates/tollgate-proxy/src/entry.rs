@@ -19,6 +19,7 @@ use crate::{
     admission::admit,
     body::{RequestBody, read_json},
     conversation::{Conversation, UpgradeAnswer},
+    handover::hand_over,
     problem::Problem,
     session::Session,
 };
@@ -64,6 +65,7 @@ where
                     (settings.limits.request_body_bytes, settings.timeouts.request_body_idle);
                 let mut request = request.map(|incoming| RequestBody::new(incoming, limit, idle));
                 let upload = request.body().upload();
+                hand_over(&mut request, &settings.upgrades);
                 request.extensions_mut().insert(peer);
                 request.extensions_mut().insert(session.clone());
                 read_json(&mut request, &settings.json_bodies).await;

@@ -60,8 +60,7 @@ impl Service<Request<RequestBody>> for Forward {
         let asked =
             Asked { method: request.method().clone(), upgrade: forward.upgrade(&mut request) };
         let upload = request.body().upload();
-        let upgrade = asked.upgrade.as_ref().map(|(upgrade, ..)| upgrade);
-        let mut outgoing = forward.outgoing(request, upgrade);
+        let mut outgoing = forward.outgoing(request);
         let span = trace::child(trace::Kind::Client, "upstream");
         span.propagate(outgoing.headers_mut());
         Box::pin(span.run(async move {
@@ -102,16 +101,11 @@ impl Forward {
         Some((upgrade, hyper::upgrade::on(request), session))
     }
 
-    /// The request as the upstream gets it.
-    fn outgoing(
-        &self,
-        request: Request<RequestBody>,
-        upgrade: Option<&Upgrade>,
-    ) -> Request<RequestBody> {
+    /// The request as the upstream gets it. Its fields are for the upstream's connection already: what the layer
+    /// decided on goes out.
+    fn outgoing(&self, request: Request<RequestBody>) -> Request<RequestBody> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
-        let reads_trailers = hop::reads_trailers(&headers);
-        hop::strip(&mut headers);
         // The proxy itself says when to continue.
         headers.remove(header::EXPECT);
         let host = self.host(&mut headers, &parts.uri);
@@ -119,12 +113,6 @@ impl Forward {
         state_length(&mut headers, body.size_hint().exact());
         self.tell(&mut headers, &host, &parts.extensions);
         add_via(&mut headers, parts.version);
-        if reads_trailers {
-            hop::ask_for_trailers(&mut headers);
-        }
-        if let Some(upgrade) = upgrade {
-            upgrade.write(&mut headers);
-        }
 
         let mut outgoing = Request::new(body);
         *outgoing.method_mut() = parts.method;

@@ -95,7 +95,8 @@ fn remove_claims(headers: &mut HeaderMap) {
     }
 }
 
-fn is_claim(name: &str) -> bool {
+/// Whether upstreams may read a field of this name as the client's origin.
+pub(crate) fn is_claim(name: &str) -> bool {
     begins_like(name, "x-forwarded-")
         || name == "forwarded"
         || (name.len() == "x-real-ip".len() && begins_like(name, "x-real-ip"))

@@ -2,6 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use crate::forwarded::is_claim;
+
 /// Removed from every message, whether `Connection` nominates them or not.
 const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
@@ -15,8 +17,10 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Not removed though a `Connection` may nominate them: without them the message would be another one.
-const END_TO_END: [HeaderName; 3] = [header::HOST, header::CONTENT_LENGTH, header::COOKIE];
+/// Not removed though a `Connection` may nominate them: without them the message would be another one, or would be read
+/// before it may be.
+const END_TO_END: [HeaderName; 4] =
+    [header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::EXPECT];
 
 /// Fields that a trailer section may not bring: they frame, route or authorize the message that is already under way.
 const NO_TRAILERS: [HeaderName; 5] = [
@@ -29,17 +33,32 @@ const NO_TRAILERS: [HeaderName; 5] = [
 
 /// Removes the hop-by-hop fields and all that `Connection` nominates.
 pub(crate) fn strip(headers: &mut HeaderMap) {
-    // Nearly every message has none of them, which one pass shows sooner than a look-up for each.
-    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
-        return;
+    if concern_connections(headers) {
+        remove(headers);
     }
+}
+
+/// Whether any of the fields concerns one connection. Nearly every message has none that does, which one pass shows
+/// sooner than a look-up for each.
+pub(crate) fn concern_connections(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| HOP_BY_HOP.contains(name))
+}
+
+/// Removes them from fields of which some [concern a connection](concern_connections).
+pub(crate) fn remove(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
-        .filter(|name| !END_TO_END.contains(name))
+        .filter(|name| !is_end_to_end(name))
         .collect();
     for name in nominated.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
+}
+
+/// Whether a field stays though a `Connection` may nominate it. What a trusted proxy says of who asks does: a client
+/// behind one that passes its `Connection` on would else be limited, and told, as that proxy.
+fn is_end_to_end(name: &HeaderName) -> bool {
+    END_TO_END.contains(name) || is_claim(name.as_str())
 }
 
 /// Removes from a trailer section what only a head may say.
@@ -110,13 +129,29 @@ mod tests {
     #[test]
     fn what_makes_the_message_cannot_be_nominated_away() {
         let mut headers = headers(&[
-            ("connection", "host, content-length, cookie"),
+            ("connection", "host, content-length, cookie, expect"),
             ("host", "a"),
             ("content-length", "1"),
             ("cookie", "a=b"),
+            ("expect", "100-continue"),
         ]);
         strip(&mut headers);
-        assert_eq!(headers.len(), 3);
+        assert_eq!(headers.len(), 4);
+    }
+
+    #[test]
+    fn who_asks_cannot_be_nominated_away() {
+        let mut headers = headers(&[
+            ("connection", "X-Forwarded-For, forwarded, x-forwarded-proto, X-Real-IP"),
+            ("connection", "x_forwarded_for"),
+            ("x-forwarded-for", "198.51.100.1"),
+            ("x_forwarded_for", "198.51.100.1"),
+            ("x-forwarded-proto", "https"),
+            ("x-real-ip", "198.51.100.1"),
+            ("forwarded", "for=198.51.100.1"),
+        ]);
+        strip(&mut headers);
+        assert_eq!(headers.len(), 5);
     }
 
     #[test]

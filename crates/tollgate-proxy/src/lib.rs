@@ -39,6 +39,7 @@ mod forward;
 mod forwarded;
 mod framing;
 mod guard;
+mod handover;
 mod hop;
 mod json_bodies;
 mod link;

@@ -58,6 +58,7 @@ async fn requests_of_one_connection_are_forwarded_as_http_1_1() {
     assert_eq!(seen.headers["host"], "api.example");
     assert_eq!(seen.headers["cookie"], "a=b; c=d");
     assert_eq!(seen.headers["via"], "2 tollgate");
+    assert_eq!(seen.headers["te"], "trailers");
     assert_eq!(seen.headers["x-forwarded-host"], "api.example");
 
     let (mut one, mut other) = (sender.clone(), sender);

@@ -10,6 +10,7 @@ mod lease;
 mod limits;
 mod malformed;
 mod metered;
+mod nominated;
 mod relay;
 mod reuse;
 mod setup;
