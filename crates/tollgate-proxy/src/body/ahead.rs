@@ -1,9 +1,9 @@
-use std::{collections::VecDeque, future::poll_fn, time::Duration};
+use std::{future::poll_fn, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Request, header};
 use http_body::{Body, Frame};
-use tokio::time::timeout;
+use tokio::{task::consume_budget, time::timeout};
 use tollgate::tower::JsonBody;
 
 use super::{BodyError, RequestBody};
@@ -12,12 +12,32 @@ use crate::json_bodies::{JsonBodies, MAX_READ_AHEAD, Room};
 /// How long a body may take to be read before its request passes on without it.
 const READ_AHEAD_TIME: Duration = Duration::from_secs(5);
 
+/// What is at least made room for when a second piece comes.
+const LEAST_GATHERED: usize = 1024;
+
 /// The beginning of a body that was read before its request passed on.
-#[derive(Debug, Default)]
+///
+/// A client chooses the size of the pieces that it comes in, and each of them would take more than its bytes: they are
+/// put together, within the room that was counted.
+#[derive(Debug)]
 pub(super) struct Ahead {
-    frames: VecDeque<Result<Frame<Bytes>, BodyError>>,
-    bytes: u64,
+    /// The first piece, while it is the only one.
+    only: Bytes,
+    /// All pieces, from the second on. Its capacity is within the room.
+    gathered: Vec<u8>,
+    /// The piece for which there was no more room.
+    beyond: Bytes,
+    /// Trailers, or why the body ended before its end.
+    last: Option<Result<Frame<Bytes>, BodyError>>,
+    most: usize,
     room: Option<Room>,
+}
+
+/// Whether more may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Goes,
+    Ends,
 }
 
 /// Reads the body of a request whole, if it is JSON and short, and puts it among its extensions. The
@@ -33,12 +53,10 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
     }
     let stated = request.body().size_hint().exact();
     let most = stated.map_or(Some(MAX_READ_AHEAD), |bytes| usize::try_from(bytes).ok());
-    let Some(room) = most.filter(|most| *most <= MAX_READ_AHEAD).and_then(|most| bodies.room(most))
-    else {
-        return;
-    };
+    let Some(most) = most.filter(|most| *most <= MAX_READ_AHEAD) else { return };
+    let Some(room) = bodies.room(most) else { return };
     let body = request.body_mut();
-    body.ahead = Some(Box::new(Ahead { room: Some(room), ..Ahead::default() }));
+    body.ahead = Some(Box::new(Ahead::within(most, Some(room))));
     let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await.ok().flatten();
     // From here on the upstream is waited for, and not the client.
     body.idle.clear();
@@ -52,61 +70,167 @@ impl RequestBody {
     async fn read_ahead(&mut self) -> Option<Bytes> {
         loop {
             let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
-            let is_sound = matches!(frame, Some(Ok(_)) | None);
             let ahead = self.ahead.as_mut()?;
-            let Some(frame) = frame else { return Some(ahead.joined()) };
-            ahead.push(frame);
-            if !is_sound || ahead.bytes > MAX_READ_AHEAD as u64 {
+            let Some(frame) = frame else { return Some(ahead.whole()) };
+            if ahead.push(frame) == Reading::Ends {
                 return None;
             }
+            // So that the time is looked at, too, while pieces come without a pause.
+            consume_budget().await;
         }
     }
 }
 
 impl Ahead {
+    /// Nothing yet, and at most so many bytes.
+    fn within(most: usize, room: Option<Room>) -> Self {
+        let (only, gathered, beyond) = (Bytes::new(), Vec::new(), Bytes::new());
+        Self { only, gathered, beyond, last: None, most, room }
+    }
+
     /// The next of what was read.
     pub(super) fn pop(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
-        let frame = self.frames.pop_front();
-        if let Some(Ok(frame)) = &frame {
-            self.bytes -= data_bytes(frame);
-        }
-        if self.frames.is_empty() {
+        let data = Some(self.take_data())
+            .filter(|data| !data.is_empty())
+            .or_else(|| Some(std::mem::take(&mut self.beyond)))
+            .filter(|data| !data.is_empty());
+        let next = data.map(|data| Ok(Frame::data(data))).or_else(|| self.last.take());
+        if self.is_empty() {
             self.room = None;
         }
-        frame
+        next
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
+        self.bytes() == 0 && self.last.is_none()
     }
 
     /// Bytes of data.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.bytes
+    pub(super) fn bytes(&self) -> u64 {
+        (self.within_room() + self.beyond.len()) as u64
     }
 
-    fn push(&mut self, frame: Result<Frame<Bytes>, BodyError>) {
-        if let Ok(frame) = &frame {
-            self.bytes += data_bytes(frame);
-        }
-        self.frames.push_back(frame);
+    fn within_room(&self) -> usize {
+        self.only.len() + self.gathered.len()
     }
 
-    fn joined(&self) -> Bytes {
-        let mut data = self.frames.iter().filter_map(|frame| frame.as_ref().ok()?.data_ref());
-        match (data.next(), data.next()) {
-            (None, _) => Bytes::new(),
-            (Some(only), None) => only.clone(),
-            (Some(first), Some(second)) => {
-                let mut whole = BytesMut::from(&first[..]);
-                whole.extend_from_slice(second);
-                data.for_each(|piece| whole.extend_from_slice(piece));
-                whole.freeze()
+    fn push(&mut self, frame: Result<Frame<Bytes>, BodyError>) -> Reading {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(data)) if data.len() > self.most - self.within_room() => {
+                self.beyond = data;
+                Reading::Ends
             }
+            Ok(Ok(data)) => {
+                self.gather(data);
+                Reading::Goes
+            }
+            Ok(Err(trailers)) => {
+                self.last = Some(Ok(trailers));
+                Reading::Goes
+            }
+            Err(error) => {
+                self.last = Some(Err(error));
+                Reading::Ends
+            }
+        }
+    }
+
+    fn gather(&mut self, data: Bytes) {
+        let bytes = self.within_room();
+        if bytes == 0 {
+            // Most bodies come in one piece, which is left where it is.
+            self.only = data;
+            return;
+        }
+        if data.is_empty() {
+            return;
+        }
+        let (needed, capacity) = (bytes + data.len(), self.gathered.capacity());
+        if needed > capacity {
+            let larger = needed.max(capacity * 2).max(LEAST_GATHERED).min(self.most);
+            self.gathered.reserve_exact(larger - self.gathered.len());
+        }
+        self.gathered.extend_from_slice(&std::mem::take(&mut self.only));
+        self.gathered.extend_from_slice(&data);
+    }
+
+    /// All data, which stay here, too.
+    fn whole(&mut self) -> Bytes {
+        self.only = self.take_data();
+        self.only.clone()
+    }
+
+    fn take_data(&mut self) -> Bytes {
+        match self.gathered.is_empty() {
+            true => std::mem::take(&mut self.only),
+            false => Bytes::from(std::mem::take(&mut self.gathered)),
         }
     }
 }
 
-fn data_bytes(frame: &Frame<Bytes>) -> u64 {
-    frame.data_ref().map_or(0, |data| data.len() as u64)
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn piece(data: &'static [u8]) -> Result<Frame<Bytes>, BodyError> {
+        Ok(Frame::data(Bytes::from_static(data)))
+    }
+
+    /// What is popped, data as text.
+    fn popped(mut ahead: Ahead) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Some(next) = ahead.pop() {
+            all.push(match next.map(Frame::into_data) {
+                Ok(Ok(data)) => String::from_utf8(data.to_vec()).expect("text"),
+                Ok(Err(_)) => "trailers".to_owned(),
+                Err(error) => error.to_string(),
+            });
+        }
+        assert!(ahead.is_empty());
+        all
+    }
+
+    #[test]
+    fn pieces_take_no_more_than_their_bytes() {
+        let most = 10_000;
+        let mut ahead = Ahead::within(most, None);
+        for nth in 0..most {
+            assert_eq!(ahead.push(piece(b"")), Reading::Goes);
+            assert_eq!(ahead.push(piece(b"x")), Reading::Goes);
+            let room = (2 * (nth + 1)).max(LEAST_GATHERED).min(most);
+            assert!(ahead.gathered.capacity() <= room, "{}", ahead.gathered.capacity());
+        }
+        assert_eq!(ahead.bytes(), 10_000);
+        assert_eq!(ahead.push(piece(b"yy")), Reading::Ends);
+        assert_eq!(ahead.bytes(), 10_002);
+        assert_eq!(popped(ahead), ["x".repeat(most), "yy".to_owned()]);
+    }
+
+    #[test]
+    fn what_was_read_passes_on_in_order() {
+        let mut ahead = Ahead::within(9, None);
+        for data in [b"one", b"two", b"six"] {
+            assert_eq!(ahead.push(piece(data)), Reading::Goes);
+        }
+        assert_eq!(ahead.push(Ok(Frame::trailers(HeaderMap::new()))), Reading::Goes);
+        assert_eq!(ahead.whole(), "onetwosix");
+        assert_eq!(popped(ahead), ["onetwosix", "trailers"]);
+
+        let mut ahead = Ahead::within(9, None);
+        ahead.push(piece(b"one"));
+        assert_eq!(ahead.push(Err(BodyError::TooLarge { limit: 1 })), Reading::Ends);
+        assert_eq!(popped(ahead), ["one", "the body is larger than 1 bytes"]);
+        assert!(popped(Ahead::within(0, None)).is_empty());
+    }
+
+    #[test]
+    fn the_only_piece_is_not_copied() {
+        let data = Bytes::from_static(b"only");
+        let mut ahead = Ahead::within(4, None);
+        ahead.push(piece(b""));
+        ahead.push(Ok(Frame::data(data.clone())));
+        assert_eq!(ahead.whole().as_ptr(), data.as_ptr());
+    }
 }
