@@ -75,5 +75,7 @@ pub use subjects::{
     LIST_DEADLINE, LIST_STEPS, LISTED_SUBJECTS, ListCursor, ListCursorError, ListedPage,
 };
 pub use tollgate_memcached::ServerStatus;
-pub use tollgate_redis::{Info, Inspection, LaneCounts, LaneStatus, ListError, Sought, part};
+pub use tollgate_redis::{
+    Excess, Info, Inspection, Judged, LaneCounts, LaneStatus, ListError, Sought, part,
+};
 pub use watch::{START_WAIT, WATCH_PERIOD};

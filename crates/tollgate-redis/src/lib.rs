@@ -39,7 +39,7 @@ pub use cluster::{
 };
 pub use error::StepError;
 pub use info::{Info, part};
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Excess, Inspection, Judged, inspect};
 pub use key::{Keys, Tag};
 pub use lane::{DEFAULT_DEADLINE, LaneCounts, LaneError, LaneLimits, LaneStatus};
 pub use link::{

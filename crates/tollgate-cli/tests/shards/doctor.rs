@@ -75,7 +75,8 @@ async fn a_server_that_may_drop_counters_is_a_problem() {
     ]);
 }
 
-fn doctor(arguments: &[&str]) -> Output {
+/// `tollgate doctor ARGUMENTS…`.
+pub(crate) fn doctor(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.arg("doctor").args(arguments).output().unwrap()
 }

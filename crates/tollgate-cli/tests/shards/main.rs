@@ -1,5 +1,6 @@
 //! Shards that come and go under processes that serve, and what `tollgate shards` tells of them.
 
+mod access;
 #[path = "../serve/client.rs"]
 #[allow(dead_code, reason = "these tests use a part of it")]
 mod client;

@@ -1,6 +1,6 @@
 //! Whether Tollgate's user may do more than it needs.
 
-use tollgate_backend::Inspection;
+use tollgate_backend::{Excess, Inspection, Judged};
 
 use super::{Finding, Level};
 
@@ -9,15 +9,46 @@ const CHECK: &str = "access";
 const REMEDY: &str =
     "give Tollgate the user of deploy/redis-acl.txt, which can count and nothing else";
 
+/// How many of the commands that are too many are named.
+const NAMED: usize = 3;
+
 pub(super) fn check(told: &Inspection) -> Option<Finding> {
+    let excess = told.excess.as_ref()?;
     let user = told.user.as_deref();
-    if user == Some("default") {
+    if excess.commands.is_empty() && !excess.foreign_keys {
+        return Some(Finding::ok(CHECK, well(excess.judged)));
+    }
+    // Every server begins with this one.
+    let is_default = user == Some("default");
+    if is_default && excess.everything {
         let what = "asked as the default user, who may do everything";
         return Some(Finding::of(CHECK, Level::Advice, what, REMEDY));
     }
-    if told.save.is_some() {
-        let what = format!("the user {} may read the configuration", user.unwrap_or("in use"));
-        return Some(Finding::of(CHECK, Level::Warning, what, REMEDY));
+    let level = if is_default { Level::Advice } else { Level::Warning };
+    let what = format!("the user {} may {}", user.unwrap_or("in use"), too_much(excess));
+    Some(Finding::of(CHECK, level, what, REMEDY))
+}
+
+const fn well(judged: Judged) -> &'static str {
+    match judged {
+        Judged::ByRules => "a user who may neither administer nor reach others' keys",
+        Judged::ByTrying => {
+            "a user who may neither administer nor reach others' keys, as far as harmless commands tell"
+        }
     }
-    Some(Finding::ok(CHECK, "a user who may not administer"))
+}
+
+/// What is too much, after `may`.
+fn too_much(excess: &Excess) -> String {
+    let keys = "reach keys that are not Tollgate's";
+    let named = excess.commands.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let commands = match excess.commands.len().saturating_sub(NAMED) {
+        0 => format!("send {named}, which Tollgate never does"),
+        more => format!("send {named} and {more} more that Tollgate never does"),
+    };
+    match (excess.commands.is_empty(), excess.foreign_keys) {
+        (true, _) => keys.to_owned(),
+        (false, true) => format!("{commands}, and {keys}"),
+        (false, false) => commands,
+    }
 }

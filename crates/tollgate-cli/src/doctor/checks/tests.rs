@@ -1,5 +1,7 @@
 //! Servers that say what they say, and what is made of it.
 
+use tollgate_backend::{Excess, Judged};
+
 use super::*;
 
 /// A primary in good order, as Redis 7.4.6 tells of it.
@@ -20,6 +22,7 @@ fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
         micros: Some(NOW.as_millis() * 1_000),
         user: Some("tollgate".into()),
         save: None,
+        excess: Some(Excess::default()),
     };
     let findings = of_keeper(&told, NOW).into_iter();
     findings
@@ -89,18 +92,44 @@ fn clocks_that_disagree_are_told() {
 }
 
 #[test]
-fn a_user_who_may_do_everything_is_told() {
-    let user = |user: &str, save: Option<&str>| {
-        let told = Inspection {
-            user: Some(user.into()),
-            save: save.map(Into::into),
-            ..Default::default()
-        };
-        access::check(&told).unwrap().level
+fn a_user_who_may_do_more_than_count_is_told() {
+    let told = |user: Option<&str>, excess: Excess| {
+        let (user, excess) = (user.map(Into::into), Some(excess));
+        let told = Inspection { user, excess, ..Default::default() };
+        let finding = access::check(&told).unwrap();
+        (finding.level, finding.what)
     };
-    assert_eq!(user("tollgate", None), Level::Ok);
-    assert_eq!(user("default", Some("")), Level::Advice);
-    assert_eq!(user("tollgate", Some("")), Level::Warning);
+    let excess = |commands: &[&'static str], foreign_keys| Excess {
+        commands: commands.to_vec(),
+        foreign_keys,
+        ..Default::default()
+    };
+    let well = Excess { judged: Judged::ByRules, ..Default::default() };
+    assert_eq!(
+        told(Some("tollgate"), well),
+        (Level::Ok, "a user who may neither administer nor reach others' keys".into())
+    );
+    assert!(told(None, Excess::default()).1.ends_with("as far as harmless commands tell"));
+    let all = Excess { everything: true, ..excess(&["FLUSHALL"], true) };
+    assert_eq!(
+        told(Some("default"), all.clone()),
+        (Level::Advice, "asked as the default user, who may do everything".into())
+    );
+    assert_eq!(told(Some("wide"), all).0, Level::Warning);
+    let rows = [
+        (excess(&["KEYS"], false), "send KEYS, which Tollgate never does"),
+        (excess(&[], true), "reach keys that are not Tollgate's"),
+        (
+            excess(&["FLUSHALL", "SAVE", "KEYS", "GET", "DBSIZE"], true),
+            "send FLUSHALL, SAVE, KEYS and 2 more that Tollgate never does, \
+             and reach keys that are not Tollgate's",
+        ),
+    ];
+    for (excess, may) in rows {
+        let expected = format!("the user in use may {may}");
+        assert_eq!(told(None, excess), (Level::Warning, expected));
+    }
+    assert_eq!(access::check(&Inspection::default()), None, "of whom nothing is known");
 }
 
 #[test]
