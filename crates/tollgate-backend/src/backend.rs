@@ -6,6 +6,7 @@ use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::store::{Memory, Scaled};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{Settings, StoreSettings};
+use tollgate_redis::Presence;
 
 use crate::compared::Compared;
 use crate::error::OpenError;
@@ -14,7 +15,7 @@ use crate::memcached_fleet::MemcachedFleet;
 use crate::memory_bounds::memory_bounds;
 use crate::moving::Moving;
 use crate::recall::Refunds;
-use crate::redis_fleet::{Presence, RedisFleet};
+use crate::redis_fleet::RedisFleet;
 use crate::status::ShardStatus;
 
 /// Where a deployment keeps its limits, as its policy file says.

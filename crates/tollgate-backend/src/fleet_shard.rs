@@ -10,7 +10,7 @@ use tollgate::store::repair::Repaired;
 use tollgate::store::{Repair, Timed};
 use tollgate::{HashKey, store};
 use tollgate_policy::{DecidingClock, RedisSettings, ShardSettings};
-use tollgate_redis::{AfterFailover, ClockOffset, Keys, RedisCluster, RedisShard, Tag};
+use tollgate_redis::{AfterFailover, ClockOffset, Keys, Presence, RedisCluster, RedisShard, Tag};
 
 use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
@@ -35,6 +35,7 @@ impl FleetShard {
         shard: &ShardSettings,
         key: &HashKey,
         deadline: Duration,
+        presence: Presence,
     ) -> Result<Self, OpenError> {
         let revealed = redis.revealed.iter();
         let keys = revealed.fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
@@ -44,7 +45,8 @@ impl FleetShard {
         };
         let choice = choice(redis.step);
         Ok(match reached(redis, shard)? {
-            Reached::Servers(servers) => {
+            Reached::Servers(mut servers) => {
+                servers.presence = presence;
                 let opened = RedisShard::open(&servers, keys, choice);
                 let held = opened.with_deadline(deadline).with_clock(clock).with_held_histories();
                 Self::Servers(Box::new(Repair::new(held)))
@@ -53,6 +55,7 @@ impl FleetShard {
                 // Limits that live on one shard together live in one slot of it together.
                 settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
                 settings.after_failover = AfterFailover::Hold;
+                settings.presence = presence;
                 let opened = RedisCluster::open(*settings, keys, choice);
                 Self::Cluster(Slots::store(opened.with_deadline(deadline).with_clock(clock)))
             }

@@ -64,7 +64,7 @@ pub use policy_file::{
 };
 pub use recall::Refunds;
 pub use redis_cluster::{ClusterStore, Slots};
-pub use redis_fleet::{Presence, RedisFleet};
+pub use redis_fleet::RedisFleet;
 pub use secret::hash_key;
 pub use secret_error::{SHORTEST_SECRET, SecretError};
 pub use shard_plan::{Flow, PlanError, SAMPLE, ShardPlan, home};
@@ -76,6 +76,6 @@ pub use subjects::{
 };
 pub use tollgate_memcached::ServerStatus;
 pub use tollgate_redis::{
-    Excess, Info, Inspection, Judged, LaneCounts, LaneStatus, ListError, Sought, part,
+    Excess, Info, Inspection, Judged, LaneCounts, LaneStatus, ListError, Presence, Sought, part,
 };
 pub use watch::{START_WAIT, WATCH_PERIOD};

@@ -14,6 +14,7 @@ use tollgate::store::memory::Bounds;
 use tollgate::store::{Deadline, Fallback, Leased, Memory, Refused, Scaled, Share};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{DecidingClock, RedisSettings};
+use tollgate_redis::Presence;
 
 use crate::error::OpenError;
 use crate::map_status::MapStatus;
@@ -24,16 +25,6 @@ use crate::shard_map::ShardMap;
 use crate::status::{Counts, ShardStatus};
 use crate::store_clock::StoreClock;
 use crate::watch::Watch;
-
-/// As what a fleet's shards are opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Presence {
-    /// As a node, which says at the shards which map it uses and waits for others that use another.
-    #[default]
-    Node,
-    /// As somebody who looks, whom nobody waits for, and who must not decide during a move.
-    Observer,
-}
 
 /// What is around the shards.
 pub(crate) type Layers = Scaled<Refused<Fallback<Deadline<Leased<Arc<ShardMap>>>, Share<Memory>>>>;
@@ -60,7 +51,8 @@ pub struct RedisFleet {
 }
 
 impl RedisFleet {
-    /// Opens the shards of `redis`, and begins to connect.
+    /// Opens the shards of `redis`, and begins to connect. A node says at them which map it uses and
+    /// waits for others that use another; for an observer nobody waits.
     pub(crate) fn open(
         redis: &RedisSettings,
         key: HashKey,
@@ -73,7 +65,8 @@ impl RedisFleet {
             return Err(OpenError::NoRuntime);
         }
         check_sources(redis)?;
-        let shards = Arc::new(ShardMap::open(redis, &key, shard_deadline(redis.deadline))?);
+        let shards =
+            Arc::new(ShardMap::open(redis, &key, shard_deadline(redis.deadline), presence)?);
         let map_watch = match presence {
             Presence::Node => Some(MapWatch::start(Arc::clone(&shards), key, policy)),
             Presence::Observer => None,

@@ -12,6 +12,7 @@ use tollgate::store::rollout::DEFAULT_ARRIVALS;
 use tollgate::store::sharded::{MapVersion, Routing};
 use tollgate::store::{Atomic, Carry, Sharded, Timed};
 use tollgate_policy::{RedisSettings, ShardSettings};
+use tollgate_redis::Presence;
 
 use crate::error::OpenError;
 use crate::fleet_shard::{FleetShard, Shard, TimedShard};
@@ -36,12 +37,16 @@ impl ShardMap {
         redis: &RedisSettings,
         key: &HashKey,
         deadline: Duration,
+        presence: Presence,
     ) -> Result<Self, OpenError> {
         let mut opened = HashMap::new();
         let mut open = |shard: &ShardSettings| {
             let store = match opened.get(&shard.name) {
                 Some(store) => Arc::clone(store),
-                None => Arc::new(Timed::new(FleetShard::open(redis, shard, key, deadline)?)),
+                None => {
+                    let opened = FleetShard::open(redis, shard, key, deadline, presence)?;
+                    Arc::new(Timed::new(opened))
+                }
             };
             opened.insert(shard.name.clone(), Arc::clone(&store));
             Ok(Shard { name: shard.name.clone(), weight: shard.weight.get(), store })

@@ -6,13 +6,14 @@ use tollgate::core::{Cell, Cells, Charge, Place, Policy, Readings, Store, StoreE
 use tollgate::store::{Memory, Scaled};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, SideSettings};
+use tollgate_redis::Presence;
 
 use crate::error::OpenError;
 use crate::leaf::Leaf;
 use crate::memcached_fleet::MemcachedFleet;
 use crate::memory_bounds::memory_bounds;
 use crate::recall::Refunds;
-use crate::redis_fleet::{Presence, RedisFleet};
+use crate::redis_fleet::RedisFleet;
 
 /// One of two stores that limits move between, or that are compared: with all around it that it
 /// would have alone.

@@ -24,6 +24,7 @@ mod lane;
 mod link;
 mod listing;
 mod offset;
+mod presence;
 mod redis_shard;
 mod reply;
 mod script;
@@ -48,6 +49,7 @@ pub use link::{
 };
 pub use listing::{LISTED_AT_ONCE, ListError, Listed, Sought};
 pub use offset::ClockOffset;
+pub use presence::Presence;
 pub use redis_shard::{DecidingClock, RedisShard};
 pub use script::{Choice, Runs};
 pub use shard::{Reads, ShardSettings};

@@ -54,7 +54,11 @@ impl RedisShard {
     #[must_use]
     pub fn open(settings: &ShardSettings, keys: Keys, choice: Choice) -> Self {
         Self {
-            shard: Shard::open(settings, StepCodec::new(choice), StepCodec::for_replica),
+            shard: Shard::open(
+                settings,
+                StepCodec::new(choice, settings.presence),
+                StepCodec::for_replica,
+            ),
             keys,
             deadline: DEFAULT_DEADLINE,
             clock: DecidingClock::default(),

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use crate::codec::Codec;
 use crate::lane::{Lane, LaneLimits, LaneStatus};
 use crate::link::{Duty, Endpoint, LinkError, LinkLimits, Progress};
+use crate::presence::Presence;
 use crate::topology::{Census, Loss, Readers, Roster, SentinelWatch, Topology};
 
 /// Who answers calls that only read.
@@ -31,6 +32,8 @@ pub struct ShardSettings {
     pub lane: LaneLimits,
     /// The bounds of each link's waits.
     pub link: LinkLimits,
+    /// As what it is opened.
+    pub presence: Presence,
 }
 
 impl ShardSettings {
@@ -54,6 +57,7 @@ impl ShardSettings {
             reads: Reads::default(),
             lane: LaneLimits::default(),
             link: LinkLimits::default(),
+            presence: Presence::default(),
         }
     }
 }
@@ -111,6 +115,9 @@ impl<C: Codec> Shard<C> {
                 (roster, readers, Some(watch))
             }
         };
+        if settings.presence == Presence::Observer {
+            roster.losses().only_look();
+        }
         let duty = match settings.reads {
             Reads::Replicas => Duty::Followed(progress),
             Reads::Primary => Duty::Primary,

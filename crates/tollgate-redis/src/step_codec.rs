@@ -12,6 +12,7 @@ use crate::codec::{Codec, Remedy};
 use crate::command::{ASK_BYTES, Command, JOB_BYTES, Room};
 use crate::error::StepError;
 use crate::job::{Job, Op};
+use crate::presence::Presence;
 use crate::reply;
 use crate::script::{Access, Choice, ReadVerb, Runs, STEP, Ways, is_out_of_memory, is_unloaded};
 
@@ -22,6 +23,7 @@ const TIGHT_COMMANDS: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct StepCodec {
     choice: Choice,
+    presence: Presence,
     /// How the step runs in the server, shared with those of its replicas.
     ways: Arc<KnownWays>,
     /// Of a replica: how it runs in its primary.
@@ -32,13 +34,14 @@ pub(crate) struct StepCodec {
 impl StepCodec {
     /// A codec for a server of which nothing is known yet; until [`Codec::load`] it speaks to one
     /// that has the script.
-    pub(crate) fn new(choice: Choice) -> Self {
-        Self { choice, ways: Arc::default(), primary: None, tight_commands_left: AtomicU32::new(0) }
+    pub(crate) fn new(choice: Choice, presence: Presence) -> Self {
+        let (ways, tight_commands_left) = (Arc::default(), AtomicU32::new(0));
+        Self { choice, presence, ways, primary: None, tight_commands_left }
     }
 
     /// A codec for a replica of this one's server: of jobs that only read.
     pub(crate) fn for_replica(&self) -> Self {
-        Self { primary: Some(Arc::clone(&self.ways)), ..Self::new(self.choice) }
+        Self { primary: Some(Arc::clone(&self.ways)), ..Self::new(self.choice, self.presence) }
     }
 
     /// How the step runs in the server.
@@ -104,9 +107,12 @@ impl Codec for StepCodec {
     }
 
     async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        let ways = match &self.primary {
-            None => STEP.load(connection, self.choice).await?,
-            Some(primary) => {
+        let ways = match (&self.primary, self.presence) {
+            (None, Presence::Node) => STEP.load(connection, self.choice).await?,
+            (None, Presence::Observer) => STEP.foresee(connection, self.choice).await?,
+            // It has the step when its primary has, of which it is seen.
+            (Some(_), Presence::Observer) => return Ok(()),
+            (Some(primary), Presence::Node) => {
                 let runs = primary.get().map(|ways| ways.runs);
                 STEP.find(connection, self.choice, runs).await?
             }

@@ -10,6 +10,7 @@ use crate::answer::Answer;
 use crate::codec::{Codec, Remedy};
 use crate::job::Job;
 use crate::key::Keys;
+use crate::presence::Presence;
 use crate::script::{Choice, Runs, ask, is_out_of_memory};
 use crate::step_codec::StepCodec;
 
@@ -37,7 +38,7 @@ impl Redis {
         keys: Keys,
         choice: Choice,
     ) -> RedisResult<Self> {
-        let codec = StepCodec::new(choice);
+        let codec = StepCodec::new(choice, Presence::Node);
         codec.load(&mut connection).await?;
         Ok(Self { connection, codec, keys })
     }

@@ -24,6 +24,11 @@ impl Fleet {
         for _ in 0..count {
             servers.push(Server::start().await);
         }
+        Self::over(servers)
+    }
+
+    /// These servers.
+    pub(crate) fn over(servers: Vec<Server>) -> Self {
         let folder = Folder::with("");
         folder.write("secret", "the same on every node");
         Self { servers, folder }

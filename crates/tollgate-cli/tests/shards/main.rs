@@ -12,6 +12,7 @@ mod followed;
 mod frozen;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
+mod looks;
 mod moving;
 mod old_node;
 #[path = "../serve/world.rs"]

@@ -39,8 +39,9 @@ impl Group {
             reads: settings.reads,
             lane: settings.lane,
             link: settings.link,
+            presence: settings.presence,
         };
-        let codec = NodeCodec::new(choice);
+        let codec = NodeCodec::new(choice, settings.presence);
         let nodes = std::iter::once(&layout.primary).chain(&layout.replicas).cloned().collect();
         let shard = Shard::open(&servers, codec, NodeCodec::for_replica);
         if settings.after_failover == AfterFailover::Hold {

@@ -8,6 +8,7 @@ use crate::answer::Answer;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::job::Job;
+use crate::presence::Presence;
 use crate::script::{Choice, Runs, ask};
 use crate::step_codec::StepCodec;
 
@@ -26,8 +27,8 @@ enum Duty {
 }
 
 impl NodeCodec {
-    pub(super) fn new(choice: Choice) -> Self {
-        Self { step: StepCodec::new(choice), duty: Duty::Decide }
+    pub(super) fn new(choice: Choice, presence: Presence) -> Self {
+        Self { step: StepCodec::new(choice, presence), duty: Duty::Decide }
     }
 
     /// A codec for a replica of this one's node.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::key::Tag;
 use crate::lane::LaneLimits;
 use crate::link::{Endpoint, LinkLimits};
+use crate::presence::Presence;
 use crate::shard::Reads;
 
 /// How often the nodes are asked who keeps which slots, where nothing tells that it changed.
@@ -28,6 +29,8 @@ pub struct ClusterSettings {
     pub refresh: Duration,
     /// What becomes of charges when a primary's data has become of another history.
     pub after_failover: AfterFailover,
+    /// As what it is opened.
+    pub presence: Presence,
 }
 
 /// What becomes of charges after a primary's data has become of another history, as a failover
@@ -54,6 +57,7 @@ impl ClusterSettings {
             link: LinkLimits::default(),
             refresh: DEFAULT_REFRESH,
             after_failover: AfterFailover::default(),
+            presence: Presence::default(),
         }
     }
 }

@@ -6,6 +6,9 @@ use redis::{RedisError, RedisResult};
 use super::{Access, Choice, ReadVerb, Runs, Step, ask, detail, is_out_of_memory, is_unloaded};
 use crate::command::{Command, Room};
 
+/// What no server takes for a library, nor for a script.
+const NO_STEP: &str = "no step";
+
 /// How the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ways {
@@ -75,6 +78,52 @@ impl Step {
             found = self.load_script(connection, Access::Read(reads)).await;
         }
         found.map(|()| Ways { runs: Runs::Script, reads })
+    }
+
+    /// Finds out how the step runs in the server, or would once a node gave it to the server, and
+    /// gives it nothing.
+    ///
+    /// # Errors
+    /// The last reply, where no way is open.
+    pub(crate) async fn foresee(
+        &self,
+        connection: &mut MultiplexedConnection,
+        choice: Choice,
+    ) -> RedisResult<Ways> {
+        let ways = |runs| Ways { runs, reads: ReadVerb::Plain };
+        if choice != Choice::Script {
+            match self.could_run(connection, Runs::Function).await {
+                Ok(()) => return Ok(ways(Runs::Function)),
+                Err(error) if choice == Choice::Function || tells_of_the_connection(&error) => {
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        self.could_run(connection, Runs::Script).await.map(|()| ways(Runs::Script))
+    }
+
+    /// Whether it runs so, or the user may give it to the server. That is asked with a text that is
+    /// neither a library nor a script: the server refuses the user, or the text.
+    async fn could_run(
+        &self,
+        connection: &mut MultiplexedConnection,
+        runs: Runs,
+    ) -> RedisResult<()> {
+        let missing = match self.try_out(connection, runs, Access::Write(Room::Open)).await {
+            Err(error) if is_unloaded(&error) => error,
+            Err(error) if is_out_of_memory(&error) => return Ok(()),
+            other => return other,
+        };
+        let gives = match runs {
+            Runs::Function => "FUNCTION",
+            Runs::Script => "SCRIPT",
+        };
+        match ask(connection, redis::cmd(gives).arg("LOAD").arg(NO_STEP)).await {
+            Err(error) if is_denied(&error) => Err(missing),
+            Err(error) if tells_of_the_connection(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Calls the function, and loads it where it is missing: a user that may not load libraries

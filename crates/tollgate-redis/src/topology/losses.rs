@@ -59,6 +59,8 @@ pub(crate) struct Losses(Mutex<Known>);
 struct Known {
     /// Where the generation is kept, if not at [`GENERATION`].
     key: Option<Arc<str>>,
+    /// Whether a generation is neither made nor renewed.
+    only_looks: bool,
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
@@ -85,6 +87,11 @@ impl Losses {
             known.generation = None;
             known.renewed = None;
         }
+    }
+
+    /// Writes nothing from now on: a generation that others make is seen, and none made.
+    pub(crate) fn only_look(&self) {
+        self.0.lock().only_looks = true;
     }
 
     /// Looks whether the primary at the end of `connection`, which told `told` of itself, still has
@@ -121,6 +128,9 @@ impl Losses {
     /// Reads the generation, renews it in time, and makes one where there is none.
     async fn generation(&self, connection: &Connection, key: &str) -> Found {
         let found = read(connection, key).await;
+        if self.0.lock().only_looks {
+            return found;
+        }
         let lives = GENERATION_LIVES.as_millis();
         match &found {
             Found::Nothing => {

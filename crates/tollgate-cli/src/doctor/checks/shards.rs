@@ -51,16 +51,16 @@ fn served(status: &ShardStatus) -> Finding {
     )
 }
 
-/// Whether the step runs as it could.
+/// Whether the step runs as it could, or will once a node gives it to the server.
 fn step(status: &ShardStatus) -> Option<Finding> {
     const CHECK: &str = "step";
     status.primary()?;
     Some(match status.runs {
-        Runs::Function => Finding::ok(CHECK, "runs as a function of the server"),
+        Runs::Function => Finding::ok(CHECK, "decisions run as a function of the server"),
         Runs::Script => Finding::of(
             CHECK,
             Level::Advice,
-            "runs as a script, which a server forgets when it restarts, and which costs more",
+            "decisions run as a script, which a server forgets when it restarts, and which costs more",
             "Redis 7 and Valkey have functions: let the user +fcall and +function|load",
         ),
     })
