@@ -74,6 +74,8 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
         charge(&node, "few", ("user", user), 1);
     }
     page.go(&super::address(&node, "limits/few"));
+    // A field that is not shown yet takes no key.
+    page.until("document.querySelector('section[aria-label=Subjects]')?.hidden === false");
     page.write("Begins with", "mal");
     page.press("Enter");
     page.says("2 subjects that this node decided on lately: its store keeps no names.");
