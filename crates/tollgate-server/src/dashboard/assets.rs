@@ -30,6 +30,7 @@ assets! {
     "js/format.js" as "text/javascript; charset=utf-8",
     "js/main.js" as "text/javascript; charset=utf-8",
     "js/metrics.js" as "text/javascript; charset=utf-8",
+    "js/override.js" as "text/javascript; charset=utf-8",
     "js/series.js" as "text/javascript; charset=utf-8",
     "js/switches.js" as "text/javascript; charset=utf-8",
     "js/table.js" as "text/javascript; charset=utf-8",

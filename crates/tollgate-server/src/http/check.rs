@@ -11,12 +11,14 @@ use tollgate_policy::nearest;
 
 use super::answer::looked;
 use super::app::App;
+use super::gate::Eyes;
 use super::json::{self, Fault, Object};
 use super::prefer::Detail;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 use super::wire::{
-    BatchAnswer, BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RequestFacts,
+    BatchAnswer, BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, OverruledLimit,
+    RequestFacts, VerdictAnswer,
 };
 
 /// What a check asks, understood and not carried out yet.
@@ -59,13 +61,33 @@ impl<S: Store> App<S> {
     }
 
     /// Whether it would be admitted; charges nothing.
-    pub(super) async fn peek(&self, body: &[u8], detail: Detail) -> Answer {
+    pub(super) async fn peek(&self, body: &[u8], detail: Detail, eyes: Eyes) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let Asked { plan, .. } = self.understand(now, &policy, &json::read(body)?)?;
         let rules: Vec<_> = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let asked = plan.enforced.clone();
         let enforced = self.limiter.shares(now, plan.enforced).enforced;
         let (verdict, source) = self.limiter.look_at(now, &enforced).await?;
-        Ok(json::write(&looked(&policy, &rules, &verdict, source, detail))?)
+        let overrides = self.overruled(&asked, now, eyes);
+        let looked = looked(&policy, &rules, &verdict, source, detail);
+        Ok(json::write(&VerdictAnswer { overrides, ..looked })?)
+    }
+
+    /// The overrides that decide in the place of limits.
+    fn overruled<'p>(
+        &self,
+        planned: &'p [Planned],
+        now: Timestamp,
+        eyes: Eyes,
+    ) -> Vec<OverruledLimit<'p>> {
+        let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
+        let by = |Planned { limit, subject, .. }: &'p Planned| {
+            let found = overrides.find(limit, subject, key, now)?;
+            let is_told = eyes == Eyes::Administrators;
+            let said = is_told.then(|| self.shown_override(&found));
+            Some(OverruledLimit::by(limit, &found, said))
+        };
+        planned.iter().filter_map(by).collect()
     }
 
     fn charge<'s>(

@@ -122,7 +122,10 @@ impl<S: Store + 'static> Routes<S> {
             Route::Check | Route::CheckBatch | Route::Reserve => {
                 return self.once(route, head, body).await;
             }
-            Route::Peek => app.peek(&body, Detail::preferred(&head.headers)).await,
+            Route::Peek => {
+                let eyes = gate::eyes(&app.options, &head.headers);
+                app.peek(&body, Detail::preferred(&head.headers), eyes).await
+            }
             Route::Refund => app.refund(&body).await,
             Route::Extend => app.extend(&body).await,
             Route::Settle => app.settle(&body).await,

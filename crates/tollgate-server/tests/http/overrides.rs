@@ -148,6 +148,29 @@ async fn only_administrators_are_told_of_overrides_with_a_standing() {
         (&one["limit"], &one["reason"], &one["expires"]),
         (&json!(expected.0), &json!(expected.1), &json!(expected.2))
     );
+    // A credential is looked at in a body.
+    let peek = json!({ "limits": [{ "name": "core", "cost": 0, "subject": { "token": "abc" } }] });
+    let peeked = || axum::http::Request::post("/v1/peek");
+    let told = ask(caller, peeked(), peek.to_string()).await.ok();
+    let seen = json!({ "limit": "core", "effect": "blocked", "expires": expected.2 });
+    assert_eq!(told["overrides"], json!([seen]));
+    let told = ask(admin, peeked(), peek.to_string()).await.ok();
+    let [one] = &**told["overrides"].as_array().unwrap() else { panic!("{told}") };
+    assert_eq!((&one["limit"], &one["effect"]), (&seen["limit"], &seen["effect"]));
+    assert_eq!(one["said"]["reason"], expected.1);
+    assert_eq!((&one["said"]["blocked"], &one["said"]["limit"]), (&json!(true), &json!(null)));
+}
+
+#[tokio::test]
+async fn a_peek_tells_who_is_not_counted_or_only_counted() {
+    let world = administered();
+    let peek = json!({ "limits": [{ "name": "core", "subject": { "token": "abc" } }] });
+    for effect in ["unlimited", "counted"] {
+        set(&world, json!({ "group": { "token": "abc" }, effect: true })).await;
+        let told = world.post("/v1/peek", peek.to_string()).await.ok();
+        assert_eq!((&told["admitted"], &told["standings"]), (&json!(true), &json!([])));
+        assert_eq!(told["overrides"][0]["effect"], effect);
+    }
 }
 
 #[tokio::test]

@@ -64,6 +64,89 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
 }
 
 #[test]
+fn what_is_said_of_a_subject_stands_on_its_page() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides?limit=few&user=mallory");
+    page.says("They are given");
+    let reason = SCRIPTS[0];
+    page.write("Reason", reason);
+    page.click("button", "Set");
+    rows(&page, 1);
+
+    // Blocked, and nothing was used; what else counts them stands as ever.
+    page.go(&super::address(&node, "subject?user=mallory&address=192.0.2.1"));
+    stands(&page, "many", "admitted 0 1,000 1,000");
+    stands(&page, "few", "blocked – – –");
+    let overrides = "document.querySelector('section[aria-label=Overrides]')";
+    let told = format!("{overrides}.innerText");
+    for word in ["few", "blocked", "all with user=#", reason] {
+        page.until(&format!("{told}.includes({})", json!(word)));
+    }
+    assert_eq!(page.value(&format!("{overrides}.querySelectorAll('tbody tr').length")), json!(1));
+
+    let quota = json!({
+        "limit": "many", "group": { "address": "192.0.2.0/24" }, "quota": 7, "expires_in": "1h",
+        "reason": "a neighbour",
+    });
+    put(&page, &quota);
+    stands(&page, "many", "admitted 0 7 7");
+    page.says("all with address=192.0.2.0/24");
+    remove(&page, "limit=many&group[address]=192.0.2.0/24");
+
+    // Each look tells what is said by then.
+    for (effect, few) in [
+        (json!({ "unlimited": true }), "unlimited – – –"),
+        (json!({ "counted": true }), "only counted – – –"),
+        (json!({ "quota": 40 }), "admitted 0 40 40"),
+    ] {
+        let mut body = json!({
+            "limit": "few", "group": { "user": "mallory" }, "expires_in": "1h", "reason": "again",
+        });
+        body.as_object_mut().unwrap().extend(effect.as_object().unwrap().clone());
+        put(&page, &body);
+        stands(&page, "few", few);
+        page.until(&format!("{told}.includes('again')"));
+        stands(&page, "many", "admitted 0 1,000 1,000");
+    }
+    remove(&page, "limit=few&group[user]=mallory");
+    stands(&page, "few", "admitted 0 3 3");
+    page.until(&format!("!{overrides}"));
+    page.is_clean();
+}
+
+/// Waits until the page of a subject says so of `limit`, in the columns from "Now" to "Remaining".
+#[track_caller]
+fn stands(page: &Page, limit: &str, told: &str) {
+    page.until(&format!(
+        "[...document.querySelectorAll('table')]
+            .find((table) => table.caption.textContent === 'How it stands')
+            ?.querySelectorAll('tbody tr').values()
+            .some(({{ children: [name, , ...cells] }}) => name.innerText === {}
+                && cells.slice(0, 4).map((cell) => cell.innerText).join(' ') === {})",
+        json!(limit),
+        json!(told),
+    ));
+}
+
+/// Sets an override from the page itself.
+fn put(page: &Page, body: &Value) {
+    let status = page.value(&format!(
+        "fetch('../v1/overrides', {{ method: 'PUT', body: {}, headers: {{ 'content-type': 'application/json' }} }})
+            .then(({{ status }}) => status)",
+        json!(body.to_string())
+    ));
+    assert_eq!(status, json!(200));
+}
+
+fn remove(page: &Page, whose: &str) {
+    let path = json!(format!("../v1/overrides?{whose}"));
+    let status = page
+        .value(&format!("fetch({path}, {{ method: 'DELETE' }}).then(({{ status }}) => status)"));
+    assert_eq!(status, json!(200));
+}
+
+#[test]
 fn networks_and_exact_subjects_are_named() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();

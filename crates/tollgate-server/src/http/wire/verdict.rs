@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use tollgate::core::{Fit, Standing};
+use tollgate::core::{Fit, Limit, Standing};
 use tollgate::limiter::Overrule;
-use tollgate::overrides::Effect;
+use tollgate::overrides::{Effect, Override};
 
 use super::{HeaderFields, OverrideShown};
 
@@ -139,6 +139,10 @@ pub(in crate::http) struct OverruledLimit<'a> {
     effect: OverrideEffect,
     /// The second of the Unix epoch at which the override is over, rounded up.
     expires: u64,
+    /// The override itself; only administrators are told, where they look at how limits stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OverrideShown")]
+    said: Option<OverrideShown>,
 }
 
 /// What an override decides.
@@ -157,14 +161,22 @@ enum OverrideEffect {
 
 impl<'a> OverruledLimit<'a> {
     pub(in crate::http) fn of(overrule: &'a Overrule) -> Self {
-        let effect = match overrule.said.effect {
+        Self::by(&overrule.limit, &overrule.said, None)
+    }
+
+    /// That `found` decides in the place of `limit`; whoever may know it is told what was `said`.
+    pub(in crate::http) fn by(
+        limit: &'a Limit,
+        found: &Override,
+        said: Option<OverrideShown>,
+    ) -> Self {
+        let effect = match found.effect {
             Effect::Quota { .. } => OverrideEffect::Quota,
             Effect::Unlimited => OverrideEffect::Unlimited,
             Effect::Blocked => OverrideEffect::Blocked,
             Effect::Counted => OverrideEffect::Counted,
         };
-        let expires = overrule.said.expires_at.as_secs_ceil();
-        Self { limit: overrule.limit.name(), effect, expires }
+        Self { limit: limit.name(), effect, expires: found.expires_at.as_secs_ceil(), said }
     }
 }
 

@@ -2,7 +2,8 @@
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
-import { count, many, moment } from '../format.js';
+import { moment } from '../format.js';
+import { what, whom } from '../override.js';
 import { Table } from '../table.js';
 
 /// What stands in a policy, and not in a request.
@@ -170,23 +171,6 @@ function listed(lift) {
 function button(cell, row, lift) {
   if (cell.firstChild) return;
   cell.append(element('button', { type: 'button', class: 'quiet', 'aria-label': `Lift ${whom(row)}`, onclick: () => lift(row) }, 'Lift'));
-}
-
-/// Whom an override is about, in words.
-function whom({ subject, group, everybody, rule, shedding }) {
-  if (everybody) return 'everybody';
-  if (rule) return `rule ${rule}`;
-  if (shedding) return shedding === 'all' ? 'all shedding' : `shedding by the ${shedding}`;
-  const pairs = Object.entries(subject ?? group).map(([name, value]) => `${name}=${value ?? '(none)'}`);
-  if (!pairs.length) return 'its one counter';
-  return group ? `all with ${pairs.join(', ')}` : pairs.join(', ');
-}
-
-function what({ quota, burst, unlimited, blocked, counted }) {
-  if (counted) return 'only counted';
-  if (blocked) return 'blocked';
-  if (unlimited) return 'unlimited';
-  return `${many(quota, 'unit')}${burst === undefined ? '' : `, burst ${count(burst)}`}`;
 }
 
 /// Names an override as a request for its end does; a value that nobody has is a name alone.

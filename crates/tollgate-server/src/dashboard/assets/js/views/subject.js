@@ -4,6 +4,7 @@ import { ask } from '../api.js';
 import { spark } from '../chart.js';
 import { announce, element, field, fill, notice, say, shape } from '../dom.js';
 import { allows, count, many, moment } from '../format.js';
+import { what, whom } from '../override.js';
 import { KEPT } from '../series.js';
 import { Table } from '../table.js';
 
@@ -95,11 +96,17 @@ class Standings {
     this.looks = 0;
     this.isLooking = false;
     this.table = table(this);
+    this.overrides = overrides();
+    this.said = element('section', { 'aria-label': 'Overrides' },
+      element('h2', {}, 'Overrides'),
+      element('p', { class: 'words' }, 'They decide in the place of these limits. ', element('a', { href: '#/overrides' }, 'All overrides')),
+      this.overrides.node);
+    this.overridden = element('div');
     this.forgotten = element('div', { 'aria-live': 'polite' });
     this.node = element('div', {},
       element('h2', {}, this.title()),
       this.limits.length
-        ? [this.table.node, this.actions(), this.forgotten]
+        ? [this.overridden, this.table.node, this.actions(), this.forgotten]
         : element('p', {}, 'No limit counts by these values alone: give those that a limit counts by together.'));
   }
 
@@ -126,16 +133,36 @@ class Standings {
   async gather() {
     const rows = [];
     for (let from = 0; from < this.limits.length; from += AT_ONCE) {
-      const limits = this.limits.slice(from, from + AT_ONCE);
-      const body = { limits: limits.map((limit) => this.named(limit)) };
-      rows.push(...(await ask('v1/peek', { method: 'POST', body })).standings);
+      rows.push(...await this.told(this.limits.slice(from, from + AT_ONCE)));
     }
     this.looks += 1;
-    for (const { name, used } of rows) {
-      if (!this.history.has(name)) this.history.set(name, new Float64Array(KEPT).fill(NaN));
-      this.history.get(name)[this.looks % KEPT] = used;
+    for (const row of rows) {
+      if (!this.history.has(row.name)) this.history.set(row.name, new Float64Array(KEPT).fill(NaN));
+      this.history.get(row.name)[this.looks % KEPT] = isCounted(row) ? row.used : NaN;
     }
     this.table.set(rows);
+    const said = rows.filter((row) => row.said).map(({ name, said: one }) => ({ ...one, limit: name }));
+    this.overrides.set(said);
+    if (Boolean(this.said.parentNode) !== said.length > 0) fill(this.overridden, said.length > 0 && this.said);
+  }
+
+  /// How `limits` stand, at most as many as are answered at once, and what overrides make of them.
+  async told(limits) {
+    const peek = (some) => ask('v1/peek', { method: 'POST', body: { limits: some.map((limit) => this.named(limit)) } });
+    const { standings, overrides: found = [] } = await peek(limits);
+    const overruled = new Map(found.map((one) => [one.limit, one]));
+    const stand = new Map(standings.map((one) => [one.name, one]));
+    // While one limit blocks the subject, nobody says how the others stand that were asked with it.
+    const isBlocked = found.some(({ effect }) => effect === 'blocked');
+    const isAsked = (name) => !overruled.has(name) || overruled.get(name).effect === 'quota';
+    const unsaid = limits.filter(({ name }) => isBlocked && !stand.has(name) && isAsked(name));
+    if (unsaid.length) {
+      for (const one of (await peek(unsaid)).standings) stand.set(one.name, one);
+    }
+    return limits.filter(({ name }) => stand.has(name) || overruled.has(name)).map(({ name }) => {
+      const { effect, said } = overruled.get(name) ?? {};
+      return { name, ...stand.get(name), effect, said };
+    });
   }
 
   named({ name, per }) {
@@ -185,24 +212,63 @@ function table(standings) {
     columns: [
       { label: 'Limit', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
       { label: 'Allows', text: (row) => allows(standings.known.get(row.name)) },
-      { label: 'Now', text: (row) => (row.admits ? 'admitted' : 'refused'), draw: verdict },
-      { label: 'Used', number: true, text: (row) => count(row.used), value: (row) => row.used },
-      { label: 'Of', number: true, text: (row) => count(row.limit), value: (row) => row.limit },
-      { label: 'Remaining', number: true, text: (row) => count(row.remaining), value: (row) => row.remaining },
+      { label: 'Now', text: (row) => now(row)[0], draw: verdict },
+      { label: 'Used', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
+      { label: 'Of', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
+      { label: 'Remaining', number: true, text: (row) => units(row, row.remaining), value: (row) => row.remaining },
       { label: 'Part used', draw: meter },
       { label: 'Since you look', draw: (cell, row) => drawn(cell, standings, row) },
-      { label: 'Resets', text: (row) => moment(row.reset) },
+      { label: 'Resets', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
     ],
   });
 }
 
-function verdict(cell, { admits }) {
-  if (!cell.firstChild) cell.append(element('span', {}));
-  cell.firstChild.className = `pill ${admits ? 'good' : 'bad'}`;
-  say(cell.firstChild, admits ? 'admitted' : 'refused');
+function overrides() {
+  return new Table({
+    caption: 'Overrides of this subject',
+    key: (row) => row.limit,
+    empty: 'None.',
+    columns: [
+      { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
+      { label: 'It is given', text: what },
+      { label: 'As one of', text: whom },
+      { label: 'Ends', text: (row) => moment(row.expires), value: (row) => row.expires },
+      { label: 'Reason', text: (row) => row.reason },
+    ],
+  });
 }
 
-function meter(cell, { used, limit, name }) {
+/// What becomes of a request now, and whether that is good for whoever sent it.
+function now({ effect, admits }) {
+  if (effect === 'blocked') return ['blocked', 'bad'];
+  if (effect === 'unlimited') return ['unlimited', 'good'];
+  // Without a standing it is not enforced for this subject.
+  if (effect === 'counted' || admits === undefined) return ['only counted', 'good'];
+  return admits ? ['admitted', 'good'] : ['refused', 'bad'];
+}
+
+/// Whether it is told what was used: of whom an override blocks or lets pass nothing is counted, and
+/// the standing of who is blocked is a full one that only tells until when.
+function isCounted({ effect, used }) {
+  return effect !== 'blocked' && used !== undefined;
+}
+
+function units(row, value) {
+  return isCounted(row) ? count(value) : '–';
+}
+
+function verdict(cell, row) {
+  const [text, kind] = now(row);
+  if (!cell.firstChild) cell.append(element('span', {}));
+  cell.firstChild.className = `pill ${kind}`;
+  say(cell.firstChild, text);
+}
+
+function meter(cell, row) {
+  if (!isCounted(row)) return say(cell, '–');
+  const { used, limit, name } = row;
+  // What says that nothing was counted is text, and no meter.
+  if (!cell.firstElementChild) fill(cell);
   if (!cell.firstChild) cell.append(element('meter', { min: 0 }));
   const node = cell.firstChild;
   node.max = Math.max(1, limit);

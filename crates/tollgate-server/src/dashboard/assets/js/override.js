@@ -1,0 +1,21 @@
+// An override in words.
+
+import { count, many } from './format.js';
+
+/// Whom an override is about, in words.
+export function whom({ subject, group, everybody, rule, shedding }) {
+  if (everybody) return 'everybody';
+  if (rule) return `rule ${rule}`;
+  if (shedding) return shedding === 'all' ? 'all shedding' : `shedding by the ${shedding}`;
+  const pairs = Object.entries(subject ?? group).map(([name, value]) => `${name}=${value ?? '(none)'}`);
+  if (!pairs.length) return 'its one counter';
+  return group ? `all with ${pairs.join(', ')}` : pairs.join(', ');
+}
+
+/// What they are given whom it is about.
+export function what({ quota, burst, unlimited, blocked, counted }) {
+  if (counted) return 'only counted';
+  if (blocked) return 'blocked';
+  if (unlimited) return 'unlimited';
+  return `${many(quota, 'unit')}${burst === undefined ? '' : `, burst ${count(burst)}`}`;
+}
