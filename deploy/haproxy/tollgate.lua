@@ -55,10 +55,18 @@ local function sub_request(txn)
     return fields
 end
 
--- Whether Tollgate answered itself: for a server that is not there, HAProxy answers with a page.
+-- Whether Tollgate answered itself.
 local function is_from_tollgate(answer)
     local media_type = answer.headers and answer.headers["content-type"]
     return answer.status == 200 or media_type and media_type[0]:find("application/problem+json", 1, true)
+end
+
+-- Whether it is not there: HAProxy answers with a page of its own then. Another such page is about the
+-- question, and what cannot be asked does not pass.
+local function is_there(answer)
+    local status = answer and answer.status or 0
+    local is_gone = status == 0 or status == 502 or status == 503 or status == 504
+    return not is_gone or is_from_tollgate(answer)
 end
 
 local function ask(txn, address)
@@ -68,7 +76,7 @@ local function ask(txn, address)
         headers = sub_request(txn),
         timeout = TIMEOUT,
     }
-    if not answer or not is_from_tollgate(answer) then
+    if not is_there(answer) then
         txn:set_var("txn.tollgate_status", 0)
         return
     end

@@ -226,7 +226,10 @@ impl PolicyFile {
 type Look = Result<Vec<u8>, io::ErrorKind>;
 
 fn look_of(bytes: &io::Result<Vec<u8>>) -> Look {
-    bytes.as_ref().map(Clone::clone).map_err(io::Error::kind)
+    match bytes {
+        Ok(bytes) => Ok(bytes.clone()),
+        Err(error) => Err(error.kind()),
+    }
 }
 
 impl fmt::Debug for PolicyFile {

@@ -31,6 +31,11 @@ fn nobody_forges_a_request_an_address_or_a_token() {
 }
 
 #[test]
+fn nobody_passes_by_the_size_of_a_head() {
+    laws::nobody_passes_by_the_size_of_a_head(HAPROXY);
+}
+
+#[test]
 fn everything_passes_while_tollgate_is_not_there() {
     laws::everything_passes_while_tollgate_is_not_there(HAPROXY);
 }

@@ -99,6 +99,29 @@ pub(crate) fn nobody_forges_a_request_an_address_or_a_token(kind: Kind) {
     assert_eq!(site.api.asked(), forged.len());
 }
 
+/// A sub-request is its request and some fields more: a head that the proxy takes may be too much for
+/// what is asked of it.
+pub(crate) fn nobody_passes_by_the_size_of_a_head(kind: Kind) {
+    let site = Site::with_policy(kind, &limit_of(1), &[]);
+    assert_eq!(site.get("/user", &[]).status, 200);
+    let short = (0..=160).step_by(4).chain(90..=100);
+    let many = short.map(|count| (0..count).map(|field| format!("x-{field}: a")).collect());
+    let long = [4_000, 8_000, 8_200, 12_000, 15_000, 15_100, 15_150, 16_000, 30_000, 33_000];
+    let long = long.map(|length| vec![format!("x-long: {}", "a".repeat(length))]);
+    for fields in many.chain(long) {
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let bytes: usize = fields.iter().map(|field| field.len()).sum();
+        let status = site.get("/user", &fields).status;
+        let met = format!("{status} with {} fields more of {bytes} bytes", fields.len());
+        assert!(matches!(status, 400 | 413 | 429 | 431), "{met}");
+    }
+    for length in [1_000, 4_000, 4_100, 8_000, 15_000] {
+        let status = site.get(&format!("/user?{}", "a".repeat(length)), &[]).status;
+        assert!(matches!(status, 400 | 413 | 414 | 429 | 431), "{status} with {length} bytes");
+    }
+    assert_eq!((site.get("/user", &[]).status, site.api.asked()), (429, 1));
+}
+
 /// As it is shipped: an outage of the limiter is not one of the service.
 pub(crate) fn everything_passes_while_tollgate_is_not_there(kind: Kind) {
     let mut site = Site::with_policy(kind, &limit_of(1), &[]);
