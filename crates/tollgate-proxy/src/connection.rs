@@ -5,7 +5,7 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
 use tokio::{net::TcpStream, time::sleep};
@@ -21,6 +21,7 @@ use crate::{
     guard::{Guard, GuardTimeouts},
     session::{Phase, Session},
     settings::Limits,
+    taking::WhileTaken,
 };
 
 /// How long a client may still ask after the proxy was told to end. It may have asked already, and its request be on the
@@ -67,7 +68,7 @@ pub(crate) async fn serve<S, B>(
         session: session.clone(),
     };
     let answer = service_fn(move |request: Request<Incoming>| entry.clone().answer(request));
-    let protocols = protocols(&settings.limits);
+    let protocols = protocols(&settings);
     let mut connection =
         pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
 
@@ -100,8 +101,9 @@ fn section_limits(limits: &Limits) -> SectionLimits {
     }
 }
 
-fn protocols(limits: &Limits) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn protocols(settings: &Settings) -> auto::Builder<WhileTaken> {
+    let limits = &settings.limits;
+    let mut builder = auto::Builder::new(WhileTaken(settings.timeouts.write_idle));
     builder
         .http1()
         .timer(TokioTimer::new())

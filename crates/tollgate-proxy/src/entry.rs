@@ -22,6 +22,7 @@ use crate::{
     handover::hand_over,
     problem::Problem,
     session::Session,
+    taking::{self, TAKEN_AT_ONCE},
 };
 
 /// What every request of one connection enters by: it refuses what is not to be looked at further, and gives the rest
@@ -41,7 +42,7 @@ pub(crate) type AnswerBody<B> = Either<Counted<B>, Full<Bytes>>;
 impl<S, B> Entry<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
-    B: Body,
+    B: Body<Data = Bytes>,
 {
     /// One future for all of it: each that were inside of another would hold the request once more.
     pub(crate) async fn answer(
@@ -75,7 +76,7 @@ where
                 if upload.fault().is_some() || session.is_parting() {
                     close_after(&mut answer, version);
                 }
-                answer.map(|body| Either::Left(Counted { body, _exchange: exchange }))
+                answer.map(|body| Either::Left(Counted::new(body, version, exchange)))
             }
         };
         if asks_upgrade {
@@ -120,31 +121,58 @@ impl Drop for Exchange {
 }
 
 pin_project_lite::pin_project! {
-    /// A body whose exchange ends with it.
+    /// A body whose exchange ends with it, given in pieces of which a client is seen to take one after the other.
     #[derive(Debug)]
     pub(crate) struct Counted<B> {
         #[pin]
         body: B,
+        rest: Bytes,
+        at_once: usize,
         _exchange: Exchange,
     }
 }
 
-impl<B: Body> Body for Counted<B> {
-    type Data = B::Data;
+impl<B> Counted<B> {
+    fn new(body: B, version: Version, exchange: Exchange) -> Self {
+        // Over HTTP/1 the guard sees the client take bytes.
+        let at_once = if version == Version::HTTP_2 { TAKEN_AT_ONCE } else { usize::MAX };
+        Self { body, rest: Bytes::new(), at_once, _exchange: exchange }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Counted<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.project();
+        let mut polled = match this.rest.is_empty() {
+            true => this.body.poll_frame(cx),
+            false => Poll::Ready(Some(Ok(Frame::data(std::mem::take(this.rest))))),
+        };
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled
+            && let Some(data) = frame.data_mut()
+            && data.len() > *this.at_once
+        {
+            *this.rest = data.split_off(*this.at_once);
+        }
+        taking::note(&polled);
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
     }
 }

@@ -48,6 +48,7 @@ mod problem;
 mod run;
 mod session;
 mod settings;
+mod taking;
 mod trusted_proxies;
 mod tunnel;
 mod upgrade;

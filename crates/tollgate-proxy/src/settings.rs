@@ -50,7 +50,9 @@ pub struct Timeouts {
     pub response_head: Duration,
     /// Between two pieces of a response body. Default 60 s; then the response breaks off.
     pub response_body_idle: Duration,
-    /// For a client to take any byte of what waits for it. Default 60 s; then its connection closes.
+    /// For a client to take any byte of what waits for it. Default 60 s; then its connection closes. Over HTTP/2 also for
+    /// it to take any piece of an answer, of 16 KiB at most, for which its window may leave no room; then its stream is
+    /// reset.
     pub write_idle: Duration,
     /// A connection without a request, the client's or one in the upstream's pool. Default 60 s; then it closes.
     pub keep_alive_idle: Duration,

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod pulse;
+mod taking;
 mod turn;
 
 use std::collections::hash_map::RandomState;
@@ -38,6 +39,10 @@ pub const MAX_HEADER_FIELDS: usize = 100;
 /// The most requests that one HTTP/2 connection has open at once.
 pub const MAX_STREAMS: u32 = 256;
 
+/// How long an HTTP/2 client may take nothing of an answer that is ready for it: its window says how
+/// much it takes.
+pub const LONGEST_UNTAKEN: Duration = Duration::from_secs(20);
+
 /// How long a client that speaks HTTP/1.1, or has not spoken yet, may still ask after the process
 /// was told to end. It may have asked already, and its request be on the way: to close at once would
 /// lose that. The answer tells the client to come back elsewhere, as HTTP/2 does by itself.
@@ -70,6 +75,9 @@ pub struct Holding {
     /// How long an HTTP/2 client may be silent until it is asked for a sign of life, and how long
     /// it then has to give one.
     pub sign_of_life: Duration,
+    /// How long an HTTP/2 client may take nothing of an answer that is ready, which is no longer than
+    /// it may be without a request: its stream is reset then.
+    pub untaken: Duration,
     /// How old a connection may be until its client is told to open another, up to a tenth more so
     /// that not all come back at once. Balancers that see connections, not requests, spread load by it.
     pub age: Option<Duration>,
@@ -96,6 +104,7 @@ impl Holding {
             head: limits.request,
             idle: limits.idle,
             sign_of_life: Duration::from_secs(20),
+            untaken: LONGEST_UNTAKEN,
             age: None,
             farewell: Duration::from_secs(10),
         }
@@ -167,7 +176,7 @@ enum End {
 
 impl Holding {
     fn builder(&self) -> auto::Builder<AtOnce> {
-        let mut builder = auto::Builder::new(AtOnce);
+        let mut builder = auto::Builder::new(AtOnce { untaken: self.untaken.min(self.idle) });
         // The pulse watches over heads of both versions.
         builder
             .http1()

@@ -26,8 +26,8 @@ pub use dashboard::Dashboard;
 pub use grpc::GrpcDoor;
 pub use http::{HttpDoor, HttpOptions};
 pub use hyper_door::{
-    Holding, HttpVersions, HyperDoor, LAST_REQUEST, MAX_HEAD_BYTES, MAX_HEADER_FIELDS, MAX_STREAMS,
-    Peer,
+    Holding, HttpVersions, HyperDoor, LAST_REQUEST, LONGEST_UNTAKEN, MAX_HEAD_BYTES,
+    MAX_HEADER_FIELDS, MAX_STREAMS, Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
 pub use places::{LEAST_IDLE, Places};

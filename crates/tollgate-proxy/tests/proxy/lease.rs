@@ -25,7 +25,7 @@ const WISH: &str =
 const PLAIN: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 /// At most one request at a time, over all.
-fn one_at_a_time() -> Limiter<Memory> {
+pub(crate) fn one_at_a_time() -> Limiter<Memory> {
     let in_flight = Concurrency::new(1, Millis::from_secs(3600)).expect("a lease");
     let limit = Limit::new("one", Algorithm::Concurrency(in_flight)).expect("a name");
     let limit = LimitFor { limit: Arc::new(limit), per: Vec::new() };

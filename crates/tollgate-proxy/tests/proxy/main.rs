@@ -14,5 +14,6 @@ mod nominated;
 mod relay;
 mod reuse;
 mod setup;
+mod untaken;
 mod upgrade;
 mod upstream;

@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::taking;
 use crate::places::Place;
 use crate::shutdown::{Phase, Shutdown};
 
@@ -197,7 +198,9 @@ impl<B: Body> Body for Beating<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+        let polled = self.project().body.poll_frame(cx);
+        taking::note(&polled);
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

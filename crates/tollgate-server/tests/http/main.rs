@@ -17,4 +17,5 @@ mod subjects;
 mod switches;
 mod top;
 mod traces;
+mod untaken;
 mod world;
