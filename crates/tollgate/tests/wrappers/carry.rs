@@ -6,9 +6,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
-use tollgate::core::{ChargeId, Fit, Millis, Refusals, Store, StoreError, Subject};
+use tollgate::core::{Fit, Millis, Refusals, Store, StoreError, Subject};
 use tollgate::store::atomic::Homes;
-use tollgate::store::carry::{Attendance, Census, LEASE, Phase, Shards};
+use tollgate::store::carry::{Phase, Shards};
 use tollgate::store::{Atomic, Carry, Deadline, Memory, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
@@ -18,7 +18,7 @@ use crate::setup::{
 };
 
 /// Stores by the names of their shards.
-fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
+pub(crate) fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
     let shard = |(name, weight, store): &(&str, u32, &Arc<S>)| Shard {
         name: (*name).into(),
         weight: *weight,
@@ -28,22 +28,22 @@ fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
 }
 
 /// A fleet to which the third shard is added.
-struct Fleet([Arc<Memory>; 3]);
+pub(crate) struct Fleet(pub(crate) [Arc<Memory>; 3]);
 
 impl Fleet {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self([(); 3].map(|()| Arc::default()))
     }
 
-    fn before(&self) -> Sharded<Arc<Memory>> {
+    pub(crate) fn before(&self) -> Sharded<Arc<Memory>> {
         map(&[("north", 1, &self.0[0]), ("south", 1, &self.0[1])])
     }
 
-    fn after(&self) -> Sharded<Arc<Memory>> {
+    pub(crate) fn after(&self) -> Sharded<Arc<Memory>> {
         map(&[("north", 1, &self.0[0]), ("south", 1, &self.0[1]), ("west", 1, &self.0[2])])
     }
 
-    fn node(&self) -> Carry<Memory> {
+    pub(crate) fn node(&self) -> Carry<Memory> {
         Carry::new(self.before(), self.after())
     }
 }
@@ -349,24 +349,6 @@ fn maps_are_alike_by_names_and_weights() {
     assert_ne!(version(&[("north", 2, north), ("south", 1, south)]), one);
     assert_ne!(version(&[("north", 1, north)]), one);
     assert_eq!(one.to_string().len(), 16);
-}
-
-#[tokio::test]
-async fn the_census_counts_nodes_and_forgets_those_that_are_gone() {
-    let fleet = Fleet::new();
-    let (old, new) = (fleet.before().version(), fleet.after().version());
-    let shard = &*fleet.0[0];
-    let node = |id| Census::new(key(), ChargeId(id)).unwrap();
-    node(1).attend(shard, NOW, old, new).await.unwrap();
-    node(2).attend(shard, NOW, old, new).await.unwrap();
-    let now = NOW.after(Millis::from_secs(5));
-    let told = node(3).attend(shard, now, new, old).await.unwrap();
-    assert_eq!(told, Attendance { alike: 1, asked: 2, all: 3 });
-    // The second changes its map; the first is gone, and its word ends.
-    node(2).attend(shard, now, new, old).await.unwrap();
-    let later = NOW.after(LEASE);
-    let told = node(3).attend(shard, later, new, old).await.unwrap();
-    assert_eq!(told, Attendance { alike: 2, asked: 0, all: 2 });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod atomic;
 mod cancel;
 mod carry;
+mod census;
 mod chaos;
 mod conformance;
 mod deadline;

@@ -2,8 +2,8 @@
 
 use tollgate_core::algo::Concurrency;
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, LimitError, Millis, Store, StoreError, Subject,
-    Timestamp, Value,
+    Algorithm, Ask, Charge, ChargeId, Cost, Limit, LimitError, Mark, Millis, Repeats, Store,
+    StoreError, Subject, Timestamp, Value,
 };
 
 use crate::hash_key::HashKey;
@@ -50,6 +50,9 @@ impl Census {
     /// Says at `shard` that this node uses the map `own`, and counts who uses it, who uses `other`,
     /// and who uses any. To be repeated well within [`LEASE`].
     ///
+    /// Nodes that attend at the same moment are not taken for nodes of a third map: whoever is
+    /// counted in `all` had said before which map it uses, and that is counted after.
+    ///
     /// # Errors
     /// The shard's: then nothing is known of who uses what.
     pub async fn attend(
@@ -59,20 +62,28 @@ impl Census {
         own: MapVersion,
         other: MapVersion,
     ) -> Result<Attendance, StoreError> {
-        let (own, other, all) =
-            (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
         let take = Ask::Take { cost: Cost::ONE, id: self.node };
-        let look = Ask::Look { cost: Cost::PEEK };
-        let charge = |subject, ask| Charge { limit: &self.limit, subject, ask };
-        let mut used = [0; 3];
+        // A look may be answered by a replica, which has not heard yet what was counted in `all`.
+        let asked_about = match own == other {
+            true => take,
+            false => Ask::Refund {
+                cost: Cost::ONE,
+                mark: Mark::default(),
+                id: self.node,
+                repeats: Repeats::Impossible,
+            },
+        };
+        let (own, other, any) =
+            (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
         // Each by itself: their subjects need not live together, and one full must not stop all.
-        for (used, charge) in
-            used.iter_mut().zip([charge(&own, take), charge(&all, take), charge(&other, look)])
-        {
-            let readings = shard.apply(now, &[charge]).await?;
-            *used = readings.first().map_or(0, |reading| reading.used);
-        }
-        let [alike, all, asked] = used;
+        let count = async |subject, ask| {
+            let readings = shard.apply(now, &[Charge { limit: &self.limit, subject, ask }]).await?;
+            Ok::<_, StoreError>(readings.first().map_or(0, |reading| reading.used))
+        };
+        count(&own, take).await?;
+        let all = count(&any, take).await?;
+        let alike = count(&own, take).await?;
+        let asked = count(&other, asked_about).await?;
         Ok(Attendance { alike, asked, all })
     }
 
