@@ -25,7 +25,8 @@ pub struct MoveStatus {
     pub carried: u64,
     /// Calls before which an old owner could not be asked, so that who moved from there began anew.
     pub left_behind: u64,
-    /// Charges that not both owners are known to have counted while this node followed.
+    /// Charges that not both owners are known to have counted while this node followed, or to have
+    /// given back.
     pub lagging: u64,
 }
 

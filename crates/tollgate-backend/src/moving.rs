@@ -79,10 +79,11 @@ impl Moving {
         self.rollout().left_behind()
     }
 
-    /// Charges that were taken for nothing, on the way between both, and could not be given back.
+    /// Charges that were taken for nothing, on the way between both, and could not be given back; and
+    /// those that are not known to have been given back at both.
     #[must_use]
     pub fn stranded(&self) -> u64 {
-        self.store.stranded()
+        self.store.stranded() + self.rollout().given_back_at_one()
     }
 
     pub(crate) async fn started(&self) {

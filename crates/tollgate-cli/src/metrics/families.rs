@@ -137,7 +137,7 @@ families! {
     MOVE_CARRIED = Counter "tollgate_move_carried_total" ["side"]
         "Counters that this node took along to their new shards";
     MOVE_LAGGING = Counter "tollgate_move_lagging_total" ["side"]
-        "Charges that a new shard did not answer while it followed";
+        "Charges that a new shard did not answer while it followed, and what one of both shards did not answer that was to be given back";
     MOVE_LEFT_BEHIND = Counter "tollgate_move_left_behind_total" ["side"]
         "Calls before which an old shard could not be asked what its clients had used there, so that they began anew";
     ROLLOUT_PERCENT = Gauge "tollgate_rollout_percent" []
@@ -147,7 +147,7 @@ families! {
     ROLLOUT_LEFT_BEHIND = Counter "tollgate_rollout_left_behind_total" []
         "Calls before which a store could not be asked what its clients had used there, so that they began anew";
     ROLLOUT_STRANDED = Counter "tollgate_rollout_stranded_total" []
-        "Charges over two stores that were taken for nothing and could not be given back";
+        "Charges over two stores that were taken for nothing and could not be given back, or were given back at one of both only";
     COMPARED_PERCENT = Gauge "tollgate_compared_percent" []
         "How many clients of a hundred a second store is compared for";
     COMPARED = Counter "tollgate_compared_charges_total" []

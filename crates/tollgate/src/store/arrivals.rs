@@ -1,10 +1,14 @@
 //! Who arrived at a store with what it used at another one.
 
+mod lower;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{Cells, Charge, Place, Timestamp};
+use tollgate_core::{Cells, Charge, Place, Readings, StoreError, Timestamp};
 
+use self::lower::{Unheard, lowering};
+use super::join::both;
 use super::recent::{Recent, Worth};
 
 /// How many limits and subjects are remembered to have arrived, unless another number is set.
@@ -21,6 +25,7 @@ pub(super) struct Arrivals {
     within: Duration,
     carried: AtomicU64,
     failed: AtomicU64,
+    unheard: AtomicU64,
     /// Rises whenever something is forgotten.
     turn: AtomicU64,
 }
@@ -46,6 +51,7 @@ impl Arrivals {
             within: DEFAULT_CARRY,
             carried: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            unheard: AtomicU64::new(0),
             turn: AtomicU64::new(0),
         }
     }
@@ -65,20 +71,71 @@ impl Arrivals {
         self.failed.load(Ordering::Relaxed)
     }
 
+    /// What was given back where it lives now, and is not known to have been where it came from.
+    pub(super) fn unheard(&self) -> u64 {
+        self.unheard.load(Ordering::Relaxed)
+    }
+
     /// Has the next decision on `charges` bring their cells along once more.
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
         self.turn.fetch_add(1, Ordering::AcqRel);
         charges.iter().for_each(|charge| self.recent.forget_if(self.recent.key(charge), |_| true));
     }
 
-    /// Joins into `to` what `from` holds of those of `charges` that have not arrived in `epoch`.
+    /// Has `to` decide on `charges`, once `arriving`, those of them whose subjects came from another
+    /// store, have arrived from there in `epoch`.
+    ///
+    /// What lowers how a subject stands is asked of `from` as well: each node joins what that holds
+    /// when it first meets the subject, and the larger of both stands. From an arrival on, `to` has
+    /// counted all that `from` has. The same taken from both leaves that so, and every join exact.
+    pub(super) async fn decide(
+        &self,
+        now: Timestamp,
+        epoch: u64,
+        (from, to): (&impl Cells, &impl Cells),
+        arriving: &[Charge<'_>],
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let have_arrived = self.bring(now, epoch, (from, to), arriving).await;
+        let (forgotten, given_back) = lowering(arriving);
+        if !forgotten.is_empty() {
+            // First, and not without: what is forgotten here alone comes back with the next join.
+            self.in_time(from.apply(now, &forgotten)).await?;
+        }
+        if given_back.is_empty() {
+            return to.apply(now, charges).await;
+        }
+        let unheard = Unheard::new(&self.unheard, &given_back);
+        if !have_arrived {
+            // It may be of a charge that `from` never had: what others used there is all that is
+            // known of it, and is not to be lost.
+            return to.apply(now, charges).await;
+        }
+        let heard = self.in_time(from.apply(now, &given_back));
+        let (readings, heard) = both(to.apply(now, charges), heard).await;
+        if heard.is_ok() {
+            unheard.ends();
+        }
+        readings
+    }
+
+    /// What the store that subjects left answers in the time that bringing them along may take.
+    async fn in_time(
+        &self,
+        answer: impl Future<Output = Result<Readings, StoreError>>,
+    ) -> Result<Readings, StoreError> {
+        tokio::time::timeout(self.within, answer).await.unwrap_or(Err(StoreError::TimedOut))
+    }
+
+    /// Joins into `to` what `from` holds of those of `charges` that have not arrived in `epoch`;
+    /// whether all have now.
     pub(super) async fn bring(
         &self,
         now: Timestamp,
         epoch: u64,
         (from, to): (&impl Cells, &impl Cells),
         charges: &[Charge<'_>],
-    ) {
+    ) -> bool {
         let mut places = Vec::new();
         let mut keys = Vec::new();
         for charge in charges {
@@ -89,7 +146,7 @@ impl Arrivals {
             }
         }
         if places.is_empty() {
-            return;
+            return true;
         }
         let turn = self.turn.load(Ordering::Acquire);
         let carry = async {
@@ -99,20 +156,21 @@ impl Arrivals {
             if !held.is_empty() {
                 to.join(now, &held).await?;
             }
-            Ok::<_, tollgate_core::StoreError>(held.len() as u64)
+            Ok::<_, StoreError>(held.len() as u64)
         };
         match tokio::time::timeout(self.within, carry).await {
             Ok(Ok(count)) => {
                 self.carried.fetch_add(count, Ordering::Relaxed);
                 // What was read may be older than what is to be brought once more.
-                if turn != self.turn.load(Ordering::Acquire) {
-                    return;
+                if turn == self.turn.load(Ordering::Acquire) {
+                    let arrival = Arrival { epoch, at: now };
+                    keys.into_iter().for_each(|key| self.recent.put(key, arrival, now));
                 }
-                let arrival = Arrival { epoch, at: now };
-                keys.into_iter().for_each(|key| self.recent.put(key, arrival, now));
+                true
             }
             Ok(Err(_)) | Err(_) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
+                false
             }
         }
     }

@@ -27,8 +27,8 @@ pub enum Phase {
     /// The old owner of a subject decides; the new one is charged what it admits. Nodes that know
     /// the old map only may still be there.
     Following,
-    /// The new owner decides, from what the old one held on; that one is charged no more. No node
-    /// knows the old map only.
+    /// The new owner decides, from what the old one held on; that one is charged no more, and hears
+    /// of what is given back and forgotten. No node knows the old map only.
     Leading,
     /// Every window that the old owner held is over.
     Over,
@@ -45,19 +45,34 @@ pub enum Phase {
 ///   opened a window there, both go on in that window.
 /// - while [`Phase::Leading`], the new owner decides. Before its first decision on a limit and
 ///   subject, and before the first one in each phase, what the old owner holds is
-///   [joined](tollgate_core::decide::join) in.
+///   [joined](tollgate_core::decide::join) in. What is given back or forgotten is asked of the old
+///   owner too, and the new one's answer is told.
 ///
 /// # What it keeps
 /// - All or nothing, and the windows: nobody gains one, none ends early. While nodes follow, the
 ///   old owner has counted all that the new one has; once one leads, the new one has counted all
-///   that the old one has. So each join is exact.
+///   that the old one has. What lowers one lowers both. So each join is exact.
+/// - What was forgotten stays so: it is an error where not both owners answer.
 /// - A fair share moves and nothing else: see [`Sharded::fair_share`].
 ///
 /// # What it weakens
-/// - Time: a moving subject costs two round trips while nodes follow.
+/// - Time: a charge of a moving subject costs two round trips while nodes follow; what is given back
+///   costs a call to each owner, side by side, in both phases; forgetting two round trips once nodes
+///   lead.
 /// - A charge that another node has under way while a subject is carried (once for each node and
-///   phase, and whenever a window opened at one owner only) may be counted twice at the new owner:
-///   see [`held_back_at_most`]. It costs refusals, never admits.
+///   phase, and whenever a window opened at one owner only) may be counted twice at the new owner,
+///   and what it has under way to be given back or forgotten may come back there: see
+///   [`held_back_at_most`]. It costs refusals, never admits.
+/// - What one owner alone has given back may count until its window or lease is over: because the
+///   other did not answer, or could not be asked before ([`lagging`](Self::lagging) counts), or
+///   because a node gave it back that knows the old map only. It costs refusals, never admits. What
+///   such a node forgets, it forgets at the old owner alone.
+/// - A reservation that nobody settles may stay used until its window is over, where it would have
+///   been released: if a node made it that leads, so that the old owner does not know of it. So may
+///   what any reservation is settled below, if with it two windows became one.
+/// - A receipt that is redeemed where one owner knows nothing of its charge, and comes again, is
+///   known to the other alone: a node that asks the former gives back once more, at most what it
+///   cost.
 /// - A charge that not both owners answered while nodes follow, or whose caller left before they
 ///   did, is made good before this node's next decision on it ([`lagging`](Self::lagging) counts
 ///   them); a node that leads already may admit as much again until then: see
@@ -82,9 +97,10 @@ pub fn over_admitted_at_most(limit: &Limit, rate: u64, outage: Duration) -> u64 
     super::rollout::over_admitted_at_most(limit, rate, outage)
 }
 
-/// The units of one subject that a move may count twice at its new owner, and so refuse although
-/// they are left, where each of `under_way` charges of `cost` is under way at another node while
-/// this one carries the subject. They come back with the end of the window.
+/// The units of one subject that a move may count twice at its new owner, or once more after they
+/// were given back, and so refuse although they are left: where each of `under_way` charges or
+/// refunds of `cost` is under way at another node while this one carries the subject, or a refund
+/// was heard of by one owner alone. They come back with the end of the window, or of the lease.
 #[must_use]
 pub const fn held_back_at_most(under_way: u64, cost: Cost) -> u64 {
     under_way.saturating_mul(cost.get())
@@ -159,16 +175,10 @@ impl<S: Store> Carry<S> {
     }
 
     /// Charges of subjects that move which not both owners are known to have counted while nodes
-    /// followed.
+    /// followed, and what was given back and not both are known to have heard of.
     #[must_use]
     pub fn lagging(&self) -> u64 {
-        self.lagging.load(Ordering::Relaxed)
-    }
-}
-
-impl<S: Cells + 'static> Carry<S> {
-    async fn bring(&self, now: Timestamp, phase: Phase, charges: &[Charge<'_>]) {
-        self.arrivals.bring(now, phase as u64, (&self.before, &self.after), charges).await;
+        self.lagging.load(Ordering::Relaxed) + self.arrivals.unheard()
     }
 }
 
@@ -187,8 +197,8 @@ impl<S: Cells + 'static> Store for Carry<S> {
             return self.follow(now, charges, &moving).await;
         }
         let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
-        self.bring(now, phase, &told).await;
-        self.after.apply(now, charges).await
+        let owners = (&self.before, &self.after);
+        self.arrivals.decide(now, phase as u64, owners, &told, charges).await
     }
 }
 

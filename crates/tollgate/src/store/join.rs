@@ -1,6 +1,7 @@
 //! Waiting for several things at once.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::task::Poll;
 
 /// The outputs of all `futures`, in their order, once the last is there.
@@ -22,4 +23,30 @@ pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     })
     .await;
     waiting.into_iter().filter_map(|(_, output)| output).collect()
+}
+
+/// The outputs of two futures that are not of one kind, once both are there.
+pub(super) async fn both<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|context| {
+        if first.is_none()
+            && let Poll::Ready(output) = one.as_mut().poll(context)
+        {
+            first = Some(output);
+        }
+        if second.is_none()
+            && let Poll::Ready(output) = other.as_mut().poll(context)
+        {
+            second = Some(output);
+        }
+        match (first.take(), second.take()) {
+            (Some(one), Some(other)) => Poll::Ready((one, other)),
+            (one, other) => {
+                (first, second) = (one, other);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }

@@ -45,8 +45,15 @@ pub enum OnMove {
 ///   see [`over_admitted_at_most`].
 /// - A store that does not answer takes what it knows with it: until it does, who came from there
 ///   has used nothing there. At most one more quota for each subject; the next decision asks again.
-/// - A refund is given back where the subject lives now; carried again by a node that has not seen
-///   it arrive, the units are used once more. It costs refusals, never admits.
+/// - What is given back or forgotten is asked of both stores ([`OnMove::Carry`]): a call more. What
+///   the other one does not answer may count again when a node brings the subject along that has
+///   not seen it arrive, until its window or lease is over; so may what is under way meanwhile. It
+///   costs refusals, never admits, and [`given_back_at_one`](Self::given_back_at_one) counts.
+///   Forgetting is an error then.
+/// - A reservation that nobody settles may stay used until its window is over where it would have
+///   been released: the other store does not know of it.
+/// - A receipt that comes again after the dial was turned, and of whose charge the other store knew
+///   nothing when it was redeemed, gives back once more, at most what it cost.
 /// - A call whose subjects live on both sides spans: see [`Atomic`](super::Atomic).
 pub struct Rollout<A, B> {
     old: A,
@@ -146,6 +153,13 @@ impl<A, B> Rollout<A, B> {
         self.arrivals.failed()
     }
 
+    /// Charges that were given back where their subject lives, and not known to have been at the
+    /// other store.
+    #[must_use]
+    pub fn given_back_at_one(&self) -> u64 {
+        self.arrivals.unheard()
+    }
+
     /// Numbers the stay of subjects at `home`: another turn of the dial is another stay.
     fn epoch(&self, home: usize) -> u64 {
         let (_, turns) = self.dial.read();
@@ -165,18 +179,12 @@ impl<A: Cells, B: Cells> Homes for Rollout<A, B> {
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         let epoch = self.epoch(home);
+        let (old, new, arrivals) = (&self.old, &self.new, &self.arrivals);
         match (home, self.on_move) {
-            (OLD, OnMove::Carry) => {
-                self.arrivals.bring(now, epoch, (&self.new, &self.old), charges).await;
-            }
-            (_, OnMove::Carry) => {
-                self.arrivals.bring(now, epoch, (&self.old, &self.new), charges).await;
-            }
-            (_, OnMove::StartAfresh) => {}
-        }
-        match home {
-            OLD => self.old.apply(now, charges).await,
-            _ => self.new.apply(now, charges).await,
+            (OLD, OnMove::Carry) => arrivals.decide(now, epoch, (new, old), charges, charges).await,
+            (_, OnMove::Carry) => arrivals.decide(now, epoch, (old, new), charges, charges).await,
+            (OLD, OnMove::StartAfresh) => old.apply(now, charges).await,
+            (_, OnMove::StartAfresh) => new.apply(now, charges).await,
         }
     }
 }

@@ -161,7 +161,7 @@ async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
 }
 
 /// A subject that is on its way from an old owner to the added shard.
-fn mover<S: Store>(node: &Carry<S>) -> Subject {
+pub(crate) fn mover<S: Store>(node: &Carry<S>) -> Subject {
     (0..).map(user).find(|user| node.moves(user)).unwrap()
 }
 
@@ -218,17 +218,17 @@ async fn what_a_new_owner_did_not_answer_is_made_good() {
 }
 
 /// Two shards, of which the second is added.
-struct Two {
-    old: Arc<Faulty>,
-    new: Arc<Faulty>,
+pub(crate) struct Two {
+    pub(crate) old: Arc<Faulty>,
+    pub(crate) new: Arc<Faulty>,
 }
 
 impl Two {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { old: Arc::new(Faulty::new()), new: Arc::new(Faulty::new()) }
     }
 
-    fn node(&self) -> Carry<Faulty> {
+    pub(crate) fn node(&self) -> Carry<Faulty> {
         let after = map(&[("north", 1, &self.old), ("west", 1, &self.new)]);
         Carry::new(map(&[("north", 1, &self.old)]), after)
     }

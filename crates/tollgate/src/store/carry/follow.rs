@@ -4,17 +4,19 @@ use std::sync::atomic::Ordering;
 
 use tollgate_core::algo::fixed_window;
 use tollgate_core::{
-    Algorithm, Ask, Cell, Cells, Charge, Cost, Fit, Place, Reading, Readings, Refusals, Store,
-    StoreError, Timestamp, assess,
+    Algorithm, Ask, Cell, Cells, Charge, Cost, Fit, Found, Place, Reading, Readings, Refusals,
+    Repeats, Store, StoreError, Timestamp, assess,
 };
 
 use super::{Carry, Phase};
+use crate::store::join::both;
 
 impl<S: Cells + 'static> Carry<S> {
     /// Charges the old owners, and what they admit the new owners of `moving` too.
     ///
-    /// An old owner that does not answer leaves the call without an answer. Dropped before both
-    /// owners have answered, it has the next decision on what moves make the new one whole first.
+    /// An old owner that does not answer leaves the call without an answer, and so does a new one
+    /// that was to forget. Dropped before both owners have answered, it has the next decision on
+    /// what moves make the new one whole first.
     pub(super) async fn follow(
         &self,
         now: Timestamp,
@@ -22,16 +24,34 @@ impl<S: Cells + 'static> Carry<S> {
         moving: &[usize],
     ) -> Result<Readings, StoreError> {
         let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
-        self.bring(now, Phase::Following, &told).await;
+        let owners = (&self.before, &self.after);
+        self.arrivals.bring(now, Phase::Following as u64, owners, &told).await;
         let changes = told.iter().any(|charge| !charge.ask.only_reads());
         let lag = Lag { carry: self, charges: if changes { &told } else { &[] } };
-        let mut readings = self.before.apply(now, charges).await?;
-        if !changes || is_refused(charges, &readings) {
-            lag.ends();
-            self.look_at_both(now, &told, moving, &mut readings).await;
-            return Ok(readings);
-        }
-        let Ok(followed) = self.after.apply(now, &told).await else { return Ok(readings) };
+        let takes = charges.iter().any(|charge| charge.ask.taken().is_some());
+        let (mut readings, followed) = if changes && !takes {
+            // Nothing here can be refused. The old owner may give back unheard: the new one is
+            // asked whatever it answers, since no join makes it know of less.
+            let led = self.before.apply(now, charges);
+            let (led, followed) = both(led, self.after.apply(now, &told)).await;
+            (led?, followed)
+        } else {
+            let mut readings = self.before.apply(now, charges).await?;
+            if !changes || is_refused(charges, &readings) {
+                lag.ends();
+                self.look_at_both(now, &told, moving, &mut readings).await;
+                return Ok(readings);
+            }
+            (readings, self.after.apply(now, &told).await)
+        };
+        let followed = match followed {
+            Ok(followed) => followed,
+            // It would come back with what the new owner still has.
+            Err(reason) if told.iter().any(|charge| charge.ask == Ask::Forget) => {
+                return Err(reason);
+            }
+            Err(_) => return Ok(readings),
+        };
         let made_one = if is_refused(&told, &followed) {
             let given_back = self.give_back(now, charges, moving, &mut readings).await;
             for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
@@ -43,8 +63,10 @@ impl<S: Cells + 'static> Carry<S> {
             }
             given_back
         } else {
+            let (more_at_old, more_at_new) = surplus(&told, moving, &readings, &followed);
             let apart = meet(now, &told, moving, &followed, &mut readings);
-            self.make_one(now, &apart).await
+            let made_even = self.take_back(now, &more_at_old, &more_at_new).await;
+            made_even.and(self.make_one(now, &apart).await)
         };
         if made_one.is_ok() {
             lag.ends();
@@ -73,17 +95,36 @@ impl<S: Cells + 'static> Carry<S> {
         }
     }
 
-    /// Has both owners go on in the same windows.
-    async fn make_one(
+    /// Gives back at each owner what it alone took beyond a reservation.
+    async fn take_back(
         &self,
         now: Timestamp,
-        windows: &[(Place<'_>, Cell)],
+        at_old: &[Charge<'_>],
+        at_new: &[Charge<'_>],
     ) -> Result<(), StoreError> {
-        if windows.is_empty() {
+        if at_old.is_empty() && at_new.is_empty() {
             return Ok(());
         }
-        let before = self.before.join(now, windows).await;
-        before.and(self.after.join(now, windows).await)
+        let (old, new) = both(self.before.apply(now, at_old), self.after.apply(now, at_new)).await;
+        old.and(new).map(drop)
+    }
+
+    /// Has both owners go on in the same windows, with what is held of them: one that counts what
+    /// it does not know to be held could not let go of it.
+    async fn make_one(&self, now: Timestamp, places: &[Place<'_>]) -> Result<(), StoreError> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let (led, followed) =
+            both(self.before.cells(now, places), self.after.cells(now, places)).await;
+        let held = |cells: Vec<Option<Cell>>| -> Vec<_> {
+            let held = places.iter().zip(cells);
+            held.filter_map(|(place, cell)| Some((*place, cell?))).collect()
+        };
+        let (led, followed) = (held(led?), held(followed?));
+        let (before, after) =
+            both(self.before.join(now, &followed), self.after.join(now, &led)).await;
+        before.and(after)
     }
 
     /// Gives back at the old owners what they admitted and a new one did not, and makes the
@@ -162,27 +203,58 @@ fn undoing(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Ask> 
     charge.ask.undone(reading.mark)
 }
 
-/// Has readings of admitted charges tell what both owners know; the windows that they have to be
-/// told of, because each opened one of its own.
+/// What gives back, at the old owners and at the new ones, what a settlement above its reservation
+/// took there and the other owner, which knows of more, had no room for.
+fn surplus<'a>(
+    told: &[Charge<'a>],
+    moving: &[usize],
+    readings: &Readings,
+    followed: &Readings,
+) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
+    let (mut at_old, mut at_new) = (Vec::new(), Vec::new());
+    for ((place, charge), follows) in moving.iter().zip(told).zip(followed.iter()) {
+        let led = &readings[*place];
+        let Ask::Settle { id, .. } = charge.ask else { continue };
+        if led.fit != Fit::Now || follows.fit != Fit::Now || led.added == follows.added {
+            continue;
+        }
+        let (more, at) =
+            if led.added > follows.added { (led, &mut at_old) } else { (follows, &mut at_new) };
+        let cost = Cost::up_to(led.added.abs_diff(follows.added));
+        let repeats = Repeats::Impossible;
+        at.push(Charge { ask: Ask::Refund { cost, mark: more.mark, id, repeats }, ..*charge });
+    }
+    (at_old, at_new)
+}
+
+/// Has readings of admitted charges tell what both owners know; the places of which each opened a
+/// window of its own.
 fn meet<'a>(
     now: Timestamp,
     told: &[Charge<'a>],
     moving: &[usize],
     followed: &Readings,
     readings: &mut Readings,
-) -> Vec<(Place<'a>, Cell)> {
+) -> Vec<Place<'a>> {
     let mut apart = Vec::new();
     for ((place, charge), follows) in moving.iter().zip(told).zip(followed.iter()) {
         let led = readings[*place];
         readings[*place] = match window_of_both(charge, &led, follows) {
             Some(window) => {
-                let reading = reading_of(charge, &window, now);
-                apart.push((Place { limit: charge.limit, subject: charge.subject }, window));
+                let held = led.held.max(follows.held);
+                let reading = Reading { held, ..reading_of(charge, &window, now) };
+                apart.push(Place { limit: charge.limit, subject: charge.subject });
                 reading
             }
             None if holds_alone(charge, &led, follows) => led,
+            None if holds_alone(charge, follows, &led) => *follows,
+            // Who had less room knows of more.
+            None if led.added > follows.added => *follows,
+            None if led.added < follows.added => led,
             None if heard_more(charge, follows, &led) => *follows,
-            None => led,
+            None if heard_more(charge, &led, follows) => led,
+            // They stand alike, and one of them may never have had what was given back.
+            None => Reading { given_back: led.given_back.max(follows.given_back), ..led },
         };
     }
     apart
@@ -207,18 +279,28 @@ fn heard_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     if one.used != other.used {
         return one.used > other.used;
     }
+    // What is held of a window that is over is not used in this one.
+    if one.held != other.held {
+        return one.held > other.held;
+    }
     match charge.limit.algorithm() {
         // The window that opened first is the one that its clients were told of.
-        Algorithm::FixedWindow(_) => one.used > 0 && one.whole_at < other.whole_at,
+        Algorithm::FixedWindow(_) if one.used > 0 => one.whole_at < other.whole_at,
+        // It stays open when all is given back.
+        Algorithm::FixedWindow(_) => {
+            let is_open = |reading: &Reading| reading.found == Found::State;
+            is_open(one) && (!is_open(other) || one.whole_at < other.whole_at)
+        }
         // What is used is told in whole units, of which a fading part may hide one.
         _ => (one.whole_at, one.again) > (other.whole_at, other.again),
     }
 }
 
-/// Whether of both owners the old one alone held what is settled or put off.
-fn holds_alone(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> bool {
-    let asks_for_hold = matches!(charge.ask, Ask::Settle { .. } | Ask::Extend { .. });
-    asks_for_hold && led.fit == Fit::Now && follows.fit != Fit::Now
+/// Whether of both owners the one alone held what is settled or put off.
+fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
+    let asks_for_hold =
+        matches!(charge.ask, Ask::Settle { .. } | Ask::Extend { .. } | Ask::Renew { .. });
+    asks_for_hold && one.fit == Fit::Now && other.fit != Fit::Now
 }
 
 /// The same question, without the taking.
