@@ -161,6 +161,49 @@ fn a_file_that_is_gone_is_told_and_is_in_force_again_once_it_is_back() {
 }
 
 #[test]
+fn an_override_can_be_lifted_when_the_policy_has_its_name_no_more() {
+    let text = |limit: &str, user: &str| {
+        format!(
+            "subjects: {{ {user}: {{ header: x-user }}, host: {{ header: x-host }} }}\n\
+             limits: {{ {limit}: {{ quota: 10, window: 1h, per: [{user}, host] }} }}\n\
+             rules: [ {{ name: {limit}, limits: {limit} }} ]\n"
+        )
+    };
+    let folder = Folder::with(&text("calls", "user"));
+    let node = Node::open(&folder.policy());
+    let admin = node.door("admin");
+    let all = [
+        (
+            r#""limit":"calls","subject":{"user":"bob","host":"a"}"#,
+            "subject[user]=bob&subject[host]=a&limit=calls",
+        ),
+        (r#""limit":"calls","group":{"user":"bob"}"#, "group[user]=bob&limit=calls"),
+        (r#""limit":"calls","everybody":true"#, "limit=calls&everybody=true"),
+        (r#""rule":"calls""#, "rule=calls"),
+    ];
+    for (whom, _) in all {
+        let said = format!(r#"{{{whom},"counted":true,"expires_in":"1h","reason":"a test"}}"#);
+        let head =
+            "PUT /v1/overrides HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+        let mut client = Client::connect(admin).unwrap();
+        client.send(format!("{head}\r\ncontent-length: {}\r\n\r\n{said}", said.len())).unwrap();
+        let told = client.answer().unwrap();
+        assert_eq!(told.status, 200, "{}", told.body);
+    }
+    folder.write("policy.yaml", &text("requests", "name"));
+    let told = ask(admin, "POST", "/v1/policy/reload", None);
+    assert!(told.body.contains(r#""replaced":true"#), "{}", told.body);
+    let mistyped = ask(admin, "DELETE", "/v1/overrides?limit=call&everybody=true", None);
+    assert_eq!(mistyped.status, 422, "{}", mistyped.body);
+    for (whom, query) in all {
+        let told = ask(admin, "DELETE", &format!("/v1/overrides?{query}"), None);
+        assert!(told.body.contains(r#""counted":true"#), "{whom}: {}", told.body);
+    }
+    let left = ask(admin, "GET", "/v1/overrides", None);
+    assert!(left.body.contains(r#""overrides":[]"#), "{}", left.body);
+}
+
+#[test]
 fn who_may_come_to_the_dashboard_takes_a_restart() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());

@@ -49,6 +49,41 @@ pub(super) fn target(
     Ok(Target { limit: limit.map(Into::into), whom })
 }
 
+/// What these names may have meant in a policy before this one.
+pub(super) fn past_targets(
+    key: &HashKey,
+    limit: Option<&str>,
+    named: &Named<'_>,
+) -> impl Iterator<Item = Target> + use<> {
+    let pair = |(name, value): &(&str, Option<&str>)| {
+        let value = match value {
+            None => Value::Absent,
+            Some(text) => hash(text).map_or(Value::Secret(text.as_bytes()), Value::Hashed),
+        };
+        Subject::new([(*name, value)], key)
+    };
+    let whom = match named {
+        Named::Subject(pairs) => {
+            let encoding: Vec<u8> =
+                pairs.iter().flat_map(|one| pair(one).as_bytes().to_vec()).collect();
+            vec![Whom::subject(&Subject::from_bytes(&encoding).unwrap_or_default())]
+        }
+        Named::Group(pairs) => pairs.iter().flat_map(|one| of_group(one, pair(one))).collect(),
+        Named::Everybody => vec![Whom::Everybody],
+        Named::Rule(name) => vec![Whom::Rule((*name).into())],
+        Named::Shedding(shedder) => vec![Whom::Shedding(*shedder)],
+    };
+    let limit: Option<Box<str>> = limit.map(Into::into);
+    whom.into_iter().map(move |whom| Target { limit: limit.clone(), whom })
+}
+
+/// All who have this value, or whose address lies there.
+fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<Whom> {
+    let network = value.and_then(|text| Network::parse(text).ok());
+    let network = network.map(|network| Whom::Network { dimension: (*name).into(), network });
+    network.into_iter().chain([Whom::Value(pair)]).collect()
+}
+
 /// What names mean.
 struct Names<'n> {
     policy: &'n Policy,

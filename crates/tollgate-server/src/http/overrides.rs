@@ -4,13 +4,13 @@ use serde_json::{Value, json as value};
 use tollgate::core::{Millis, Policy, Store, Timestamp};
 use tollgate::overrides::{
     Change, Changed, Effect, Keep, KeepError, Kept, LONGEST_OVERRIDE, MAX_REASON, Override,
-    Shedder, Target, Whom,
+    Shedder, Table, Target, Whom,
 };
 
 use super::app::App;
 use super::audit::{Caller, Deed};
 use super::json;
-use super::override_target::{Named, invalid, target};
+use super::override_target::{Named, invalid, past_targets, target};
 use super::problem::{Kind, Problem};
 use super::query::{self, parameters};
 use super::respond::Answer;
@@ -46,7 +46,7 @@ impl<S: Store> App<S> {
     /// Removes an override; one that is not there is removed already.
     pub(super) async fn remove_override(&self, query: &str, caller: &Caller) -> Answer {
         let keeper = self.keeper()?;
-        let target = self.target_in(query)?;
+        let target = self.target_in(query, &keeper.table())?;
         match keeper.change(self.limiter.now(), Change::Remove(target)).await {
             Err(KeepError::Missing) => {
                 let version = keeper.table().version().changes;
@@ -98,7 +98,8 @@ impl<S: Store> App<S> {
         Ok(Override { target, effect, expires_at, reason: request.reason.as_ref().into() })
     }
 
-    fn target_in(&self, query: &str) -> Result<Target, Problem> {
+    /// Whose an override in `table` is. What the policy has no name for any more can be lifted still.
+    fn target_in(&self, query: &str, table: &Table) -> Result<Target, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
         let mut switch = None;
         let parameters = parameters(query)?;
@@ -127,7 +128,11 @@ impl<S: Store> App<S> {
             (true, true, Some(switch)) => switch,
             _ => return Err(invalid("name a subject, a group or a switch, and no two of them")),
         };
-        target(&self.limiter.policy(), self.limiter.key(), limit, &named)
+        let (policy, key, now) = (self.limiter.policy(), self.limiter.key(), self.limiter.now());
+        target(&policy, key, limit, &named).or_else(|problem| {
+            let is_there = |target: &Target| table.get(target, now).is_some();
+            past_targets(key, limit, &named).find(is_there).ok_or(problem)
+        })
     }
 
     /// An override as it is told to those who run it.
