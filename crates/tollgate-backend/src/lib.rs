@@ -26,6 +26,7 @@ mod fleet_shard;
 mod inspect;
 mod leaf;
 mod limiter;
+mod map_missed;
 mod map_status;
 mod map_watch;
 mod memcached_fleet;

@@ -13,6 +13,7 @@ use tollgate::core::{ChargeId, LimitError, Policy};
 use tollgate::store::carry::{Attendance, Census, LEASE, Phase};
 use tollgate::{Clock, HashKey, SystemClock};
 
+use crate::map_missed::Missed;
 use crate::map_status::{MapStatus, MoveStatus, Nodes};
 use crate::shard_map::ShardMap;
 use crate::watch::START_WAIT;
@@ -51,6 +52,7 @@ impl MapWatch {
             quiet: 0,
             began: Instant::now(),
             led: None,
+            missed: Missed::default(),
         };
         let task = tokio::spawn(round.run()).abort_handle();
         Ok(Self { map, longest, found, task })
@@ -95,6 +97,7 @@ struct Round {
     began: Instant,
     /// Since when this node leads.
     led: Option<Instant>,
+    missed: Missed,
 }
 
 impl Round {
@@ -110,6 +113,7 @@ impl Round {
             looks.tick().await;
             let heard = self.attend().await;
             self.note(&heard);
+            self.tell_missed(&heard);
             self.advance(&heard);
         }
     }
@@ -154,6 +158,25 @@ impl Round {
                     %map,
                     "{} another map of shards, and counts are apart for what lives elsewhere by it: give \
                      all nodes the same shards, or name theirs under store.redis.previous",
+                    using(count)
+                ),
+            }
+        }
+    }
+
+    /// Tells of shards that some node with this map asks for elsewhere, or does not reach.
+    fn tell_missed(&mut self, heard: &HashMap<Box<str>, Attendance>) {
+        let map = self.map.version();
+        for (shard, change) in self.missed.look(heard) {
+            match change {
+                0 => {
+                    tracing::info!(%map, shard, "every node with this map is heard of at it again");
+                }
+                count => tracing::warn!(
+                    %map,
+                    shard,
+                    "{} this map and not this shard: what is counted there is counted apart, because \
+                     the shard has another address there or is out of reach",
                     using(count)
                 ),
             }

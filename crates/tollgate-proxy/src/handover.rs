@@ -1,3 +1,5 @@
+//! Handing a request over from its client's connection to the upstream's.
+
 use http::Request;
 
 use crate::{hop, upgrade::Upgrade};

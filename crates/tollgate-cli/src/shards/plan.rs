@@ -20,6 +20,7 @@ pub(crate) fn render(
 ) -> Result<String, Failure> {
     let plan = ShardPlan::new(from, to, key)?;
     let previous = previous(from, to);
+    let elsewhere = elsewhere(from, to);
     if form == Form::Json {
         let flows = plan
             .flows
@@ -32,6 +33,7 @@ pub(crate) fn render(
             "moved": plan.moved,
             "flows": flows.collect::<Vec<_>>(),
             "previous": previous,
+            "elsewhere": elsewhere,
         });
         return Ok(format!("{value:#}\n"));
     }
@@ -49,13 +51,31 @@ pub(crate) fn render(
     for (name, before, after) in shares(from, to) {
         let _ = writeln!(text, "  {name:left$}  {:>7} -> {:>7}", share(before), share(after));
     }
+    for name in &elsewhere {
+        let _ = writeln!(
+            text,
+            "\n{name} has other servers: unless these hold what it counted, as a replica does, its \
+             clients begin anew there, and count apart while nodes disagree. To take along what it \
+             counted, give the new servers a name of their own, which is a move."
+        );
+    }
     if plan.from == plan.to {
-        text.push_str("\nthe maps are the same: there is nothing to begin\n");
+        if elsewhere.is_empty() {
+            text.push_str("\nthe maps are the same: there is nothing to begin\n");
+        }
     } else {
         text.push_str("\nto begin, in store.redis of the new policy:\n\n");
         text.push_str(&previous);
     }
     Ok(text)
+}
+
+/// The shards of both that have other servers in `to`.
+fn elsewhere<'r>(from: &RedisSettings, to: &'r RedisSettings) -> Vec<&'r str> {
+    let is_elsewhere = |shard: &&ShardSettings| {
+        find(from, &shard.name).is_some_and(|before| before.topology != shard.topology)
+    };
+    to.shards.iter().filter(is_elsewhere).map(|shard| &*shard.name).collect()
 }
 
 /// Part and whole.

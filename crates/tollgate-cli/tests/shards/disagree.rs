@@ -7,7 +7,10 @@ use tollgate::core::{Algorithm, Limit, Millis};
 use tollgate::store::carry::over_admitted_at_most;
 use tollgate_conformance::{Figure, assert_held};
 
-use crate::fleet::{Fleet, QUOTA, charge, node};
+use crate::fleet::{Fleet, QUOTA, charge, node, shards};
+
+/// What is told of a shard that others ask for elsewhere.
+const ELSEWHERE: &str = "1 node uses this map and not this shard";
 
 const TOKENS: usize = 24;
 /// Charges of each token at each node while they disagree.
@@ -47,4 +50,21 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_told() {
     ]);
     assert!(admitted.iter().all(|units| *units >= QUOTA), "nobody loses quota: {admitted:?}");
     assert!(beyond.contains(&0), "who lives in the same place is counted there once: {beyond:?}");
+}
+
+/// A map is made of names: two nodes that reach other servers by one name have the same.
+#[tokio::test]
+async fn a_shard_that_is_elsewhere_for_one_node_is_told() {
+    let fleet = Fleet::start(3).await;
+    let right = fleet.policy("right.yaml", &[0, 1], None);
+    let text = std::fs::read_to_string(&right).unwrap();
+    let wrong = right.with_file_name("wrong.yaml");
+    std::fs::write(&wrong, text.replace(&fleet.servers[1].url(), &fleet.servers[2].url())).unwrap();
+    for node in [node(&right), node(&wrong)].each_ref() {
+        node.tells(ELSEWHERE);
+    }
+    let arguments = ["--policy", right.to_str().unwrap(), "--plan", wrong.to_str().unwrap()];
+    let plan = shards(&arguments);
+    let told = String::from_utf8_lossy(&plan.stdout);
+    assert!(told.contains("s1 has other servers") && !told.contains("nothing to begin"), "{told}");
 }

@@ -1,0 +1,82 @@
+//! Shards at which fewer nodes of one map are heard of than at others.
+
+use std::collections::HashMap;
+
+use tollgate::store::carry::Attendance;
+
+/// How often in a row a shard has to hear of fewer nodes: longer than a node that is gone is counted.
+const LOOKS: u32 = 4;
+
+/// Which shards miss nodes, and for how long.
+///
+/// All nodes with one map attend at all of its shards. A map is made of names, so that servers may
+/// change: a node that asks for a shard at another address has the same map, and is missed there.
+#[derive(Debug, Default)]
+pub(crate) struct Missed(HashMap<Box<str>, Since>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    looks: u32,
+    /// How many nodes it was told to miss.
+    told: u64,
+}
+
+impl Missed {
+    /// Takes what each shard told that answered; what is new: shards, and how many nodes each
+    /// misses now.
+    pub(crate) fn look<'h>(
+        &mut self,
+        heard: &'h HashMap<Box<str>, Attendance>,
+    ) -> Vec<(&'h str, u64)> {
+        let most = heard.values().map(|it| it.alike).max().unwrap_or_default();
+        let mut news = Vec::new();
+        for (shard, it) in heard {
+            let missing = most - it.alike;
+            let since = self.0.entry(shard.clone()).or_default();
+            since.looks = if missing == 0 { 0 } else { since.looks.saturating_add(1) };
+            let lasts = missing == 0 || since.looks >= LOOKS;
+            if lasts && missing != since.told {
+                since.told = missing;
+                news.push((&**shard, missing));
+            }
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(alike: [u64; 2]) -> HashMap<Box<str>, Attendance> {
+        let [a, b] = alike.map(|alike| Attendance { alike, asked: 0, all: alike });
+        [("a".into(), a), ("b".into(), b)].into()
+    }
+
+    #[test]
+    fn a_shard_that_misses_a_node_for_long_is_told_once_and_when_it_is_over() {
+        let mut missed = Missed::default();
+        let mut told: Vec<Vec<String>> = Vec::new();
+        for alike in
+            [[2, 2], [3, 2], [3, 2], [3, 3], [3, 2], [3, 2], [3, 2], [3, 2], [3, 2], [2, 2]]
+        {
+            let heard = heard(alike);
+            told.push(
+                missed.look(&heard).into_iter().map(|(it, by)| format!("{it} {by}")).collect(),
+            );
+        }
+        let mut expected = vec![Vec::<String>::new(); 10];
+        (expected[7], expected[9]) = (vec!["b 1".into()], vec!["b 0".into()]);
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_shard_that_does_not_answer_is_another_matter() {
+        let mut missed = Missed::default();
+        let mut heard = heard([2, 2]);
+        heard.remove("b");
+        for _ in 0..9 {
+            assert!(missed.look(&heard).is_empty());
+        }
+    }
+}
