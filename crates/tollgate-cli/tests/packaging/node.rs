@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::files::run;
+
 /// The environment of a node: names and values.
 pub(crate) const SECRETS: [(&str, &str); 4] = [
     ("TOLLGATE_SECRET", "the same on every node"),
@@ -51,6 +53,16 @@ impl Node {
     pub(crate) fn door(&self, name: &str) -> &str {
         let door = self.doors.iter().find(|(door, _)| door == name);
         &door.unwrap_or_else(|| panic!("no {name} in {:?}", self.doors)).1
+    }
+
+    /// Has it read its policy anew: the answer, and its status.
+    pub(crate) fn reload(&self) -> String {
+        let url = format!("http://{}/v1/policy/reload", self.door("admin"));
+        let (_, token) = SECRETS[3];
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-X", "POST", "-w", " %{http_code}", "-H"]);
+        let told = run(curl.args([&format!("authorization: Bearer {token}"), &url]));
+        String::from_utf8(told.stdout).unwrap()
     }
 
     /// The names of its doors, in their order.

@@ -1,8 +1,30 @@
 {{/* The policy of the values, with what only the chart knows. */}}
 {{- define "tollgate.policy" -}}
 {{- $policy := deepCopy .Values.policy -}}
-{{- if and (gt (int .Values.replicas) 1) (not (dig "store" "redis" "" $policy)) -}}
-{{- fail (printf "%d replicas without a shared store would each count alone: give policy.store.redis, or replicas: 1" (int .Values.replicas)) -}}
+{{- $replicas := int .Values.replicas -}}
+{{- $store := get $policy "store" | default dict -}}
+{{- $sides := dict "policy.store" $store -}}
+{{- range $two, $names := dict "rollout" (list "from" "to") "shadow" (list "store" "compared_with") -}}
+{{- with get $store $two -}}
+{{- $sides = dict -}}
+{{- range $name := $names -}}
+{{- $_ := set $sides (printf "policy.store.%s.%s" $two $name) (get (get $store $two) $name | default dict) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $apart := list -}}
+{{- range $at, $side := $sides -}}
+{{- $shared := false -}}
+{{- range $kind := list "redis" "memcached" -}}
+{{- with get $side $kind -}}
+{{- $shared = true -}}
+{{- $_ := set . "nodes" (dig "nodes" $replicas .) -}}
+{{- end -}}
+{{- end -}}
+{{- if not $shared -}}{{- $apart = append $apart $at -}}{{- end -}}
+{{- end -}}
+{{- if and $apart (gt $replicas 1) -}}
+{{- fail (printf "%d replicas would each count alone in %s: name redis or memcached there, or replicas: 1" $replicas (join " and " $apart)) -}}
 {{- end -}}
 {{- $admin := printf "%s:%d" .Values.bind (int .Values.admin.port) -}}
 {{- $serve := dict "admin" (dict "listen" $admin "tokens" (dict "env" "TOLLGATE_ADMIN_TOKENS")) -}}
@@ -14,8 +36,19 @@
 {{- end -}}
 {{- $_ := set $policy "serve" (merge (dig "serve" dict $policy) $serve) -}}
 {{- $_ := set $policy "secret" (dict "env" "TOLLGATE_SECRET") -}}
-{{- if dig "store" "redis" "" $policy -}}
-{{- $_ := set $policy.store.redis "nodes" (dig "nodes" (int .Values.replicas) $policy.store.redis) -}}
-{{- end -}}
 {{- toYaml $policy -}}
+{{- end }}
+
+{{/* What a running node takes from no changed file, as tollgate-backend's policy_file/fixed.rs has it. */}}
+{{- define "tollgate.fixed" -}}
+{{- $policy := include "tollgate.policy" . | fromYaml -}}
+{{- $fixed := pick $policy "secret" "store" "serve" "traces" -}}
+{{- range $two := list "rollout" "shadow" -}}
+{{- with get ($fixed.store | default dict) $two -}}{{- $_ := unset . "percent" -}}{{- end -}}
+{{- end -}}
+{{- $revealed := list -}}
+{{- range $name, $limit := get $policy "limits" | default dict -}}
+{{- if and (kindIs "map" $limit) (dig "reveal" false $limit) -}}{{- $revealed = append $revealed $name -}}{{- end -}}
+{{- end -}}
+{{- toJson (set $fixed "revealed" $revealed) -}}
 {{- end }}
