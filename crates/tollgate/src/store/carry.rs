@@ -73,6 +73,9 @@ pub enum Phase {
 /// - A receipt that is redeemed where one owner knows nothing of its charge, and comes again, is
 ///   known to the other alone: a node that asks the former gives back once more, at most what it
 ///   cost.
+/// - Of a limit that counts refusals, those that a following node hears are counted at the old owner
+///   alone: where units are given back in that window, a node that leads admits as many more, at most
+///   what the refused calls cost.
 /// - A charge that not both owners answered while nodes follow, or whose caller left before they
 ///   did, is made good before this node's next decision on it ([`lagging`](Self::lagging) counts
 ///   them); a node that leads already may admit as much again until then: see
