@@ -17,12 +17,13 @@ pub(crate) fn service() -> SocketAddr {
 }
 
 fn serve(client: &TcpStream) -> std::io::Result<()> {
-    let mut lines = BufReader::new(client).lines();
+    // Values of fields need not be text.
+    let mut lines = BufReader::new(client).split(b'\n');
     loop {
         let mut give_back = String::new();
         loop {
             let Some(line) = lines.next() else { return Ok(()) };
-            let line = line?.to_lowercase();
+            let line = String::from_utf8_lossy(&line?).trim_end().to_lowercase();
             match line.split_once(": ") {
                 _ if line.is_empty() => break,
                 Some(("x-please-give-back", units)) => {
