@@ -60,7 +60,15 @@ async fn a_shard_that_is_elsewhere_for_one_node_is_told() {
     let text = std::fs::read_to_string(&right).unwrap();
     let wrong = right.with_file_name("wrong.yaml");
     std::fs::write(&wrong, text.replace(&fleet.servers[1].url(), &fleet.servers[2].url())).unwrap();
-    for node in [node(&right), node(&wrong)].each_ref() {
+    let nodes = [node(&right), node(&wrong)];
+    let admitted = charge(&nodes.each_ref(), TOKENS, QUOTA);
+    let beyond: Vec<_> = admitted.iter().map(|units| units.saturating_sub(QUOTA)).collect();
+    let most = *beyond.iter().max().unwrap() as u64;
+    assert_held(&[
+        Figure::bites("units above the limits of all clients", beyond.iter().sum::<usize>() as u64),
+        Figure::at_most("units above a client's limit", most, QUOTA as u64),
+    ]);
+    for node in &nodes {
         node.tells(ELSEWHERE);
     }
     let arguments = ["--policy", right.to_str().unwrap(), "--plan", wrong.to_str().unwrap()];
