@@ -80,7 +80,7 @@ async fn without_its_server_a_node_decides_by_its_share() {
 async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
     let server = Server::start();
     // Farther than any wait of a link is long that the file says nothing of.
-    let port = far_away(server.address(), Duration::from_millis(600)).await;
+    let port = far_away(server.address(), Duration::from_millis(300)).await;
     let store = open(&format!("{{ servers: '127.0.0.1:{port}', deadline: 10s }}")).unwrap();
     let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
     let charges = [take(&limit, &subject)];

@@ -64,7 +64,7 @@ async fn an_answer_that_an_http_2_client_does_not_take_is_given_up_and_lets_go_o
     for window in [0, 20_000] {
         let (upstream, mut end) = endless(endless_one).await;
         let mut settings = settings(upstream);
-        settings.timeouts.write_idle = Duration::from_secs(2);
+        settings.timeouts.write_idle = Duration::from_secs(4);
         let proxy = Proxy::layered(settings, Layer::new(one_at_a_time())).await;
         let mut slow = connect(proxy.address, window).await;
         let answer = ask(&mut slow).await;
