@@ -7,7 +7,7 @@
 -- Longer than the timeouts of that backend, which decide; in milliseconds.
 local TIMEOUT = 1000
 
--- One of the door's tokens, where it asks for one.
+-- One of the listener's tokens, where it asks for one.
 local TOKEN = nil
 
 -- What concerns one connection or one body, and what only a proxy may say.

@@ -3,34 +3,34 @@
 use std::sync::Arc;
 
 use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::{Memory, Scaled};
+use tollgate::store::{Memory, QuotaRescale};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{Settings, StoreSettings};
-use tollgate_redis::Presence;
+use tollgate_redis::ClientRole;
 
-use crate::compared::Compared;
+use crate::base_store::BaseStore;
+use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;
-use crate::leaf::Leaf;
-use crate::memcached_fleet::MemcachedFleet;
+use crate::memcached_backend::MemcachedBackend;
 use crate::memory_bounds::memory_bounds;
-use crate::moving::Moving;
-use crate::recall::Refunds;
-use crate::redis_fleet::RedisFleet;
+use crate::redis_backend::RedisBackend;
+use crate::rollout_backend::RolloutBackend;
+use crate::shadow_backend::ShadowBackend;
 use crate::status::ShardStatus;
 
 /// Where a deployment keeps its limits, as its policy file says.
 #[derive(Debug)]
 pub enum Backend {
     /// In this process.
-    Memory(Box<Scaled<Memory>>),
+    Memory(Box<QuotaRescale<Memory>>),
     /// In Redis or Valkey.
-    Redis(Box<RedisFleet>),
+    Redis(Box<RedisBackend>),
     /// In memcached.
-    Memcached(Box<MemcachedFleet>),
+    Memcached(Box<MemcachedBackend>),
     /// In one of two stores, by a percentage of subjects.
-    Rollout(Box<Moving>),
+    Rollout(Box<RolloutBackend>),
     /// In a store with which another one is compared.
-    Shadow(Box<Compared>),
+    Shadow(Box<ShadowBackend>),
 }
 
 impl Backend {
@@ -50,7 +50,7 @@ impl Backend {
         policy: &Policy,
         refunds: Refunds,
     ) -> Result<Self, OpenError> {
-        Self::open_as(Presence::Node, settings, key, policy, refunds)
+        Self::open_as(ClientRole::ReadWrite, settings, key, policy, refunds)
     }
 
     /// As [`open`](Self::open), as a node or as somebody who looks.
@@ -58,30 +58,31 @@ impl Backend {
     /// # Errors
     /// As of [`open`](Self::open).
     pub fn open_as(
-        presence: Presence,
+        client_role: ClientRole,
         settings: &Settings,
         key: HashKey,
         policy: &Policy,
         refunds: Refunds,
     ) -> Result<Self, OpenError> {
-        let stand_in = memory_bounds(settings.store.memory());
+        let fallback_store = memory_bounds(settings.store.memory());
         match &settings.store {
             StoreSettings::Memory(_) => {
-                Ok(Self::Memory(Box::new(Scaled::new(Memory::new(stand_in)))))
+                Ok(Self::Memory(Box::new(QuotaRescale::new(Memory::new(fallback_store)))))
             }
             StoreSettings::Redis(redis) => {
-                let fleet = RedisFleet::open(redis, key, policy, stand_in, refunds, presence)?;
+                let fleet =
+                    RedisBackend::open(redis, key, policy, fallback_store, refunds, client_role)?;
                 Ok(Self::Redis(Box::new(fleet)))
             }
             StoreSettings::Memcached(memcached) => {
-                let fleet = MemcachedFleet::open(memcached, key, stand_in)?;
+                let fleet = MemcachedBackend::open(memcached, key, fallback_store)?;
                 Ok(Self::Memcached(Box::new(fleet)))
             }
             StoreSettings::Rollout(rollout) => {
-                Ok(Self::Rollout(Box::new(Moving::open(rollout, &key, policy)?)))
+                Ok(Self::Rollout(Box::new(RolloutBackend::open(rollout, &key, policy)?)))
             }
             StoreSettings::Shadow(shadow) => {
-                Ok(Self::Shadow(Box::new(Compared::open(shadow, &key, policy, refunds)?)))
+                Ok(Self::Shadow(Box::new(ShadowBackend::open(shadow, &key, policy, refunds)?)))
             }
         }
     }
@@ -111,32 +112,32 @@ impl Backend {
     /// first: those in Redis.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
-        self.leaves().iter().flat_map(|(_, leaf)| leaf.shards()).collect()
+        self.base_stores().iter().flat_map(|(_, leaf)| leaf.shards()).collect()
     }
 
     /// The stores that limits are kept in: one under no name, or two under their keys in the
     /// policy file, such as `from` and `to`.
     #[must_use]
-    pub fn leaves(&self) -> Vec<(&'static str, Leaf<'_>)> {
+    pub fn base_stores(&self) -> Vec<(&'static str, BaseStore<'_>)> {
         match self {
-            Self::Memory(memory) => vec![("", Leaf::Memory(memory.store()))],
-            Self::Redis(fleet) => vec![("", Leaf::Redis(fleet))],
-            Self::Memcached(fleet) => vec![("", Leaf::Memcached(fleet))],
+            Self::Memory(memory) => vec![("", BaseStore::Memory(memory.store()))],
+            Self::Redis(fleet) => vec![("", BaseStore::Redis(fleet))],
+            Self::Memcached(fleet) => vec![("", BaseStore::Memcached(fleet))],
             Self::Rollout(moving) => {
-                vec![("from", moving.from().leaf()), ("to", moving.to().leaf())]
+                vec![("from", moving.from().base_store()), ("to", moving.to().base_store())]
             }
             Self::Shadow(compared) => vec![
-                ("store", compared.store().leaf()),
-                ("compared_with", compared.compared_with().leaf()),
+                ("store", compared.store().base_store()),
+                ("compared_with", compared.shadow_store().base_store()),
             ],
         }
     }
 
     /// Gives back what this node took of leased limits in advance and did not use: before the
     /// process ends. What no server takes back stays used until its window is over.
-    pub async fn give_back_leases(&self, now: Timestamp) {
-        for (_, leaf) in self.leaves() {
-            leaf.give_back_leases(now).await;
+    pub async fn refund_leases(&self, now: Timestamp) {
+        for (_, leaf) in self.base_stores() {
+            leaf.refund_leases(now).await;
         }
     }
 

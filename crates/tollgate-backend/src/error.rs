@@ -42,7 +42,7 @@ pub enum OpenError {
     /// Shards that are no fleet.
     Shards(ShardsError),
     /// Nodes that cannot be counted.
-    Census(LimitError),
+    Heartbeat(LimitError),
     /// There is no tokio runtime to connect in.
     NoRuntime,
 }
@@ -59,7 +59,7 @@ impl fmt::Display for OpenError {
             ),
             Self::Address(error) => write!(f, "store.memcached.servers: {error}"),
             Self::Shards(error) => write!(f, "the servers of the store: {error}"),
-            Self::Census(error) => write!(f, "store.redis: nodes cannot be counted: {error}"),
+            Self::Heartbeat(error) => write!(f, "store.redis: nodes cannot be counted: {error}"),
             Self::NoRuntime => {
                 f.write_str("connecting to a store takes a tokio runtime; open it inside of one")
             }
@@ -75,7 +75,7 @@ impl std::error::Error for OpenError {
             Self::Certificates { error, .. } => Some(error),
             Self::Address(error) => Some(error),
             Self::Shards(error) => Some(error),
-            Self::Census(error) => Some(error),
+            Self::Heartbeat(error) => Some(error),
             Self::NoRuntime => None,
         }
     }

@@ -8,14 +8,14 @@ use tollgate_policy::RedisSettings;
 use tollgate_redis::{Credentials, Endpoint, Inspection, LinkError, Tls, Topology};
 
 use crate::error::OpenError;
-use crate::servers::{Reached, reached};
+use crate::servers::{ConnectTarget, reached};
 use crate::status::ShardStatus;
 
 /// What a server is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// It keeps counters.
-    Keeper,
+    DataServer,
     /// It watches over those that do.
     Sentinel,
 }
@@ -46,8 +46,8 @@ pub async fn inspect(
     let mut asked = JoinSet::new();
     for (place, shard) in redis.shards.iter().enumerate() {
         let found = shards.iter().find(|status| status.name == shard.name);
-        let found = found.into_iter().flat_map(|status| &status.lanes);
-        let found: Vec<_> = found.filter_map(|lane| lane.address.clone()).collect();
+        let found = found.into_iter().flat_map(|status| &status.batchers);
+        let found: Vec<_> = found.filter_map(|batcher| batcher.address.clone()).collect();
         for (role, endpoint) in endpoints(reached(redis, shard)?, &found) {
             let shard = shard.name.clone();
             asked.spawn(async move {
@@ -65,13 +65,13 @@ pub async fn inspect(
 }
 
 /// Each server once, whether it was named or found.
-fn endpoints(reached: Reached, found: &[String]) -> Vec<(Role, Endpoint)> {
+fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> {
     let (sentinels, named, like) = match reached {
-        Reached::Cluster(cluster) => {
+        ConnectTarget::Cluster(cluster) => {
             let like = cluster.seeds.first().map(Like::endpoint);
             (Vec::new(), cluster.seeds, like)
         }
-        Reached::Servers(servers) => match servers.topology {
+        ConnectTarget::Servers(servers) => match servers.topology {
             Topology::Static { primary, replicas } => {
                 let like = Like::endpoint(&primary);
                 let named = std::iter::once(primary).chain(replicas).collect();
@@ -86,7 +86,7 @@ fn endpoints(reached: Reached, found: &[String]) -> Vec<(Role, Endpoint)> {
     };
     let found = found.iter().filter_map(|address| like.as_ref()?.at(address));
     let mut seen = BTreeSet::new();
-    let keepers = named.into_iter().chain(found).map(|endpoint| (Role::Keeper, endpoint));
+    let keepers = named.into_iter().chain(found).map(|endpoint| (Role::DataServer, endpoint));
     let sentinels = sentinels.into_iter().map(|endpoint| (Role::Sentinel, endpoint));
     keepers.chain(sentinels).filter(|(_, endpoint)| seen.insert(endpoint.to_string())).collect()
 }

@@ -6,7 +6,7 @@
 //! # use tollgate_backend::Refunds;
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 //! let loaded = tollgate_policy::load("policies/github-redis.yaml".as_ref())?;
-//! let limiter = tollgate_backend::limiter(loaded, Refunds::ByAnswers)?;
+//! let limiter = tollgate_backend::limiter(loaded, Refunds::ByResponses)?;
 //! limiter.store().started().await;
 //! let layer = tollgate::tower::Layer::new(limiter);
 //! # let _ = layer;
@@ -19,57 +19,57 @@
 //! [`tracing`].
 
 mod backend;
-mod compared;
+mod backend_cells;
+mod backend_shard;
+mod base_store;
+mod deny_cache_ttl;
 mod error;
-mod fleet_cells;
-mod fleet_shard;
 mod inspect;
-mod leaf;
 mod limiter;
 mod map_missed;
 mod map_status;
 mod map_watch;
-mod memcached_fleet;
+mod memcached_backend;
 mod memory_bounds;
-mod moving;
+mod migration_store;
 mod overrides;
 mod policy_file;
-mod recall;
+mod redis_backend;
 mod redis_cluster;
-mod redis_fleet;
+mod rollout_backend;
 mod secret;
 mod secret_error;
 mod servers;
+mod shadow_backend;
 mod shard_map;
 mod shard_plan;
-mod side;
 mod status;
 mod store_clock;
 mod subjects;
 mod watch;
 
 pub use backend::Backend;
-pub use compared::Compared;
+pub use base_store::BaseStore;
+pub use deny_cache_ttl::Refunds;
 pub use error::OpenError;
 pub use inspect::{Inspected, Role, inspect};
-pub use leaf::Leaf;
 pub use limiter::limiter;
 pub use map_status::{MapStatus, MoveStatus, Nodes, phase_word};
-pub use map_watch::ATTEND_PERIOD;
-pub use memcached_fleet::MemcachedFleet;
+pub use map_watch::HEARTBEAT_PERIOD;
+pub use memcached_backend::MemcachedBackend;
 pub use memory_bounds::memory_bounds;
-pub use moving::Moving;
-pub use overrides::{KeptOverrides, OVERRIDES_PERIOD};
+pub use migration_store::MigrationStore;
+pub use overrides::{OVERRIDES_PERIOD, OverrideSync};
 pub use policy_file::{
-    Doors, LOOK_PERIOD, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
+    LOOK_PERIOD, ListenerState, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };
-pub use recall::Refunds;
+pub use redis_backend::RedisBackend;
 pub use redis_cluster::{ClusterStore, Slots};
-pub use redis_fleet::RedisFleet;
+pub use rollout_backend::RolloutBackend;
 pub use secret::hash_key;
 pub use secret_error::{SHORTEST_SECRET, SecretError};
-pub use shard_plan::{Flow, PlanError, SAMPLE, ShardPlan, home};
-pub use side::Side;
+pub use shadow_backend::ShadowBackend;
+pub use shard_plan::{Flow, PlanError, SAMPLE, ShardPlan, locate};
 pub use status::{Counts, MemcachedStatus, ShardStatus};
 pub use store_clock::StoreClock;
 pub use subjects::{
@@ -77,6 +77,7 @@ pub use subjects::{
 };
 pub use tollgate_memcached::ServerStatus;
 pub use tollgate_redis::{
-    Excess, Info, Inspection, Judged, LaneCounts, LaneStatus, ListError, Presence, Sought, part,
+    BatcherCounts, BatcherStatus, ClientRole, ExcessPermissions, Info, Inspection, ListError,
+    ListFilter, PermissionCheck, part,
 };
 pub use watch::{START_WAIT, WATCH_PERIOD};

@@ -2,11 +2,11 @@
 
 use tollgate::observe::Degraded;
 use tollgate::{CounterClock, Limiter, Revision};
-use tollgate_policy::Loaded;
+use tollgate_policy::LoadedPolicy;
 
 use crate::backend::Backend;
+use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;
-use crate::recall::Refunds;
 use crate::secret::hash_key;
 
 /// A limiter by `loaded`: its policy, over its store, under its key, by a [`CounterClock`].
@@ -18,7 +18,7 @@ use crate::secret::hash_key;
 ///
 /// # Errors
 /// [`OpenError`] says which of the file's settings cannot be used, and what to do.
-pub fn limiter(loaded: Loaded, refunds: Refunds) -> Result<Limiter<Backend>, OpenError> {
+pub fn limiter(loaded: LoadedPolicy, refunds: Refunds) -> Result<Limiter<Backend>, OpenError> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)?;
     let clock = backend.clock(CounterClock::new());

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tollgate::store::carry::Attendance;
+use tollgate::store::rebalance::HeartbeatCounts;
 
 /// How often in a row a shard has to hear of fewer nodes: longer than a node that is gone is counted.
 const LOOKS: u32 = 4;
@@ -26,11 +26,11 @@ impl Missed {
     /// misses now.
     pub(crate) fn look<'h>(
         &mut self,
-        heard: &'h HashMap<Box<str>, Attendance>,
+        counts_by_shard: &'h HashMap<Box<str>, HeartbeatCounts>,
     ) -> Vec<(&'h str, u64)> {
-        let most = heard.values().map(|it| it.alike).max().unwrap_or_default();
+        let most = counts_by_shard.values().map(|it| it.alike).max().unwrap_or_default();
         let mut news = Vec::new();
-        for (shard, it) in heard {
+        for (shard, it) in counts_by_shard {
             let missing = most - it.alike;
             let since = self.0.entry(shard.clone()).or_default();
             since.looks = if missing == 0 { 0 } else { since.looks.saturating_add(1) };
@@ -48,21 +48,25 @@ impl Missed {
 mod tests {
     use super::*;
 
-    fn heard(alike: [u64; 2]) -> HashMap<Box<str>, Attendance> {
-        let [a, b] = alike.map(|alike| Attendance { alike, asked: 0, all: alike });
+    fn counts_by_shard(alike: [u64; 2]) -> HashMap<Box<str>, HeartbeatCounts> {
+        let [a, b] = alike.map(|alike| HeartbeatCounts { alike, asked: 0, all: alike });
         [("a".into(), a), ("b".into(), b)].into()
     }
 
     #[test]
-    fn a_shard_that_misses_a_node_for_long_is_told_once_and_when_it_is_over() {
+    fn a_shard_that_misses_a_node_for_long_is_reported_once_and_when_it_is_over() {
         let mut missed = Missed::default();
         let mut told: Vec<Vec<String>> = Vec::new();
         for alike in
             [[2, 2], [3, 2], [3, 2], [3, 3], [3, 2], [3, 2], [3, 2], [3, 2], [3, 2], [2, 2]]
         {
-            let heard = heard(alike);
+            let counts_by_shard = counts_by_shard(alike);
             told.push(
-                missed.look(&heard).into_iter().map(|(it, by)| format!("{it} {by}")).collect(),
+                missed
+                    .look(&counts_by_shard)
+                    .into_iter()
+                    .map(|(it, by)| format!("{it} {by}"))
+                    .collect(),
             );
         }
         let mut expected = vec![Vec::<String>::new(); 10];
@@ -73,10 +77,10 @@ mod tests {
     #[test]
     fn a_shard_that_does_not_answer_is_another_matter() {
         let mut missed = Missed::default();
-        let mut heard = heard([2, 2]);
-        heard.remove("b");
+        let mut counts_by_shard = counts_by_shard([2, 2]);
+        counts_by_shard.remove("b");
         for _ in 0..9 {
-            assert!(missed.look(&heard).is_empty());
+            assert!(missed.look(&counts_by_shard).is_empty());
         }
     }
 }

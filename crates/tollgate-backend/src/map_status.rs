@@ -1,6 +1,6 @@
 //! Which map of shards is in force, and how far a move is, for whoever operates it.
 
-use tollgate::store::carry::{Attendance, Phase};
+use tollgate::store::rebalance::{HeartbeatCounts, Phase};
 use tollgate::store::sharded::MapVersion;
 
 /// Which map of shards this node uses, and what others do.
@@ -21,13 +21,13 @@ pub struct MoveStatus {
     pub phase: Phase,
     /// The map that is left.
     pub from: MapVersion,
-    /// Cells that this node took along.
+    /// CellTransfer that this node took along.
     pub carried: u64,
     /// Calls before which an old owner could not be asked, so that who moved from there began anew.
-    pub left_behind: u64,
+    pub failed_transfers: u64,
     /// Charges that not both owners are known to have counted while this node followed, or to have
     /// given back.
-    pub lagging: u64,
+    pub diverged: u64,
 }
 
 /// How many nodes were heard of within a lease, each at the shard that heard of the most.
@@ -47,12 +47,12 @@ impl Nodes {
     /// What shards told of themselves, of so many; `moves` says whether they were asked about
     /// another map than this node's.
     pub(crate) fn of<'a>(
-        heard: impl Iterator<Item = &'a Attendance>,
+        counts_by_shard: impl Iterator<Item = &'a HeartbeatCounts>,
         moves: bool,
         shards: usize,
     ) -> Self {
         let mut nodes = Self { silent: shards, ..Self::default() };
-        for it in heard {
+        for it in counts_by_shard {
             let before = if moves { it.asked } else { 0 };
             let others = it.all.saturating_sub(it.alike).saturating_sub(before);
             nodes.alike = nodes.alike.max(it.alike);
@@ -68,9 +68,9 @@ impl Nodes {
 #[must_use]
 pub const fn phase_word(phase: Phase) -> &'static str {
     match phase {
-        Phase::Following => "following",
-        Phase::Leading => "leading",
-        Phase::Over => "over",
+        Phase::DualWrite => "following",
+        Phase::Cutover => "leading",
+        Phase::Done => "over",
     }
 }
 
@@ -80,11 +80,13 @@ mod tests {
 
     #[test]
     fn each_kind_of_node_is_counted_at_the_shard_that_heard_of_most() {
-        let heard =
-            [Attendance { alike: 2, asked: 1, all: 4 }, Attendance { alike: 3, asked: 0, all: 3 }];
-        let moving = Nodes::of(heard.iter(), true, 3);
+        let counts_by_shard = [
+            HeartbeatCounts { alike: 2, asked: 1, all: 4 },
+            HeartbeatCounts { alike: 3, asked: 0, all: 3 },
+        ];
+        let moving = Nodes::of(counts_by_shard.iter(), true, 3);
         assert_eq!(moving, Nodes { alike: 3, before: 1, others: 1, silent: 1 });
-        let fixed = Nodes::of(heard[..1].iter(), false, 1);
+        let fixed = Nodes::of(counts_by_shard[..1].iter(), false, 1);
         assert_eq!(fixed, Nodes { alike: 2, before: 0, others: 2, silent: 0 });
     }
 }

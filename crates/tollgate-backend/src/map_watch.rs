@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tollgate::core::{ChargeId, LimitError, Policy};
-use tollgate::store::carry::{Attendance, Census, LEASE, Phase};
+use tollgate::store::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts, Phase};
 use tollgate::{Clock, HashKey, SystemClock};
 
 use crate::map_missed::Missed;
@@ -18,8 +18,8 @@ use crate::map_status::{MapStatus, MoveStatus, Nodes};
 use crate::shard_map::ShardMap;
 use crate::watch::START_WAIT;
 
-/// The time between two words of this node at every shard, well within [`LEASE`].
-pub const ATTEND_PERIOD: Duration = Duration::from_millis(LEASE.get() / 3);
+/// The time between two words of this node at every shard, well within [`HEARTBEAT_TTL`].
+pub const HEARTBEAT_PERIOD: Duration = Duration::from_millis(HEARTBEAT_TTL.get() / 3);
 
 /// How often in a row nobody may be found on the old map before this node leads.
 const QUIET_LOOKS: u32 = 2;
@@ -45,7 +45,7 @@ impl MapWatch {
         let longest = Arc::new(AtomicU64::new(longest(policy)));
         let found = Arc::new(Mutex::new(None));
         let round = Round {
-            census: Arc::new(Census::new(key, node_id())?),
+            heartbeat: Arc::new(Heartbeat::new(key, node_id())?),
             map: Arc::clone(&map),
             longest: Arc::clone(&longest),
             found: Arc::clone(&found),
@@ -69,12 +69,12 @@ impl MapWatch {
         MapStatus {
             version: self.map.version(),
             nodes: *self.found.lock(),
-            moving: self.map.carry().map(|carry| MoveStatus {
-                phase: carry.phase(),
-                from: carry.before().homes().version(),
-                carried: carry.carried(),
-                left_behind: carry.left_behind(),
-                lagging: carry.lagging(),
+            moving: self.map.rebalance().map(|rebalance| MoveStatus {
+                phase: rebalance.phase(),
+                from: rebalance.before().partitions().version(),
+                carried: rebalance.transferred(),
+                failed_transfers: rebalance.failed_transfers(),
+                diverged: rebalance.diverged(),
             }),
         }
     }
@@ -88,7 +88,7 @@ impl Drop for MapWatch {
 
 /// One look after the other.
 struct Round {
-    census: Arc<Census>,
+    heartbeat: Arc<Heartbeat>,
     map: Arc<ShardMap>,
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
@@ -107,37 +107,42 @@ impl Round {
         for shard in self.map.shards() {
             shard.store.store().ready(START_WAIT.saturating_sub(began.elapsed())).await;
         }
-        let mut looks = interval(ATTEND_PERIOD);
+        let mut looks = interval(HEARTBEAT_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            let heard = self.attend().await;
-            self.note(&heard);
-            self.tell_missed(&heard);
-            self.advance(&heard);
+            let counts_by_shard = self.beat().await;
+            self.note(&counts_by_shard);
+            self.tell_missed(&counts_by_shard);
+            self.advance(&counts_by_shard);
         }
     }
 
     /// What each shard tells that answers, by its name.
-    async fn attend(&self) -> HashMap<Box<str>, Attendance> {
+    async fn beat(&self) -> HashMap<Box<str>, HeartbeatCounts> {
         let own = self.map.version();
-        let other = self.map.carry().map_or(own, |carry| carry.before().homes().version());
+        let other =
+            self.map.rebalance().map_or(own, |rebalance| rebalance.before().partitions().version());
         let now = SystemClock.now();
         let mut asked = JoinSet::new();
         for shard in self.map.shards() {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
-            let census = Arc::clone(&self.census);
+            let heartbeat = Arc::clone(&self.heartbeat);
             // Untimed: no client waits for it.
-            asked.spawn(async move { (name, census.attend(store.store(), now, own, other).await) });
+            asked
+                .spawn(async move { (name, heartbeat.beat(store.store(), now, own, other).await) });
         }
         let answers = asked.join_all().await.into_iter();
         answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()
     }
 
     /// Keeps what was heard, and tells what is new of it.
-    fn note(&self, heard: &HashMap<Box<str>, Attendance>) {
-        let nodes =
-            Nodes::of(heard.values(), self.map.carry().is_some(), self.map.shards().count());
+    fn note(&self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
+        let nodes = Nodes::of(
+            counts_by_shard.values(),
+            self.map.rebalance().is_some(),
+            self.map.shards().count(),
+        );
         let before = self.found.lock().replace(nodes).unwrap_or_default();
         let map = self.map.version();
         if nodes.before != before.before {
@@ -165,9 +170,9 @@ impl Round {
     }
 
     /// Tells of shards that some node with this map asks for elsewhere, or does not reach.
-    fn tell_missed(&mut self, heard: &HashMap<Box<str>, Attendance>) {
+    fn tell_missed(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let map = self.map.version();
-        for (shard, change) in self.missed.look(heard) {
+        for (shard, change) in self.missed.look(counts_by_shard) {
             match change {
                 0 => {
                     tracing::info!(%map, shard, "every node with this map is heard of at it again");
@@ -183,31 +188,32 @@ impl Round {
         }
     }
 
-    fn advance(&mut self, heard: &HashMap<Box<str>, Attendance>) {
-        let Some(carry) = self.map.carry() else { return };
-        match carry.phase() {
-            Phase::Following => {
-                let is_quiet = |name: &str| heard.get(name).is_some_and(|it| it.asked == 0);
+    fn advance(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
+        let Some(rebalance) = self.map.rebalance() else { return };
+        match rebalance.phase() {
+            Phase::DualWrite => {
+                let is_quiet =
+                    |name: &str| counts_by_shard.get(name).is_some_and(|it| it.asked == 0);
                 let all = self.map.shards_before().iter().all(|shard| is_quiet(&shard.name));
                 self.quiet = if all { self.quiet + 1 } else { 0 };
                 if self.quiet >= QUIET_LOOKS && self.began.elapsed() >= lease() {
-                    carry.enter(Phase::Leading);
+                    rebalance.enter(Phase::Cutover);
                     self.led = Some(Instant::now());
                     let map = self.map.version();
                     tracing::info!(%map, "the new owners of moving subjects decide");
                 }
             }
-            Phase::Leading => {
+            Phase::Cutover => {
                 let longest = Duration::from_millis(self.longest.load(Ordering::Relaxed));
                 // Others may lead a lease later.
                 let is_over = |led: Instant| led.elapsed() >= longest.saturating_add(lease());
                 if self.led.is_some_and(is_over) {
-                    carry.enter(Phase::Over);
+                    rebalance.enter(Phase::Done);
                     let map = self.map.version();
                     tracing::info!(%map, "the move is over: leave store.redis.previous out");
                 }
             }
-            Phase::Over => {}
+            Phase::Done => {}
         }
     }
 }
@@ -218,7 +224,7 @@ fn longest(policy: &Policy) -> u64 {
     let spans = policy
         .limits()
         .iter()
-        .map(|limit| limit.limit.window().get().saturating_add(limit.limit.believed_ahead().get()));
+        .map(|limit| limit.limit.window().get().saturating_add(limit.limit.skew_tolerance().get()));
     spans.max().unwrap_or_default()
 }
 
@@ -230,7 +236,7 @@ fn using(nodes: u64) -> String {
 }
 
 const fn lease() -> Duration {
-    Duration::from_millis(LEASE.get())
+    Duration::from_millis(HEARTBEAT_TTL.get())
 }
 
 /// An id that no other node has.

@@ -6,6 +6,6 @@ use tollgate_policy::MemoryBounds;
 /// The bounds of a store in memory; a number beyond what this machine can address is no bound.
 #[must_use]
 pub fn memory_bounds(memory: MemoryBounds) -> Bounds {
-    let fit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    Bounds { max_entries: fit(memory.max_entries), max_bytes: fit(memory.max_bytes) }
+    let admission = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Bounds { max_entries: admission(memory.max_entries), max_bytes: admission(memory.max_bytes) }
 }

@@ -1,6 +1,6 @@
 //! Overrides in the store, so that every node goes by them and none ends with its node.
 
-mod home;
+mod blob_store;
 
 use std::fmt;
 use std::future::Future;
@@ -13,12 +13,13 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
-use tollgate::core::{Document, Replaced, StoreError, Timestamp};
+use tollgate::core::{CasOutcome, SharedBlob, StoreError, Timestamp};
 use tollgate::overrides::{
-    Change, Changed, Keep, KeepError, Kept, Overrides, Table, TableError, Version,
+    ChangeResult, OverrideChange, OverrideStorage, OverrideStore, OverrideStoreError,
+    OverrideTable, Overrides, TableError, TableVersion,
 };
 
-use self::home::Home;
+use self::blob_store::BlobStore;
 use crate::backend::Backend;
 
 /// How often a node looks whether others changed the overrides.
@@ -29,7 +30,7 @@ const ATTEMPTS: usize = 8;
 
 /// How much longer than the last override the document lasts: which version was the last one is
 /// known so long.
-const OUTLASTS: Duration = Duration::from_secs(24 * 3_600);
+const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overrides of a limiter, kept where its limits are.
 ///
@@ -39,12 +40,12 @@ const OUTLASTS: Duration = Duration::from_secs(24 * 3_600);
 /// the shard lost, in a failover, a flush or by eviction, the first node
 /// that sees it puts back. In memory they are this process's.
 #[derive(Debug)]
-pub struct KeptOverrides {
+pub struct OverrideSync {
     shared: Arc<Shared>,
     watch: Option<AbortHandle>,
 }
 
-impl KeptOverrides {
+impl OverrideSync {
     /// Keeps those of `limiter`. Where its store shares them, they are read from now on; needs a
     /// tokio runtime then.
     #[must_use]
@@ -54,7 +55,7 @@ impl KeptOverrides {
             failure: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         });
-        let is_shared = shared.home().is_some();
+        let is_shared = shared.blob_store().is_some();
         let watch = Handle::try_current()
             .ok()
             .filter(|_| is_shared)
@@ -71,7 +72,7 @@ impl KeptOverrides {
     }
 }
 
-impl Drop for KeptOverrides {
+impl Drop for OverrideSync {
     fn drop(&mut self) {
         if let Some(watch) = &self.watch {
             watch.abort();
@@ -79,28 +80,28 @@ impl Drop for KeptOverrides {
     }
 }
 
-impl Keep for KeptOverrides {
+impl OverrideStore for OverrideSync {
     fn change(
         &self,
         now: Timestamp,
-        change: Change,
-    ) -> Pin<Box<dyn Future<Output = Result<Changed, KeepError>> + Send + '_>> {
-        if self.shared.home().is_none() {
+        change: OverrideChange,
+    ) -> Pin<Box<dyn Future<Output = Result<ChangeResult, OverrideStoreError>> + Send + '_>> {
+        if self.shared.blob_store().is_none() {
             return Box::pin(async move { self.shared.held().change(now, change).await });
         }
         Box::pin(async move { self.shared.change(now, &change).await })
     }
 
-    fn table(&self) -> Arc<Table> {
+    fn table(&self) -> Arc<OverrideTable> {
         self.shared.held().table()
     }
 
-    fn kept(&self) -> Kept {
-        match self.shared.home() {
-            None => Kept::InProcess,
+    fn storage(&self) -> OverrideStorage {
+        match self.shared.blob_store() {
+            None => OverrideStorage::InProcess,
             Some(_) => {
                 let failure = self.shared.failure.lock();
-                Kept::InStore { failure: failure.as_ref().map(ToString::to_string) }
+                OverrideStorage::InStore { failure: failure.as_ref().map(ToString::to_string) }
             }
         }
     }
@@ -110,21 +111,21 @@ impl Keep for KeptOverrides {
 struct Shared {
     limiter: Arc<Limiter<Backend>>,
     /// Why they were not read the last time.
-    failure: Mutex<Option<Unread>>,
+    failure: Mutex<Option<ReadError>>,
     /// Held by who reads or changes them: what was read is not put over what was changed since.
     turn: tokio::sync::Mutex<()>,
 }
 
 /// Why the overrides could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Unread {
-    /// Their home has no answer.
+enum ReadError {
+    /// their store has no answer.
     Store(StoreError),
     /// Another version of this program wrote them, or something else did.
     Table(TableError),
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
@@ -133,17 +134,17 @@ impl fmt::Display for Unread {
     }
 }
 
-impl From<StoreError> for Unread {
+impl From<StoreError> for ReadError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<Unread> for StoreError {
-    fn from(unread: Unread) -> Self {
+impl From<ReadError> for StoreError {
+    fn from(unread: ReadError) -> Self {
         match unread {
-            Unread::Store(error) => error,
-            Unread::Table(_) => Self::Corrupt,
+            ReadError::Store(error) => error,
+            ReadError::Table(_) => Self::Corrupt,
         }
     }
 }
@@ -154,8 +155,8 @@ impl Shared {
     }
 
     /// Who keeps them, if not this process alone.
-    fn home(&self) -> Option<Home<'_>> {
-        Home::of(self.limiter.store())
+    fn blob_store(&self) -> Option<BlobStore<'_>> {
+        BlobStore::of(self.limiter.store())
     }
 
     async fn watch(self: Arc<Self>) {
@@ -168,15 +169,15 @@ impl Shared {
         }
     }
 
-    async fn refresh(&self) -> Result<(), Unread> {
-        let Some(home) = self.home() else { return Ok(()) };
+    async fn refresh(&self) -> Result<(), ReadError> {
+        let Some(blob_store) = self.blob_store() else { return Ok(()) };
         let _turn = self.turn.lock().await;
-        let outcome = self.follow(home).await;
+        let outcome = self.follow(blob_store).await;
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
         // At each look it is asked again, and told when it begins.
         match (before, &outcome) {
-            (None, Err(error)) | (Some(Unread::Store(_)), Err(error @ Unread::Table(_))) => {
+            (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
                 tracing::warn!("{error}: the last overrides that were read stay in force");
             }
             (Some(_), Ok(())) => tracing::info!("the overrides are read again"),
@@ -186,75 +187,83 @@ impl Shared {
     }
 
     /// Takes over what is newer there, and puts back what is older or lost.
-    async fn follow(&self, home: Home<'_>) -> Result<(), Unread> {
+    async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let held = self.held().table();
-        let version = home.version().await?;
+        let version = blob_store.version().await?;
         if is_newer(&version, held.version()) {
-            return self.read(home).await;
+            return self.read(blob_store).await;
         }
-        let is_lost = version != told(held.version()) && held.version() != Version::default();
+        let is_lost = version != told(held.version()) && held.version() != TableVersion::default();
         // What is older there would go on for nodes that start, also where all was removed since.
-        if is_lost && (!version.is_empty() || held.over_at() > self.limiter.now()) {
+        if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
             // Whoever was faster put back the same, or something newer.
-            self.put(home, &version, &held).await?;
+            self.put(blob_store, &version, &held).await?;
         }
         Ok(())
     }
 
-    async fn change(&self, now: Timestamp, change: &Change) -> Result<Changed, KeepError> {
-        let home = self.home().ok_or(KeepError::Store(StoreError::Unavailable))?;
+    async fn change(
+        &self,
+        now: Timestamp,
+        change: &OverrideChange,
+    ) -> Result<ChangeResult, OverrideStoreError> {
+        let blob_store =
+            self.blob_store().ok_or(OverrideStoreError::Store(StoreError::Unavailable))?;
         let _turn = self.turn.lock().await;
         for _ in 0..ATTEMPTS {
-            self.follow(home).await.map_err(|unread| KeepError::Store(unread.into()))?;
+            self.follow(blob_store)
+                .await
+                .map_err(|unread| OverrideStoreError::Store(unread.into()))?;
             let held = self.held().table();
-            let version = home.version().await.map_err(KeepError::Store)?;
+            let version = blob_store.version().await.map_err(OverrideStoreError::Store)?;
             // Others were faster. What is older than what this node knows was lost, and is replaced.
             if is_newer(&version, held.version()) {
                 continue;
             }
             let before = held.get(change.target(), now).cloned();
             let table = Arc::new(held.changed(change, now)?);
-            let put = self.put(home, &version, &table).await.map_err(KeepError::Store)?;
-            if put == Replaced::Done {
+            let put =
+                self.put(blob_store, &version, &table).await.map_err(OverrideStoreError::Store)?;
+            if put == CasOutcome::Stored {
                 self.held().set(Arc::clone(&table));
-                return Ok(Changed { before, table });
+                return Ok(ChangeResult { before, table });
             }
         }
-        Err(KeepError::Contended)
+        Err(OverrideStoreError::Contended)
     }
 
-    async fn read(&self, home: Home<'_>) -> Result<(), Unread> {
-        let document = home.document().await?;
+    async fn read(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+        let document = blob_store.shared_blob().await?;
         // It may have gone between the two looks.
         if document.version.is_empty() {
             return Ok(());
         }
-        let table = Table::from_bytes(&document.bytes).map_err(Unread::Table)?;
+        let table = OverrideTable::from_bytes(&document.bytes).map_err(ReadError::Table)?;
         self.held().set(Arc::new(table));
         Ok(())
     }
 
     async fn put(
         &self,
-        home: Home<'_>,
+        blob_store: BlobStore<'_>,
         before: &[u8],
-        table: &Table,
-    ) -> Result<Replaced, StoreError> {
-        let document = Document { version: told(table.version()), bytes: table.to_bytes() };
-        let left = table.over_at().since(self.limiter.now());
-        let lasting = Duration::from_millis(left.get()) + OUTLASTS;
-        home.replace(before, &document, lasting).await
+        table: &OverrideTable,
+    ) -> Result<CasOutcome, StoreError> {
+        let document = SharedBlob { version: told(table.version()), bytes: table.to_bytes() };
+        let left = table.expires_at().since(self.limiter.now());
+        let lasting = Duration::from_millis(left.get()) + BLOB_TTL_MARGIN;
+        blob_store.replace(before, &document, lasting).await
     }
 }
 
 /// A version as it lies in the store.
-fn told(version: Version) -> Vec<u8> {
+fn told(version: TableVersion) -> Vec<u8> {
     [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
 }
 
 /// Whether `version` is another one than `held`, and no older one: of two that followed the same one
 /// that which the store has counts.
-fn is_newer(version: &[u8], held: Version) -> bool {
+fn is_newer(version: &[u8], held: TableVersion) -> bool {
     version != told(held) && changes(version) >= held.changes.max(1)
 }
 

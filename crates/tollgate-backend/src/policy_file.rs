@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::{Limiter, Revision};
-use tollgate_policy::{Finding, LoadError, Loaded, Settings};
+use tollgate_policy::{Finding, LoadError, LoadedPolicy, Settings};
 
 use crate::backend::Backend;
-use crate::recall::Refunds;
+use crate::deny_cache_ttl::Refunds;
 
 pub use status::{Refusal, ReloadStatus};
 
@@ -33,7 +33,7 @@ pub struct PolicyFile {
     path: PathBuf,
     limiter: Arc<Limiter<Backend>>,
     refunds: Refunds,
-    doors: Doors,
+    listeners: ListenerState,
     /// With which the store was opened.
     settings: Settings,
     /// What was taken last, whoever asked for it. Held by the one reload that is under way.
@@ -42,9 +42,9 @@ pub struct PolicyFile {
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
 }
 
-/// Whether the doors that the file names are this process's.
+/// Whether the listeners that the file names are this process's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doors {
+pub enum ListenerState {
     /// They are open: the file cannot move them.
     Open,
     /// That of the administration is, with its page; the others are not.
@@ -59,7 +59,7 @@ pub enum Reloaded {
     /// Nothing: the file says what is in force.
     Unchanged,
     /// It put another policy in force.
-    Replaced {
+    CasOutcome {
         /// The policy's version.
         version: Arc<str>,
         /// What works, but hardly as it was meant.
@@ -93,7 +93,7 @@ impl PolicyFile {
             path: path.to_owned(),
             limiter,
             refunds,
-            doors: Doors::Ignored,
+            listeners: ListenerState::Ignored,
             settings,
             taken: Mutex::default(),
             reloads: Mutex::default(),
@@ -101,10 +101,10 @@ impl PolicyFile {
         }
     }
 
-    /// Sets whether the doors that the file names are open.
+    /// Sets whether the listeners that the file names are open.
     #[must_use]
-    pub fn with_doors(mut self, doors: Doors) -> Self {
-        self.doors = doors;
+    pub fn with_listener_state(mut self, listeners: ListenerState) -> Self {
+        self.listeners = listeners;
         self
     }
 
@@ -153,7 +153,7 @@ impl PolicyFile {
         let mut reloads = self.reloads.lock();
         match &reloaded {
             Ok(Reloaded::Unchanged) => reloads.in_force_again(),
-            Ok(Reloaded::Replaced { warnings, .. }) => {
+            Ok(Reloaded::CasOutcome { warnings, .. }) => {
                 reloads.replaced(self.time_of_day());
                 let (limits, rules) = (policy.limits().len(), policy.rules().len());
                 tracing::info!(version = %policy.version(), limits, rules, "the policy was read anew");
@@ -204,12 +204,12 @@ impl PolicyFile {
         }
     }
 
-    fn replace(&self, loaded: Loaded) -> Result<Reloaded, ReloadError> {
-        let Loaded { policy, settings, version, warnings } = loaded;
+    fn replace(&self, loaded: LoadedPolicy) -> Result<Reloaded, ReloadError> {
+        let LoadedPolicy { policy, settings, version, warnings } = loaded;
         if *version == **self.limiter.policy().version() {
             return Ok(Reloaded::Unchanged);
         }
-        let keys = fixed::changed(&self.settings, &settings, self.doors);
+        let keys = fixed::changed(&self.settings, &settings, self.listeners);
         if !keys.is_empty() {
             return Err(ReloadError::NeedsRestart { keys });
         }
@@ -218,7 +218,7 @@ impl PolicyFile {
         self.limiter.store().follow(&settings, &revision, self.refunds);
         (self.on_reload)(&revision);
         self.limiter.replace_policy(revision);
-        Ok(Reloaded::Replaced { version, warnings })
+        Ok(Reloaded::CasOutcome { version, warnings })
     }
 }
 

@@ -1,26 +1,26 @@
 //! A Redis Cluster as a store.
 
-use tollgate::core::{Cell, Charge, Millis, Place, Readings, StoreError, Subject, Timestamp};
-use tollgate::store::atomic::{HomesOfCells, HomesOfHistories};
-use tollgate::store::{Atomic, Homes, Repair};
+use tollgate::core::{Cell, CellKey, Charge, Millis, Readings, StoreError, Subject, Timestamp};
+use tollgate::store::atomic::{PartitionedCells, PartitionedEpochs};
+use tollgate::store::{Atomic, FailoverReplay, Partitions};
 use tollgate_redis::RedisCluster;
 
 /// A Redis Cluster as a store: a call whose keys live in one slot is one command, exact, in one
 /// round trip; [`Atomic`] makes one over several slots all or nothing, and says what that costs.
-/// After a failover, [`Repair`] tells a primary what it lacks of its slots, and says how much is
+/// After a failover, [`FailoverReplay`] tells a primary what it lacks of its slots, and says how much is
 /// lost all the same.
-pub type ClusterStore = Atomic<Repair<Slots>>;
+pub type ClusterStore = Atomic<FailoverReplay<Slots>>;
 
-/// The slots of a cluster, as the homes of what is charged.
+/// The slots of a cluster, as the partitions of what is charged.
 #[derive(Debug)]
 pub struct Slots(RedisCluster);
 
 impl Slots {
-    /// The store whose homes are the slots of `cluster`. What failovers lose is repaired if the
-    /// cluster was opened with [`AfterFailover::Hold`](tollgate_redis::AfterFailover::Hold).
+    /// The store whose partitions are the slots of `cluster`. What failovers lose is repaired if the
+    /// cluster was opened with [`AfterFailover::Pause`](tollgate_redis::AfterFailover::Pause).
     #[must_use]
     pub fn store(cluster: RedisCluster) -> ClusterStore {
-        Atomic::new(Repair::new(Self(cluster)))
+        Atomic::new(FailoverReplay::new(Self(cluster)))
     }
 
     /// The cluster.
@@ -30,52 +30,52 @@ impl Slots {
     }
 }
 
-impl Homes for Slots {
-    fn home(&self, subject: &Subject) -> usize {
-        self.0.home(subject)
+impl Partitions for Slots {
+    fn partition(&self, subject: &Subject) -> usize {
+        self.0.partition(subject)
     }
 
     async fn apply_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        self.0.apply_at(home, now, charges).await
+        self.0.apply_at(partition, now, charges).await
     }
 }
 
-impl HomesOfCells for Slots {
+impl PartitionedCells for Slots {
     async fn cells_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        self.0.cells_at(home, now, places).await
+        self.0.cells_at(partition, now, places).await
     }
 
     async fn join_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> Result<(), StoreError> {
-        self.0.join_at(home, now, cells).await
+        self.0.join_at(partition, now, cells).await
     }
 }
 
-impl HomesOfHistories for Slots {
-    fn history_at(&self, home: usize) -> u64 {
-        self.0.history_at(home)
+impl PartitionedEpochs for Slots {
+    fn epoch_at(&self, partition: usize) -> u64 {
+        self.0.epoch_at(partition)
     }
 
-    fn holds_at(&self, home: usize) -> bool {
-        self.0.holds_at(home)
+    fn is_paused_at(&self, partition: usize) -> bool {
+        self.0.is_paused_at(partition)
     }
 
-    fn outage_at(&self, home: usize) -> Millis {
-        self.0.outage_at(home)
+    fn outage_at(&self, partition: usize) -> Millis {
+        self.0.outage_at(partition)
     }
 
     fn held(&self) -> Vec<usize> {

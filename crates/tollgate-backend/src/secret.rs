@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_not_set_is_told_with_what_sets_it() {
+    fn a_variable_that_is_not_set_is_reported_with_what_sets_it() {
         let source = KeySource::Environment { name: "TOLLGATE_NO_SUCH_VARIABLE".into() };
         let told = hash_key(&source).unwrap_err().to_string();
         let sets_it = "export TOLLGATE_NO_SUCH_VARIABLE=$(openssl rand -hex 16)";

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::{env, io};
 
 use tollgate_policy::{
-    KeySource, Reads, RedisSettings, ShardSettings, StepForm, TlsFiles, Topology, Transport,
+    KeySource, ReadFrom, RedisSettings, ShardSettings, StepForm, TlsFiles, Topology, Transport,
 };
 use tollgate_redis::{
-    Access, Address, Choice, ClusterSettings, Credentials, Endpoint, LinkLimits, SecretSource,
-    Sentinels, ShardSettings as Servers, Tls,
+    Address, ClusterSettings, Credentials, Endpoint, LinkLimits, RuntimeChoice, SecretSource,
+    Sentinels, ServerAccess, ShardSettings as Servers, Tls,
 };
 
 use crate::error::OpenError;
@@ -17,7 +17,7 @@ use crate::secret_error::SecretError;
 
 /// What a shard is reached by.
 #[derive(Debug)]
-pub(crate) enum Reached {
+pub(crate) enum ConnectTarget {
     /// A primary with its replicas, or the sentinels that name them.
     Servers(Box<Servers>),
     /// Some nodes of a cluster.
@@ -29,13 +29,16 @@ pub(crate) enum Reached {
 ///
 /// # Errors
 /// [`OpenError::Endpoint`] for the first text that names no server.
-pub(crate) fn reached(redis: &RedisSettings, shard: &ShardSettings) -> Result<Reached, OpenError> {
+pub(crate) fn reached(
+    redis: &RedisSettings,
+    shard: &ShardSettings,
+) -> Result<ConnectTarget, OpenError> {
     let topology = match &shard.topology {
         Topology::Cluster { nodes } => {
-            return Ok(Reached::Cluster(Box::new(cluster(redis, shard, nodes)?)));
+            return Ok(ConnectTarget::Cluster(Box::new(cluster(redis, shard, nodes)?)));
         }
         Topology::Static { primary, replicas } => {
-            let login = Login::of_servers(redis);
+            let login = LoginDefaults::of_servers(redis);
             let replicas = replicas.iter().map(|url| login.endpoint(url, shard, "replicas"));
             tollgate_redis::Topology::Static {
                 primary: login.endpoint(primary, shard, "primary")?,
@@ -43,23 +46,24 @@ pub(crate) fn reached(redis: &RedisSettings, shard: &ShardSettings) -> Result<Re
             }
         }
         Topology::Sentinel { sentinels, service, transport } => {
-            let (login, own) = (Login::of_sentinels(redis), Login::of_servers(redis));
+            let (login, own) =
+                (LoginDefaults::of_sentinels(redis), LoginDefaults::of_servers(redis));
             let sentinels = sentinels.iter().map(|url| login.endpoint(url, shard, "sentinels"));
             tollgate_redis::Topology::Sentinel(Sentinels {
                 sentinels: sentinels.collect::<Result<_, _>>()?,
                 service: service.to_string(),
-                servers: Access {
+                servers: ServerAccess {
                     credentials: own.credentials(),
                     tls: match transport {
                         Transport::Tcp => None,
                         Transport::Tls => Some(tls(own.tls)),
                     },
-                    ..Access::default()
+                    ..ServerAccess::default()
                 },
             })
         }
     };
-    Ok(Reached::Servers(Box::new(Servers {
+    Ok(ConnectTarget::Servers(Box::new(Servers {
         reads: reads(redis.reads),
         link: LinkLimits::for_deadline(redis.deadline),
         ..Servers::of(topology)
@@ -72,7 +76,7 @@ fn cluster(
     shard: &ShardSettings,
     nodes: &[Box<str>],
 ) -> Result<ClusterSettings, OpenError> {
-    let login = Login::of_servers(redis);
+    let login = LoginDefaults::of_servers(redis);
     let seeds = nodes.iter().map(|url| login.endpoint(url, shard, "nodes"));
     let mut settings = ClusterSettings::new(seeds.collect::<Result<Vec<_>, _>>()?);
     settings.reads = reads(redis.reads);
@@ -125,30 +129,30 @@ fn check_password(key: &'static str, source: Option<&KeySource>) -> Result<(), O
     Ok(())
 }
 
-const fn reads(reads: Reads) -> tollgate_redis::Reads {
+const fn reads(reads: ReadFrom) -> tollgate_redis::ReadFrom {
     match reads {
-        Reads::Replicas => tollgate_redis::Reads::Replicas,
-        Reads::Primaries => tollgate_redis::Reads::Primary,
+        ReadFrom::Replicas => tollgate_redis::ReadFrom::Replicas,
+        ReadFrom::Primaries => tollgate_redis::ReadFrom::Primary,
     }
 }
 
 /// How the step is to run.
-pub(crate) const fn choice(step: StepForm) -> Choice {
+pub(crate) const fn choice(step: StepForm) -> RuntimeChoice {
     match step {
-        StepForm::Automatic => Choice::Best,
-        StepForm::Function => Choice::Function,
-        StepForm::Script => Choice::Script,
+        StepForm::Automatic => RuntimeChoice::Best,
+        StepForm::Function => RuntimeChoice::Function,
+        StepForm::Script => RuntimeChoice::Script,
     }
 }
 
 /// As whom servers of one kind are reached, where their URLs do not say it.
-struct Login<'s> {
+struct LoginDefaults<'s> {
     user: Option<&'s str>,
     password: Option<&'s KeySource>,
     tls: &'s TlsFiles,
 }
 
-impl<'s> Login<'s> {
+impl<'s> LoginDefaults<'s> {
     fn of_servers(redis: &'s RedisSettings) -> Self {
         Self { user: redis.user.as_deref(), password: redis.password.as_ref(), tls: &redis.tls }
     }
@@ -232,9 +236,9 @@ pub(crate) mod tests {
             previous: None,
             deadline: Duration::from_millis(15),
             nodes: NonZeroU32::MIN,
-            clock: tollgate_policy::DecidingClock::Application,
-            reads: Reads::Replicas,
-            remember_refusals: tollgate_policy::RememberRefusals::Remember,
+            clock: tollgate_policy::DecisionClock::Application,
+            reads: ReadFrom::Replicas,
+            remember_refusals: tollgate_policy::DenyCacheMode::Enabled,
             step: StepForm::Automatic,
             user: None,
             password: None,
@@ -253,8 +257,8 @@ pub(crate) mod tests {
 
     fn servers(redis: &RedisSettings, shard: &ShardSettings) -> Result<Servers, OpenError> {
         match reached(redis, shard)? {
-            Reached::Servers(servers) => Ok(*servers),
-            Reached::Cluster(cluster) => panic!("{cluster:?}"),
+            ConnectTarget::Servers(servers) => Ok(*servers),
+            ConnectTarget::Cluster(cluster) => panic!("{cluster:?}"),
         }
     }
 
@@ -276,7 +280,7 @@ pub(crate) mod tests {
         let shared = SecretSource::Env("PASSWORD".into());
         let all = Credentials { user: Some("tollgate".into()), password: Some(shared) };
         assert_eq!(primary.credentials, all);
-        let own = SecretSource::Given(Secret::new("secret"));
+        let own = SecretSource::Inline(Secret::new("secret"));
         let own = Credentials { user: Some("reader".into()), password: Some(own) };
         assert_eq!(replicas[0].credentials, own);
     }
@@ -327,7 +331,8 @@ pub(crate) mod tests {
         let password = Some(SecretSource::Env("WATCHER".into()));
         assert_eq!(first.credentials, Credentials { user: Some("watcher".into()), password });
         let credentials = Credentials { user: Some("tollgate".into()), password: None };
-        let own = Access { credentials, tls: Some(tls("servers.pem")), ..Access::default() };
+        let own =
+            ServerAccess { credentials, tls: Some(tls("servers.pem")), ..ServerAccess::default() };
         assert_eq!((&*sentinels.service, sentinels.servers), ("limits", own));
 
         redis.sentinel.tls.authorities = Some("/no/such/ca.pem".into());
@@ -344,14 +349,16 @@ pub(crate) mod tests {
         let nodes = vec!["redis://10.0.3.0:7000".into(), "redis://10.0.3.1:7000".into()];
         let shard =
             ShardSettings { topology: Topology::Cluster { nodes }, ..redis.shards[0].clone() };
-        let Reached::Cluster(cluster) = reached(&redis, &shard).unwrap() else { panic!("none") };
+        let ConnectTarget::Cluster(cluster) = reached(&redis, &shard).unwrap() else {
+            panic!("none")
+        };
         let users: Vec<_> =
             cluster.seeds.iter().map(|seed| seed.credentials.user.as_deref()).collect();
         assert_eq!(users, [Some("tollgate"); 2]);
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_with_its_key() {
+    fn what_cannot_be_used_is_reported_with_its_key() {
         let broken = redis(&["a"]);
         let told =
             servers(&broken, &with_replica(&broken, "http://10.0.1.0")).unwrap_err().to_string();

@@ -5,27 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::HashKey;
-use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Subject, Timestamp};
-use tollgate::store::carry::{Phase, Shards};
-use tollgate::store::repair::Repaired;
-use tollgate::store::rollout::DEFAULT_ARRIVALS;
+use tollgate::core::{
+    Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Subject, Timestamp,
+};
+use tollgate::store::failover_replay::ReplayCounts;
+use tollgate::store::rebalance::{Phase, Shards};
+use tollgate::store::rollout::DEFAULT_TRANSFER_ENTRIES;
 use tollgate::store::sharded::{MapVersion, Routing};
-use tollgate::store::{Atomic, Carry, Sharded, Timed};
+use tollgate::store::{Atomic, CallTimer, Rebalance, Sharded};
 use tollgate_policy::{RedisSettings, ShardSettings};
-use tollgate_redis::Presence;
+use tollgate_redis::ClientRole;
 
+use crate::backend_shard::{BackendShard, MeasuredShard, Shard};
 use crate::error::OpenError;
-use crate::fleet_shard::{FleetShard, Shard, TimedShard};
 
 /// The shards, together all or nothing.
 #[derive(Debug)]
 pub(crate) enum ShardMap {
     /// Under one map.
-    Fixed(Shards<TimedShard>),
+    Fixed(Shards<MeasuredShard>),
     /// Under two, between which subjects move with what they used.
-    Moving {
+    Rebalancing {
         /// The move.
-        carry: Box<Carry<TimedShard>>,
+        rebalance: Box<Rebalance<MeasuredShard>>,
         /// Those that go.
         leaving: Vec<Shard>,
     },
@@ -37,15 +39,15 @@ impl ShardMap {
         redis: &RedisSettings,
         key: &HashKey,
         deadline: Duration,
-        presence: Presence,
+        client_role: ClientRole,
     ) -> Result<Self, OpenError> {
         let mut opened = HashMap::new();
         let mut open = |shard: &ShardSettings| {
             let store = match opened.get(&shard.name) {
                 Some(store) => Arc::clone(store),
                 None => {
-                    let opened = FleetShard::open(redis, shard, key, deadline, presence)?;
-                    Arc::new(Timed::new(opened))
+                    let opened = BackendShard::open(redis, shard, key, deadline, client_role)?;
+                    Arc::new(CallTimer::new(opened))
                 }
             };
             opened.insert(shard.name.clone(), Arc::clone(&store));
@@ -60,63 +62,66 @@ impl ShardMap {
         let stays = |shard: &&Shard| redis.shards.iter().any(|other| other.name == shard.name);
         let leaving = before.iter().filter(|shard| !stays(shard)).map(same).collect();
         let before = sharded(key, before, previous.route_by.as_deref())?;
-        let carry = Carry::new(before, after).with_arrivals(DEFAULT_ARRIVALS, redis.deadline);
-        Ok(Self::Moving { carry: Box::new(carry), leaving })
+        let rebalance = Rebalance::new(before, after)
+            .with_transfer_entries(DEFAULT_TRANSFER_ENTRIES, redis.deadline);
+        Ok(Self::Rebalancing { rebalance: Box::new(rebalance), leaving })
     }
 
     /// The shards of the settings in their order, then those that go.
     pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
         let (stay, leaving) = match self {
             Self::Fixed(shards) => (shards, &[][..]),
-            Self::Moving { carry, leaving } => (carry.after(), &leaving[..]),
+            Self::Rebalancing { rebalance, leaving } => (rebalance.after(), &leaving[..]),
         };
-        stay.homes().shards().iter().chain(leaving)
+        stay.partitions().shards().iter().chain(leaving)
     }
 
     /// The shards of the map that is left, if there is one, or of the one in force.
     pub(crate) fn shards_before(&self) -> &[Shard] {
         match self {
-            Self::Fixed(shards) => shards.homes().shards(),
-            Self::Moving { carry, .. } => carry.before().homes().shards(),
+            Self::Fixed(shards) => shards.partitions().shards(),
+            Self::Rebalancing { rebalance, .. } => rebalance.before().partitions().shards(),
         }
     }
 
     /// The shard on which `subject` lives by the map in force, or that is to be.
-    pub(crate) fn home_of(&self, subject: &Subject) -> &FleetShard {
+    pub(crate) fn shard_for(&self, subject: &Subject) -> &BackendShard {
         let shards = match self {
             Self::Fixed(shards) => shards,
-            Self::Moving { carry, .. } => carry.after(),
+            Self::Rebalancing { rebalance, .. } => rebalance.after(),
         };
-        shards.homes().home_of(subject).store.store()
+        shards.partitions().shard_for(subject).store.store()
     }
 
     /// The move, if there is one.
-    pub(crate) fn carry(&self) -> Option<&Carry<TimedShard>> {
+    pub(crate) fn rebalance(&self) -> Option<&Rebalance<MeasuredShard>> {
         match self {
             Self::Fixed(_) => None,
-            Self::Moving { carry, .. } => Some(carry),
+            Self::Rebalancing { rebalance, .. } => Some(rebalance),
         }
     }
 
     /// Which map it is, or is to be.
     pub(crate) fn version(&self) -> MapVersion {
         match self {
-            Self::Fixed(shards) => shards.homes().version(),
-            Self::Moving { carry, .. } => carry.after().homes().version(),
+            Self::Fixed(shards) => shards.partitions().version(),
+            Self::Rebalancing { rebalance, .. } => rebalance.after().partitions().version(),
         }
     }
 
     /// Charges that were taken for nothing and could not be given back.
-    pub(crate) fn stranded(&self) -> u64 {
+    pub(crate) fn unrefunded(&self) -> u64 {
         let over_shards = match self {
-            Self::Fixed(shards) => shards.stranded(),
-            Self::Moving { carry, .. } => carry.before().stranded() + carry.after().stranded(),
+            Self::Fixed(shards) => shards.unrefunded(),
+            Self::Rebalancing { rebalance, .. } => {
+                rebalance.before().unrefunded() + rebalance.after().unrefunded()
+            }
         };
-        over_shards + self.shards().map(|shard| shard.store.store().stranded()).sum::<u64>()
+        over_shards + self.shards().map(|shard| shard.store.store().unrefunded()).sum::<u64>()
     }
 
     /// What shards lacked after failovers, and were told.
-    pub(crate) fn repaired(&self) -> Repaired {
+    pub(crate) fn repaired(&self) -> ReplayCounts {
         self.shards().map(|shard| shard.store.store().repaired()).sum()
     }
 }
@@ -126,43 +131,43 @@ impl Store for ShardMap {
         match self {
             Self::Fixed(shards) => shards.apply(now, charges).await,
             // Boxed, so that it makes no call without a move larger.
-            Self::Moving { carry, .. } => Box::pin(carry.apply(now, charges)).await,
+            Self::Rebalancing { rebalance, .. } => Box::pin(rebalance.apply(now, charges)).await,
         }
     }
 }
 
 /// While shards move, the cells are those of the owners that decide, and joined at all of them.
-impl Cells for ShardMap {
+impl CellTransfer for ShardMap {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let carry = match self {
+        let rebalance = match self {
             Self::Fixed(shards) => return shards.cells(now, places).await,
-            Self::Moving { carry, .. } => carry,
+            Self::Rebalancing { rebalance, .. } => rebalance,
         };
-        let phase = carry.phase();
-        if phase == Phase::Over {
-            return carry.after().cells(now, places).await;
+        let phase = rebalance.phase();
+        if phase == Phase::Done {
+            return rebalance.after().cells(now, places).await;
         }
-        let before = carry.before().cells(now, places).await?;
-        if phase == Phase::Following {
+        let before = rebalance.before().cells(now, places).await?;
+        if phase == Phase::DualWrite {
             return Ok(before);
         }
         // What has not arrived yet is where it was.
-        let after = carry.after().cells(now, places).await?;
+        let after = rebalance.after().cells(now, places).await?;
         Ok(after.into_iter().zip(before).map(|(after, before)| after.or(before)).collect())
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         match self {
             Self::Fixed(shards) => shards.join(now, cells).await,
-            Self::Moving { carry, .. } => {
-                if carry.phase() == Phase::Following {
-                    carry.before().join(now, cells).await?;
+            Self::Rebalancing { rebalance, .. } => {
+                if rebalance.phase() == Phase::DualWrite {
+                    rebalance.before().join(now, cells).await?;
                 }
-                carry.after().join(now, cells).await
+                rebalance.after().join(now, cells).await
             }
         }
     }
@@ -177,7 +182,7 @@ fn sharded(
     key: &HashKey,
     shards: Vec<Shard>,
     route_by: Option<&str>,
-) -> Result<Sharded<Arc<TimedShard>>, OpenError> {
+) -> Result<Sharded<Arc<MeasuredShard>>, OpenError> {
     let sharded = Sharded::new(key.clone(), shards).map_err(OpenError::Shards)?;
     Ok(sharded.with_routing(routing(route_by)))
 }

@@ -52,9 +52,9 @@ impl ShardPlan {
         let mut flows = BTreeMap::<_, u32>::new();
         for number in 0..SAMPLE {
             let subject = sampled(number, from, to, key);
-            let homes = (&*old.home_of(&subject).name, &*new.home_of(&subject).name);
-            if homes.0 != homes.1 {
-                *flows.entry(homes).or_default() += 1;
+            let partitions = (&*old.shard_for(&subject).name, &*new.shard_for(&subject).name);
+            if partitions.0 != partitions.1 {
+                *flows.entry(partitions).or_default() += 1;
             }
         }
         let flow = |((from, to), subjects): ((&str, &str), u32)| Flow {
@@ -73,13 +73,13 @@ impl ShardPlan {
 ///
 /// # Errors
 /// [`PlanError`] where the settings name no fleet.
-pub fn home(
+pub fn locate(
     redis: &RedisSettings,
     key: &HashKey,
     subject: &Subject,
 ) -> Result<(Box<str>, MapVersion), PlanError> {
     let map = map(redis, key)?;
-    Ok((map.home_of(subject).name.clone(), map.version()))
+    Ok((map.shard_for(subject).name.clone(), map.version()))
 }
 
 fn map(redis: &RedisSettings, key: &HashKey) -> Result<Sharded<()>, PlanError> {

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use tollgate::observe::Observed;
-use tollgate::store::leased::LeaseCounts;
-use tollgate::store::repair::Repaired;
+use tollgate::store::failover_replay::ReplayCounts;
+use tollgate::store::quota_lease::LeaseCounts;
 use tollgate::{Clock, SystemClock};
 use tollgate_memcached::ServerStatus;
-use tollgate_redis::{ClockOffset, ClusterStatus, Gate, GroupStatus, LaneStatus, Loss, Runs};
+use tollgate_redis::{
+    BatcherStatus, CircuitState, ClockOffset, ClusterStatus, DataLoss, GroupStatus, StepRuntime,
+};
 
-use crate::fleet_shard::{FleetShard, Servers, Shard};
+use crate::backend_shard::{BackendShard, Servers, Shard};
 use crate::redis_cluster::ClusterStore;
 
 /// How one shard stands.
@@ -18,20 +20,20 @@ pub struct ShardStatus {
     /// Its name in the settings.
     pub name: Box<str>,
     /// How the step runs in its primary, of a cluster in the first.
-    pub runs: Runs,
-    /// The lanes to its servers: the primary's is the first; those of the replicas that are read
+    pub runs: StepRuntime,
+    /// The batchers to its servers: the primary's is the first; those of the replicas that are read
     /// from follow, in the order of the settings. Of a cluster, those of each group in the order of
     /// the first slots, each with its primary's first.
-    pub lanes: Vec<LaneStatus>,
+    pub batchers: Vec<BatcherStatus>,
     /// How far its clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
     /// How often, since the store was opened, counters of it were found lost, so that windows began
     /// anew.
     pub windows_lost: u64,
     /// Why they were lost the last time.
-    pub last_loss: Option<Loss>,
+    pub last_loss: Option<DataLoss>,
     /// What failovers had lost of it that this node remembered, and it was told again.
-    pub repaired: Repaired,
+    pub repaired: ReplayCounts,
     /// How it stands as a cluster, if it is one.
     pub cluster: Option<ClusterStatus>,
     /// How long its calls took, each until its answer or until it was given up.
@@ -61,12 +63,12 @@ pub struct Counts {
     /// Calls that were given up at the deadline of the whole decision.
     pub missed: u64,
     /// Charges that were taken for nothing and could not be given back.
-    pub stranded: u64,
+    pub unrefunded: u64,
     /// Calls that met stored state that counts as none: of another type, junk, or of a time that
     /// no clock within the limit's skew can have shown.
     pub discarded: u64,
     /// What failovers had lost that this node remembered, and all shards were told again.
-    pub repaired: Repaired,
+    pub repaired: ReplayCounts,
     /// What was decided out of units that this node had taken in advance, and what that took.
     pub leases: LeaseCounts,
 }
@@ -75,10 +77,10 @@ impl ShardStatus {
     /// How `shard` stands now.
     pub(crate) fn of(shard: &Shard) -> Self {
         let status = match shard.store.store() {
-            FleetShard::Servers(servers) => Self::of_servers(&shard.name, servers),
-            FleetShard::Cluster(store) => Self::of_cluster(&shard.name, store),
+            BackendShard::Servers(servers) => Self::of_servers(&shard.name, servers),
+            BackendShard::Cluster(store) => Self::of_cluster(&shard.name, store),
         };
-        Self { took: shard.store.took(), ..status }
+        Self { took: shard.store.durations(), ..status }
     }
 
     fn of_servers(name: &str, repair: &Servers) -> Self {
@@ -86,8 +88,8 @@ impl ShardStatus {
         let (windows_lost, last_loss) = servers.windows_lost();
         Self {
             name: name.into(),
-            runs: servers.runs(),
-            lanes: servers.status(),
+            runs: servers.runtime(),
+            batchers: servers.status(),
             clock_offset: servers.clock_offset(SystemClock.now()),
             windows_lost,
             last_loss,
@@ -98,13 +100,13 @@ impl ShardStatus {
     }
 
     fn of_cluster(name: &str, store: &ClusterStore) -> Self {
-        let repair = store.homes();
+        let repair = store.partitions();
         let cluster = repair.store().cluster().status(SystemClock.now());
-        let lanes = cluster.groups.iter().flat_map(|group| group.lanes.iter().cloned());
+        let batchers = cluster.groups.iter().flat_map(|group| group.batchers.iter().cloned());
         Self {
             name: name.into(),
-            runs: cluster.groups.first().map_or(Runs::Script, |group| group.runs),
-            lanes: lanes.collect(),
+            runs: cluster.groups.first().map_or(StepRuntime::Script, |group| group.runs),
+            batchers: batchers.collect(),
             clock_offset: cluster.groups.iter().find_map(|group| group.clock_offset),
             windows_lost: cluster.groups.iter().map(|group| group.windows_lost).sum(),
             last_loss: cluster.groups.iter().find_map(|group| group.last_loss.clone()),
@@ -121,11 +123,11 @@ impl ShardStatus {
         let one = |(place, group): (usize, &GroupStatus)| Self {
             name: self.name.clone(),
             runs: group.runs,
-            lanes: group.lanes.clone(),
+            batchers: group.batchers.clone(),
             clock_offset: group.clock_offset,
             windows_lost: group.windows_lost,
             last_loss: group.last_loss.clone(),
-            repaired: if place == 0 { self.repaired } else { Repaired::NOTHING },
+            repaired: if place == 0 { self.repaired } else { ReplayCounts::NOTHING },
             cluster: None,
             took: if place == 0 { self.took } else { Observed::NOTHING },
         };
@@ -144,7 +146,7 @@ impl ShardStatus {
     /// Where its primary is, if one answers.
     #[must_use]
     pub fn primary(&self) -> Option<&str> {
-        self.lanes.first().and_then(reached)
+        self.batchers.first().and_then(reached)
     }
 
     /// By how much its clock surely differs from this machine's; nothing before the first reply.
@@ -157,7 +159,7 @@ impl ShardStatus {
     }
 }
 
-/// Where `lane` leads, if the server there answers.
-pub(crate) fn reached(lane: &LaneStatus) -> Option<&str> {
-    lane.address.as_deref().filter(|_| lane.gate == Gate::Closed)
+/// Where `batcher` leads, if the server there answers.
+pub(crate) fn reached(batcher: &BatcherStatus) -> Option<&str> {
+    batcher.address.as_deref().filter(|_| batcher.circuit_state == CircuitState::Closed)
 }

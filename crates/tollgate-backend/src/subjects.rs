@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate::core::Subject;
-use tollgate_redis::{ListError, Listed, Sought};
+use tollgate_redis::{ListError, ListFilter, ListPage};
 
 use crate::backend::Backend;
-use crate::fleet_shard::{FleetShard, Shard};
-use crate::leaf::Leaf;
+use crate::backend_shard::{BackendShard, Shard};
+use crate::base_store::BaseStore;
 
 /// Steps that one call makes at most, each over some five hundred keys of one server
-/// ([`LISTED_AT_ONCE`](tollgate_redis::LISTED_AT_ONCE)).
+/// ([`KEYS_PER_LIST_STEP`](tollgate_redis::KEYS_PER_LIST_STEP)).
 pub const LIST_STEPS: usize = 20;
 
 /// As soon as one call has found so many subjects, it ends.
@@ -50,39 +50,39 @@ impl Backend {
     /// further on ends the page before it.
     pub async fn subjects(
         &self,
-        sought: Sought<'_>,
+        filter: ListFilter<'_>,
         at: ListCursor,
     ) -> Option<Result<ListedPage, ListError>> {
         let deciding = match self {
-            Self::Shadow(compared) => vec![compared.store().leaf()],
-            _ => self.leaves().into_iter().map(|(_, leaf)| leaf).collect(),
+            Self::Shadow(compared) => vec![compared.store().base_store()],
+            _ => self.base_stores().into_iter().map(|(_, leaf)| leaf).collect(),
         };
         let mut shards = Vec::new();
         for leaf in deciding {
             match leaf {
-                Leaf::Redis(fleet) => shards.extend(fleet.shards().shards()),
-                Leaf::Memory(_) | Leaf::Memcached(_) => return None,
+                BaseStore::Redis(fleet) => shards.extend(fleet.shards().shards()),
+                BaseStore::Memory(_) | BaseStore::Memcached(_) => return None,
             }
         }
-        Some(look(&shards, sought, at).await)
+        Some(look(&shards, filter, at).await)
     }
 }
 
 async fn look(
     shards: &[&Shard],
-    sought: Sought<'_>,
+    filter: ListFilter<'_>,
     mut at: ListCursor,
 ) -> Result<ListedPage, ListError> {
     let until = Instant::now() + LIST_DEADLINE;
     let mut subjects = HashSet::new();
     for taken in 0..LIST_STEPS {
         let Some(shard) = shards.get(at.shard) else { break };
-        at = match step(shard.store.store(), sought, at, until).await {
+        at = match step(shard.store.store(), filter, at, until).await {
             None => ListCursor { shard: at.shard + 1, ..ListCursor::default() },
             // What was found is told, and the next page begins with what went wrong.
             Some(Err(_)) if taken > 0 => break,
             Some(listed) => {
-                let Listed { subjects: found, next } = listed?;
+                let ListPage { subjects: found, next } = listed?;
                 subjects.extend(found);
                 match next {
                     Some(cursor) => ListCursor { cursor, ..at },
@@ -101,17 +101,19 @@ async fn look(
 
 /// One step at a primary; `None` where the shard has no such.
 async fn step(
-    shard: &FleetShard,
-    sought: Sought<'_>,
+    shard: &BackendShard,
+    filter: ListFilter<'_>,
     at: ListCursor,
     until: Instant,
-) -> Option<Result<Listed, ListError>> {
+) -> Option<Result<ListPage, ListError>> {
     match shard {
-        FleetShard::Servers(_) if at.primary > 0 => None,
-        FleetShard::Servers(servers) => Some(servers.store().list(sought, at.cursor, until).await),
-        FleetShard::Cluster(store) => {
-            let cluster = store.homes().store().cluster();
-            cluster.list(at.primary, sought, at.cursor, until).await
+        BackendShard::Servers(_) if at.primary > 0 => None,
+        BackendShard::Servers(servers) => {
+            Some(servers.store().list(filter, at.cursor, until).await)
+        }
+        BackendShard::Cluster(store) => {
+            let cluster = store.partitions().store().cluster();
+            cluster.list(at.primary, filter, at.cursor, until).await
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tells what becomes of the shards, without flooding.
 
-mod seen;
+mod status_diff;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use tollgate::core::Policy;
 use tollgate::core::time::DEFAULT_SKEW_MAX;
 use tollgate::{Clock, SystemClock};
 
-use crate::fleet_shard::Shard;
+use crate::backend_shard::Shard;
 use crate::shard_map::ShardMap;
 use crate::status::ShardStatus;
-use seen::{Change, Seen};
+use status_diff::{Change, StatusDiff};
 
 /// How long a start waits for shards that are not connected; then it goes on without them.
 pub const START_WAIT: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ impl Watch {
                 looks.tick().await;
                 for (shard, seen) in shards.shards().zip(&mut seen) {
                     let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
-                    let settled = shard.store.store().settle(now);
+                    let settled = shard.store.store().replay(now);
                     // In vain or too late: the next look tries again.
                     let _ = timeout(WATCH_PERIOD, settled).await;
                     look(shard, seen, millis(&allowed));
@@ -76,7 +76,7 @@ impl Watch {
 
     /// Judges how old it is what this node remembers by `clock`, by which it decides; by the
     /// machine's before it is told, and the first one that it is told.
-    pub(crate) fn go_by(&self, clock: Arc<dyn Clock>) {
+    pub(crate) fn set_clock(&self, clock: Arc<dyn Clock>) {
         self.deciding.get_or_init(|| clock);
     }
 
@@ -115,9 +115,9 @@ fn skew_max(policy: &Policy) -> u64 {
 }
 
 /// Looks at each primary of `shard`: of a cluster, at those in the order of their first slots.
-fn look(shard: &Shard, seen: &mut Vec<Seen>, skew_max: Duration) {
+fn look(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
     let primaries = ShardStatus::of(shard).primaries();
-    seen.resize_with(primaries.len(), || Seen::new(skew_max));
+    seen.resize_with(primaries.len(), || StatusDiff::new(skew_max));
     for (primary, seen) in primaries.iter().zip(seen) {
         seen.allow(skew_max);
         for change in seen.observe(primary) {
@@ -135,7 +135,7 @@ fn tell(shard: &str, change: &Change) {
             tracing::info!(shard, "{change}");
         }
         Change::Lost { .. }
-        | Change::Unsteady { .. }
+        | Change::Flapping { .. }
         | Change::ReplicaLost { .. }
         | Change::WindowsLost { .. }
         | Change::Abandoned { .. }

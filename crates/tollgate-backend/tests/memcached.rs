@@ -11,19 +11,22 @@ use kit::{Server, subject, take, window};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tollgate::core::{KeyedHash, Millis, Source, Store, Subject, Timestamp, Value};
-use tollgate::overrides::{Change, Effect, Keep, KeepError, Kept, Override, Target, Whom};
+use tollgate::core::{DecisionSource, KeyedHash, Millis, Store, Subject, Timestamp, Value};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
+    OverrideStoreError, OverrideTarget,
+};
 use tollgate::{HashKey, Limiter};
-use tollgate_backend::{Backend, KeptOverrides, OpenError, Refunds};
+use tollgate_backend::{Backend, OpenError, OverrideSync, Refunds};
 use tollgate_conformance::{check, check_charges};
 use tollgate_memcached::Address;
-use tollgate_policy::{KeySource, Loaded, parse};
+use tollgate_policy::{KeySource, LoadedPolicy, parse};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-fn loaded(store: &str) -> Loaded {
+fn loaded(store: &str) -> LoadedPolicy {
     let policy = "
 secret: { file: /run/key }
 subjects: { address: { client_address: {} } }
@@ -65,13 +68,13 @@ async fn without_its_server_a_node_decides_by_its_share() {
     store.started().await;
     let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
     let charges = [take(&limit, &subject)];
-    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), Source::Store);
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
     server.kill();
     let mut admitted = 0;
     for _ in 0..20 {
         let readings = store.apply(NOW, &charges).await.unwrap();
-        assert_ne!(readings.source(), Source::Store);
-        admitted += u32::from(readings.all_fit());
+        assert_ne!(readings.source(), DecisionSource::Store);
+        admitted += u32::from(readings.all_admitted());
     }
     assert!((1..=2).contains(&admitted), "{admitted}: a fifth of what was left");
 }
@@ -84,18 +87,18 @@ async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
     let store = open(&format!("{{ servers: '127.0.0.1:{port}', deadline: 10s }}")).unwrap();
     let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
     let charges = [take(&limit, &subject)];
-    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), Source::Store);
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
     // Long enough for a heartbeat and its answer.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), Source::Store);
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
 }
 
 /// A port by which `server` is reached with that delay each way.
 async fn far_away(server: Address, delay: Duration) -> u16 {
-    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = door.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
-        while let Ok((near, _)) = door.accept().await {
+        while let Ok((near, _)) = listener.accept().await {
             let far = TcpStream::connect(server.to_string()).await.unwrap();
             let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
             tokio::spawn(carry(near_in, far_out, delay));
@@ -117,45 +120,45 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration)
 }
 
 #[tokio::test]
-async fn a_text_that_names_no_server_is_told() {
+async fn a_text_that_names_no_server_is_reported() {
     let error = open("{ servers: 'redis://h' }").unwrap_err().to_string();
     assert!(error.contains("store.memcached.servers") && error.contains("redis://h"), "{error}");
 }
 
 /// A node over `servers`, connected, with the secret that all of them have.
-async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, KeptOverrides) {
+async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
     let names: Vec<_> = servers.iter().map(|server| format!("'{}'", server.address())).collect();
     let mut loaded = loaded(&format!("{{ servers: [{}], deadline: 10s }}", names.join(", ")));
     loaded.settings.key = KeySource::File { path: secret.path().into() };
-    let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByAnswers).unwrap());
+    let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByResponses).unwrap());
     limiter.store().started().await;
-    let kept = KeptOverrides::start(Arc::clone(&limiter));
+    let kept = OverrideSync::start(Arc::clone(&limiter));
     (limiter, kept)
 }
 
-fn target(address: &str) -> Target {
+fn target(address: &str) -> OverrideScope {
     let key = HashKey::from_secret(b"a test's key");
     let hash = key.hash(address.as_bytes());
     let veiled = Subject::new([("address", Value::Hashed(hash))], &key);
-    Target { limit: Some("core".into()), whom: Whom::subject(&veiled) }
+    OverrideScope { limit: Some("core".into()), target: OverrideTarget::subject(&veiled) }
 }
 
 async fn set(
     limiter: &Limiter<Backend>,
-    kept: &KeptOverrides,
+    kept: &OverrideSync,
     whom: &str,
-) -> Result<(), KeepError> {
+) -> Result<(), OverrideStoreError> {
     let now = limiter.now();
     let (effect, reason) = (Effect::Quota { quota: 50, burst: None }, "a test".into());
     let expires_at = now.after(Millis::from_secs(3_600));
     let one = Override { target: target(whom), effect, expires_at, reason };
-    kept.change(now, Change::Set(one)).await.map(drop)
+    kept.change(now, OverrideChange::Set(one)).await.map(drop)
 }
 
 /// Waits until a node goes by so many overrides, which it finds by itself.
-async fn goes_by(kept: &KeptOverrides, count: usize) {
+async fn goes_by(kept: &OverrideSync, count: usize) {
     let found = async {
         while kept.table().overrides().len() != count {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -176,10 +179,10 @@ async fn what_one_node_overrides_the_others_go_by_and_nobody_writes_over_another
     assert_eq!((of_a, of_b), (Ok(()), Ok(())), "both at once");
     for kept in [&a, &b] {
         goes_by(kept, 3).await;
-        assert_eq!(kept.kept(), Kept::InStore { failure: None });
+        assert_eq!(kept.storage(), OverrideStorage::InStore { failure: None });
     }
     assert_eq!(a.table(), b.table());
-    a.change(limiter_a.now(), Change::Remove(target("2"))).await.unwrap();
+    a.change(limiter_a.now(), OverrideChange::Remove(target("2"))).await.unwrap();
     goes_by(&b, 2).await;
     // One that starts later finds them, though those who made them are gone.
     drop((limiter_a, a, limiter_b, b));
@@ -203,6 +206,6 @@ async fn overrides_that_memcached_lost_are_put_back_and_none_is_made_without_it(
     goes_by(&later, 1).await;
     assert_eq!(later.table(), kept.table());
     server.kill();
-    assert!(matches!(set(&limiter, &kept, "2").await, Err(KeepError::Store(_))));
+    assert!(matches!(set(&limiter, &kept, "2").await, Err(OverrideStoreError::Store(_))));
     assert_eq!(kept.table().overrides().len(), 1, "those that were read stay in force");
 }

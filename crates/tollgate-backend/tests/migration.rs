@@ -65,10 +65,10 @@ async fn who_moves_there_and_back_takes_along_what_it_used() {
     let subject = subject("192.0.2.1");
     let mut admitted = 0;
     for percent in [0, 100, 100, 0, 100, 0, 0] {
-        moving.dial().set(Percent::new(percent).unwrap());
+        moving.percentage().set(Percent::new(percent).unwrap());
         let readings = store.apply(NOW, &[take(&limit, &subject)]).await.unwrap();
-        admitted += u64::from(readings.all_fit());
+        admitted += u64::from(readings.all_admitted());
     }
-    assert_eq!((admitted, moving.left_behind()), (5, 0));
-    assert!(moving.carried() >= 4, "{}", moving.carried());
+    assert_eq!((admitted, moving.failed_transfers()), (5, 0));
+    assert!(moving.transferred() >= 4, "{}", moving.transferred());
 }

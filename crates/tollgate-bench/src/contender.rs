@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tollgate::Clock;
 use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, KeyedHash, Limit, LimitError, Millis, Subject,
+    Algorithm, Charge, ChargeId, Cost, KeyedHash, Limit, LimitError, Millis, Operation, Subject,
     Timestamp, Value,
 };
 use tollgate::store::Memory;
@@ -82,7 +82,7 @@ impl Contender for Governor {
     }
 }
 
-/// Tollgate's memory store, asked as the limiter asks it: the answer carries the whole standing.
+/// Tollgate's memory store, asked as the limiter asks it: the answer carries the whole status.
 pub struct Tollgate<C> {
     name: &'static str,
     store: Memory,
@@ -131,9 +131,11 @@ impl<C: Clock> Tollgate<C> {
     }
 
     fn charge(&self, subject: &Subject) -> bool {
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-        let charge = Charge { limit: &self.limit, subject, ask };
-        self.store.apply_now(self.clock.now(), &[charge]).is_ok_and(|readings| readings.all_fit())
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = Charge { limit: &self.limit, subject, operation };
+        self.store
+            .apply_now(self.clock.now(), &[charge])
+            .is_ok_and(|readings| readings.all_admitted())
     }
 }
 

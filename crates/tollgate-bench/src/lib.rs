@@ -1,13 +1,13 @@
 //! Benchmarks of Tollgate beside its peers: always in the same run, in turns.
 //!
-//! `memory_vs_governor`, `redis_vs_two_keys`, `doors` and `leases` print the comparisons that
+//! `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the comparisons that
 //! `docs/benchmarks.md` shows, and `shedding` what becomes of critical requests under overload; the
 //! divan benches time single cases while one works on them.
 
 pub mod contender;
-pub mod doors;
 pub mod draw;
 pub mod leases;
+pub mod listeners;
 pub mod processor_time;
 pub mod redis_store;
 pub mod report;

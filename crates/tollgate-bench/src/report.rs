@@ -2,7 +2,7 @@
 
 use comfy_table::Table;
 
-use crate::rounds::Took;
+use crate::rounds::DecisionTimes;
 use crate::table;
 
 /// The table of a run.
@@ -21,7 +21,7 @@ impl Report {
 
     /// Adds what the contenders named `names` took in one case; the first is what the others are
     /// held against.
-    pub fn add(&mut self, case: &str, names: &[&str], took: &[Took]) {
+    pub fn add(&mut self, case: &str, names: &[&str], took: &[DecisionTimes]) {
         let first = took.first().copied().unwrap_or_default();
         for (name, took) in names.iter().zip(took) {
             self.0.add_row([

@@ -13,7 +13,7 @@ use crate::spread::Spread;
 
 /// What one decision took, in nanoseconds: the median of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Took {
+pub struct DecisionTimes {
     /// By the wall clock, over all threads: the whole time divided by all decisions.
     pub wall: f64,
     /// Processor time of the threads: what preemption by others does not touch.
@@ -28,12 +28,12 @@ pub fn compare(
     orders: &[Vec<u32>],
     decisions: usize,
     rounds: usize,
-) -> Vec<Took> {
+) -> Vec<DecisionTimes> {
     let prepared: Vec<Vec<_>> = contenders
         .iter()
         .map(|contender| orders.iter().map(|order| contender.requests(order)).collect())
         .collect();
-    let mut took: Vec<Vec<Took>> = vec![Vec::with_capacity(rounds); contenders.len()];
+    let mut took: Vec<Vec<DecisionTimes>> = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..rounds {
         // Who begins changes from round to round.
         for turn in 0..contenders.len() {
@@ -45,7 +45,7 @@ pub fn compare(
 }
 
 /// One round of one contender.
-fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> Took {
+fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> DecisionTimes {
     let start = Barrier::new(threads.len());
     let spans: Vec<Span> = thread::scope(|scope| {
         let running: Vec<_> = threads
@@ -65,7 +65,7 @@ fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> Took {
     let wall = ended.zip(begun).map(|(ended, begun)| ended - begun).unwrap_or_default();
     let processor: Duration = spans.iter().map(|span| span.processor).sum();
     let each = |whole: Duration| whole.as_nanos() as f64 / (decisions * threads.len()) as f64;
-    Took { wall: each(wall), processor: each(processor) }
+    DecisionTimes { wall: each(wall), processor: each(processor) }
 }
 
 /// What one thread spent.
@@ -88,9 +88,9 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-fn median(rounds: &[Took]) -> Took {
-    let middle = |of: fn(&Took) -> f64| Spread::of(rounds.iter().map(of)).median;
-    Took { wall: middle(|took| took.wall), processor: middle(|took| took.processor) }
+fn median(rounds: &[DecisionTimes]) -> DecisionTimes {
+    let middle = |of: fn(&DecisionTimes) -> f64| Spread::of(rounds.iter().map(of)).median;
+    DecisionTimes { wall: middle(|took| took.wall), processor: middle(|took| took.processor) }
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_of_each() {
         let rounds = [(9.0, 1.0), (2.0, 3.0), (5.0, 2.0)];
-        let rounds = rounds.map(|(wall, processor)| Took { wall, processor });
-        assert_eq!(median(&rounds), Took { wall: 5.0, processor: 2.0 });
+        let rounds = rounds.map(|(wall, processor)| DecisionTimes { wall, processor });
+        assert_eq!(median(&rounds), DecisionTimes { wall: 5.0, processor: 2.0 });
     }
 }

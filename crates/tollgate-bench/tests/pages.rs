@@ -25,7 +25,7 @@ fn commands(page: &str) -> Vec<String> {
 
 /// Where a program of this package is.
 fn program(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_doors")).with_file_name(name)
+    Path::new(env!("CARGO_BIN_EXE_listeners")).with_file_name(name)
 }
 
 /// The words behind each `flag`.

@@ -6,15 +6,15 @@ use std::path::Path;
 use tollgate::Limiter;
 use tollgate_backend::{Backend, Refunds};
 use tollgate_policy::{
-    Loaded, MemcachedSettings, RedisSettings, RolloutSettings, ShadowSettings, SideSettings,
-    StoreSettings,
+    LoadedPolicy, MemcachedSettings, MigrationStoreSettings, RedisSettings, RolloutSettings,
+    ShadowSettings, StoreSettings,
 };
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::log;
 
 /// Loads the policy at `path`; what works, but hardly as it was meant, is told.
-pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
+pub(crate) fn load(path: &Path) -> Result<LoadedPolicy, Failure> {
     let loaded = tollgate_policy::load(path)?;
     for warning in &loaded.warnings {
         log::warn(warning);
@@ -24,7 +24,10 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Failure> {
 
 /// A limiter over the store of `loaded`, which was given a short time to connect. Whether it did
 /// is told by what the store logs; it decides in any case.
-pub(crate) async fn open(loaded: Loaded, refunds: Refunds) -> Result<Limiter<Backend>, Failure> {
+pub(crate) async fn open(
+    loaded: LoadedPolicy,
+    refunds: Refunds,
+) -> Result<Limiter<Backend>, Failure> {
     let limiter = tollgate_backend::limiter(loaded, refunds)?;
     limiter.store().started().await;
     Ok(limiter)
@@ -50,11 +53,11 @@ pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
 
 const IN_PROCESS: &str = "counters in this process";
 
-fn side(side: &SideSettings) -> String {
+fn side(side: &MigrationStoreSettings) -> String {
     match side {
-        SideSettings::Memory(_) => IN_PROCESS.to_owned(),
-        SideSettings::Redis(redis) => in_redis(redis),
-        SideSettings::Memcached(memcached) => in_memcached(memcached),
+        MigrationStoreSettings::Memory(_) => IN_PROCESS.to_owned(),
+        MigrationStoreSettings::Redis(redis) => in_redis(redis),
+        MigrationStoreSettings::Memcached(memcached) => in_memcached(memcached),
     }
 }
 

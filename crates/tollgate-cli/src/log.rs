@@ -38,7 +38,7 @@ pub(crate) fn start(form: Form) {
 }
 
 /// Tells how the process goes: in a line of its own, or as programs read it.
-pub(crate) fn tell(line: &dyn Display) {
+pub(crate) fn info(line: &dyn Display) {
     if is_for_programs() {
         tracing::info!("{line}");
     } else {

@@ -5,6 +5,7 @@ mod chaos;
 mod cmd;
 mod demo;
 mod doctor;
+mod failure;
 mod limiter;
 mod log;
 mod metrics;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 
 /// How something is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

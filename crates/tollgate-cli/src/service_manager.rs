@@ -2,13 +2,13 @@
 
 use sd_notify::NotifyState;
 
-/// Every door is open.
+/// Every listener is open.
 pub(crate) fn ready() {
     // Without a service manager there is nobody to tell.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
 }
 
-/// No door lets anybody in any more.
+/// No listener lets anybody in any more.
 pub(crate) fn stopping() {
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
 }

@@ -6,10 +6,10 @@ use clap::Args;
 use tollgate::Tracer;
 use tollgate::core::Percent;
 use tollgate::trace::{self, Sampler};
-use tollgate_policy::{DEFAULT_SAMPLE, Parents, TracesSettings};
-use tollgate_server::otlp::{Connector, Endpoint, ExportCounter, Exporter, Origin};
+use tollgate_policy::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
+use tollgate_server::otlp::{Connector, Endpoint, ExportCounter, Exporter, ExporterIdentity};
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::log;
 use crate::version::VERSION;
 use environment::Environment;
@@ -46,9 +46,11 @@ fn begin(
     let Some(endpoint) = endpoint(flags, file, environment)? else { return Ok(Traces::default()) };
     let sampler = match file {
         Some(settings) => by_file(settings),
-        None => environment.sampler()?.unwrap_or_else(|| sampler(DEFAULT_SAMPLE, Parents::Follow)),
+        None => environment
+            .sampler()?
+            .unwrap_or_else(|| sampler(DEFAULT_SAMPLE, ParentSampling::Follow)),
     };
-    let origin = Origin {
+    let origin = ExporterIdentity {
         service: environment.service(),
         version: VERSION.to_owned(),
         attributes: environment.resource()?,
@@ -56,7 +58,7 @@ fn begin(
     let authorities = file.and_then(|settings| settings.authorities.as_deref());
     let connector = Connector::to(&endpoint, authorities.or_else(|| environment.certificate()))?;
     let (tracer, spans) = Tracer::new(sampler);
-    log::tell(&format_args!("spans to {endpoint}"));
+    log::info(&format_args!("spans to {endpoint}"));
     Ok(Traces { tracer, exporter: Some(Exporter::start(spans, endpoint, connector, &origin)) })
 }
 
@@ -83,10 +85,10 @@ fn by_file(settings: &TracesSettings) -> Sampler {
     sampler(settings.sample, settings.parents)
 }
 
-fn sampler(sample: Percent, parents: Parents) -> Sampler {
+fn sampler(sample: Percent, parents: ParentSampling) -> Sampler {
     let parents = match parents {
-        Parents::Follow => trace::Parents::Follow,
-        Parents::Ignore => trace::Parents::Ignore,
+        ParentSampling::Follow => trace::ParentSampling::Follow,
+        ParentSampling::Ignore => trace::ParentSampling::Ignore,
     };
     Sampler::new(u32::from(sample.parts()) * PER_PART, parents)
 }

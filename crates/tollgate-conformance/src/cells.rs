@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tollgate_core::decide::{judge, refundable_until, refuse, take};
 use tollgate_core::{
-    Ask, Cell, Charge, ChargeId, Cost, Fit, Reading, Readings, Repeats, Store, StoreError, Subject,
-    Timestamp, assess, decide,
+    Admission, Cell, Charge, ChargeId, Cost, Deduplication, Operation, Reading, Readings, Store,
+    StoreError, Subject, Timestamp, assess, decide,
 };
 
 type Key = (Box<str>, Subject);
@@ -34,8 +34,8 @@ impl State {
     fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| {
             let cell = self.cells.get(&key(charge));
-            charge.ask.taken().is_none()
-                || judge(cell, charge.limit, charge.ask, now).fit == Fit::Now
+            charge.operation.as_charge().is_none()
+                || judge(cell, charge.limit, charge.operation, now).admission == Admission::Now
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -46,10 +46,10 @@ impl State {
             return assess(self.cells.get(&key), charge.limit, Cost::PEEK, now);
         }
         let cell = self.cells.remove(&key);
-        let (reading, cell) = match charge.ask.taken() {
-            Some(_) if admitted => take(cell, charge.limit, charge.ask, now),
-            Some(_) => refuse(cell, charge.limit, charge.ask, now),
-            None => decide(cell, charge.limit, charge.ask, now),
+        let (reading, cell) = match charge.operation.as_charge() {
+            Some(_) if admitted => take(cell, charge.limit, charge.operation, now),
+            Some(_) => refuse(cell, charge.limit, charge.operation, now),
+            None => decide(cell, charge.limit, charge.operation, now),
         };
         if let Some(cell) = cell {
             self.cells.insert(key, cell);
@@ -59,10 +59,12 @@ impl State {
 
     /// Whether this is a guarded refund that came before; remembers it if it is one that did not.
     fn is_repeated(&mut self, now: Timestamp, charge: &Charge<'_>) -> bool {
-        let Ask::Refund { mark, id, repeats: Repeats::Guarded, .. } = charge.ask else {
+        let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
+            charge.operation
+        else {
             return false;
         };
-        let until = refundable_until(charge.limit, mark);
+        let until = refundable_until(charge.limit, position);
         self.refunded.retain(|_, until| *until > now);
         until > now && self.refunded.insert((key(charge), id), until).is_some()
     }

@@ -9,9 +9,9 @@ pub enum Bound {
     /// More breaks a promise.
     AtMost(u64),
     /// Told beside this, and not judged.
-    Beside(u64),
+    Context(u64),
     /// Fewer mean that the fault did not bite, so that nothing was shown.
-    Bites,
+    FaultSeen,
 }
 
 /// A figure beside its bound.
@@ -37,7 +37,7 @@ pub fn assert_held(figures: &[Figure]) {
     let current = thread::current();
     println!("{}: {told}", current.name().unwrap_or("a test"));
     let has = |kind: fn(&Bound) -> bool| figures.iter().any(|figure| kind(&figure.bound));
-    assert!(has(|bound| matches!(bound, Bound::Bites)), "no figure shows that it bit: {told}");
+    assert!(has(|bound| matches!(bound, Bound::FaultSeen)), "no figure shows that it bit: {told}");
     assert!(has(|bound| matches!(bound, Bound::AtMost(_))), "no figure has a bound: {told}");
     for figure in figures {
         assert!(figure.holds(), "{figure} does not hold: {told}");
@@ -53,14 +53,14 @@ impl Figure {
 
     /// What is told beside a number, and not judged.
     #[must_use]
-    pub const fn beside(what: &'static str, seen: u64, number: u64) -> Self {
-        Self { what, seen, bound: Bound::Beside(number) }
+    pub const fn context(what: &'static str, seen: u64, number: u64) -> Self {
+        Self { what, seen, bound: Bound::Context(number) }
     }
 
     /// What shows that the fault happened: at least one.
     #[must_use]
-    pub const fn bites(what: &'static str, seen: u64) -> Self {
-        Self { what, seen, bound: Bound::Bites }
+    pub const fn fault_seen(what: &'static str, seen: u64) -> Self {
+        Self { what, seen, bound: Bound::FaultSeen }
     }
 
     /// Whether it is within its bound.
@@ -68,8 +68,8 @@ impl Figure {
     pub const fn holds(&self) -> bool {
         match self.bound {
             Bound::AtMost(most) => self.seen <= most,
-            Bound::Beside(_) => true,
-            Bound::Bites => self.seen > 0,
+            Bound::Context(_) => true,
+            Bound::FaultSeen => self.seen > 0,
         }
     }
 }
@@ -78,8 +78,8 @@ impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtMost(most) => write!(f, "≤ {most}"),
-            Self::Beside(number) => write!(f, "({number}, not judged)"),
-            Self::Bites => f.write_str("≥ 1"),
+            Self::Context(number) => write!(f, "({number}, not judged)"),
+            Self::FaultSeen => f.write_str("≥ 1"),
         }
     }
 }
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn what_is_within_its_bounds_and_bit_is_held() {
-        let slow = Figure::beside("ms", 9, 5);
-        assert_held(&[Figure::bites("cuts", 1), Figure::at_most("errors", 3, 3), slow]);
+        let slow = Figure::context("ms", 9, 5);
+        assert_held(&[Figure::fault_seen("cuts", 1), Figure::at_most("errors", 3, 3), slow]);
     }
 
     #[test]
     fn beyond_a_bound_without_a_bite_or_without_a_figure_nothing_is_held() {
-        let (bit, idle) = (Figure::bites("cuts", 1), Figure::bites("cuts", 0));
+        let (bit, idle) = (Figure::fault_seen("cuts", 1), Figure::fault_seen("cuts", 0));
         let (within, beyond) = (Figure::at_most("errors", 0, 0), Figure::at_most("errors", 1, 0));
         for figures in
             [vec![bit.clone(), beyond], vec![idle, within.clone()], vec![bit], vec![within], vec![]]

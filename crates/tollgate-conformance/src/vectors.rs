@@ -8,8 +8,8 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, ChargeId, Cost, Fit, Found, Limit, LimitError, Mark, Millis, Reading, Refusals,
-    Repeats, Timestamp,
+    Admission, Algorithm, ChargeId, ChargePosition, Cost, Deduplication, Limit, LimitError, Millis,
+    Operation, Reading, Refusals, StoredState, Timestamp,
 };
 
 use crate::trace::random_limit;
@@ -37,7 +37,7 @@ pub struct Vector {
     /// The limit.
     pub limit: Limit,
     /// Moments, asks and the readings after them.
-    pub steps: Vec<(Timestamp, Ask, Reading)>,
+    pub steps: Vec<(Timestamp, Operation, Reading)>,
 }
 
 /// The vectors of `kind` as lines of JSON, answered by the model.
@@ -51,41 +51,41 @@ fn vector_of_model(kind: u64, seed: u64) -> Vector {
     let limit = random_limit(&mut random, kind, "vector");
     let mut ledger = Ledger::new(&limit);
     let mut now = random.one_of(&[1_000, 1_700_000_000_000, (1 << 51) + 1]);
-    let mut charged: Vec<(Cost, Mark, ChargeId)> = Vec::new();
+    let mut charged: Vec<(Cost, ChargePosition, ChargeId)> = Vec::new();
     let window = limit.window().get().min(100_000);
     let steps = (0..STEPS).map(|step| {
         let jumps = [0, 0, 0, 1, window - 1, window, random.within(0..=window)];
         now += random.one_of(&jumps);
         let at = Timestamp::from_millis(now.saturating_sub(random.one_of(&[0, 0, 0, 0, 1, 700])));
         let id = ChargeId(step.into());
-        let (ask, reading) = match random.within(0..=6) {
+        let (operation, reading) = match random.within(0..=6) {
             0 if !charged.is_empty() => {
                 let index = random.within(0..=charged.len() as u64 - 1) as usize;
-                let (cost, mark, id) = charged.swap_remove(index);
-                let repeats = Repeats::Impossible;
-                (Ask::Refund { cost, mark, id, repeats }, ledger.refund(at, id))
+                let (cost, position, id) = charged.swap_remove(index);
+                let deduplication = Deduplication::Unneeded;
+                (Operation::Refund { cost, position, id, deduplication }, ledger.refund(at, id))
             }
             1 if kind == 6 && !charged.is_empty() => {
                 let (_, _, id) = random.one_of(&charged);
-                (Ask::Renew { id }, ledger.renew(at, id))
+                (Operation::Renew { id }, ledger.renew(at, id))
             }
             2 => {
                 let cost = random_cost(&mut random, &limit);
-                (Ask::Look { cost }, ledger.standing(at, cost))
+                (Operation::Peek { cost }, ledger.status(at, cost))
             }
             _ => {
                 let cost = random_cost(&mut random, &limit);
-                let reading = match ledger.standing(at, cost).fit {
-                    Fit::Now => ledger.admit(at, cost, id),
-                    Fit::At(_) | Fit::Never => ledger.refuse(at, cost, id),
+                let reading = match ledger.status(at, cost).admission {
+                    Admission::Now => ledger.admit(at, cost, id),
+                    Admission::At(_) | Admission::Never => ledger.refuse(at, cost, id),
                 };
-                if reading.fit == Fit::Now && cost != Cost::PEEK {
-                    charged.push((cost, reading.mark, id));
+                if reading.admission == Admission::Now && cost != Cost::PEEK {
+                    charged.push((cost, reading.position, id));
                 }
-                (Ask::Take { cost, id }, reading)
+                (Operation::Charge { cost, id }, reading)
             }
         };
-        (at, ask, reading)
+        (at, operation, reading)
     });
     let steps = steps.collect();
     Vector { limit, steps }
@@ -101,7 +101,7 @@ fn random_cost(random: &mut Random, limit: &Limit) -> Cost {
 #[must_use]
 pub fn write(vector: &Vector) -> String {
     let steps: Vec<_> =
-        vector.steps.iter().map(|(at, ask, reading)| step(*at, ask, reading)).collect();
+        vector.steps.iter().map(|(at, operation, reading)| step(*at, operation, reading)).collect();
     json!({ "limit": limit(&vector.limit), "steps": steps }).to_string()
 }
 
@@ -135,7 +135,7 @@ fn limit(limit: &Limit) -> Value {
             "burst": of.burst(),
         }),
         Algorithm::Concurrency(of) => json!({
-            "algorithm": "concurrency", "quota": of.quota(), "lease": of.lease().get(),
+            "algorithm": "concurrency", "quota": of.quota(), "lease": of.permit_ttl().get(),
         }),
     };
     fields["count_refused"] = (limit.refusals() == Refusals::Counted).into();
@@ -171,77 +171,86 @@ fn read_limit(fields: &Value) -> Option<Result<Limit, LimitError>> {
     }))
 }
 
-fn step(at: Timestamp, ask: &Ask, reading: &Reading) -> Value {
+fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
     let mut fields = Map::new();
     fields.insert("now".into(), at.as_millis().into());
-    let (name, cost, mark, id) = match ask {
-        Ask::Take { cost, id } => ("take", Some(cost), None, Some(id)),
-        Ask::Look { cost } => ("look", Some(cost), None, None),
-        Ask::Refund { cost, mark, id, .. } => ("refund", Some(cost), Some(mark), Some(id)),
-        Ask::Renew { id } => ("renew", None, None, Some(id)),
-        Ask::Forget => ("forget", None, None, None),
+    let (name, cost, position, id) = match operation {
+        Operation::Charge { cost, id } => ("take", Some(cost), None, Some(id)),
+        Operation::Peek { cost } => ("look", Some(cost), None, None),
+        Operation::Refund { cost, position, id, .. } => {
+            ("refund", Some(cost), Some(position), Some(id))
+        }
+        Operation::Renew { id } => ("renew", None, None, Some(id)),
+        Operation::Reset => ("forget", None, None, None),
         // No vector asks for these: the random traces do.
-        Ask::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
-        Ask::Extend { id, mark, .. } => ("extend", None, Some(mark), Some(id)),
-        Ask::Settle { id, mark, cost } => ("settle", Some(cost), Some(mark), Some(id)),
+        Operation::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
+        Operation::Extend { id, position, .. } => ("extend", None, Some(position), Some(id)),
+        Operation::Settle { id, position, cost } => {
+            ("settle", Some(cost), Some(position), Some(id))
+        }
     };
     fields.insert("ask".into(), name.into());
     fields.extend(id.map(|id| ("id".into(), id.0.to_string().into())));
     fields.extend(cost.map(|cost| ("cost".into(), cost.get().into())));
-    fields.extend(mark.map(|mark| ("from".into(), mark.0.into())));
-    fields.insert("fit".into(), fit(reading.fit));
-    fields.insert("again".into(), fit(reading.again));
+    fields.extend(position.map(|position| ("from".into(), position.0.into())));
+    fields.insert("fit".into(), admission(reading.admission));
+    fields.insert("again".into(), admission(reading.fits_again));
     fields.insert("used".into(), reading.used.into());
-    fields.insert("whole_at".into(), reading.whole_at.as_millis().into());
-    fields.insert("mark".into(), reading.mark.0.into());
-    fields.insert("given_back".into(), reading.given_back.into());
-    fields.insert("discarded".into(), (reading.found == Found::Discarded).into());
+    fields.insert("whole_at".into(), reading.full_reset_at.as_millis().into());
+    fields.insert("mark".into(), reading.position.0.into());
+    fields.insert("given_back".into(), reading.refunded.into());
+    fields.insert("discarded".into(), (reading.found == StoredState::Discarded).into());
     fields.into()
 }
 
-fn read_step(fields: &Value) -> Option<(Timestamp, Ask, Reading)> {
+fn read_step(fields: &Value) -> Option<(Timestamp, Operation, Reading)> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     let cost = || number("cost").and_then(Cost::new);
     let id = || Some(ChargeId(fields.get("id")?.as_str()?.parse().ok()?));
-    let ask = match fields.get("ask")?.as_str()? {
-        "take" => Ask::Take { cost: cost()?, id: id()? },
-        "look" => Ask::Look { cost: cost()? },
+    let operation = match fields.get("ask")?.as_str()? {
+        "take" => Operation::Charge { cost: cost()?, id: id()? },
+        "look" => Operation::Peek { cost: cost()? },
         "refund" => {
-            let mark = Mark(number("from")?);
-            Ask::Refund { cost: cost()?, mark, id: id()?, repeats: Repeats::Impossible }
+            let position = ChargePosition(number("from")?);
+            Operation::Refund {
+                cost: cost()?,
+                position,
+                id: id()?,
+                deduplication: Deduplication::Unneeded,
+            }
         }
-        "renew" => Ask::Renew { id: id()? },
-        "forget" => Ask::Forget,
+        "renew" => Operation::Renew { id: id()? },
+        "forget" => Operation::Reset,
         _ => return None,
     };
     let discarded = fields.get("discarded")?.as_bool()?;
     let reading = Reading {
-        fit: read_fit(fields.get("fit")?)?,
-        again: read_fit(fields.get("again")?)?,
+        admission: read_fit(fields.get("fit")?)?,
+        fits_again: read_fit(fields.get("again")?)?,
         used: number("used")?,
-        whole_at: Timestamp::from_millis(number("whole_at")?),
-        mark: Mark(number("mark")?),
-        given_back: number("given_back")?,
+        full_reset_at: Timestamp::from_millis(number("whole_at")?),
+        position: ChargePosition(number("mark")?),
+        refunded: number("given_back")?,
         added: 0,
-        held: 0,
-        found: if discarded { Found::Discarded } else { Found::Nothing },
+        reserved: 0,
+        found: if discarded { StoredState::Discarded } else { StoredState::Missing },
     };
-    Some((Timestamp::from_millis(number("now")?), ask, reading))
+    Some((Timestamp::from_millis(number("now")?), operation, reading))
 }
 
-fn fit(fit: Fit) -> Value {
-    match fit {
-        Fit::Now => "now".into(),
-        Fit::At(moment) => moment.as_millis().into(),
-        Fit::Never => "never".into(),
+fn admission(admission: Admission) -> Value {
+    match admission {
+        Admission::Now => "now".into(),
+        Admission::At(moment) => moment.as_millis().into(),
+        Admission::Never => "never".into(),
     }
 }
 
-fn read_fit(value: &Value) -> Option<Fit> {
+fn read_fit(value: &Value) -> Option<Admission> {
     match value.as_str() {
-        Some("now") => Some(Fit::Now),
-        Some("never") => Some(Fit::Never),
+        Some("now") => Some(Admission::Now),
+        Some("never") => Some(Admission::Never),
         Some(_) => None,
-        None => value.as_u64().map(Timestamp::from_millis).map(Fit::At),
+        None => value.as_u64().map(Timestamp::from_millis).map(Admission::At),
     }
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 /// The wrappers, and the functions by which they say what they weaken.
 const WRAPPERS: [(&str, &[&str]); 8] = [
     ("Sharded", &["fair_share"]),
-    ("Atomic", &["held_at_most", "calls_at_most"]),
-    ("Deadline", &["answers_within"]),
-    ("Share", &["admits_at_most"]),
-    ("Repair", &["lost_at_most"]),
-    ("Refused", &["late_at_most"]),
-    ("Rollout", &["over_admitted_at_most"]),
-    ("Carry", &["over_admitted_at_most", "held_back_at_most"]),
+    ("Atomic", &["max_held_units", "max_store_calls"]),
+    ("Deadline", &["max_wait"]),
+    ("LocalShare", &["max_admitted_units"]),
+    ("FailoverReplay", &["max_lost_units"]),
+    ("DenyCache", &["max_stale_refusal"]),
+    ("Rollout", &["max_over_admission"]),
+    ("Rebalance", &["max_over_admission", "max_double_count"]),
 ];
 
 /// What is written before the name of what is defined.
@@ -58,11 +58,11 @@ fn every_wrapper_says_its_bound_in_its_docstring() {
 #[test]
 fn what_is_not_there_is_missed() {
     let sources = sources();
-    assert!(is_there(&sources, "Share::admits_at_most"));
-    assert!(!is_there(&sources, "Share::admits_at_least"));
-    assert!(!is_there(&sources, "Shares::admits_at_most"));
-    assert!(is_there(&sources, "tollgate::store::carry::over_admitted_at_most"));
-    assert!(!is_there(&sources, "tollgate::store::sharded::over_admitted_at_most"));
+    assert!(is_there(&sources, "LocalShare::max_admitted_units"));
+    assert!(!is_there(&sources, "LocalShare::admits_at_least"));
+    assert!(!is_there(&sources, "Shares::max_admitted_units"));
+    assert!(is_there(&sources, "tollgate::store::rebalance::max_over_admission"));
+    assert!(!is_there(&sources, "tollgate::store::sharded::max_over_admission"));
     assert_eq!(names("`a`, [`b`](c.md) and `d e`; `F`").collect::<Vec<_>>(), ["a", "F"]);
 }
 

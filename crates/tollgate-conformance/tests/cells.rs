@@ -79,7 +79,7 @@ impl Store for Forgetful<'_> {
 }
 
 #[test]
-fn a_trace_that_a_stall_spoiled_is_run_anew_and_no_other() {
+fn a_trace_that_a_stall_spoiled_is_run_again_and_no_other() {
     let passes = |losing, between_looks| {
         let looks = AtomicU64::new(0);
         let store = Forgetful { cells: Cells::default(), looks: &looks, losing };

@@ -6,8 +6,8 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Cell, ChargeId, Cost, Fit, HoldTerms, Limit, Mark, Millis, OnExpiry, Reading,
-    Refusals, Repeats, Timestamp, decide,
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis,
+    OnExpiry, Operation, Reading, Refusals, ReservationTerms, Timestamp, decide,
 };
 
 /// Steps of one history.
@@ -93,12 +93,20 @@ fn every_short_history_is_the_models() {
 
 #[test]
 fn every_short_history_of_reservations_is_the_models() {
-    let terms = HoldTerms { max: Millis::new(4), at_most: 3, overdraft: 1, ..HoldTerms::default() };
+    let terms = ReservationTerms {
+        max: Millis::new(4),
+        at_most: 3,
+        overdraft: 1,
+        ..ReservationTerms::default()
+    };
     for on_expiry in [OnExpiry::Release, OnExpiry::Charge] {
-        let terms = HoldTerms { on_expiry, ..terms };
-        let solvent = HoldTerms { overdraft: 0, ..terms };
+        let terms = ReservationTerms { on_expiry, ..terms };
+        let solvent = ReservationTerms { overdraft: 0, ..terms };
         for limit in limits() {
-            let held = limit.clone().with_hold(terms).or_else(|_| limit.with_hold(solvent));
+            let held = limit
+                .clone()
+                .with_reservation_terms(terms)
+                .or_else(|_| limit.with_reservation_terms(solvent));
             if let Ok(limit) = held {
                 compare_all(&limit, &RESERVING, LENGTH - 1);
             }
@@ -118,13 +126,13 @@ fn compare_all(limit: &Limit, acts: &[Act], length: usize) {
 fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
     let mut ledger = Ledger::new(limit);
     let mut cell = None;
-    let mut charged: Vec<(Cost, Mark, ChargeId)> = Vec::new();
+    let mut charged: Vec<(Cost, ChargePosition, ChargeId)> = Vec::new();
     let mut reserved = None;
     let mut now = START;
     for (step, act) in acts.clone().enumerate() {
         let id = ChargeId(step as u128);
-        let take = |units| Ask::Take { cost: Cost::new(units).expect("small"), id };
-        let (at, ask) = match act {
+        let take = |units| Operation::Charge { cost: Cost::new(units).expect("small"), id };
+        let (at, operation) = match act {
             Act::Take(after, units) => {
                 now += after;
                 (now, take(units))
@@ -132,20 +140,20 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
             Act::Lagging => (now - 2, take(1)),
             Act::Look(units) => {
                 now += 1;
-                (now, Ask::Look { cost: Cost::new(units).expect("small") })
+                (now, Operation::Peek { cost: Cost::new(units).expect("small") })
             }
             Act::Reserve(units, millis) => {
                 let (cost, until) = (Cost::up_to(units), Timestamp::from_millis(now + millis));
-                (now, Ask::Reserve { cost, id, until })
+                (now, Operation::Reserve { cost, id, until })
             }
             Act::Settle(units) => {
-                let Some((mark, id)) = reserved else { continue };
-                (now, Ask::Settle { id, mark, cost: Cost::up_to(units) })
+                let Some((position, id)) = reserved else { continue };
+                (now, Operation::Settle { id, position, cost: Cost::up_to(units) })
             }
             Act::Extend => {
-                let Some((mark, id)) = reserved else { continue };
+                let Some((position, id)) = reserved else { continue };
                 now += 3;
-                (now, Ask::Extend { id, mark, until: Timestamp::from_millis(now + 9) })
+                (now, Operation::Extend { id, position, until: Timestamp::from_millis(now + 9) })
             }
             Act::Refund | Act::RefundFirst if charged.is_empty() => continue,
             Act::Refund => (now, refund(charged.pop())),
@@ -155,45 +163,55 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
             }
         };
         let at = Timestamp::from_millis(at);
-        let expected = answer(&mut ledger, at, ask);
+        let expected = answer(&mut ledger, at, operation);
         let before = cell.clone();
-        let (reading, next): (Reading, Option<Cell>) = decide(cell, limit, ask, at);
+        let (reading, next): (Reading, Option<Cell>) = decide(cell, limit, operation, at);
         cell = next;
-        if let (Ask::Take { cost, id }, Fit::Now) = (ask, reading.fit) {
-            charged.push((cost, reading.mark, id));
+        if let (Operation::Charge { cost, id }, Admission::Now) = (operation, reading.admission) {
+            charged.push((cost, reading.position, id));
         }
-        if let (Ask::Reserve { id, .. }, Fit::Now) = (ask, reading.fit) {
-            reserved = Some((reading.mark, id));
+        if let (Operation::Reserve { id, .. }, Admission::Now) = (operation, reading.admission) {
+            reserved = Some((reading.position, id));
         }
         let told = |of: &Reading| {
-            (of.fit, of.again, of.used, of.whole_at, of.given_back, of.added, of.held)
+            (
+                of.admission,
+                of.fits_again,
+                of.used,
+                of.full_reset_at,
+                of.refunded,
+                of.added,
+                of.reserved,
+            )
         };
         let history: Vec<_> = acts.clone().take(step + 1).collect();
         assert_eq!(told(&reading), told(&expected), "{limit:?} after {history:?}");
-        assert!(!ask.only_reads() || cell == before, "{limit:?} changed by {history:?}");
+        assert!(!operation.is_read_only() || cell == before, "{limit:?} changed by {history:?}");
     }
 }
 
-fn refund(charge: Option<(Cost, Mark, ChargeId)>) -> Ask {
-    let (cost, mark, id) = charge.expect("something is charged");
-    Ask::Refund { cost, mark, id, repeats: Repeats::Impossible }
+fn refund(charge: Option<(Cost, ChargePosition, ChargeId)>) -> Operation {
+    let (cost, position, id) = charge.expect("something is charged");
+    Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
 }
 
-fn answer(ledger: &mut Ledger, at: Timestamp, ask: Ask) -> Reading {
-    match ask {
-        Ask::Take { cost, id } if ledger.standing(at, cost).fit == Fit::Now => {
+fn answer(ledger: &mut Ledger, at: Timestamp, operation: Operation) -> Reading {
+    match operation {
+        Operation::Charge { cost, id } if ledger.status(at, cost).admission == Admission::Now => {
             ledger.admit(at, cost, id)
         }
-        Ask::Take { cost, id } => ledger.refuse(at, cost, id),
-        Ask::Look { cost } => ledger.standing(at, cost),
-        Ask::Refund { id, .. } => ledger.refund(at, id),
-        Ask::Renew { id } => ledger.renew(at, id),
-        Ask::Reserve { cost, id, until } => match ledger.standing_of_reservation(at, cost).fit {
-            Fit::Now => ledger.reserve(at, cost, id, until),
-            Fit::At(_) | Fit::Never => ledger.refuse_reservation(at, cost, id),
-        },
-        Ask::Extend { id, until, .. } => ledger.extend(at, id, until),
-        Ask::Settle { id, cost, .. } => ledger.settle(at, id, cost),
-        Ask::Forget => unreachable!("no history forgets"),
+        Operation::Charge { cost, id } => ledger.refuse(at, cost, id),
+        Operation::Peek { cost } => ledger.status(at, cost),
+        Operation::Refund { id, .. } => ledger.refund(at, id),
+        Operation::Renew { id } => ledger.renew(at, id),
+        Operation::Reserve { cost, id, until } => {
+            match ledger.standing_of_reservation(at, cost).admission {
+                Admission::Now => ledger.reserve(at, cost, id, until),
+                Admission::At(_) | Admission::Never => ledger.refuse_reservation(at, cost, id),
+            }
+        }
+        Operation::Extend { id, until, .. } => ledger.extend(at, id, until),
+        Operation::Settle { id, cost, .. } => ledger.settle(at, id, cost),
+        Operation::Reset => unreachable!("no history forgets"),
     }
 }

@@ -12,7 +12,7 @@ const SCENARIOS: &str = "crates/tollgate-cli/src/chaos/scenarios";
 /// What a test of a fault calls, by itself or by a function of its file.
 const HOLDS: &str = "assert_held(";
 /// What a scenario says of its fault.
-const BITES: &str = "Figure::bites(";
+const BITES: &str = "Figure::fault_seen(";
 
 /// A fault, and what shows it.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tollgate_conformance::vectors::{FILES, lines_of_model, read, write};
-use tollgate_core::{Algorithm, Ask, Cost, Fit, Found, decide};
+use tollgate_core::{Admission, Algorithm, Cost, Operation, StoredState, decide};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors").join(format!("{name}.jsonl"))
@@ -42,19 +42,20 @@ fn the_step_agrees() {
         for (number, line) in lines(name).lines().enumerate() {
             let vector = read(line).expect("a vector");
             let mut cell = None;
-            for (index, (now, ask, expected)) in vector.steps.iter().enumerate() {
-                let (mut reading, next) = decide(cell, &vector.limit, *ask, *now);
+            for (index, (now, operation, expected)) in vector.steps.iter().enumerate() {
+                let (mut reading, next) = decide(cell, &vector.limit, *operation, *now);
                 cell = next;
                 let concurrency = matches!(vector.limit.algorithm(), Algorithm::Concurrency(_));
-                let charged = matches!(ask, Ask::Take { cost, .. } if *cost != Cost::PEEK);
-                if concurrency || !charged || reading.fit != Fit::Now {
-                    reading.mark = expected.mark;
+                let charged =
+                    matches!(operation, Operation::Charge { cost, .. } if *cost != Cost::PEEK);
+                if concurrency || !charged || reading.admission != Admission::Now {
+                    reading.position = expected.position;
                 }
-                if reading.found != Found::Discarded {
-                    reading.found = Found::Nothing;
+                if reading.found != StoredState::Discarded {
+                    reading.found = StoredState::Missing;
                 }
                 let place = format!("{name}.jsonl:{} step {index}", number + 1);
-                assert_eq!(reading, *expected, "{place}: {ask:?} at {now:?}");
+                assert_eq!(reading, *expected, "{place}: {operation:?} at {now:?}");
             }
         }
     }

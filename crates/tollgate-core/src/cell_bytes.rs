@@ -4,7 +4,7 @@
 //! integer. The step in Redis writes the same form. Reservations stand before the state that they
 //! are of: a letter, their number and their records.
 
-mod holds;
+mod reservations;
 
 use alloc::vec::Vec;
 
@@ -47,12 +47,12 @@ impl Cell {
             }
             Self::Concurrency(state) => {
                 bytes.push(b'c');
-                for lease in &state.leases {
+                for lease in &state.permits {
                     bytes.extend_from_slice(&lease.id.0.to_be_bytes());
                     extend(&mut bytes, [lease.used, lease.expires_at.as_millis()]);
                 }
             }
-            Self::Held(held) => holds::push(&mut bytes, held),
+            Self::Reserved(reserved) => reservations::push(&mut bytes, reserved),
         }
         bytes
     }
@@ -90,8 +90,8 @@ impl Cell {
                 let entries = series(records)?.map(entry).collect();
                 Some(Self::SlidingLog(sliding_log::State { entries }))
             }
-            b'c' => leases(records),
-            b'h' => holds::read(records),
+            b'c' => permits(records),
+            b'h' => reservations::read(records),
             _ => None,
         }
     }
@@ -135,18 +135,18 @@ fn series(bytes: &[u8]) -> Option<impl Iterator<Item = [u64; 2]>> {
 }
 
 /// Leases in the order of their ends, none of them empty.
-fn leases(bytes: &[u8]) -> Option<Cell> {
+fn permits(bytes: &[u8]) -> Option<Cell> {
     let lease = |record: &[u8]| {
         let (id, rest) = record.split_first_chunk::<ID_BYTES>()?;
         let [used, expires_at] = only(rest)?;
         let id = ChargeId(u128::from_be_bytes(*id));
         let expires_at = Timestamp::from_millis(expires_at);
-        (used > 0).then_some(concurrency::Lease { id, used, expires_at })
+        (used > 0).then_some(concurrency::Permit { id, used, expires_at })
     };
-    let leases: Vec<_> =
+    let permits: Vec<_> =
         records(bytes, ID_BYTES + 2 * NUMBER_BYTES)?.map(lease).collect::<Option<_>>()?;
-    let in_order = leases.is_sorted_by_key(|lease| lease.expires_at);
-    in_order.then_some(Cell::Concurrency(concurrency::State { leases }))
+    let in_order = permits.is_sorted_by_key(|lease| lease.expires_at);
+    in_order.then_some(Cell::Concurrency(concurrency::State { permits: permits }))
 }
 
 /// The records of `size` bytes each that the bytes are.
@@ -166,7 +166,7 @@ mod tests {
         let block = |number, used| sliding_window::Block { number, used };
         let entry = |millis, used| sliding_log::Entry { at: at(millis), used };
         let lease =
-            |id, used, ends| concurrency::Lease { id: ChargeId(id), used, expires_at: at(ends) };
+            |id, used, ends| concurrency::Permit { id: ChargeId(id), used, expires_at: at(ends) };
         vec![
             Cell::FixedWindow(fixed_window::State { used: MAX_EXACT, resets_at: at(MAX_EXACT) }),
             Cell::TwoBucket(two_bucket::State { bucket: 1, previous: 2, current: 3 }),
@@ -174,7 +174,7 @@ mod tests {
             Cell::SlidingWindow(sliding_window::State { blocks: vec![block(1, 4), block(5, 0)] }),
             Cell::SlidingLog(sliding_log::State { entries: vec![entry(7, 1), entry(8, 2)] }),
             Cell::Concurrency(concurrency::State {
-                leases: vec![lease(u128::MAX, 1, 5), lease(2, 7, 5)],
+                permits: vec![lease(u128::MAX, 1, 5), lease(2, 7, 5)],
             }),
         ]
     }

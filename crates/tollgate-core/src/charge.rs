@@ -1,7 +1,7 @@
 //! What a store is asked: a charge on one limit for one subject.
 
 pub use crate::charge_id::ChargeId;
-pub use crate::mark::Mark;
+pub use crate::charge_position::ChargePosition;
 
 use crate::cost::Cost;
 use crate::key::Subject;
@@ -10,28 +10,28 @@ use crate::time::Timestamp;
 
 /// Whether a refund may arrive twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeats {
+pub enum Deduplication {
     /// The caller asks once, because it gave its receipt away with the asking.
-    Impossible,
+    Unneeded,
     /// The receipt left the process and may come again: the store remembers its id until what it
     /// was charged to is over, and a repetition changes nothing.
-    Guarded,
+    ById,
 }
 
 /// What to do with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Operation {
     /// Take `cost` units if every take of the same call fits. Cost 0 peeks.
-    Take {
+    Charge {
         /// How much.
         cost: Cost,
         /// For whom: names the lease of a concurrency limit.
         id: ChargeId,
     },
     /// How it stands, and whether `cost` would fit: changes nothing, and may be answered by a copy
-    /// that lags a little. The reading's `fit` is that of a take of `cost` that is alone in its
-    /// call; `again` is the same, for nothing was taken.
-    Look {
+    /// that lags a little. The reading's `admission` is that of a take of `cost` that is alone in its
+    /// call; `fits_again` is the same, for nothing was taken.
+    Peek {
         /// How much would be taken. Cost 0 asks whether one unit is left.
         cost: Cost,
     },
@@ -40,15 +40,15 @@ pub enum Ask {
         /// How much, at most what was taken.
         cost: Cost,
         /// Where it was put.
-        mark: Mark,
+        position: ChargePosition,
         /// The charge that is undone.
         id: ChargeId,
         /// Whether this may arrive twice.
-        repeats: Repeats,
+        deduplication: Deduplication,
     },
     /// Take `cost` units as a take does, and hold them until the real cost is known: then they are
     /// settled. A reservation that nobody settles ends at `until`, or as far from now as the
-    /// limit's [`HoldTerms`](crate::HoldTerms) let it. Of a concurrency limit it is a lease.
+    /// limit's [`ReservationTerms`](crate::ReservationTerms) let it. Of a concurrency limit it is a lease.
     Reserve {
         /// How much. Cost 0 peeks, and holds nothing.
         cost: Cost,
@@ -63,7 +63,7 @@ pub enum Ask {
         /// The charge that made it.
         id: ChargeId,
         /// Where it was put.
-        mark: Mark,
+        position: ChargePosition,
         /// When it is to run out.
         until: Timestamp,
     },
@@ -77,7 +77,7 @@ pub enum Ask {
         /// The charge that made it.
         id: ChargeId,
         /// Where it was put.
-        mark: Mark,
+        position: ChargePosition,
         /// What it really cost.
         cost: Cost,
     },
@@ -91,26 +91,26 @@ pub enum Ask {
     /// Receipts of what was forgotten are void. Where one is refunded all the same, into a window
     /// or block that the clock numbers and not the first charge, it gives back at most what was
     /// taken there since.
-    Forget,
+    Reset,
 }
 
-impl Ask {
+impl Operation {
     /// Whether it changes nothing, whatever the state: a look, or a take of no units.
     #[must_use]
-    pub const fn only_reads(&self) -> bool {
+    pub const fn is_read_only(&self) -> bool {
         match self {
-            Self::Take { cost, .. } | Self::Reserve { cost, .. } => cost.get() == 0,
-            Self::Look { .. } => true,
-            Self::Refund { .. } | Self::Renew { .. } | Self::Forget => false,
+            Self::Charge { cost, .. } | Self::Reserve { cost, .. } => cost.get() == 0,
+            Self::Peek { .. } => true,
+            Self::Refund { .. } | Self::Renew { .. } | Self::Reset => false,
             Self::Extend { .. } | Self::Settle { .. } => false,
         }
     }
 
     /// What it takes if all takes of its call fit, and for whom: of takes and reservations.
     #[must_use]
-    pub const fn taken(&self) -> Option<(Cost, ChargeId)> {
+    pub const fn as_charge(&self) -> Option<(Cost, ChargeId)> {
         match *self {
-            Self::Take { cost, id } | Self::Reserve { cost, id, .. } => Some((cost, id)),
+            Self::Charge { cost, id } | Self::Reserve { cost, id, .. } => Some((cost, id)),
             _ => None,
         }
     }
@@ -119,21 +119,21 @@ impl Ask {
     #[must_use]
     pub const fn cost(&self) -> Cost {
         match *self {
-            Self::Take { cost, .. } | Self::Reserve { cost, .. } | Self::Look { cost } => cost,
+            Self::Charge { cost, .. } | Self::Reserve { cost, .. } | Self::Peek { cost } => cost,
             _ => Cost::PEEK,
         }
     }
 
-    /// What undoes a take or a reservation that was put at `mark`, asked once; `None` where there
+    /// What undoes a take or a reservation that was put at `position`, asked once; `None` where there
     /// is nothing to undo.
     #[must_use]
-    pub const fn undone(&self, mark: Mark) -> Option<Self> {
+    pub const fn inverse(&self, position: ChargePosition) -> Option<Self> {
         match *self {
-            Self::Take { cost, id } if cost.get() > 0 => {
-                Some(Self::Refund { cost, mark, id, repeats: Repeats::Impossible })
+            Self::Charge { cost, id } if cost.get() > 0 => {
+                Some(Self::Refund { cost, position, id, deduplication: Deduplication::Unneeded })
             }
             Self::Reserve { cost, id, .. } if cost.get() > 0 => {
-                Some(Self::Settle { id, mark, cost: Cost::PEEK })
+                Some(Self::Settle { id, position, cost: Cost::PEEK })
             }
             _ => None,
         }
@@ -148,5 +148,5 @@ pub struct Charge<'a> {
     /// Who is limited.
     pub subject: &'a Subject,
     /// What to do.
-    pub ask: Ask,
+    pub operation: Operation,
 }

@@ -3,22 +3,23 @@
 //! The only match on the algorithm. A store reads every take of a call with [`assess`], and only
 //! if all fit carries them out with [`decide`]; nothing here reads a clock, fails or does IO.
 
-mod held;
+mod reservations;
 mod scaled;
 
 use alloc::boxed::Box;
 
-pub use held::Held;
+pub use reservations::ReservedCell;
 
 use crate::algo::{
-    At, Step, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+    CellStep, StepTime, concurrency, fixed_window, sliding_log, sliding_window, token_bucket,
+    two_bucket,
 };
-use crate::charge::{Ask, Repeats};
+use crate::charge::{Deduplication, Operation};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit::{Algorithm, Limit, Refusals};
-use crate::mark::Mark;
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Admission, Reading, StoredState};
 use crate::time::Timestamp;
 
 /// What a store keeps for one limit and subject.
@@ -37,10 +38,10 @@ pub enum Cell {
     /// Of a concurrency limit.
     Concurrency(concurrency::State),
     /// Of any but a concurrency limit, with reservations.
-    Held(Box<Held>),
+    Reserved(Box<ReservedCell>),
 }
 
-/// A state that is two plain numbers: copied, not moved, and decided on by [`take_plain`].
+/// A state that is two plain numbers: copied, not moved, and decided on by [`charge_plain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// Of a fixed window.
@@ -76,8 +77,8 @@ impl TryFrom<Cell> for Plain {
 impl Cell {
     /// Whether it is of the kind that `limit` keeps.
     fn is_of(&self, limit: &Limit) -> bool {
-        if let Self::Held(held) = self {
-            return held.cell.is_of(limit);
+        if let Self::Reserved(reserved) = self {
+            return reserved.cell.is_of(limit);
         }
         matches!(
             (self, limit.algorithm()),
@@ -119,35 +120,35 @@ macro_rules! with_step {
 /// where no reservation ran out and none is waited for.
 #[must_use]
 pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
-    if let Some(Cell::Held(held)) = cell {
-        return held.assess(limit, cost, now);
+    if let Some(Cell::Reserved(reserved)) = cell {
+        return reserved.assess(limit, cost, now);
     }
-    let at = At { now, skew_max: limit.believed_ahead() };
+    let at = StepTime { now, skew_max: limit.skew_tolerance() };
     let found_cell = cell.is_some();
     with_step!(limit, cell, |step, state, wrap| {
         let of_another_kind = found_cell && state.is_none();
         let mut reading = step.read(state, cost, at);
         if of_another_kind {
-            reading.found = Found::Discarded;
+            reading.found = StoredState::Discarded;
         }
         reading
     })
 }
 
-/// How `limit` stands at `now`, and whether what `ask` takes or looks for fits: a reservation also
+/// How `limit` stands at `now`, and whether what `operation` takes or looks for fits: a reservation also
 /// has to find room beside others. Changes nothing.
 #[inline]
 #[must_use]
-pub fn judge(cell: Option<&Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> Reading {
-    match ask {
-        Ask::Reserve { cost, .. } if !has_leases(limit) => {
-            held::assess_reservation(cell, limit, cost, now)
+pub fn judge(cell: Option<&Cell>, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
+    match operation {
+        Operation::Reserve { cost, .. } if !has_permits(limit) => {
+            reservations::assess_reservation(cell, limit, cost, now)
         }
-        _ => assess(cell, limit, ask.cost(), now),
+        _ => assess(cell, limit, operation.cost(), now),
     }
 }
 
-/// Carries `ask` out at `now`: the reading after it and the next cell.
+/// Carries `operation` out at `now`: the reading after it and the next cell.
 ///
 /// A take that does not fit changes nothing, unless the limit counts refusals. A cell of another
 /// kind than the limit's, or from an impossible future, counts as none. `None` as the next cell
@@ -156,21 +157,23 @@ pub fn judge(cell: Option<&Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> Re
 pub fn decide(
     cell: Option<Cell>,
     limit: &Limit,
-    ask: Ask,
+    operation: Operation,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    match ask {
-        Ask::Take { .. } | Ask::Reserve { .. } => {
-            carry_out(cell, limit, ask, now, |fit| fit == Fit::Now)
+    match operation {
+        Operation::Charge { .. } | Operation::Reserve { .. } => {
+            execute(cell, limit, operation, now, |admission| admission == Admission::Now)
         }
-        Ask::Look { cost } => (assess(cell.as_ref(), limit, cost, now), cell),
-        Ask::Refund { .. } => refund(cell, limit, ask, now),
-        Ask::Renew { id } => renew(cell, limit, id, now),
-        Ask::Extend { id, .. } if has_leases(limit) => renew(cell, limit, id, now),
-        Ask::Extend { id, until, .. } => held::extend(cell, limit, (id, until), now),
-        Ask::Settle { .. } if has_leases(limit) => end_lease(cell, limit, ask, now),
-        Ask::Settle { id, cost, .. } => held::settle(cell, limit, (id, cost), now),
-        Ask::Forget => (forget(cell.as_ref(), limit, now), None),
+        Operation::Peek { cost } => (assess(cell.as_ref(), limit, cost, now), cell),
+        Operation::Refund { .. } => refund(cell, limit, operation, now),
+        Operation::Renew { id } => renew(cell, limit, id, now),
+        Operation::Extend { id, .. } if has_permits(limit) => renew(cell, limit, id, now),
+        Operation::Extend { id, until, .. } => reservations::extend(cell, limit, (id, until), now),
+        Operation::Settle { .. } if has_permits(limit) => {
+            release_permit(cell, limit, operation, now)
+        }
+        Operation::Settle { id, cost, .. } => reservations::settle(cell, limit, (id, cost), now),
+        Operation::Reset => (forget(cell.as_ref(), limit, now), None),
     }
 }
 
@@ -179,12 +182,12 @@ pub fn decide(
 pub fn take(
     cell: Option<Cell>,
     limit: &Limit,
-    ask: Ask,
+    operation: Operation,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    match ask.taken() {
-        Some(_) => carry_out(cell, limit, ask, now, admits_all),
-        None => decide(cell, limit, ask, now),
+    match operation.as_charge() {
+        Some(_) => execute(cell, limit, operation, now, admit_always),
+        None => decide(cell, limit, operation, now),
     }
 }
 
@@ -195,12 +198,12 @@ pub fn take(
 pub fn refuse(
     cell: Option<Cell>,
     limit: &Limit,
-    ask: Ask,
+    operation: Operation,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    match ask.taken() {
-        Some(_) => carry_out(cell, limit, ask, now, |_| false),
-        None => decide(cell, limit, ask, now),
+    match operation.as_charge() {
+        Some(_) => execute(cell, limit, operation, now, |_| false),
+        None => decide(cell, limit, operation, now),
     }
 }
 
@@ -211,14 +214,14 @@ pub fn refuse(
 /// inlined with all below it, so that neither reading nor state passes through memory twice.
 #[inline(always)]
 #[must_use]
-pub fn take_plain(
+pub fn charge_plain(
     state: Plain,
     limit: &Limit,
     cost: Cost,
     now: Timestamp,
 ) -> Option<(Reading, Plain)> {
-    let take = Take::new(limit, cost, ChargeId::default(), now);
-    let admits = |fit| fit == Fit::Now;
+    let take = ChargeStep::new(limit, cost, ChargeId::default(), now);
+    let admits = |admission| admission == Admission::Now;
     match (limit.algorithm(), state) {
         (Algorithm::FixedWindow(step), Plain::FixedWindow(state)) => {
             let (reading, next) = take.charge(step, Some(state), admits);
@@ -232,27 +235,27 @@ pub fn take_plain(
     }
 }
 
-const fn admits_all(_: Fit) -> bool {
+const fn admit_always(_: Admission) -> bool {
     true
 }
 
-const fn has_leases(limit: &Limit) -> bool {
+const fn has_permits(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
 /// Takes or reserves by `limit` if `admits` says so of how that fits.
-fn carry_out(
+fn execute(
     cell: Option<Cell>,
     limit: &Limit,
-    ask: Ask,
+    operation: Operation,
     now: Timestamp,
-    admits: impl FnOnce(Fit) -> bool,
+    admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
-    let (cost, id) = ask.taken().unwrap_or_default();
-    let take = Take::new(limit, cost, id, now);
-    match ask {
-        Ask::Reserve { until, .. } if !has_leases(limit) => {
-            held::reserve(cell, limit, (take, until), admits)
+    let (cost, id) = operation.as_charge().unwrap_or_default();
+    let take = ChargeStep::new(limit, cost, id, now);
+    match operation {
+        Operation::Reserve { until, .. } if !has_permits(limit) => {
+            reservations::reserve(cell, limit, (take, until), admits)
         }
         _ => charge(cell, limit, take, admits),
     }
@@ -262,11 +265,11 @@ fn carry_out(
 fn charge(
     cell: Option<Cell>,
     limit: &Limit,
-    take: Take,
-    admits: impl FnOnce(Fit) -> bool,
+    take: ChargeStep,
+    admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
     match cell {
-        Some(Cell::Held(held)) => held::take(held, limit, take, admits),
+        Some(Cell::Reserved(reserved)) => reservations::take(reserved, limit, take, admits),
         cell => charge_state(cell, limit, take, admits),
     }
 }
@@ -275,8 +278,8 @@ fn charge(
 fn charge_state(
     mut cell: Option<Cell>,
     limit: &Limit,
-    take: Take,
-    admits: impl FnOnce(Fit) -> bool,
+    take: ChargeStep,
+    admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
     let of_another_kind = cell.take_if(|cell| !cell.is_of(limit));
     let (reading, next) = with_step!(limit, cell, |step, state, wrap| {
@@ -285,73 +288,80 @@ fn charge_state(
     });
     match of_another_kind {
         None => (reading, next),
-        Some(cell) => (Reading { found: Found::Discarded, ..reading }, next.or(Some(cell))),
+        Some(cell) => (Reading { found: StoredState::Discarded, ..reading }, next.or(Some(cell))),
     }
 }
 
 /// What a take asks of an algorithm.
 #[derive(Clone, Copy)]
-struct Take {
+struct ChargeStep {
     cost: Cost,
     id: ChargeId,
     refusals: Refusals,
-    at: At,
+    at: StepTime,
 }
 
-impl Take {
+impl ChargeStep {
     #[inline(always)]
     fn new(limit: &Limit, cost: Cost, id: ChargeId, now: Timestamp) -> Self {
-        let at = At { now, skew_max: limit.believed_ahead() };
+        let at = StepTime { now, skew_max: limit.skew_tolerance() };
         Self { cost, id, refusals: limit.refusals(), at }
     }
 
     /// Reads, and counts if `admits` says so of how it fits, or refusals count.
     #[inline(always)]
-    fn charge<S: Step>(
+    fn charge<S: CellStep>(
         self,
         step: &S,
         state: Option<S::State>,
-        admits: impl FnOnce(Fit) -> bool,
+        admits: impl FnOnce(Admission) -> bool,
     ) -> (Reading, Option<S::State>) {
         let Self { cost, id, refusals, at } = self;
         let before = step.read(state.as_ref(), cost, at);
-        let admitted = admits(before.fit);
+        let admitted = admits(before.admission);
         if cost == Cost::PEEK || !(admitted || refusals == Refusals::Counted) {
             return (before, state);
         }
         // A state from an impossible future counts as none.
-        let state = state.filter(|_| before.found != Found::Discarded);
+        let state = state.filter(|_| before.found != StoredState::Discarded);
         let state = step.take(state, cost, id, at);
         let after = step.read(Some(&state), cost, at);
         // What fitted before its own counting was not what refused.
-        let fits = admitted || before.fit == Fit::Now;
-        let fit = if fits { Fit::Now } else { after.again };
-        (Reading { fit, found: before.found, ..after }, Some(state))
+        let fits = admitted || before.admission == Admission::Now;
+        let admission = if fits { Admission::Now } else { after.fits_again };
+        (Reading { admission, found: before.found, ..after }, Some(state))
     }
 }
 
-fn refund(cell: Option<Cell>, limit: &Limit, ask: Ask, now: Timestamp) -> (Reading, Option<Cell>) {
+fn refund(
+    cell: Option<Cell>,
+    limit: &Limit,
+    operation: Operation,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
     let cell = match cell {
-        Some(Cell::Held(held)) => return held::refund(held, limit, ask, now),
+        Some(Cell::Reserved(reserved)) => {
+            return reservations::refund(reserved, limit, operation, now);
+        }
         cell => cell,
     };
     let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
     // What counts as none has nothing to give back, and is replaced by a take alone.
-    if before.found == Found::Discarded {
+    if before.found == StoredState::Discarded {
         return (before, cell);
     }
     let Some(mut cell) = cell else { return (before, None) };
-    let given_back = give_back(&mut cell, limit, ask, now);
+    let refunded = refund_units(&mut cell, limit, operation, now);
     let reading = assess(Some(&cell), limit, Cost::PEEK, now);
-    (Reading { given_back, found: before.found, ..reading }, Some(cell))
+    (Reading { refunded, found: before.found, ..reading }, Some(cell))
 }
 
 /// The units that a refund gives back to a state in force.
-fn give_back(cell: &mut Cell, limit: &Limit, refund: Ask, now: Timestamp) -> u64 {
-    let Ask::Refund { cost, mark, id, .. } = refund else { return 0 };
-    let at = At { now, skew_max: limit.believed_ahead() };
+fn refund_units(cell: &mut Cell, limit: &Limit, refund: Operation, now: Timestamp) -> u64 {
+    let Operation::Refund { cost, position, id, .. } = refund else { return 0 };
+    let at = StepTime { now, skew_max: limit.skew_tolerance() };
     with_step!(limit, Some(cell), |step, state, wrap| {
-        state.map_or(0, |state| step.refund(state, cost, mark, id, at))
+        state.map_or(0, |state| step.refund(state, cost, position, id, at))
     })
 }
 
@@ -361,7 +371,7 @@ fn renew(
     id: ChargeId,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    let at = At { now, skew_max: limit.believed_ahead() };
+    let at = StepTime { now, skew_max: limit.skew_tolerance() };
     let renewed = match (limit.algorithm(), &mut cell) {
         (Algorithm::Concurrency(step), Some(Cell::Concurrency(state))) => {
             step.renew(state, id, at).is_some()
@@ -370,22 +380,24 @@ fn renew(
     };
     let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
     // A renewal fits if the lease was still held; one that ran out has to be asked for anew.
-    let fit = if renewed { Fit::Now } else { Fit::Never };
-    (Reading { fit, ..reading }, cell)
+    let admission = if renewed { Admission::Now } else { Admission::Never };
+    (Reading { admission, ..reading }, cell)
 }
 
 /// Gives a lease back, whatever the request cost; fits if it was still held.
-fn end_lease(
+fn release_permit(
     cell: Option<Cell>,
     limit: &Limit,
-    settlement: Ask,
+    settlement: Operation,
     now: Timestamp,
 ) -> (Reading, Option<Cell>) {
-    let Ask::Settle { id, mark, cost } = settlement else { return (Reading::default(), cell) };
-    let refund = Ask::Refund { cost, mark, id, repeats: Repeats::Impossible };
+    let Operation::Settle { id, position, cost } = settlement else {
+        return (Reading::default(), cell);
+    };
+    let refund = Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded };
     let (reading, cell) = self::refund(cell, limit, refund, now);
-    let fit = if reading.given_back > 0 { Fit::Now } else { Fit::Never };
-    (Reading { fit, ..reading }, cell)
+    let admission = if reading.refunded > 0 { Admission::Now } else { Admission::Never };
+    (Reading { admission, ..reading }, cell)
 }
 
 /// How `limit` stands once `cell` is gone; what was found is what was forgotten.
@@ -404,15 +416,17 @@ fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
 pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let counts = |cell: &Cell| {
         let found = assess(Some(cell), limit, Cost::PEEK, now).found;
-        cell.is_of(limit) && found == Found::State
+        cell.is_of(limit) && found == StoredState::Present
     };
     if !counts(&other) {
         return cell;
     }
     // So that what ran out is gone, whether it is joined once or twice.
-    let Some(one) = cell.filter(counts) else { return Some(held::as_of(other, limit, now)) };
-    if matches!(one, Cell::Held(_)) || matches!(other, Cell::Held(_)) {
-        return held::join(one, other, limit, now);
+    let Some(one) = cell.filter(counts) else {
+        return Some(reservations::as_of(other, limit, now));
+    };
+    if matches!(one, Cell::Reserved(_)) || matches!(other, Cell::Reserved(_)) {
+        return reservations::join(one, other, limit, now);
     }
     Some(match (limit.algorithm(), one, other) {
         (Algorithm::FixedWindow(step), Cell::FixedWindow(one), Cell::FixedWindow(other)) => {
@@ -439,25 +453,25 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
 
 /// The moment from which `cell` says nothing any more and can be forgotten.
 #[must_use]
-pub fn over_at(cell: &Cell, limit: &Limit) -> Timestamp {
-    if let Cell::Held(held) = cell {
-        return held.over_at(limit);
+pub fn expires_at(cell: &Cell, limit: &Limit) -> Timestamp {
+    if let Cell::Reserved(reserved) = cell {
+        return reserved.expires_at(limit);
     }
     with_step!(limit, Some(cell), |step, state, wrap| {
-        state.map_or(Timestamp::EPOCH, |state| step.over_at(state))
+        state.map_or(Timestamp::EPOCH, |state| step.expires_at(state))
     })
 }
 
-/// The moment from which nothing taken at `mark` can be given back: until then a store remembers
+/// The moment from which nothing taken at `position` can be given back: until then a store remembers
 /// which receipts were refunded.
 #[must_use]
-pub fn refundable_until(limit: &Limit, mark: Mark) -> Timestamp {
+pub fn refundable_until(limit: &Limit, position: ChargePosition) -> Timestamp {
     match limit.algorithm() {
-        Algorithm::FixedWindow(step) => step.refundable_until(mark),
-        Algorithm::SlidingWindow(step) => step.refundable_until(mark),
-        Algorithm::TwoBucket(step) => step.refundable_until(mark),
-        Algorithm::SlidingLog(step) => step.refundable_until(mark),
-        Algorithm::TokenBucket(step) => step.refundable_until(mark),
-        Algorithm::Concurrency(step) => step.refundable_until(mark),
+        Algorithm::FixedWindow(step) => step.refundable_until(position),
+        Algorithm::SlidingWindow(step) => step.refundable_until(position),
+        Algorithm::TwoBucket(step) => step.refundable_until(position),
+        Algorithm::SlidingLog(step) => step.refundable_until(position),
+        Algorithm::TokenBucket(step) => step.refundable_until(position),
+        Algorithm::Concurrency(step) => step.refundable_until(position),
     }
 }

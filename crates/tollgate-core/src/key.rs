@@ -9,7 +9,7 @@ use core::fmt;
 /// A clear value longer than this many bytes is stored as its keyed hash.
 ///
 /// Keys stay short whatever a client sends, and everything a person would type stays readable.
-pub const LONG_VALUE: usize = 128;
+pub const MAX_INLINE_VALUE: usize = 128;
 
 /// A keyed 128-bit hash that whoever does not hold the deployment's key cannot compute.
 ///
@@ -25,7 +25,7 @@ pub enum Value<'a> {
     /// The request has none. All requests without one share a counter: nobody escapes a limit by
     /// leaving a header out.
     Absent,
-    /// Kept readable, unless it is longer than [`LONG_VALUE`].
+    /// Kept readable, unless it is longer than [`MAX_INLINE_VALUE`].
     Clear(&'a [u8]),
     /// A credential: only its keyed hash is ever kept.
     Secret(&'a [u8]),
@@ -63,7 +63,7 @@ impl Subject {
             push_sized(&mut bytes, name.as_bytes());
             match value {
                 Value::Absent => bytes.push(ABSENT),
-                Value::Clear(value) if value.len() <= LONG_VALUE => {
+                Value::Clear(value) if value.len() <= MAX_INLINE_VALUE => {
                     bytes.push(CLEAR);
                     push_sized(&mut bytes, value);
                 }
@@ -164,7 +164,7 @@ impl Value<'_> {
     fn encoded(&self) -> usize {
         match self {
             Self::Absent => 1,
-            Self::Clear(value) if value.len() <= LONG_VALUE => 1 + sized(value.len()),
+            Self::Clear(value) if value.len() <= MAX_INLINE_VALUE => 1 + sized(value.len()),
             Self::Clear(_) | Self::Secret(_) | Self::Hashed(_) => 1 + sized(HASH),
         }
     }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_veiled_subject_is_the_same_whatever_was_kept_of_it() {
-        let long = [b'x'; LONG_VALUE + 1];
+        let long = [b'x'; MAX_INLINE_VALUE + 1];
         for value in [&b"42"[..], &long] {
             let clear = Subject::new([("user", Value::Clear(value))], &Length);
             let secret = Subject::new([("user", Value::Secret(value))], &Length);

@@ -3,51 +3,51 @@
 //! - [`algo`]: the algorithms, one a file.
 //! - [`decide()`]: the step that every store takes.
 //! - [`Store`]: the port; [`Charge`]s go in, [`Readings`] come out.
-//! - [`Verdict`]: what is told of them.
-//! - [`policy`]: from a request's [`Facts`] to charges.
+//! - [`Evaluation`]: what is told of them.
+//! - [`policy`]: from a request's [`RequestAttributes`] to charges.
 #![no_std]
 
 extern crate alloc;
 
 pub mod algo;
+pub mod attributes;
 mod cell_bytes;
 pub mod charge;
 mod charge_id;
+mod charge_position;
 mod cost;
 pub mod decide;
-pub mod document;
-pub mod facts;
-pub mod histories;
-pub mod hold;
+pub mod evaluation;
 pub mod key;
 pub mod limit;
 mod limit_error;
-mod mark;
 pub mod percent;
 pub mod policy;
 pub mod reading;
+pub mod replication_epochs;
+pub mod reservation;
 pub mod share;
+pub mod shared_blob;
 pub mod store;
 mod store_error;
 pub mod time;
-pub mod verdict;
 
-pub use charge::{Ask, Charge, Repeats};
+pub use attributes::{Headers, RequestAttributes};
+pub use charge::{Charge, Deduplication, Operation};
 pub use charge_id::ChargeId;
+pub use charge_position::ChargePosition;
 pub use cost::Cost;
 pub use decide::{Cell, assess, decide};
-pub use document::{DOCUMENT_DEADLINE, Document, Replaced};
-pub use facts::{Facts, Headers};
-pub use histories::Histories;
-pub use hold::{Hold, HoldTerms, MAX_HOLDS, OnExpiry};
+pub use evaluation::{Evaluation, LimitStatus};
 pub use key::{KeyedHash, Subject, Value};
 pub use limit::{Algorithm, LeaseSpan, Limit, LimitMode, OnChange, Refusals, Unit, Visibility};
 pub use limit_error::LimitError;
-pub use mark::Mark;
 pub use percent::{Percent, PercentError};
 pub use policy::{Policy, Priority};
-pub use reading::{Fit, Found, Reading, Readings, Source};
-pub use store::{Cells, Place, Store};
+pub use reading::{Admission, DecisionSource, Reading, Readings, StoredState};
+pub use replication_epochs::ReplicationEpochs;
+pub use reservation::{MAX_RESERVATIONS, OnExpiry, Reservation, ReservationTerms};
+pub use shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
+pub use store::{CellKey, CellTransfer, Store};
 pub use store_error::StoreError;
 pub use time::{MAX_EXACT, Millis, Timestamp};
-pub use verdict::{Standing, Verdict};

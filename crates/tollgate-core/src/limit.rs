@@ -1,24 +1,24 @@
 //! A limit: one named rule of how much, in what time, counted how.
 
+mod candidate;
 mod change;
 mod mode;
-mod succession;
-mod trial;
+mod predecessor;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 pub use change::{Generation, OnChange};
 pub use mode::{LeaseSpan, LimitMode};
-use succession::Succession;
+use predecessor::Predecessor;
 
 pub use crate::cost::Cost;
 pub use crate::limit_error::{LimitError, MAX_NAME};
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
-use crate::hold::HoldTerms;
 use crate::limit_error::check_name;
 use crate::percent::Percent;
+use crate::reservation::ReservationTerms;
 use crate::time::{DEFAULT_SKEW_MAX, Millis};
 
 /// How a limit counts.
@@ -41,7 +41,7 @@ pub enum Algorithm {
 /// Whether clients are told of a limit in headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Visibility {
-    /// Told in headers and in the standing endpoint.
+    /// Told in headers and in the status endpoint.
     #[default]
     Visible,
     /// Enforced without a word in headers; a refusal still names it.
@@ -83,14 +83,14 @@ pub struct Limit {
     refusals: Refusals,
     unit: Unit,
     skew_max: Millis,
-    hold: HoldTerms,
+    reservation: ReservationTerms,
     /// How much longer its window was when it wrote what may still be stored.
     shortened_by: Millis,
     /// Of whose subjects it refuses anybody.
     enforced: Percent,
     candidate: Option<Arc<Self>>,
     on_change: OnChange,
-    succession: Option<Succession>,
+    predecessor: Option<Predecessor>,
     mode: LimitMode,
 }
 
@@ -117,12 +117,12 @@ impl Limit {
             refusals: Refusals::default(),
             unit,
             skew_max: DEFAULT_SKEW_MAX,
-            hold: HoldTerms::default(),
+            reservation: ReservationTerms::default(),
             shortened_by: Millis::ZERO,
             enforced: Percent::ALL,
             candidate: None,
             on_change: OnChange::default(),
-            succession: None,
+            predecessor: None,
             mode: LimitMode::default(),
         })
     }
@@ -179,25 +179,32 @@ impl Limit {
     /// # Errors
     /// [`LimitError`] for a concurrency limit, whose leases are its reservations; for an overdraft
     /// of a limit that counts no debts; and for a number out of range.
-    pub fn with_hold(mut self, hold: HoldTerms) -> Result<Self, LimitError> {
+    pub fn with_reservation_terms(
+        mut self,
+        reservation: ReservationTerms,
+    ) -> Result<Self, LimitError> {
         match self.algorithm {
-            Algorithm::Concurrency(_) => return Err(LimitError::LeasesAreHolds),
-            Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_) if hold.overdraft > 0 => {
-                return Err(LimitError::NoDebts);
+            Algorithm::Concurrency(_) => return Err(LimitError::PermitsAreReservations),
+            Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_) if reservation.overdraft > 0 => {
+                return Err(LimitError::NoOverdraft);
             }
-            _ => hold.check(self.capacity())?,
+            _ => reservation.check(self.capacity())?,
         }
-        self.hold = hold;
+        self.reservation = reservation;
         Ok(self)
     }
 
     /// The same limit, counted and reserved another way, with the counters that it has.
-    pub(crate) fn with_algorithm(mut self, algorithm: Algorithm, hold: HoldTerms) -> Self {
+    pub(crate) fn with_algorithm(
+        mut self,
+        algorithm: Algorithm,
+        reservation: ReservationTerms,
+    ) -> Self {
         if algorithm.not_leasable().is_some() {
             self.mode = LimitMode::Exact;
         }
         self.algorithm = algorithm;
-        self.hold = hold;
+        self.reservation = reservation;
         self
     }
 
@@ -229,11 +236,11 @@ impl Limit {
                 Algorithm::TokenBucket(TokenBucket::new(quota, limit.window(), burst)?)
             }
             Algorithm::Concurrency(limit) => {
-                Algorithm::Concurrency(Concurrency::new(quota, limit.lease())?)
+                Algorithm::Concurrency(Concurrency::new(quota, limit.permit_ttl())?)
             }
         };
-        let limit = self.clone().untried().with_algorithm(algorithm, self.hold);
-        limit.hold.check(limit.capacity())?;
+        let limit = self.clone().without_candidate().with_algorithm(algorithm, self.reservation);
+        limit.reservation.check(limit.capacity())?;
         Ok(limit)
     }
 
@@ -313,15 +320,15 @@ impl Limit {
     /// How far in the future stored state is believed that this limit's window does not explain:
     /// as clocks disagree, and as it may have been written when the window was longer.
     #[must_use]
-    pub const fn believed_ahead(&self) -> Millis {
+    pub const fn skew_tolerance(&self) -> Millis {
         Millis::new(self.skew_max.get().saturating_add(self.shortened_by.get()))
     }
 
     /// How it may be reserved. Of a concurrency limit nothing of it applies but leases.
     #[inline]
     #[must_use]
-    pub const fn hold(&self) -> &HoldTerms {
-        &self.hold
+    pub const fn reservation_terms(&self) -> &ReservationTerms {
+        &self.reservation
     }
 
     /// The most that can be used at one moment: the quota, or the burst of a token bucket.
@@ -347,7 +354,7 @@ impl Limit {
             Algorithm::TwoBucket(limit) => limit.window(),
             Algorithm::SlidingLog(limit) => limit.window(),
             Algorithm::TokenBucket(limit) => limit.fill_time(),
-            Algorithm::Concurrency(limit) => limit.lease(),
+            Algorithm::Concurrency(limit) => limit.permit_ttl(),
         }
     }
 }

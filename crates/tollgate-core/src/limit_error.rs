@@ -37,9 +37,9 @@ pub enum LimitError {
     /// A concurrency limit cannot count refusals.
     RefusalsNotInFlight,
     /// A concurrency limit has no reservations beside its leases.
-    LeasesAreHolds,
+    PermitsAreReservations,
     /// A token bucket and a two-bucket estimate cannot be overdrawn.
-    NoDebts,
+    NoOverdraft,
     /// Units of this algorithm cannot be taken in advance.
     NotLeasable {
         /// Why.
@@ -66,10 +66,10 @@ impl fmt::Display for LimitError {
             Self::RefusalsNotInFlight => {
                 f.write_str("a concurrency limit cannot count refusals: what was refused never ran")
             }
-            Self::LeasesAreHolds => f.write_str(
+            Self::PermitsAreReservations => f.write_str(
                 "a concurrency limit has no terms for holds: its leases are reserved, for one lease",
             ),
-            Self::NoDebts => f.write_str(
+            Self::NoOverdraft => f.write_str(
                 "a token_bucket and a two_bucket cannot be overdrawn: they keep no debts",
             ),
             Self::NotLeasable { because } => write!(

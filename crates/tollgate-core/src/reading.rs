@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use core::slice;
 
-use crate::mark::Mark;
+use crate::charge_position::ChargePosition;
 use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
 /// Whether, and if not when, an ask fits. What comes to fit later is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
+pub enum Admission {
     /// It fits now.
     #[default]
     Now,
@@ -26,49 +26,49 @@ pub enum Fit {
 /// As wide as every other number of a [`Reading`], which then is copied whole words at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Found {
+pub enum StoredState {
     /// Nothing, or what is over.
     #[default]
-    Nothing,
+    Missing,
     /// State in force.
-    State,
+    Present,
     /// State from an impossible future, or of another kind: it counted as none.
     Discarded,
 }
 
 /// The numbers of one limit: raw, from one atomic step. What clients are told is made of them in
-/// [`crate::verdict`] and nowhere else.
+/// [`crate::evaluation`] and nowhere else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Whether the ask fits in this limit.
-    pub fit: Fit,
-    /// Whether the same ask would fit once more after this one; as `fit` where it was refused.
-    pub again: Fit,
+    pub admission: Admission,
+    /// Whether the same ask would fit once more after this one; as `admission` where it was refused.
+    pub fits_again: Admission,
     /// What is used, after the ask if it was carried out.
     pub used: u64,
     /// When nothing of it will be used any more: the end of the window.
-    pub whole_at: Timestamp,
+    pub full_reset_at: Timestamp,
     /// Where a take was put, for the receipt.
-    pub mark: Mark,
+    pub position: ChargePosition,
     /// Units that a refund or a settlement gave back; zero where its window is over or it was asked before.
-    pub given_back: u64,
+    pub refunded: u64,
     /// Units that a settlement took beyond what was held.
     pub added: u64,
     /// Units that reservations hold and nobody has settled yet, of whatever window they are.
-    pub held: u64,
+    pub reserved: u64,
     /// What was found.
-    pub found: Found,
+    pub found: StoredState,
 }
 
 /// Who decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum DecisionSource {
     /// The store, or nobody because no limit applies.
     #[default]
     Store,
     /// This node by itself, which remembers until when the store refused, or knows of an override
     /// until when nobody may pass.
-    Remembered,
+    DenyCache,
     /// What stands in for the store, which had no answer for this reason.
     Fallback(StoreError),
     /// The policy's word for when nothing has an answer; there are no readings then.
@@ -80,13 +80,13 @@ pub enum Source {
 /// The one of a call with one charge, the most frequent by far, is kept in place.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    held: Held,
-    source: Source,
+    items: Items,
+    source: DecisionSource,
 }
 
 /// Small enough to be handed up by value.
 #[derive(Clone, Debug, Default)]
-enum Held {
+enum Items {
     #[default]
     None,
     One(Reading),
@@ -104,36 +104,36 @@ impl Readings {
     #[inline]
     #[must_use]
     pub fn one(reading: Reading) -> Self {
-        Self { held: Held::One(reading), source: Source::Store }
+        Self { items: Items::One(reading), source: DecisionSource::Store }
     }
 
     /// Appends one.
     pub fn push(&mut self, reading: Reading) {
-        match &mut self.held {
-            Held::None => self.held = Held::One(reading),
-            Held::One(first) => self.held = Held::Many(vec![*first, reading]),
-            Held::Many(readings) => readings.push(reading),
+        match &mut self.items {
+            Items::None => self.items = Items::One(reading),
+            Items::One(first) => self.items = Items::Many(vec![*first, reading]),
+            Items::Many(readings) => readings.push(reading),
         }
     }
 
     /// Says who decided; the store where nothing is said.
     #[must_use]
-    pub fn with_source(mut self, source: Source) -> Self {
+    pub fn with_source(mut self, source: DecisionSource) -> Self {
         self.source = source;
         self
     }
 
     /// Who decided.
     #[must_use]
-    pub const fn source(&self) -> Source {
+    pub const fn source(&self) -> DecisionSource {
         self.source
     }
 
     /// Whether every reading fits.
     #[inline]
     #[must_use]
-    pub fn all_fit(&self) -> bool {
-        self.iter().all(|reading| reading.fit == Fit::Now)
+    pub fn all_admitted(&self) -> bool {
+        self.iter().all(|reading| reading.admission == Admission::Now)
     }
 }
 
@@ -142,20 +142,20 @@ impl Deref for Readings {
 
     #[inline]
     fn deref(&self) -> &[Reading] {
-        match &self.held {
-            Held::None => &[],
-            Held::One(reading) => slice::from_ref(reading),
-            Held::Many(readings) => readings,
+        match &self.items {
+            Items::None => &[],
+            Items::One(reading) => slice::from_ref(reading),
+            Items::Many(readings) => readings,
         }
     }
 }
 
 impl DerefMut for Readings {
     fn deref_mut(&mut self) -> &mut [Reading] {
-        match &mut self.held {
-            Held::None => &mut [],
-            Held::One(reading) => slice::from_mut(reading),
-            Held::Many(readings) => readings,
+        match &mut self.items {
+            Items::None => &mut [],
+            Items::One(reading) => slice::from_mut(reading),
+            Items::Many(readings) => readings,
         }
     }
 }
@@ -168,7 +168,7 @@ impl FromIterator<Reading> for Readings {
         let mut all = Vec::with_capacity(2 + readings.size_hint().0);
         all.extend([first, second]);
         all.extend(readings);
-        Self { held: Held::Many(all), source: Source::Store }
+        Self { items: Items::Many(all), source: DecisionSource::Store }
     }
 }
 

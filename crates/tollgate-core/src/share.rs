@@ -3,8 +3,8 @@
 use core::num::NonZeroU32;
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
-use crate::hold::HoldTerms;
 use crate::limit::{Algorithm, Limit};
+use crate::reservation::ReservationTerms;
 
 impl Limit {
     /// This limit for one of `nodes` nodes: quota, burst and overdraft are [`share_of`] theirs, and all else
@@ -35,11 +35,11 @@ impl Limit {
                     .map(Algorithm::TokenBucket)
             }
             Algorithm::Concurrency(whole) => {
-                Concurrency::new(of(whole.quota()), whole.lease()).map(Algorithm::Concurrency)
+                Concurrency::new(of(whole.quota()), whole.permit_ttl()).map(Algorithm::Concurrency)
             }
         };
-        let hold = *self.hold();
-        let part = HoldTerms { overdraft: hold.overdraft / u64::from(nodes.get()), ..hold };
+        let hold = *self.reservation_terms();
+        let part = ReservationTerms { overdraft: hold.overdraft / u64::from(nodes.get()), ..hold };
         // A smaller number passes every check that a larger one passed.
         self.clone().with_algorithm(algorithm.unwrap_or_else(|_| *self.algorithm()), part)
     }

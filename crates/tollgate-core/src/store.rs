@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 /// - One call is one atomic step. Its takes are all or nothing: each is judged on the state before
 ///   the call, and only if all fit is any counted (limits that count refusals apart).
 /// - No two charges of one call are on the same limit and subject; the caller adds their costs up.
-///   Refunds to different places of one are, each with an id of its own: one call gives all back.
+///   Refunds to different keys of one are, each with an id of its own: one call gives all back.
 /// - The readings are in the order of the charges and from that same step. The call was admitted
 ///   exactly if every take's reading fits.
 /// - Looks, refunds, renewals and forgettings of one call stand each for itself.
@@ -42,8 +42,8 @@ pub trait Store: Send + Sync {
 ///
 /// Neither is part of a decision. Each place is handled by itself; one call is at least one atomic
 /// step a place.
-pub trait Cells: Store {
-    /// The cells that are kept for `places`, in their order; `None` where there is none that
+pub trait CellTransfer: Store {
+    /// The cells that are kept for `keys`, in their order; `None` where there is none that
     /// counts at `now`.
     ///
     /// # Errors
@@ -51,10 +51,10 @@ pub trait Cells: Store {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
 
-    /// [Joins](crate::decide::join) `cells` with what is kept for their places.
+    /// [Joins](crate::decide::join) `cells` with what is kept for their keys.
     ///
     /// Repeating it changes nothing more.
     ///
@@ -63,13 +63,13 @@ pub trait Cells: Store {
     fn join(
         &self,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Where a cell is kept: a limit and a subject.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct CellKey<'a> {
     /// The limit.
     pub limit: &'a Limit,
     /// Who is limited.
@@ -96,37 +96,37 @@ impl<S: Store> Store for alloc::sync::Arc<S> {
     }
 }
 
-impl<S: Cells> Cells for &S {
+impl<S: CellTransfer> CellTransfer for &S {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        (**self).cells(now, places)
+        (**self).cells(now, keys)
     }
 
     fn join(
         &self,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         (**self).join(now, cells)
     }
 }
 
-impl<S: Cells> Cells for alloc::sync::Arc<S> {
+impl<S: CellTransfer> CellTransfer for alloc::sync::Arc<S> {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        (**self).cells(now, places)
+        (**self).cells(now, keys)
     }
 
     fn join(
         &self,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         (**self).join(now, cells)
     }

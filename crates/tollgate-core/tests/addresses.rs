@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use tollgate_core::policy::address::NetworkError;
 use tollgate_core::policy::{AddressHeader, Forwarding, Network};
-use tollgate_core::{Facts, Headers};
+use tollgate_core::{Headers, RequestAttributes};
 
 /// Proxies of 10.0.0.0/8 and fd00::/8 are trusted.
 fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]]) -> String {
@@ -16,7 +16,7 @@ fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]
     };
     let fields: Vec<_> = lines.iter().map(|line| (name, *line)).collect();
     let headers = Fields(fields);
-    let facts = Facts {
+    let attributes = RequestAttributes {
         method: "GET",
         path: "/",
         host: None,
@@ -24,7 +24,7 @@ fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]
         headers: &headers,
     };
     Forwarding { trusted, header, hops }
-        .client(&facts)
+        .client(&attributes)
         .map_or_else(|| "none".into(), |found| found.to_string())
 }
 
@@ -198,7 +198,7 @@ fn lines_are_one_list() {
 }
 
 #[test]
-fn strangers_are_not_believed() {
+fn anonymous_clients_are_not_believed() {
     for header in [AddressHeader::XForwardedFor, AddressHeader::Forwarded] {
         for peer in ["192.0.2.9", "2001:db8::9", "9.255.255.255", "11.0.0.0", "fc00::1"] {
             let lines: [&[u8]; 2] = [b"for=6.6.6.6", b"6.6.6.6"];

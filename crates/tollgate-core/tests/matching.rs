@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use tollgate_core::algo::fixed_window::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Dimension, HeaderMatch, LimitFor, Match, PathPattern, Rule, RuleSwitch, Rules, Source, Use,
+    Dimension, HeaderMatch, LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule,
+    RuleSwitch, SubjectSource,
 };
-use tollgate_core::{Algorithm, Cost, Facts, KeyedHash, Limit, Millis, Policy, Subject, Value};
+use tollgate_core::{
+    Algorithm, Cost, KeyedHash, Limit, Millis, Policy, RequestAttributes, Subject, Value,
+};
 
 struct Length;
 
@@ -20,25 +23,25 @@ impl KeyedHash for Length {
 type Fields = [(&'static str, &'static [u8])];
 
 /// Dimensions: 0 the header `x-user`, 1 the route.
-fn policy(order: Rules, rules: Vec<Rule>) -> Policy {
+fn policy(order: MatchMode, rules: Vec<Rule>) -> Policy {
     let dimension = |name: &str, source| Dimension { name: name.into(), source };
     let dimensions = vec![
-        dimension("user", Source::Header { header: "x-user".into() }),
-        dimension("route", Source::Route),
+        dimension("user", SubjectSource::Header { header: "x-user".into() }),
+        dimension("route", SubjectSource::Route),
     ];
     let limit = |name, per: &[usize]| {
         let window = FixedWindow::new(10, Millis::new(1_000), Anchor::default()).unwrap();
         let limit = Limit::new(name, Algorithm::FixedWindow(window)).unwrap();
-        LimitFor { limit: Arc::new(limit), per: per.to_vec() }
+        LimitBinding { limit: Arc::new(limit), per: per.to_vec() }
     };
     let limits = vec![limit("all", &[]), limit("user", &[0]), limit("route", &[0, 1])];
     Policy::new(dimensions, limits, rules, order).unwrap()
 }
 
-fn rule(name: &str, matches: Match, limits: &[(usize, u64)]) -> Rule {
+fn rule(name: &str, matches: RequestMatch, limits: &[(usize, u64)]) -> Rule {
     let limits = limits
         .iter()
-        .map(|(limit, cost)| Use { limit: *limit, cost: Cost::new(*cost).unwrap() })
+        .map(|(limit, cost)| LimitRef { limit: *limit, cost: Cost::new(*cost).unwrap() })
         .collect();
     Rule::new(name, matches, limits)
 }
@@ -52,8 +55,9 @@ fn plan(policy: &Policy, method: &str, host: &str, path: &str, fields: &'static 
         }
     }
     let headers = Headers(fields);
-    let facts = Facts { method, path, host: Some(host), peer: None, headers: &headers };
-    let plan = policy.plan(&facts, &Length);
+    let attributes =
+        RequestAttributes { method, path, host: Some(host), peer: None, headers: &headers };
+    let plan = policy.plan(&attributes, &Length);
     let rules: Vec<_> = plan.rules.iter().map(|rule| rule.name.to_string()).collect();
     let charges = plan
         .enforced
@@ -62,8 +66,8 @@ fn plan(policy: &Policy, method: &str, host: &str, path: &str, fields: &'static 
     format!("{} -> {}", rules.join(","), charges.collect::<Vec<_>>().join("; "))
 }
 
-fn path(pattern: &str) -> Match {
-    Match { paths: vec![PathPattern::parse(pattern).unwrap()], ..Match::default() }
+fn path(pattern: &str) -> RequestMatch {
+    RequestMatch { paths: vec![PathPattern::parse(pattern).unwrap()], ..RequestMatch::default() }
 }
 
 const ANN: &Fields = &[("x-user", b"ann")];
@@ -72,9 +76,9 @@ const ANN: &Fields = &[("x-user", b"ann")];
 fn the_first_rule_decides_alone() {
     let rules = vec![
         rule("search", path("/search/**"), &[(1, 3)]),
-        rule("rest", Match::default(), &[(0, 1)]),
+        rule("rest", RequestMatch::default(), &[(0, 1)]),
     ];
-    let policy = policy(Rules::FirstMatch, rules);
+    let policy = policy(MatchMode::FirstMatch, rules);
     assert_eq!(plan(&policy, "GET", "h", "/search/x", ANN), "search -> user:3@user=ann");
     assert_eq!(plan(&policy, "GET", "h", "/other", ANN), "rest -> all:1@everybody");
 }
@@ -83,10 +87,10 @@ fn the_first_rule_decides_alone() {
 fn all_rules_that_match_are_one_charge() {
     let rules = vec![
         rule("a", path("/x/**"), &[(1, 1), (0, 1)]),
-        rule("b", Match::default(), &[(1, 2), (2, 1)]),
+        rule("b", RequestMatch::default(), &[(1, 2), (2, 1)]),
         rule("c", path("/y"), &[(0, 5)]),
     ];
-    let policy = policy(Rules::AllMatches, rules);
+    let policy = policy(MatchMode::AllMatches, rules);
     assert_eq!(
         plan(&policy, "GET", "h", "/x/1", ANN),
         "a,b -> user:3@user=ann; all:1@everybody; route:1@user=ann, route=b"
@@ -100,7 +104,7 @@ fn one_limit_for_two_subjects_is_two_charges() {
         rule("b", path("/x/*"), &[(2, 1)]),
         rule("c", path("/x/{id}"), &[(2, 1)]),
     ];
-    let policy = policy(Rules::AllMatches, rules);
+    let policy = policy(MatchMode::AllMatches, rules);
     assert_eq!(
         plan(&policy, "GET", "h", "/x/1", ANN),
         "a,b,c -> route:2@user=ann, route=/x/{id}; route:1@user=ann, route=/x/*"
@@ -109,21 +113,22 @@ fn one_limit_for_two_subjects_is_two_charges() {
 
 #[test]
 fn who_leaves_a_header_out_shares_a_counter() {
-    let policy = policy(Rules::FirstMatch, vec![rule("a", Match::default(), &[(1, 1)])]);
+    let policy = policy(MatchMode::FirstMatch, vec![rule("a", RequestMatch::default(), &[(1, 1)])]);
     assert_eq!(plan(&policy, "GET", "h", "/", &[]), "a -> user:1@user=(none)");
     assert_eq!(plan(&policy, "GET", "h", "/", &[("x-user", b" ")]), "a -> user:1@user=(none)");
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
-    let absent = policy.plan(&facts, &Length).enforced[0].subject.clone();
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let absent = policy.plan(&attributes, &Length).enforced[0].subject.clone();
     let shown = Subject::new([("user", Value::Clear(b"(none)"))], &Length);
     assert_ne!(absent, shown, "what looks like none is not none");
 }
 
 #[test]
 fn has_and_lacks() {
-    let has = Match { has: vec![0], ..Match::default() };
-    let lacks = Match { lacks: vec![0], ..Match::default() };
+    let has = RequestMatch { has: vec![0], ..RequestMatch::default() };
+    let lacks = RequestMatch { lacks: vec![0], ..RequestMatch::default() };
     let rules = vec![rule("known", has, &[(1, 1)]), rule("stranger", lacks, &[(0, 1)])];
-    let policy = policy(Rules::FirstMatch, rules);
+    let policy = policy(MatchMode::FirstMatch, rules);
     assert_eq!(plan(&policy, "GET", "h", "/", ANN), "known -> user:1@user=ann");
     assert_eq!(plan(&policy, "GET", "h", "/", &[]), "stranger -> all:1@everybody");
     assert_eq!(plan(&policy, "GET", "h", "/", &[("x-user", b"")]), "stranger -> all:1@everybody");
@@ -131,11 +136,11 @@ fn has_and_lacks() {
 
 #[test]
 fn hosts() {
-    let matches = Match {
+    let matches = RequestMatch {
         hosts: vec!["api.example.com".into(), "*.example.org".into(), "[::1]".into()],
-        ..Match::default()
+        ..RequestMatch::default()
     };
-    let policy = policy(Rules::FirstMatch, vec![rule("r", matches, &[(0, 1)])]);
+    let policy = policy(MatchMode::FirstMatch, vec![rule("r", matches, &[(0, 1)])]);
     for (host, expected) in [
         ("api.example.com", true),
         ("API.Example.COM", true),
@@ -164,10 +169,10 @@ fn methods_and_headers() {
     let header =
         |value: Option<&str>| HeaderMatch { name: "x-kind".into(), value: value.map(Into::into) };
     let methods = vec!["POST".into(), "PUT".into()];
-    let any = Match { methods, headers: vec![header(None)], ..Match::default() };
-    let bot = Match { headers: vec![header(Some("bot"))], ..Match::default() };
+    let any = RequestMatch { methods, headers: vec![header(None)], ..RequestMatch::default() };
+    let bot = RequestMatch { headers: vec![header(Some("bot"))], ..RequestMatch::default() };
     let rules = vec![rule("any", any, &[(0, 1)]), rule("bot", bot, &[(0, 1)])];
-    let policy = policy(Rules::FirstMatch, rules);
+    let policy = policy(MatchMode::FirstMatch, rules);
     let cases: [(&str, &'static Fields, &str); 8] = [
         ("POST", &[("x-kind", b"man")], "any"),
         ("PUT", &[("x-kind", b"")], "any"),
@@ -187,22 +192,29 @@ fn methods_and_headers() {
 
 #[test]
 fn what_points_nowhere_is_no_policy() {
-    let whole = |rules| Policy::new(vec![], vec![], rules, Rules::FirstMatch).is_some();
-    assert!(whole(vec![rule("a", Match::default(), &[])]));
-    assert!(!whole(vec![rule("a", Match::default(), &[(0, 1)])]));
-    assert!(!whole(vec![rule("a", Match { has: vec![0], ..Match::default() }, &[])]));
-    assert!(!whole(vec![rule("a", Match { lacks: vec![0], ..Match::default() }, &[])]));
+    let whole = |rules| Policy::new(vec![], vec![], rules, MatchMode::FirstMatch).is_some();
+    assert!(whole(vec![rule("a", RequestMatch::default(), &[])]));
+    assert!(!whole(vec![rule("a", RequestMatch::default(), &[(0, 1)])]));
+    assert!(!whole(vec![rule("a", RequestMatch { has: vec![0], ..RequestMatch::default() }, &[])]));
+    assert!(!whole(vec![rule(
+        "a",
+        RequestMatch { lacks: vec![0], ..RequestMatch::default() },
+        &[]
+    )]));
 }
 
 #[test]
-fn how_a_caller_stands_is_told_of_rules_that_refuse() {
-    let rules =
-        vec![rule("first", Match::default(), &[(0, 1)]), rule("second", path("/x"), &[(1, 2)])];
-    let policy = policy(Rules::FirstMatch, rules);
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+fn how_a_caller_stands_is_informed_of_rules_that_refuse() {
+    let rules = vec![
+        rule("first", RequestMatch::default(), &[(0, 1)]),
+        rule("second", path("/x"), &[(1, 2)]),
+    ];
+    let policy = policy(MatchMode::FirstMatch, rules);
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     let told = |switch: RuleSwitch| {
         let of = |rule: &Rule| if &*rule.name == "first" { switch } else { RuleSwitch::On };
-        let planned = policy.standings_plan_switched(&facts, &Length, of);
+        let planned = policy.status_plan_switched(&attributes, &Length, of);
         planned.iter().map(|planned| planned.limit.name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(told(RuleSwitch::On), ["all", "user"]);

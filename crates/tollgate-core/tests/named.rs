@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Dimension, LimitFor, Match, NameError, Named, OnFailure, Policy, Rule, Rules, Source, Use,
+    Dimension, LimitBinding, LimitRef, MatchMode, NameError, Named, OnFailure, Policy,
+    RequestMatch, Rule, SubjectSource,
 };
-use tollgate_core::{Algorithm, Cost, Facts, Headers, KeyedHash, Limit, Millis};
+use tollgate_core::{Algorithm, Cost, Headers, KeyedHash, Limit, Millis, RequestAttributes};
 
 /// Not a hash that hides anything: it shows that one was used.
 struct Sum;
@@ -20,27 +21,27 @@ impl KeyedHash for Sum {
 
 fn policy() -> Policy {
     let sources = [
-        ("token", Source::Credential { header: "authorization".into() }),
-        ("client", Source::Header { header: "x-client".into() }),
-        ("address", Source::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 }),
-        ("host", Source::Host),
-        ("tier", Source::Constant { value: "free".into() }),
-        ("session", Source::Cookie { cookie: "sid".into() }),
-        ("method", Source::Method),
+        ("token", SubjectSource::Credential { header: "authorization".into() }),
+        ("client", SubjectSource::Header { header: "x-client".into() }),
+        ("address", SubjectSource::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 }),
+        ("host", SubjectSource::Host),
+        ("tier", SubjectSource::Constant { value: "free".into() }),
+        ("session", SubjectSource::Cookie { cookie: "sid".into() }),
+        ("method", SubjectSource::Method),
     ];
     let dimensions: Vec<_> =
         sources.map(|(name, source)| Dimension { name: name.into(), source }).into();
     let window = FixedWindow::new(10, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
     let limit = |name: &str| Arc::new(Limit::new(name, Algorithm::FixedWindow(window)).unwrap());
     let limits = vec![
-        LimitFor { limit: limit("each"), per: (0..dimensions.len()).collect() },
-        LimitFor { limit: limit("all"), per: vec![] },
+        LimitBinding { limit: limit("each"), per: (0..dimensions.len()).collect() },
+        LimitBinding { limit: limit("all"), per: vec![] },
     ];
-    let uses = [Use { limit: 0, cost: Cost::ONE }, Use { limit: 1, cost: Cost::ONE }];
-    let easy = Rule::new("easy", Match::default(), uses.to_vec());
+    let uses = [LimitRef { limit: 0, cost: Cost::ONE }, LimitRef { limit: 1, cost: Cost::ONE }];
+    let easy = Rule::new("easy", RequestMatch::default(), uses.to_vec());
     let strict = Rule { on_failure: OnFailure::Deny, ..easy.clone() };
     let strict = Rule { name: "strict".into(), limits: vec![uses[1]], ..strict };
-    Policy::new(dimensions, limits, vec![easy, strict], Rules::FirstMatch).unwrap()
+    Policy::new(dimensions, limits, vec![easy, strict], MatchMode::FirstMatch).unwrap()
 }
 
 const WHOLE: [(&str, Option<&str>); 6] = [
@@ -70,7 +71,7 @@ fn a_name_and_a_request_meet_in_one_counter() {
             self.0.value(name, index)
         }
     }
-    let facts = Facts {
+    let attributes = RequestAttributes {
         method: "GET",
         path: "/",
         host: Some("api.example.com."),
@@ -78,19 +79,20 @@ fn a_name_and_a_request_meet_in_one_counter() {
         headers: &Listed(headers),
     };
     let policy = policy();
-    let by_request = policy.plan(&facts, &Sum).enforced;
+    let by_request = policy.plan(&attributes, &Sum).enforced;
     let by_name = policy.plan_named([named("each", &WHOLE), named("all", &[])], &Sum).unwrap();
     assert_eq!(by_name.planned, by_request);
 }
 
 #[test]
 fn who_has_none_is_counted_with_all_who_have_none() {
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     let nobody = ["session", "token", "client", "address", "host"].map(|name| (name, None));
     let subject: Vec<_> = nobody.into_iter().chain([("method", Some("GET"))]).collect();
     let policy = policy();
     let by_name = policy.plan_named([named("each", &subject)], &Sum).unwrap();
-    assert_eq!(by_name.planned[0], policy.plan(&facts, &Sum).enforced[0]);
+    assert_eq!(by_name.planned[0], policy.plan(&attributes, &Sum).enforced[0]);
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn the_strictest_rule_says_what_happens_without_the_store() {
 }
 
 #[test]
-fn what_means_nothing_is_told() {
+fn what_means_nothing_is_reported() {
     assert_eq!(error("core", &[]), NameError::Limit("core".into()));
     assert_eq!(error("all", &[("token", None)]), NameError::Dimension("token".into()));
     assert_eq!(error("each", &WHOLE[..5]), NameError::Missing("method".into()));

@@ -5,8 +5,8 @@ use tollgate_core::algo::{
     Concurrency, SlidingLog, SlidingWindow, TokenBucket, TwoBucket, two_bucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Cell, ChargeId, Cost, Fit, Found, Limit, MAX_EXACT, Mark, Millis, Reading,
-    Repeats, Timestamp, decide,
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT,
+    Millis, Operation, Reading, StoredState, Timestamp, decide,
 };
 
 struct Counter {
@@ -19,20 +19,23 @@ impl Counter {
         Self { limit: Limit::new("limit", algorithm).unwrap(), cell: None }
     }
 
-    fn ask(&mut self, at: u64, ask: Ask) -> Reading {
+    fn ask(&mut self, at: u64, operation: Operation) -> Reading {
         let (reading, cell) =
-            decide(self.cell.take(), &self.limit, ask, Timestamp::from_millis(at));
+            decide(self.cell.take(), &self.limit, operation, Timestamp::from_millis(at));
         self.cell = cell;
         reading
     }
 
     fn take(&mut self, at: u64, units: u64, id: u128) -> Reading {
-        self.ask(at, Ask::Take { cost: Cost::new(units).unwrap(), id: ChargeId(id) })
+        self.ask(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(id) })
     }
 
-    fn refund(&mut self, at: u64, units: u64, mark: Mark, id: u128) -> Reading {
+    fn refund(&mut self, at: u64, units: u64, position: ChargePosition, id: u128) -> Reading {
         let (cost, id) = (Cost::new(units).unwrap(), ChargeId(id));
-        self.ask(at, Ask::Refund { cost, mark, id, repeats: Repeats::Impossible })
+        self.ask(
+            at,
+            Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded },
+        )
     }
 }
 
@@ -51,10 +54,14 @@ fn a_refund_let_time_run_backwards() {
     ] {
         let mut counter = Counter::new(algorithm);
         counter.take(100, 2, 1);
-        let mark = counter.take(110, 1, 2).mark;
-        assert_eq!(counter.refund(110, 1, mark, 2).given_back, 1);
+        let position = counter.take(110, 1, 2).position;
+        assert_eq!(counter.refund(110, 1, position, 2).refunded, 1);
         let behind = counter.take(105, 1, 3);
-        assert_eq!(behind.mark, Mark(110), "decided at the stored time: {algorithm:?}");
+        assert_eq!(
+            behind.position,
+            ChargePosition(110),
+            "decided at the stored time: {algorithm:?}"
+        );
     }
 }
 
@@ -65,7 +72,7 @@ fn a_lowered_limit_overflowed_the_estimate() {
     let (previous, current) = (MAX_EXACT, MAX_EXACT);
     counter.cell = Some(Cell::TwoBucket(two_bucket::State { bucket: 1, previous, current }));
     let reading = counter.take(3_600_000, 1, 1);
-    assert!(matches!(reading.fit, Fit::At(_)), "{reading:?}");
+    assert!(matches!(reading.admission, Admission::At(_)), "{reading:?}");
     assert_eq!(reading.used, 2_000);
 }
 
@@ -80,7 +87,7 @@ fn a_refund_of_nothing_changed_the_cell() {
         let mut counter = Counter::new(algorithm);
         counter.take(150, 3, 1);
         let before = counter.cell.clone();
-        assert_eq!(counter.refund(1_000, 1, Mark::default(), 2).given_back, 0);
+        assert_eq!(counter.refund(1_000, 1, ChargePosition::default(), 2).refunded, 0);
         assert_eq!(counter.cell, before, "{algorithm:?}");
     }
 }
@@ -93,8 +100,8 @@ fn a_refund_dropped_what_it_cannot_read() {
     let before = counter.cell.clone();
     let bucket = TokenBucket::new(1, Millis::new(10), 10).unwrap();
     counter.limit = Limit::new("limit", Algorithm::TokenBucket(bucket)).unwrap();
-    let reading = counter.refund(150, 1, Mark(1), 1);
-    assert_eq!((reading.given_back, reading.found), (0, Found::Discarded));
+    let reading = counter.refund(150, 1, ChargePosition(1), 1);
+    assert_eq!((reading.refunded, reading.found), (0, StoredState::Discarded));
     assert_eq!(counter.cell, before);
 }
 
@@ -104,6 +111,6 @@ fn a_lagging_clock_cut_a_lease_short() {
     let lease = Concurrency::new(1, Millis::new(1_000)).unwrap();
     let mut counter = Counter::new(Algorithm::Concurrency(lease));
     counter.take(5_000, 1, 1);
-    assert_eq!(counter.ask(4_500, Ask::Renew { id: ChargeId(1) }).fit, Fit::Now);
-    assert_eq!(counter.take(5_999, 1, 2).fit, Fit::At(Timestamp::from_millis(6_000)));
+    assert_eq!(counter.ask(4_500, Operation::Renew { id: ChargeId(1) }).admission, Admission::Now);
+    assert_eq!(counter.take(5_999, 1, 2).admission, Admission::At(Timestamp::from_millis(6_000)));
 }

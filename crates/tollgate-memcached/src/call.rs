@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Fit, Reading, Readings, Timestamp};
+use tollgate_core::{Admission, Reading, Readings, Timestamp};
 
 use crate::error::MemcachedError;
-use crate::job::{Job, Verdict};
-use crate::steps::{Seen, Settled, Steps};
+use crate::job::{Decision, Job};
+use crate::steps::{ReadState, StepOutcome, Steps};
 
 /// How long giving back may take where a call could not be carried out whole. Its caller does not
 /// wait longer than for the call itself.
@@ -19,20 +19,20 @@ const UNDO_WITHIN: Duration = Duration::from_millis(250);
 /// All are read, and takes are judged on what was read. If all fit, the items are changed in the
 /// order of their names, each by compare-and-swap. Where another node was faster, that one is read
 /// and judged anew; if it has no room any more, what was taken before it is given back.
-pub(crate) async fn carry_out(
+pub(crate) async fn execute(
     steps: &Steps,
     jobs: &[Job],
     now: Timestamp,
     deadline: Instant,
 ) -> Result<Readings, MemcachedError> {
     let seen = steps.read(jobs, deadline).await?;
-    let fit = jobs.iter().zip(&seen).all(|(job, seen)| job.fits(&seen.view, now));
+    let admission = jobs.iter().zip(&seen).all(|(job, seen)| job.fits(&seen.view, now));
     let mut call = Call {
         steps,
         jobs,
         now,
         deadline,
-        verdict: if fit { Verdict::Admitted } else { Verdict::Refused },
+        decision: if admission { Decision::Admitted } else { Decision::Refused },
         readings: vec![None; jobs.len()],
         taken: vec![false; jobs.len()],
     };
@@ -42,7 +42,7 @@ pub(crate) async fn carry_out(
     for index in order {
         let Some(seen) = seen[index].take() else { continue };
         if let Err(error) = call.settle(index, seen).await {
-            call.give_back(Counted::GiveBack).await;
+            call.refund_taken(Counted::Refund).await;
             return Err(error);
         }
     }
@@ -54,7 +54,7 @@ struct Call<'c> {
     jobs: &'c [Job],
     now: Timestamp,
     deadline: Instant,
-    verdict: Verdict,
+    decision: Decision,
     /// Of the jobs that are done.
     readings: Vec<Option<Reading>>,
     /// Which of them took what was not given back yet.
@@ -67,11 +67,11 @@ enum Counted {
     /// The call was refused, and what they took counts it.
     Keep,
     /// The call has no answer, so there is nothing to count.
-    GiveBack,
+    Refund,
 }
 
 impl Call<'_> {
-    async fn settle(&mut self, index: usize, seen: Seen) -> Result<(), MemcachedError> {
+    async fn settle(&mut self, index: usize, seen: ReadState) -> Result<(), MemcachedError> {
         let (steps, job) = (self.steps, &self.jobs[index]);
         let is_guarded = job.guard(self.now).is_some();
         let reading = if is_guarded && !steps.remember(job, self.now, self.deadline).await? {
@@ -87,19 +87,23 @@ impl Call<'_> {
         Ok(())
     }
 
-    async fn settle_once(&mut self, index: usize, seen: Seen) -> Result<Reading, MemcachedError> {
-        if self.verdict == Verdict::Refused {
+    async fn settle_once(
+        &mut self,
+        index: usize,
+        seen: ReadState,
+    ) -> Result<Reading, MemcachedError> {
+        if self.decision == Decision::Refused {
             return self.refuse(index, seen).await;
         }
         let job = &self.jobs[index];
-        match self.steps.settle(job, seen, self.verdict, self.now, self.deadline).await? {
-            Settled::Done(reading) => {
+        match self.steps.settle(job, seen, self.decision, self.now, self.deadline).await? {
+            StepOutcome::Done(reading) => {
                 self.taken[index] = true;
                 Ok(reading)
             }
-            Settled::NoRoom(seen) => {
-                self.verdict = Verdict::Refused;
-                self.give_back(Counted::Keep).await;
+            StepOutcome::NoRoom(seen) => {
+                self.decision = Decision::Refused;
+                self.refund_taken(Counted::Keep).await;
                 self.refuse(index, seen).await
             }
         }
@@ -107,21 +111,23 @@ impl Call<'_> {
 
     /// Does a job of a refused call. A take that had no room reads so whatever has become free
     /// since: by its readings a caller knows that the call was refused.
-    async fn refuse(&mut self, index: usize, seen: Seen) -> Result<Reading, MemcachedError> {
+    async fn refuse(&mut self, index: usize, seen: ReadState) -> Result<Reading, MemcachedError> {
         let job = &self.jobs[index];
-        let (at_first, _) = job.decide(&seen.view, Verdict::Refused, self.now);
+        let (at_first, _) = job.decide(&seen.view, Decision::Refused, self.now);
         let had_room = job.fits(&seen.view, self.now);
         let settled =
-            self.steps.settle(job, seen, Verdict::Refused, self.now, self.deadline).await?;
+            self.steps.settle(job, seen, Decision::Refused, self.now, self.deadline).await?;
         self.taken[index] = job.counts_refusals();
         match settled {
-            Settled::Done(reading) if had_room || reading.fit != Fit::Now => Ok(reading),
+            StepOutcome::Done(reading) if had_room || reading.admission != Admission::Now => {
+                Ok(reading)
+            }
             _ => Ok(at_first),
         }
     }
 
     /// Gives back what was taken, and makes the readings say so.
-    async fn give_back(&mut self, counted: Counted) {
+    async fn refund_taken(&mut self, counted: Counted) {
         let deadline = Instant::now() + UNDO_WITHIN;
         for ((job, place), taken) in self.jobs.iter().zip(&mut self.readings).zip(&mut self.taken) {
             let Some(reading) = place.as_mut().filter(|_| *taken) else { continue };
@@ -134,7 +140,7 @@ impl Call<'_> {
             match undone(self.steps, &undo, self.now, deadline).await {
                 Ok(seen) => *reading = job.look(&seen.view, self.now),
                 Err(_) => {
-                    self.steps.counters.stranded.fetch_add(1, Ordering::Relaxed);
+                    self.steps.counters.unrefunded.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
@@ -147,8 +153,8 @@ async fn undone(
     undo: &Job,
     now: Timestamp,
     deadline: Instant,
-) -> Result<Seen, MemcachedError> {
+) -> Result<ReadState, MemcachedError> {
     let seen = steps.read_one(undo, deadline).await?;
-    steps.settle(undo, seen, Verdict::Admitted, now, deadline).await?;
+    steps.settle(undo, seen, Decision::Admitted, now, deadline).await?;
     steps.read_one(undo, deadline).await
 }

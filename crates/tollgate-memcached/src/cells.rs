@@ -2,28 +2,28 @@
 
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::decide::join;
-use tollgate_core::store::{Cells, Place};
-use tollgate_core::{Cell, Cost, Found, StoreError, Timestamp, assess};
+use tollgate_core::store::{CellKey, CellTransfer};
+use tollgate_core::{Cell, Cost, StoreError, StoredState, Timestamp, assess};
 
 use crate::error::MemcachedError;
 use crate::layout::View;
-use crate::steps::Seen;
+use crate::steps::ReadState;
 use crate::store::Memcached;
 
-impl Cells for Memcached {
+impl CellTransfer for Memcached {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         if places.is_empty() {
             return Ok(Vec::new());
         }
         let jobs: Vec<_> = places.iter().map(|place| self.look_at(place)).collect();
         let seen = self.inner.steps.read(&jobs, Instant::now() + self.deadline).await?;
-        let counting = |(seen, place): (Seen, &Place<'_>)| {
+        let counting = |(seen, place): (ReadState, &CellKey<'_>)| {
             let counts = |cell: &Cell| {
-                assess(Some(cell), place.limit, Cost::PEEK, now).found == Found::State
+                assess(Some(cell), place.limit, Cost::PEEK, now).found == StoredState::Present
             };
             seen.view.cell.filter(counts)
         };
@@ -31,7 +31,7 @@ impl Cells for Memcached {
     }
 
     /// One compare-and-swap a place, one after the other.
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         for (place, cell) in cells {
             self.join_one(now, place, cell).await?;
         }
@@ -43,12 +43,12 @@ impl Memcached {
     async fn join_one(
         &self,
         now: Timestamp,
-        place: &Place<'_>,
+        place: &CellKey<'_>,
         cell: &Cell,
     ) -> Result<(), MemcachedError> {
         let job = self.look_at(place);
         let deadline = Instant::now() + self.deadline;
-        let turn = self.inner.turns.at(std::iter::once(job.names.first()));
+        let turn = self.inner.locks.at(std::iter::once(job.names.first()));
         let _turn = timeout_at(deadline, turn).await.map_err(|_| MemcachedError::Overloaded)?;
         let steps = &self.inner.steps;
         let seen = steps.read_one(&job, deadline).await?;

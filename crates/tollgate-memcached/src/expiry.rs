@@ -8,19 +8,19 @@ const MAX_RELATIVE: u64 = 30 * 86_400;
 /// What the server's clock, which ticks once a second, may be late by.
 const TICK: u64 = 1;
 
-/// The expiry of what is over at `over_at`, written at `now`: later than that by `skew_max`.
+/// The expiry of what is over at `expires_at`, written at `now`: later than that by `skew_max`.
 ///
 /// In seconds from when the server stores it. What lasts longer than 30 days has to be a date for
 /// memcached: it is one of the server's own clock, which shows `server_time` seconds since the
 /// epoch, and never one of this machine's. Dates end in January 2038, where memcached's own
 /// numbers do. Before the server has told its time, 30 days; the next write puts that right.
 pub(crate) fn expires(
-    over_at: Timestamp,
+    expires_at: Timestamp,
     now: Timestamp,
     skew_max: Millis,
     server_time: Option<u64>,
 ) -> i32 {
-    let seconds = over_at.after(skew_max).since(now).as_secs_ceil().saturating_add(TICK);
+    let seconds = expires_at.after(skew_max).since(now).as_secs_ceil().saturating_add(TICK);
     let number = match server_time {
         _ if seconds <= MAX_RELATIVE => seconds,
         Some(time) => time.saturating_add(seconds),
@@ -33,9 +33,9 @@ pub(crate) fn expires(
 mod tests {
     use super::*;
 
-    fn seconds(over_at: u64, now: u64, server_time: Option<u64>) -> i32 {
+    fn seconds(expires_at: u64, now: u64, server_time: Option<u64>) -> i32 {
         let at = Timestamp::from_millis;
-        expires(at(over_at), at(now), Millis::from_secs(5), server_time)
+        expires(at(expires_at), at(now), Millis::from_secs(5), server_time)
     }
 
     #[test]

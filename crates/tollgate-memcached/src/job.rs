@@ -1,10 +1,10 @@
 //! A job: one charge of a call, on items that have names.
 
 use tollgate_core::decide::{judge, refundable_until, refuse, take};
-use tollgate_core::store::Place;
+use tollgate_core::store::CellKey;
 use tollgate_core::{
-    Ask, Cell, Charge, ChargeId, Cost, Fit, Found, Limit, Reading, Refusals, Repeats, Timestamp,
-    decide,
+    Admission, Cell, Charge, ChargeId, Cost, Deduplication, Limit, Operation, Reading, Refusals,
+    StoredState, Timestamp, decide,
 };
 
 use crate::key::Keys;
@@ -15,12 +15,12 @@ use crate::layout::{Layout, Names, View};
 pub(crate) struct Job {
     pub(crate) limit: Limit,
     pub(crate) names: Names,
-    pub(crate) ask: Ask,
+    pub(crate) operation: Operation,
 }
 
 /// What was decided of the call as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Decision {
     /// Every take fits.
     Admitted,
     /// One does not.
@@ -39,47 +39,52 @@ impl Job {
     pub(crate) fn new(keys: &Keys, layout: Layout, charge: &Charge<'_>) -> Self {
         let name = keys.name(charge.limit, charge.subject);
         let names = Names::new(name, charge.limit, layout);
-        Self { limit: charge.limit.clone(), names, ask: charge.ask }
+        Self { limit: charge.limit.clone(), names, operation: charge.operation }
     }
 
     /// A look at what is kept at `place`.
-    pub(crate) fn at(keys: &Keys, layout: Layout, place: &Place<'_>) -> Self {
-        let Place { limit, subject } = *place;
-        Self::new(keys, layout, &Charge { limit, subject, ask: Ask::Look { cost: Cost::PEEK } })
+    pub(crate) fn at(keys: &Keys, layout: Layout, place: &CellKey<'_>) -> Self {
+        let CellKey { limit, subject } = *place;
+        Self::new(
+            keys,
+            layout,
+            &Charge { limit, subject, operation: Operation::Peek { cost: Cost::PEEK } },
+        )
     }
 
     /// Whether the take, if it is one, fits in what was read.
     pub(crate) fn fits(&self, view: &View, now: Timestamp) -> bool {
-        self.ask.taken().is_none()
-            || judge(view.cell.as_ref(), &self.limit, self.ask, now).fit == Fit::Now
+        self.operation.as_charge().is_none()
+            || judge(view.cell.as_ref(), &self.limit, self.operation, now).admission
+                == Admission::Now
     }
 
     /// The reading after the job was done on what was read, and the next cell.
     pub(crate) fn decide(
         &self,
         view: &View,
-        verdict: Verdict,
+        decision: Decision,
         now: Timestamp,
     ) -> (Reading, Option<Cell>) {
         let cell = view.cell.clone();
-        let (reading, next) = match (self.ask.taken(), verdict) {
-            (Some(_), Verdict::Admitted) => take(cell, &self.limit, self.ask, now),
-            (Some(_), Verdict::Refused) => refuse(cell, &self.limit, self.ask, now),
-            _ => decide(cell, &self.limit, self.ask, now),
+        let (reading, next) = match (self.operation.as_charge(), decision) {
+            (Some(_), Decision::Admitted) => take(cell, &self.limit, self.operation, now),
+            (Some(_), Decision::Refused) => refuse(cell, &self.limit, self.operation, now),
+            _ => decide(cell, &self.limit, self.operation, now),
         };
         (told(view, reading), next)
     }
 
     /// How it stands, with nothing done.
     pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
-        told(view, judge(view.cell.as_ref(), &self.limit, self.ask, now))
+        told(view, judge(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
-    /// The job that gives back what this one took where `mark` of `reading` says; `None` if it took
+    /// The job that gives back what this one took where `position` of `reading` says; `None` if it took
     /// nothing.
     pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
-        let ask = self.ask.undone(reading.mark)?;
-        Some(Self { ask, ..self.clone() })
+        let operation = self.operation.inverse(reading.position)?;
+        Some(Self { operation, ..self.clone() })
     }
 
     pub(crate) fn counts_refusals(&self) -> bool {
@@ -89,15 +94,19 @@ impl Job {
     /// What has to be remembered of it, if it is a refund that must not be repeated and that may
     /// still give something back.
     pub(crate) fn guard(&self, now: Timestamp) -> Option<Guard> {
-        let Ask::Refund { mark, id, repeats: Repeats::Guarded, .. } = self.ask else { return None };
+        let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
+            self.operation
+        else {
+            return None;
+        };
         // Never longer than two windows, whatever a mark claims.
         let window = self.limit.window();
         let longest = now.after(window).after(window).after(self.limit.skew_max());
-        let until = refundable_until(&self.limit, mark).min(longest);
+        let until = refundable_until(&self.limit, position).min(longest);
         (until > now).then_some(Guard { id, until })
     }
 }
 
 fn told(view: &View, reading: Reading) -> Reading {
-    if view.is_junk { Reading { found: Found::Discarded, ..reading } } else { reading }
+    if view.is_junk { Reading { found: StoredState::Discarded, ..reading } } else { reading }
 }

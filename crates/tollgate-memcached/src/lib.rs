@@ -11,16 +11,16 @@
 mod address;
 mod call;
 mod cells;
-mod document;
 mod error;
 mod expiry;
+mod item_locks;
 mod job;
 mod key;
 mod layout;
 mod link;
+mod shared_blob;
 mod steps;
 mod store;
-mod turns;
 mod wire;
 
 pub use address::{Address, AddressError};
@@ -30,5 +30,6 @@ pub use layout::Layout;
 pub use link::{LinkError, LinkLimits, Losses};
 pub use steps::MAX_ATTEMPTS;
 pub use store::{
-    DEFAULT_CONNECTIONS, DEFAULT_DEADLINE, MAX_SPANNING, Memcached, ServerSettings, ServerStatus,
+    DEFAULT_CONNECTIONS, DEFAULT_DEADLINE, MAX_SPANNING_CALLS, Memcached, ServerSettings,
+    ServerStatus,
 };

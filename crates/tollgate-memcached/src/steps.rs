@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use tollgate_core::decide::over_at;
+use tollgate_core::decide::expires_at;
 use tollgate_core::{Cell, Millis, Reading, Timestamp};
 
 use crate::error::MemcachedError;
 use crate::expiry::expires;
-use crate::job::{Job, Verdict};
+use crate::job::{Decision, Job};
 use crate::key::refund_name;
-use crate::layout::{Kept, View};
-use crate::link::{Connection, Server, Unanswered};
+use crate::layout::{ExpiryMargin, View};
+use crate::link::{CallError, Connection, Server};
 use crate::wire::{Command, Item, Reply};
 
 /// How often reading is tried where a connection is lost.
@@ -47,30 +47,30 @@ pub(crate) struct Counters {
     /// Calls that gave up because of that.
     pub(crate) contended: AtomicU64,
     /// Takes for nothing that could not be given back.
-    pub(crate) stranded: AtomicU64,
+    pub(crate) unrefunded: AtomicU64,
     /// Pairs of items of which one was found missing that should have been there.
     pub(crate) torn: AtomicU64,
 }
 
 /// A state, and the connection that it was read by: tokens are good for the server process at its
 /// other end alone, for the next one numbers from 1 again.
-pub(crate) struct Seen {
+pub(crate) struct ReadState {
     pub(crate) view: View,
     connection: Arc<Connection>,
 }
 
 /// How a job ended.
-pub(crate) enum Settled {
+pub(crate) enum StepOutcome {
     /// It was done.
     Done(Reading),
     /// What others did since it was read leaves no room for it, as was seen then.
-    NoRoom(Seen),
+    NoRoom(ReadState),
 }
 
 /// Whether a change was made.
 enum Swap {
     Won,
-    Outrun,
+    Conflict,
 }
 
 impl Steps {
@@ -89,7 +89,7 @@ impl Steps {
         &self,
         jobs: &[Job],
         deadline: Instant,
-    ) -> Result<Vec<Seen>, MemcachedError> {
+    ) -> Result<Vec<ReadState>, MemcachedError> {
         let mut tries = 1;
         loop {
             let connection = self.connection(deadline).await?;
@@ -106,7 +106,7 @@ impl Steps {
         &self,
         job: &Job,
         deadline: Instant,
-    ) -> Result<Seen, MemcachedError> {
+    ) -> Result<ReadState, MemcachedError> {
         let mut seen = self.read(std::slice::from_ref(job), deadline).await?;
         seen.pop().ok_or(MemcachedError::Unavailable)
     }
@@ -116,7 +116,7 @@ impl Steps {
         connection: &Arc<Connection>,
         jobs: &[Job],
         deadline: Instant,
-    ) -> Result<Vec<Seen>, MemcachedError> {
+    ) -> Result<Vec<ReadState>, MemcachedError> {
         let mut pending = Vec::with_capacity(jobs.len());
         for key in jobs.iter().flat_map(|job| job.names.in_order()) {
             pending.push(connection.put(&Command::Get { key }).map_err(unanswered)?);
@@ -136,7 +136,7 @@ impl Steps {
             if view.is_torn {
                 self.counters.torn.fetch_add(1, Ordering::Relaxed);
             }
-            seen.push(Seen { view, connection: Arc::clone(connection) });
+            seen.push(ReadState { view, connection: Arc::clone(connection) });
         }
         Ok(seen)
     }
@@ -147,18 +147,18 @@ impl Steps {
     pub(crate) async fn settle(
         &self,
         job: &Job,
-        seen: Seen,
-        verdict: Verdict,
+        seen: ReadState,
+        decision: Decision,
         now: Timestamp,
         deadline: Instant,
-    ) -> Result<Settled, MemcachedError> {
+    ) -> Result<StepOutcome, MemcachedError> {
         let step = |view: &View| {
-            let has_room = verdict == Verdict::Refused || job.fits(view, now);
-            has_room.then(|| job.decide(view, verdict, now))
+            let has_room = decision == Decision::Refused || job.fits(view, now);
+            has_room.then(|| job.decide(view, decision, now))
         };
         Ok(match self.change(job, seen, now, deadline, step).await? {
-            Ok(reading) => Settled::Done(reading),
-            Err(seen) => Settled::NoRoom(seen),
+            Ok(reading) => StepOutcome::Done(reading),
+            Err(seen) => StepOutcome::NoRoom(seen),
         })
     }
 
@@ -167,11 +167,11 @@ impl Steps {
     pub(crate) async fn change<T>(
         &self,
         job: &Job,
-        mut seen: Seen,
+        mut seen: ReadState,
         now: Timestamp,
         deadline: Instant,
         step: impl Fn(&View) -> Option<(T, Option<Cell>)>,
-    ) -> Result<Result<T, Seen>, MemcachedError> {
+    ) -> Result<Result<T, ReadState>, MemcachedError> {
         for attempt in 1..=MAX_ATTEMPTS {
             let Some((answer, next)) = step(&seen.view) else { return Ok(Err(seen)) };
             if next == seen.view.cell {
@@ -192,21 +192,21 @@ impl Steps {
     async fn swap(
         &self,
         job: &Job,
-        seen: &Seen,
+        seen: &ReadState,
         next: Option<&Cell>,
         now: Timestamp,
         deadline: Instant,
     ) -> Result<Swap, MemcachedError> {
-        let over_at = next.map_or(now, |next| over_at(next, &job.limit));
-        let expires = |kept| self.expires(over_at, now, job, kept);
+        let expires_at = next.map_or(now, |next| expires_at(next, &job.limit));
+        let expires = |kept| self.expires(expires_at, now, job, kept);
         let commands = seen.view.changes(&job.names, next, expires).ok_or(MemcachedError::Full)?;
         for command in &commands {
             match seen.connection.ask(command, deadline).await {
                 Ok(Reply::Done) => {}
-                Ok(Reply::Outrun | Reply::Missing) => return Ok(Swap::Outrun),
+                Ok(Reply::Conflict | Reply::Missing) => return Ok(Swap::Conflict),
                 Ok(other) => return Err(unexpected(&other)),
                 // It was not sent, and what was read by it is worth nothing any more.
-                Err(Unanswered::Gone) => return Ok(Swap::Outrun),
+                Err(CallError::Closed) => return Ok(Swap::Conflict),
                 Err(reason) => return Err(unanswered(reason)),
             }
         }
@@ -222,12 +222,12 @@ impl Steps {
     ) -> Result<bool, MemcachedError> {
         let Some(guard) = job.guard(now) else { return Ok(true) };
         let key = &refund_name(job.names.first(), guard.id);
-        let expires = self.expires(guard.until, now, job, Kept::Plain);
+        let expires = self.expires(guard.until, now, job, ExpiryMargin::None);
         let item = Item { value: Vec::new(), flags: 0, expires };
         let connection = self.connection(deadline).await?;
         match connection.ask(&Command::Add { key, item }, deadline).await {
             Ok(Reply::Done) => Ok(true),
-            Ok(Reply::Outrun) => Ok(false),
+            Ok(Reply::Conflict) => Ok(false),
             Ok(other) => Err(unexpected(&other)),
             Err(reason) => Err(unanswered(reason)),
         }
@@ -253,12 +253,12 @@ impl Steps {
         self.server.connection(deadline).await.ok_or(MemcachedError::Unavailable)
     }
 
-    fn expires(&self, over_at: Timestamp, now: Timestamp, job: &Job, kept: Kept) -> i32 {
-        let over_at = match kept {
-            Kept::Plain => over_at,
-            Kept::Longer => over_at.after(RESET_LATER),
+    fn expires(&self, expires_at: Timestamp, now: Timestamp, job: &Job, kept: ExpiryMargin) -> i32 {
+        let expires_at = match kept {
+            ExpiryMargin::None => expires_at,
+            ExpiryMargin::Longer => expires_at.after(RESET_LATER),
         };
-        expires(over_at, now, job.limit.skew_max(), self.server.time())
+        expires(expires_at, now, job.limit.skew_max(), self.server.time())
     }
 
     /// Waits a little, by chance, so that nodes that outrun each other fall out of step.
@@ -273,11 +273,11 @@ impl Steps {
     }
 }
 
-pub(crate) fn unanswered(reason: Unanswered) -> MemcachedError {
+pub(crate) fn unanswered(reason: CallError) -> MemcachedError {
     match reason {
-        Unanswered::Overloaded => MemcachedError::Overloaded,
-        Unanswered::Gone | Unanswered::Lost => MemcachedError::Lost,
-        Unanswered::TimedOut => MemcachedError::TimedOut,
+        CallError::Overloaded => MemcachedError::Overloaded,
+        CallError::Closed | CallError::Lost => MemcachedError::Lost,
+        CallError::TimedOut => MemcachedError::TimedOut,
     }
 }
 

@@ -8,18 +8,18 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
-use tollgate_core::store::Place;
-use tollgate_core::{Ask, Charge, Readings, Repeats, Store, StoreError, Timestamp};
+use tollgate_core::store::CellKey;
+use tollgate_core::{Charge, Deduplication, Operation, Readings, Store, StoreError, Timestamp};
 
 use crate::address::Address;
-use crate::call::carry_out;
+use crate::call::execute;
 use crate::error::MemcachedError;
+use crate::item_locks::ItemLocks;
 use crate::job::Job;
 use crate::key::Keys;
 use crate::layout::Layout;
 use crate::link::{LinkError, LinkLimits, Losses, Server};
 use crate::steps::Steps;
-use crate::turns::Turns;
 
 /// How long a decision may take unless its caller says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
@@ -28,7 +28,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 pub const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// The most calls at one time that change several items; one more is turned away at once.
-pub const MAX_SPANNING: usize = 1_024;
+pub const MAX_SPANNING_CALLS: usize = 1_024;
 
 /// A server, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct ServerStatus {
     /// Calls that gave up because they were outrun again and again.
     pub contended: u64,
     /// Charges that were taken for nothing and could not be given back.
-    pub stranded: u64,
+    pub unrefunded: u64,
     /// Why the last attempt to connect failed, or the last connection was lost.
     pub last_error: Option<LinkError>,
 }
@@ -93,13 +93,13 @@ pub struct ServerStatus {
 ///   one that is refused to none. In between others can see units in use that are given back at
 ///   once, and be refused for them. Readings of one call are each exact, of moments a little apart.
 ///   If this process ends in the middle of such a call, or the server stops answering, what was
-///   taken stays taken until its window is over ([`ServerStatus::stranded`] counts what is known).
+///   taken stays taken until its window is over ([`ServerStatus::unrefunded`] counts what is known).
 /// - **memcached forgets.** A restart, a `flush_all`, or items dropped for want of memory begin
 ///   windows anew: one more quota for each subject that was lost. [`Losses`] counts what can be
 ///   noticed. A repetition of a refund is recognised only while its item is there.
 /// - **Contention has an end.** After [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) lost swaps a call has
 ///   no answer ([`MemcachedError::Contended`]), and nothing was charged. Callers of one node take
-///   turns and never outrun each other.
+///   locks and never outrun each other.
 /// - An answer that did not come in time is unknown: what was written may count.
 #[derive(Debug)]
 pub struct Memcached {
@@ -113,7 +113,7 @@ pub struct Memcached {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) steps: Steps,
-    pub(crate) turns: Turns,
+    pub(crate) locks: ItemLocks,
 }
 
 impl Memcached {
@@ -122,13 +122,13 @@ impl Memcached {
     pub fn open(settings: &ServerSettings, keys: Keys) -> Self {
         let ServerSettings { address, connections, link, layout } = settings.clone();
         let server = Server::start(address, connections, link);
-        let inner = Inner { steps: Steps::new(server), turns: Turns::default() };
+        let inner = Inner { steps: Steps::new(server), locks: ItemLocks::default() };
         Self {
             inner: Arc::new(inner),
             keys,
             layout,
             deadline: DEFAULT_DEADLINE,
-            spanning: Arc::new(Semaphore::new(MAX_SPANNING)),
+            spanning: Arc::new(Semaphore::new(MAX_SPANNING_CALLS)),
         }
     }
 
@@ -164,7 +164,7 @@ impl Memcached {
             torn: counters.torn.load(Ordering::Relaxed),
             outrun: counters.outrun.load(Ordering::Relaxed),
             contended: counters.contended.load(Ordering::Relaxed),
-            stranded: counters.stranded.load(Ordering::Relaxed),
+            unrefunded: counters.unrefunded.load(Ordering::Relaxed),
             last_error: steps.server().last_error(),
         }
     }
@@ -181,7 +181,7 @@ impl Memcached {
     ) -> Result<Readings, MemcachedError> {
         let deadline = Instant::now() + within;
         let jobs = self.jobs(charges);
-        if charges.iter().filter(|charge| !charge.ask.only_reads()).count() <= 1
+        if charges.iter().filter(|charge| !charge.operation.is_read_only()).count() <= 1
             && !charges.iter().any(is_guarded)
         {
             return self.inner.apply(now, &jobs, deadline).await;
@@ -205,7 +205,7 @@ impl Memcached {
     }
 
     /// The job of looking at what is kept at `place`.
-    pub(crate) fn look_at(&self, place: &Place<'_>) -> Job {
+    pub(crate) fn look_at(&self, place: &CellKey<'_>) -> Job {
         Job::at(&self.keys, self.layout, place)
     }
 
@@ -224,11 +224,11 @@ impl Inner {
         if jobs.is_empty() {
             return Ok(Readings::new());
         }
-        let changing = jobs.iter().filter(|job| !job.ask.only_reads());
-        let turns = self.turns.at(changing.map(|job| job.names.first()));
+        let changing = jobs.iter().filter(|job| !job.operation.is_read_only());
+        let locks = self.locks.at(changing.map(|job| job.names.first()));
         // Who waits for a turn was charged nothing yet.
-        let _turns = timeout_at(deadline, turns).await.map_err(|_| MemcachedError::Overloaded)?;
-        carry_out(&self.steps, jobs, now, deadline).await
+        let _turns = timeout_at(deadline, locks).await.map_err(|_| MemcachedError::Overloaded)?;
+        execute(&self.steps, jobs, now, deadline).await
     }
 }
 
@@ -240,5 +240,5 @@ impl Store for Memcached {
 
 /// Whether it writes two items: what remembers it, and the limit.
 fn is_guarded(charge: &Charge<'_>) -> bool {
-    matches!(charge.ask, Ask::Refund { repeats: Repeats::Guarded, .. })
+    matches!(charge.operation, Operation::Refund { deduplication: Deduplication::ById, .. })
 }

@@ -5,7 +5,7 @@ mod kit;
 use kit::{Server, connected, subject, window};
 use tollgate_conformance::trace::seeds;
 use tollgate_conformance::{Trace, check, check_charges, run_trace};
-use tollgate_core::{Ask, Charge, ChargeId, Cost, Millis, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, ChargeId, Cost, Millis, Operation, Store, StoreError, Timestamp};
 use tollgate_memcached::{Layout, Memcached, ServerSettings};
 
 /// Traces of 48 operations each, beside those of the suite.
@@ -32,14 +32,14 @@ async fn a_window_in_two_items_is_not_reserved() {
     let (limit, subject) = (window("reads", 10, Millis::from_secs(60)), subject("alice"));
     let now = Timestamp::from_millis(1_700_000_000_000);
     let cost = Cost::new(3).unwrap();
-    let apply = |ask| {
+    let apply = |operation| {
         let (store, limit, subject) = (&store, &limit, &subject);
-        async move { store.apply(now, &[Charge { limit, subject, ask }]).await }
+        async move { store.apply(now, &[Charge { limit, subject, operation }]).await }
     };
     let (id, until) = (ChargeId(1), now.after(Millis::from_secs(5)));
-    let reserved = apply(Ask::Reserve { cost, id, until }).await;
+    let reserved = apply(Operation::Reserve { cost, id, until }).await;
     assert!(matches!(reserved, Err(StoreError::Full)), "{reserved:?}");
-    let taken = apply(Ask::Take { cost, id: ChargeId(2) }).await.unwrap();
+    let taken = apply(Operation::Charge { cost, id: ChargeId(2) }).await.unwrap();
     assert_eq!(taken.iter().map(|reading| reading.used).collect::<Vec<_>>(), [3], "nothing held");
 }
 
@@ -59,7 +59,7 @@ async fn spanning_traces_pass(server: &Server, store: &Memcached) {
     assert_every_item_ends(server);
     let status = store.status();
     // The second of two refunds to one item is outrun by the first: twice by each of two algorithms.
-    assert_eq!((status.outrun, status.contended, status.stranded), (4, 0, 0), "{status:?}");
+    assert_eq!((status.outrun, status.contended, status.unrefunded), (4, 0, 0), "{status:?}");
 }
 
 fn assert_every_item_ends(server: &Server) {

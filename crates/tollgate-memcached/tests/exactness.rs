@@ -8,7 +8,8 @@ use kit::{PATIENCE, Server, connected, subject, take, window};
 use tokio::task::JoinSet;
 use tollgate_core::algo::{SlidingLog, TokenBucket};
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Limit, Mark, Millis, Repeats, Timestamp,
+    Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis,
+    Operation, Timestamp,
 };
 use tollgate_memcached::{Layout, Memcached, MemcachedError, ServerSettings};
 
@@ -79,7 +80,7 @@ async fn takes_over_several_items_are_all_or_nothing() {
                 let mut admitted = 0;
                 for _ in 0..TRIES {
                     match node.apply_within(NOW, &charges, PATIENCE).await {
-                        Ok(readings) => admitted += u64::from(readings.all_fit()),
+                        Ok(readings) => admitted += u64::from(readings.all_admitted()),
                         Err(error) => assert_eq!(error, MemcachedError::Contended),
                     }
                 }
@@ -92,7 +93,7 @@ async fn takes_over_several_items_are_all_or_nothing() {
             assert_eq!(used(&nodes[0], limit, &name, NOW).await, admitted, "{}", limit.name());
         }
         let status: Vec<_> = nodes.iter().map(|node| node.status()).collect();
-        assert!(status.iter().all(|status| status.stranded == 0), "{status:?}");
+        assert!(status.iter().all(|status| status.unrefunded == 0), "{status:?}");
         assert!(admitted == 100 || status.iter().any(|status| status.contended > 0));
     }
 }
@@ -115,7 +116,7 @@ async fn storm(
                 match node.apply_within(now, &[take(&limit, &subject)], PATIENCE).await {
                     Ok(readings) => {
                         done += 1;
-                        told.push((readings.all_fit(), readings[0].whole_at));
+                        told.push((readings.all_admitted(), readings[0].full_reset_at));
                     }
                     Err(error) => assert_eq!(error, MemcachedError::Contended),
                 }
@@ -125,7 +126,7 @@ async fn storm(
     }
     let told: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
     let admitted = told.iter().filter(|(admitted, _)| *admitted).count() as u64;
-    let mut resets: Vec<_> = told.into_iter().map(|(_, whole_at)| whole_at).collect();
+    let mut resets: Vec<_> = told.into_iter().map(|(_, full_reset_at)| full_reset_at).collect();
     resets.sort_unstable();
     resets.dedup();
     (admitted, resets)
@@ -141,9 +142,9 @@ async fn nodes(server: &Server, layout: Layout) -> Vec<Arc<Memcached>> {
 }
 
 async fn used(node: &Memcached, limit: &Limit, name: &str, now: Timestamp) -> u64 {
-    let ask = Ask::Look { cost: Cost::ONE };
+    let operation = Operation::Peek { cost: Cost::ONE };
     let subject = subject(name);
-    let look = [Charge { limit, subject: &subject, ask }];
+    let look = [Charge { limit, subject: &subject, operation }];
     node.apply_within(now, &look, PATIENCE).await.unwrap()[0].used
 }
 
@@ -153,20 +154,20 @@ async fn a_refund_that_is_repeated_by_many_gives_back_once() {
     let nodes = nodes(&server, Layout::Cell).await;
     let limit = window("core", 10, Millis::from_secs(60));
     let subject = subject("r");
-    let mut mark = Mark::default();
+    let mut position = ChargePosition::default();
     for _ in 0..5 {
         let taken = nodes[0].apply_within(NOW, &[take(&limit, &subject)], PATIENCE).await.unwrap();
-        assert_eq!(taken[0].fit, Fit::Now);
-        mark = taken[0].mark;
+        assert_eq!(taken[0].admission, Admission::Now);
+        position = taken[0].position;
     }
-    let repeats = Repeats::Guarded;
-    let ask = Ask::Refund { cost: Cost::ONE, mark, id: ChargeId(1), repeats };
+    let deduplication = Deduplication::ById;
+    let operation = Operation::Refund { cost: Cost::ONE, position, id: ChargeId(1), deduplication };
     let mut tasks = JoinSet::new();
     for node in &nodes {
         let (node, limit, subject) = (Arc::clone(node), limit.clone(), subject.clone());
         tasks.spawn(async move {
-            let charge = [Charge { limit: &limit, subject: &subject, ask }];
-            node.apply_within(NOW, &charge, PATIENCE).await.unwrap()[0].given_back
+            let charge = [Charge { limit: &limit, subject: &subject, operation }];
+            node.apply_within(NOW, &charge, PATIENCE).await.unwrap()[0].refunded
         });
     }
     assert_eq!(tasks.join_all().await.into_iter().sum::<u64>(), 1);

@@ -49,7 +49,7 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
 
 /// A server that ends and comes back empty: windows begin anew, which is noticed.
 #[tokio::test]
-async fn a_restart_begins_windows_anew_and_is_noticed() {
+async fn a_restart_begins_windows_again_and_is_noticed() {
     let mut server = Server::start();
     let store = server.store().await;
     let limit = limit();
@@ -65,7 +65,7 @@ async fn a_restart_begins_windows_anew_and_is_noticed() {
     let used = until_answered(&store, &limit).await[0].used;
     let restarts = store.status().losses.restarts;
     assert_held(&[
-        Figure::bites("restarts told", restarts),
+        Figure::fault_seen("restarts told", restarts),
         Figure::at_most("restarts told that were none", restarts - 1, 0),
         Figure::at_most("windows begun anew", u64::from(used == 1), restarts),
     ]);
@@ -73,7 +73,7 @@ async fn a_restart_begins_windows_anew_and_is_noticed() {
 }
 
 #[tokio::test]
-async fn being_told_to_forget_everything_is_noticed() {
+async fn being_reported_to_forget_everything_is_noticed() {
     let server = Server::start();
     let store = watched(&server).await;
     let limit = limit();
@@ -94,14 +94,14 @@ async fn being_told_to_forget_everything_is_noticed() {
     noticed(|| store.status().losses.flushes > 0).await;
     let flushes = store.status().losses.flushes;
     assert_held(&[
-        Figure::bites("flushes told", flushes),
+        Figure::fault_seen("flushes told", flushes),
         Figure::at_most("windows begun anew", anew, flushes),
     ]);
 }
 
 /// A server without memory for more drops what is in force, and its statistics tell.
 #[tokio::test]
-async fn evictions_begin_windows_anew_and_are_noticed() {
+async fn evictions_begin_windows_again_and_are_noticed() {
     let server = Server::start_with(&["-m", "1", "-I", "512k"]);
     let store = watched(&server).await;
     let limit = limit();
@@ -113,7 +113,7 @@ async fn evictions_begin_windows_anew_and_are_noticed() {
     assert_eq!(used, 1, "it was dropped");
     let losses = store.status().losses;
     assert_held(&[
-        Figure::bites("items dropped, and told", losses.evicted),
+        Figure::fault_seen("items dropped, and told", losses.evicted),
         Figure::at_most("windows begun anew", u64::from(used == 1), losses.evicted),
         Figure::at_most("restarts told that were none", losses.restarts, 0),
     ]);
@@ -130,7 +130,7 @@ async fn a_full_server_admits_nobody_new() {
     let stranger = subject("stranger");
     let refused = store.apply_within(NOW, &[take(&limit, &stranger)], PATIENCE).await;
     assert_held(&[
-        Figure::bites(
+        Figure::fault_seen(
             "charges refused for want of memory",
             matches!(refused, Err(MemcachedError::Full)).into(),
         ),
@@ -151,24 +151,24 @@ async fn a_refused_call_that_fails_gives_back_nothing_that_it_did_not_take() {
     let hammered = window("hammered", 9, hour).with_refusals(Refusals::Counted).unwrap();
     let ask = async |charges: &[Charge<'_>]| store.apply_within(NOW, charges, PATIENCE).await;
     for _ in 0..2 {
-        assert!(ask(&[take(&core, &subject)]).await.unwrap().all_fit());
+        assert!(ask(&[take(&core, &subject)]).await.unwrap().all_admitted());
     }
     for _ in 0..3 {
         let refused = ask(&[take(&core, &subject), take(&hammered, &subject)]).await;
         assert!(refused.is_err(), "{refused:?}");
     }
     let again = ask(&[take(&core, &subject)]).await.unwrap();
-    assert_eq!((again.all_fit(), again[0].used), (false, 2));
-    assert_eq!(store.status().stranded, 0);
+    assert_eq!((again.all_admitted(), again[0].used), (false, 2));
+    assert_eq!(store.status().unrefunded, 0);
 }
 
 /// A way to `server` whose connections end as soon as an item of this limit is to be written.
 fn without_writes_of(server: Address, limit: &str) -> Address {
-    let door = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = door.local_addr().expect("an address").port();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
     let ends = format!("ms tg1:{limit}").into_bytes();
     std::thread::spawn(move || {
-        while let Ok((near, _)) = door.accept() {
+        while let Ok((near, _)) = listener.accept() {
             let far = TcpStream::connect(server.to_string()).expect("a connection");
             let (back, ends) = ((far.try_clone(), near.try_clone()), ends.clone());
             let (Ok(from), Ok(to)) = back else { continue };

@@ -52,7 +52,7 @@ async fn replies_that_make_no_sense_are_errors_and_nothing_else() {
 
 /// Junk under a limit's name is no error: it counts as no state, and is replaced.
 #[tokio::test]
-async fn a_server_without_memory_is_told_apart() {
+async fn a_server_without_memory_is_distinguished() {
     let answer = Answer::Text("SERVER_ERROR out of memory storing object\r\n");
     let store = Memcached::open(&settings(serve(answer).await), Keys::new(PlainHash));
     store.ready(PATIENCE).await.unwrap();

@@ -4,7 +4,7 @@ mod kit;
 
 use kit::{PATIENCE, Server, connected, subject, take, window};
 use tollgate_conformance::{Figure, PlainHash, assert_held};
-use tollgate_core::{Found, Limit, Millis, Reading, Timestamp};
+use tollgate_core::{Limit, Millis, Reading, StoredState, Timestamp};
 use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
@@ -23,7 +23,7 @@ async fn old_programs_read_and_count_as_they_always_did() {
     assert_eq!(server.tell(&format!("mg {name}:reset_at v")), ["VA 10", "1700003601"]);
     assert_eq!(server.tell(&format!("incr {name} 5")), ["8"]);
     let reading = charge(&store, &limit, NOW).await;
-    assert_eq!((reading.used, reading.whole_at.as_millis()), (9, NOW.as_millis() + HOUR));
+    assert_eq!((reading.used, reading.full_reset_at.as_millis()), (9, NOW.as_millis() + HOUR));
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_window_that_an_old_program_opened_goes_on() {
     server.tell(&format!("ms {name} 2 T3600\r\n17"));
     server.tell(&format!("ms {name}:reset_at 10 T3600\r\n1700001000"));
     let reading = charge(&store, &limit, NOW).await;
-    assert_eq!((reading.used, reading.whole_at.as_millis()), (18, 1_700_001_000_000));
+    assert_eq!((reading.used, reading.full_reset_at.as_millis()), (18, 1_700_001_000_000));
     // Over, it is followed by one of ours, in which the old count does not count.
     let later = Timestamp::from_millis(1_700_001_000_000);
     assert_eq!(charge(&store, &limit, later).await.used, 1);
@@ -65,7 +65,7 @@ async fn foreign_values_count_as_none() {
     server.tell(&format!("ms {name}:reset_at 3 T3600\r\n-17"));
     let reading = charge(&store, &limit, NOW).await;
     assert_held(&[
-        Figure::bites("foreign values told", (reading.found == Found::Discarded).into()),
+        Figure::fault_seen("foreign values told", (reading.found == StoredState::Discarded).into()),
         Figure::at_most("units of theirs that counted", reading.used - 1, 0),
     ]);
     assert_eq!(charge(&store, &limit, NOW).await.used, 2);

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use kit::{PATIENCE, Server, subject, take, window};
 use tollgate_conformance::{Figure, PlainHash, assert_held};
-use tollgate_core::{Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Repeats, Timestamp};
+use tollgate_core::{
+    Charge, ChargeId, Cost, Deduplication, Limit, Millis, Operation, Reading, Timestamp,
+};
 use tollgate_memcached::{Keys, Layout, Memcached, MemcachedError, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
@@ -33,7 +35,7 @@ async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
         early += u64::from(left < days * DAY);
     }
     assert_held(&[
-        Figure::bites("items that 31 days ended at once", is_sprung.into()),
+        Figure::fault_seen("items that 31 days ended at once", is_sprung.into()),
         Figure::at_most("charges that did not find their window", anew, 0),
         Figure::at_most("items that end before their window", early, 0),
     ]);
@@ -63,13 +65,13 @@ async fn names_of_every_length_are_counted_apart() {
                     continue;
                 };
                 mixed += u64::from(charged.used != 1);
-                let given_back = give_back(&store, &limit, &name, &charged).await;
-                kept += u64::from(given_back.is_err() || given_back.unwrap().used != 0);
+                let refunded = give_back(&store, &limit, &name, &charged).await;
+                kept += u64::from(refunded.is_err() || refunded.unwrap().used != 0);
             }
         }
     }
     assert_held(&[
-        Figure::bites("names of 251 bytes that memcached refused", is_refused.into()),
+        Figure::fault_seen("names of 251 bytes that memcached refused", is_refused.into()),
         Figure::at_most("charges without an answer", errors, 0),
         Figure::at_most("subjects that counted with others", mixed, 0),
         Figure::at_most("refunds that gave nothing back", kept, 0),
@@ -89,9 +91,10 @@ async fn give_back(
     name: &str,
     charged: &Reading,
 ) -> Result<Reading, MemcachedError> {
-    let (mark, id) = (charged.mark, ChargeId(1));
-    let ask = Ask::Refund { cost: Cost::ONE, mark, id, repeats: Repeats::Guarded };
-    let charge = Charge { limit, subject: &subject(name), ask };
+    let (position, id) = (charged.position, ChargeId(1));
+    let operation =
+        Operation::Refund { cost: Cost::ONE, position, id, deduplication: Deduplication::ById };
+    let charge = Charge { limit, subject: &subject(name), operation };
     Ok(store.apply_within(NOW, &[charge], PATIENCE).await?[0])
 }
 

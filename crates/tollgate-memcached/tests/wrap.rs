@@ -22,7 +22,7 @@ const BEFORE: u64 = 60;
 
 /// One of the versions of the count is numbered 0, which the server takes for no number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn counts_are_exact_while_the_numbers_of_versions_begin_anew() {
+async fn counts_are_exact_while_the_numbers_of_versions_begin_again() {
     for layout in [Layout::Cell, Layout::Pairs] {
         let folder = tempfile::tempdir().unwrap();
         let server = numbering_from(&folder.path().join("memory"), u64::MAX - BEFORE);
@@ -34,7 +34,7 @@ async fn counts_are_exact_while_the_numbers_of_versions_begin_anew() {
         let otherwise = used.iter().zip(1..).filter(|(told, once)| *told != once).count();
         let after = number(&server);
         assert_held(&[
-            Figure::bites("times that the numbers began anew", u64::from(after < before)),
+            Figure::fault_seen("times that the numbers began anew", u64::from(after < before)),
             Figure::at_most("calls without an answer", CALLERS * CALLS - used.len() as u64, 0),
             Figure::at_most("units not counted once", otherwise as u64, 0),
         ]);

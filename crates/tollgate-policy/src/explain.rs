@@ -1,14 +1,19 @@
 //! A policy file in words: what `tollgate check` says of one.
 
+mod descriptor;
+pub(crate) mod limit;
+mod memcached;
+mod shedding;
+mod store;
+
 use std::fmt;
 
 use tollgate_core::Policy;
-use tollgate_core::policy::Rules;
-use tollgate_core::policy::answers::Refund;
+use tollgate_core::policy::MatchMode;
+use tollgate_core::policy::answers::RefundPolicy;
 
-use crate::load::Loaded;
+use crate::load::LoadedPolicy;
 use crate::settings::Settings;
-use crate::{descriptor_words, shed_words, store_words, words};
 
 /// A policy file in words; [`Display`](fmt::Display) writes it, several lines, each with its end.
 #[derive(Clone, Copy, Debug)]
@@ -20,42 +25,42 @@ pub struct Explanation<'p> {
 /// Says a policy file in words: its subjects, its limits, its rules in order, what clients are
 /// told, and where the counters are kept. No password is said.
 #[must_use]
-pub const fn explain(loaded: &Loaded) -> Explanation<'_> {
+pub const fn explain(loaded: &LoadedPolicy) -> Explanation<'_> {
     Explanation { policy: &loaded.policy, settings: &loaded.settings }
 }
 
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let policy = self.policy;
-        let subjects = policy.dimensions().iter().map(|one| (&*one.name, words::source(one)));
+        let subjects = policy.dimensions().iter().map(|one| (&*one.name, limit::source(one)));
         table(f, "subjects", subjects.collect())?;
         let limits = policy.limits().iter();
-        let limits = limits.map(|one| (one.limit.name(), words::limit(policy, one)));
+        let limits = limits.map(|one| (one.limit.name(), limit::limit(policy, one)));
         table(f, "limits", limits.collect())?;
         self.rules(f)?;
         for domain in policy.domains() {
-            let rows = descriptor_words::rows(policy, domain);
+            let rows = descriptor::rows(policy, domain);
             let rows = rows.iter().map(|(path, said)| (&**path, said.clone()));
-            table(f, &descriptor_words::title(domain), rows.collect())?;
+            table(f, &descriptor::title(domain), rows.collect())?;
         }
         self.answers(f)?;
-        table(f, "shedding", shed_words::rows(policy))?;
-        table(f, "store", store_words::store(&self.settings.store))
+        table(f, "shedding", shedding::rows(policy))?;
+        table(f, "store", store::store(&self.settings.store))
     }
 }
 
 impl Explanation<'_> {
     fn rules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let policy = self.policy;
-        let title = match policy.order() {
-            Rules::FirstMatch => "rules, the first that matches decides",
-            Rules::AllMatches => "rules, all that match decide together",
+        let title = match policy.match_mode() {
+            MatchMode::FirstMatch => "rules, the first that matches decides",
+            MatchMode::AllMatches => "rules, all that match decide together",
         };
         let rules = policy.rules().iter().map(|rule| {
-            let conditions = words::conditions(policy, &rule.matches);
-            let limits = words::uses(policy, rule);
-            let manner = words::manner(rule);
-            (&*rule.name, format!("{conditions} → {limits}{manner}"))
+            let conditions = limit::conditions(policy, &rule.matches);
+            let limits = limit::uses(policy, rule);
+            let mode_notes = limit::mode_notes(rule);
+            (&*rule.name, format!("{conditions} → {limits}{mode_notes}"))
         });
         table(f, title, rules.collect())
     }
@@ -63,7 +68,7 @@ impl Explanation<'_> {
     fn answers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let answers = self.policy.answers();
         let mut rows = vec![
-            ("headers", words::profiles(answers)),
+            ("headers", limit::profiles(answers)),
             ("refusal", format!("status {}", answers.refuse_status)),
         ];
         if !answers.refund_statuses.is_empty() {
@@ -71,10 +76,10 @@ impl Explanation<'_> {
                 answers.refund_statuses.iter().map(ToString::to_string).collect();
             rows.push(("refund", format!("when the service answers {}", statuses.join(", "))));
         }
-        if answers.refund_upstream_failure == Refund::GiveBack {
+        if answers.refund_upstream_failure == RefundPolicy::Refund {
             rows.push(("refund", "when the service does not answer".to_owned()));
         }
-        if let Some(path) = &answers.standing_path {
+        if let Some(path) = &answers.status_path {
             rows.push(("standing", format!("GET {path}, never charged")));
         }
         if !self.policy.forwarding().trusted.is_empty() {
@@ -103,7 +108,7 @@ mod tests {
     use super::explain;
 
     #[test]
-    fn trees_of_descriptors_are_said_in_words() {
+    fn trees_of_descriptors_are_explained() {
         let text = "
 limits:
   slow: { quota: 3, window: 1s, anchor: calendar }
@@ -150,7 +155,7 @@ descriptors of shop, each counted by itself; they are refused while the store ha
     }
 
     #[test]
-    fn shedding_is_said_in_words() {
+    fn shedding_is_explained() {
         let said = |shed: &str| {
             let text = format!(
                 "limits: {{ core: {{ quota: 1, window: 1s }} }}\n\
@@ -179,7 +184,7 @@ descriptors of shop, each counted by itself; they are refused while the store ha
     }
 
     #[test]
-    fn a_policy_is_said_in_words() {
+    fn a_policy_is_explained() {
         let text = "
 subjects:
   token: { header: authorization }

@@ -85,13 +85,13 @@ impl fmt::Display for Finding {
 
 /// All that is wrong with a policy file, in the order of the file. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistakes {
+pub struct PolicyErrors {
     pub(crate) file: Arc<str>,
     pub(crate) found: Vec<Finding>,
     pub(crate) unshown: usize,
 }
 
-impl Mistakes {
+impl PolicyErrors {
     /// The mistakes, the first hundred at most.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
@@ -105,7 +105,7 @@ impl Mistakes {
     }
 }
 
-impl fmt::Display for Mistakes {
+impl fmt::Display for PolicyErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.found {
             writeln!(f, "{finding}\n")?;
@@ -121,4 +121,4 @@ impl fmt::Display for Mistakes {
     }
 }
 
-impl std::error::Error for Mistakes {}
+impl std::error::Error for PolicyErrors {}

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use siphasher::sip::SipHasher13;
 use tollgate_core::Policy;
 
-use crate::finding::{Finding, Mistakes};
-use crate::read::Read;
+use crate::decode::Decode;
+use crate::finding::{Finding, PolicyErrors};
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::span::Span;
 use crate::tree::document;
-use crate::{meant, written};
+use crate::{raw, resolve};
 
 /// The largest file that is read: 1 MiB.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// A policy file that can be used.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedPolicy {
     /// The policy.
     pub policy: Policy,
     /// What the file says beside it.
@@ -52,14 +52,14 @@ pub enum LoadError {
         valid_up_to: usize,
     },
     /// It was read, and what it says is wrong.
-    Mistakes(Mistakes),
+    Invalid(PolicyErrors),
 }
 
 /// Reads the policy file at `path`, at most [`MAX_FILE_BYTES`] of it.
 ///
 /// # Errors
 /// [`LoadError`]: the file cannot be read, or all that is wrong with it.
-pub fn load(path: &Path) -> Result<Loaded, LoadError> {
+pub fn load(path: &Path) -> Result<LoadedPolicy, LoadError> {
     let bytes = read(path).map_err(|error| LoadError::Io { path: path.to_owned(), error })?;
     load_bytes(path, bytes)
 }
@@ -79,7 +79,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`LoadError`]: all that is wrong with it.
-pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<Loaded, LoadError> {
+pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError> {
     let name = path.display().to_string();
     // The cut may go through a letter: that is no fault of the file's.
     let text = match String::from_utf8(bytes) {
@@ -92,25 +92,25 @@ pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<Loaded, LoadError> {
             return Err(LoadError::NotUtf8 { path: path.to_owned(), valid_up_to });
         }
     };
-    parse(&name, &text).map_err(LoadError::Mistakes)
+    parse(&name, &text).map_err(LoadError::Invalid)
 }
 
 /// Reads the policy `text` of a file that messages call `name`.
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn parse(name: &str, text: &str) -> Result<Loaded, Mistakes> {
+pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     let mut report = Report::new(name, text);
-    let meant = understand(text, &mut report);
+    let resolved = parse_and_resolve(text, &mut report);
     let warnings = report.finish()?;
-    let Some((policy, settings)) = meant else {
+    let Some((policy, settings)) = resolved else {
         // Whoever gives up says why; should one forget, the file is not taken for good.
         let mut report = Report::new(name, text);
         let start = Span { line: 1, column: 1, width: 1 };
-        report.plain_mistake(start, "this is not understood as a policy");
-        return Err(report.into_mistakes());
+        report.plain_error(start, "this is not understood as a policy");
+        return Err(report.into_errors());
     };
-    Ok(Loaded { policy, settings, version: version(text), warnings })
+    Ok(LoadedPolicy { policy, settings, version: version(text), warnings })
 }
 
 /// No secret and no proof: it tells files apart that were not made to look alike.
@@ -120,16 +120,16 @@ fn version(text: &str) -> String {
 }
 
 /// The policy as meant; `None` if something is wrong, which is reported.
-fn understand(text: &str, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
+fn parse_and_resolve(text: &str, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
     if text.len() > MAX_FILE_BYTES {
         let start = Span { line: 1, column: 1, width: 1 };
         let message = format_args!("the file is larger than {MAX_FILE_BYTES} bytes");
-        report.plain_mistake(start, message);
+        report.plain_error(start, message);
         return None;
     }
     let document = document(text, report)?;
-    let file = written::PolicyFile::read(&document, report)?;
-    meant::mean(&file, report)
+    let file = raw::PolicyFile::decode(&document, report)?;
+    resolve::resolve(&file, report)
 }
 
 impl fmt::Display for LoadError {
@@ -143,7 +143,7 @@ impl fmt::Display for LoadError {
                 "the policy file {} is not UTF-8 text: byte {valid_up_to} cannot be read",
                 path.display()
             ),
-            Self::Mistakes(mistakes) => mistakes.fmt(f),
+            Self::Invalid(errors) => errors.fmt(f),
         }
     }
 }
@@ -152,7 +152,7 @@ impl std::error::Error for LoadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { error, .. } => Some(error),
-            Self::NotUtf8 { .. } | Self::Mistakes(_) => None,
+            Self::NotUtf8 { .. } | Self::Invalid(_) => None,
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tollgate_core::limit::MAX_NAME;
 
-use crate::finding::{Excerpt, Finding, MAX_EXCERPT, Mistakes};
-use crate::masked::masked;
-use crate::nearest::nearest;
+use crate::finding::{Excerpt, Finding, MAX_EXCERPT, PolicyErrors};
+use crate::redact::redact;
 use crate::span::Span;
+use crate::suggest::suggest;
 
 /// The most mistakes, and the most warnings, that are kept.
 const MAX_KEPT: usize = 100;
@@ -20,8 +20,8 @@ const MAX_LISTED: usize = 24;
 pub(crate) struct Report<'t> {
     file: Arc<str>,
     lines: Vec<&'t str>,
-    mistakes: Vec<Finding>,
-    mistakes_unshown: usize,
+    errors: Vec<Finding>,
+    errors_omitted: usize,
     warnings: Vec<Finding>,
 }
 
@@ -30,44 +30,44 @@ impl<'t> Report<'t> {
         Self {
             file: file.into(),
             lines: text.split('\n').map(|line| line.trim_end_matches('\r')).collect(),
-            mistakes: Vec::new(),
-            mistakes_unshown: 0,
+            errors: Vec::new(),
+            errors_omitted: 0,
             warnings: Vec::new(),
         }
     }
 
     /// Notes a mistake and what would be right.
-    pub(crate) fn mistake(&mut self, at: Span, message: impl Display, hint: impl Display) {
-        self.note_mistake(at, message, Some(&hint));
+    pub(crate) fn error(&mut self, at: Span, message: impl Display, hint: impl Display) {
+        self.record_error(at, message, Some(&hint));
     }
 
     /// Notes a mistake whose message says all there is to say.
-    pub(crate) fn plain_mistake(&mut self, at: Span, message: impl Display) {
-        self.note_mistake(at, message, None);
+    pub(crate) fn plain_error(&mut self, at: Span, message: impl Display) {
+        self.record_error(at, message, None);
     }
 
     /// Notes a mistake, and the nearest of the `known` names, or all of them if none is near and
     /// they are few. The nearest is what was probably meant.
-    pub(crate) fn mistake_near<'k>(
+    pub(crate) fn error_with_suggestion<'k>(
         &mut self,
         at: Span,
         message: impl Display,
         name: &str,
         known: impl Iterator<Item = &'k str> + Clone,
     ) -> Option<&'k str> {
-        if self.mistakes.len() == MAX_KEPT {
+        if self.errors.len() == MAX_KEPT {
             // Comparing names takes time; nobody sees the result of what is not kept.
-            self.plain_mistake(at, message);
+            self.plain_error(at, message);
             return None;
         }
-        let near = nearest(name, known.clone());
+        let near = suggest(name, known.clone());
         // What is no name is not offered as one.
         let plain = |name: &&str| name.len() <= MAX_NAME && name.chars().all(is_shown);
         let few: Vec<&str> = known.filter(plain).take(MAX_LISTED + 1).collect();
         match near {
-            Some(near) => self.mistake(at, message, format_args!("did you mean {near:?}?")),
-            None if few.is_empty() || few.len() > MAX_LISTED => self.plain_mistake(at, message),
-            None => self.mistake(at, message, format_args!("known are {}", few.join(", "))),
+            Some(near) => self.error(at, message, format_args!("did you mean {near:?}?")),
+            None if few.is_empty() || few.len() > MAX_LISTED => self.plain_error(at, message),
+            None => self.error(at, message, format_args!("known are {}", few.join(", "))),
         }
         near
     }
@@ -82,34 +82,34 @@ impl<'t> Report<'t> {
 
     /// Whether nothing is wrong so far.
     pub(crate) fn is_clean(&self) -> bool {
-        self.mistakes.is_empty()
+        self.errors.is_empty()
     }
 
     /// The warnings, in the order of the file.
     ///
     /// # Errors
     /// The mistakes, in the order of the file, if there are any.
-    pub(crate) fn finish(mut self) -> Result<Vec<Finding>, Mistakes> {
-        if self.mistakes.is_empty() {
+    pub(crate) fn finish(mut self) -> Result<Vec<Finding>, PolicyErrors> {
+        if self.errors.is_empty() {
             self.warnings.sort_by_key(|finding| (finding.line, finding.column));
             return Ok(self.warnings);
         }
-        Err(self.into_mistakes())
+        Err(self.into_errors())
     }
 
     /// The mistakes, in the order of the file.
-    pub(crate) fn into_mistakes(mut self) -> Mistakes {
-        self.mistakes.sort_by_key(|finding| (finding.line, finding.column));
-        Mistakes { file: self.file, found: self.mistakes, unshown: self.mistakes_unshown }
+    pub(crate) fn into_errors(mut self) -> PolicyErrors {
+        self.errors.sort_by_key(|finding| (finding.line, finding.column));
+        PolicyErrors { file: self.file, found: self.errors, unshown: self.errors_omitted }
     }
 
-    fn note_mistake(&mut self, at: Span, message: impl Display, hint: Option<&dyn Display>) {
-        if self.mistakes.len() == MAX_KEPT {
-            self.mistakes_unshown += 1;
+    fn record_error(&mut self, at: Span, message: impl Display, hint: Option<&dyn Display>) {
+        if self.errors.len() == MAX_KEPT {
+            self.errors_omitted += 1;
             return;
         }
         let finding = self.finding(at, &message, hint);
-        self.mistakes.push(finding);
+        self.errors.push(finding);
     }
 
     fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
@@ -124,7 +124,7 @@ impl<'t> Report<'t> {
             column,
             message: message.to_string(),
             hint: hint.map(ToString::to_string),
-            excerpt: excerpt(&masked(text), column - 1, at.width),
+            excerpt: excerpt(&redact(text), column - 1, at.width),
         }
     }
 }

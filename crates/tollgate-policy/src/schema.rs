@@ -3,7 +3,7 @@
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 
-use crate::written::PolicyFile;
+use crate::raw::PolicyFile;
 
 /// The JSON schema (draft 2020-12) of a policy file, made of the declarations that the reader is
 /// made of. It ends with a line end.

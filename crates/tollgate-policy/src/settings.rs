@@ -8,12 +8,12 @@ mod traces;
 use std::path::PathBuf;
 
 pub use memcached::{MemcachedLayout, MemcachedSettings};
-pub use migration::{OnMove, RolloutSettings, ShadowSettings, SideSettings};
+pub use migration::{MigrationStoreSettings, OnMove, RolloutSettings, ShadowSettings};
 pub use redis::{
-    DecidingClock, PreviousMap, Reads, RedisSettings, RememberRefusals, SentinelAccess,
+    DecisionClock, DenyCacheMode, PreviousShardMap, ReadFrom, RedisSettings, SentinelAccess,
     ShardSettings, StepForm, TlsFiles, TlsIdentity, Topology, Transport,
 };
-pub use traces::{DEFAULT_SAMPLE, Parents, TracesSettings};
+pub use traces::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
 
 /// Settings of the deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Settings {
     pub key: KeySource,
     /// Where the counters are kept.
     pub store: StoreSettings,
-    /// The doors that the file opens.
+    /// The listeners that the file opens.
     pub serve: ServeSettings,
     /// Where spans of requests are sent, if the file says so.
     pub traces: Option<TracesSettings>,
@@ -30,54 +30,54 @@ pub struct Settings {
     pub revealed: Vec<Box<str>>,
 }
 
-/// The doors of `tollgate serve`, those that the file opens.
+/// The listeners of `tollgate serve`, those that the file opens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeSettings {
     /// HTTP with JSON.
-    pub http: Option<DoorSettings>,
+    pub http: Option<ListenerSettings>,
     /// Envoy's rate limit service.
-    pub grpc: Option<DoorSettings>,
+    pub grpc: Option<ListenerSettings>,
     /// The Redis protocol.
-    pub resp: Option<DoorSettings>,
+    pub resp: Option<ListenerSettings>,
     /// For those who run it.
-    pub admin: Option<DoorSettings>,
-    /// The page at that door.
+    pub admin: Option<ListenerSettings>,
+    /// The page at that listener.
     pub dashboard: DashboardSettings,
 }
 
-/// The page for those who run it, at the administration's door.
+/// The page for those who run it, at the administration's listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DashboardSettings {
     /// Whether it is there.
-    pub shown: Shown,
-    /// The host names by which browsers reach that door, in lower case, beside its addresses.
+    pub shown: DashboardMode,
+    /// The host names by which browsers reach that listener, in lower case, beside its addresses.
     pub hosts: Vec<Box<str>>,
 }
 
 /// Whether a page is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shown {
+pub enum DashboardMode {
     /// It is.
     #[default]
-    Yes,
+    Enabled,
     /// It is not.
-    No,
+    Disabled,
 }
 
-/// One door.
+/// One listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DoorSettings {
+pub struct ListenerSettings {
     /// An address and a port, `unix:/PATH` or `systemd:NAME`.
     pub listen: Box<str>,
     /// Where the tokens come from of which a client has to show one.
     pub tokens: Option<KeySource>,
     /// Certificates, for clients that speak TLS.
-    pub tls: Option<DoorTlsFiles>,
+    pub tls: Option<ListenerTlsFiles>,
 }
 
-/// Files in PEM form for the certificate of a door.
+/// Files in PEM form for the certificate of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DoorTlsFiles {
+pub struct ListenerTlsFiles {
     /// The certificate that is shown, and those that it is signed by.
     pub certificate: PathBuf,
     /// Its key.

@@ -2,72 +2,76 @@
 
 use std::fmt;
 
-use tollgate_core::policy::{Mode, Plan, Planned, Rule, Rules, Unmet};
-use tollgate_core::{Facts, KeyedHash, Policy};
+use tollgate_core::policy::{MatchMode, Mismatch, Plan, PlannedCharge, Rule, RuleMode};
+use tollgate_core::{KeyedHash, Policy, RequestAttributes};
 
-use crate::words;
+use crate::explain::limit;
 
 /// What one request meets in a policy; [`Display`](fmt::Display) writes it, line by line.
 #[derive(Clone, Debug)]
 pub struct Trace<'p> {
     policy: &'p Policy,
     /// Every rule, in order.
-    pub steps: Vec<Step<'p>>,
+    pub steps: Vec<RuleTrace<'p>>,
     /// What the request is charged.
     pub plan: Plan<'p>,
 }
 
 /// One rule, and what became of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'p> {
+pub struct RuleTrace<'p> {
     /// The rule.
     pub rule: &'p Rule,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: RuleOutcome,
 }
 
 /// What became of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RuleOutcome {
     /// It matches, and decides.
     Matched,
     /// The first of its conditions that the request does not meet.
-    Unmet(Unmet),
+    Mismatch(Mismatch),
     /// An earlier rule decided.
     NotReached,
 }
 
 /// Follows a request through `policy`. Credentials show as hashes under `key`.
 #[must_use]
-pub fn trace<'p>(policy: &'p Policy, facts: &Facts<'_>, key: &dyn KeyedHash) -> Trace<'p> {
+pub fn trace<'p>(
+    policy: &'p Policy,
+    attributes: &RequestAttributes<'_>,
+    key: &dyn KeyedHash,
+) -> Trace<'p> {
     let mut is_decided = false;
     let step = |rule: &'p Rule| {
-        let outcome = match policy.unmet(rule, facts) {
-            _ if is_decided => Outcome::NotReached,
-            Some(unmet) => Outcome::Unmet(unmet),
+        let outcome = match policy.first_mismatch(rule, attributes) {
+            _ if is_decided => RuleOutcome::NotReached,
+            Some(unmet) => RuleOutcome::Mismatch(unmet),
             None => {
-                is_decided = policy.order() == Rules::FirstMatch;
-                Outcome::Matched
+                is_decided = policy.match_mode() == MatchMode::FirstMatch;
+                RuleOutcome::Matched
             }
         };
-        Step { rule, outcome }
+        RuleTrace { rule, outcome }
     };
     let steps = policy.rules().iter().map(step).collect();
-    Trace { policy, steps, plan: policy.plan(facts, key) }
+    Trace { policy, steps, plan: policy.plan(attributes, key) }
 }
 
 impl fmt::Display for Trace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.steps.iter().map(|step| step.rule.name.len()).max().unwrap_or(0);
-        for Step { rule, outcome } in &self.steps {
+        for RuleTrace { rule, outcome } in &self.steps {
             write!(f, "{:width$}  ", rule.name)?;
             match outcome {
-                Outcome::Matched => match rule.mode {
-                    Mode::Enforce => writeln!(f, "matches")?,
-                    Mode::Shadow => writeln!(f, "matches, and is only counted")?,
+                RuleOutcome::Matched => match rule.mode {
+                    RuleMode::Enforce => writeln!(f, "matches")?,
+                    RuleMode::Shadow => writeln!(f, "matches, and is only counted")?,
                 },
-                Outcome::NotReached => writeln!(f, "not reached")?,
-                Outcome::Unmet(unmet) => writeln!(f, "no: {}", self.unmet(rule, *unmet))?,
+                RuleOutcome::NotReached => writeln!(f, "not reached")?,
+                RuleOutcome::Mismatch(unmet) => writeln!(f, "no: {}", self.unmet(rule, *unmet))?,
             }
         }
         if self.plan.rules.is_empty() {
@@ -82,25 +86,25 @@ impl fmt::Display for Trace<'_> {
 }
 
 impl Trace<'_> {
-    fn unmet(&self, rule: &Rule, unmet: Unmet) -> String {
+    fn unmet(&self, rule: &Rule, unmet: Mismatch) -> String {
         let matches = &rule.matches;
         let name = |index: usize| self.policy.dimensions().get(index).map_or("?", |one| &*one.name);
         match unmet {
-            Unmet::Path => {
+            Mismatch::Path => {
                 let paths: Vec<&str> = matches.paths.iter().map(|path| path.as_str()).collect();
                 format!("the path is not {}", paths.join(" or "))
             }
-            Unmet::Method => format!("the method is not {}", matches.methods.join(" or ")),
-            Unmet::Host => format!("the host is not {}", matches.hosts.join(" or ")),
-            Unmet::Header(index) => match matches.headers.get(index) {
+            Mismatch::Method => format!("the method is not {}", matches.methods.join(" or ")),
+            Mismatch::Host => format!("the host is not {}", matches.hosts.join(" or ")),
+            Mismatch::Header(index) => match matches.headers.get(index) {
                 Some(header) => match &header.value {
                     Some(value) => format!("the header {} is not {value}", header.name),
                     None => format!("there is no header {}", header.name),
                 },
                 None => "a header is not there".to_owned(),
             },
-            Unmet::Has(index) => format!("it has no {}", name(index)),
-            Unmet::Lacks(index) => format!("it has a value for {}", name(index)),
+            Mismatch::Has(index) => format!("it has no {}", name(index)),
+            Mismatch::Lacks(index) => format!("it has a value for {}", name(index)),
         }
     }
 }
@@ -109,16 +113,16 @@ fn charges(
     f: &mut fmt::Formatter<'_>,
     title: &str,
     policy: &Policy,
-    charges: &[Planned],
+    charges: &[PlannedCharge],
 ) -> fmt::Result {
     if charges.is_empty() {
         return Ok(());
     }
     writeln!(f, "{title}")?;
     let width = charges.iter().map(|one| one.limit.name().len()).max().unwrap_or(0);
-    for Planned { limit, subject, cost, .. } in charges {
+    for PlannedCharge { limit, subject, cost, .. } in charges {
         let known = policy.limits().iter().find(|known| known.limit.name() == limit.name());
-        let text = known.map(|known| words::limit(policy, known)).unwrap_or_default();
+        let text = known.map(|known| limit::limit(policy, known)).unwrap_or_default();
         writeln!(f, "  {:width$}  cost {} for {subject} — {text}", limit.name(), cost.get())?;
     }
     Ok(())
@@ -156,8 +160,8 @@ rules:
     fn traced(method: &str, headers: &dyn Headers) -> String {
         let loaded = crate::parse("shop.yaml", POLICY).unwrap();
         let peer = "192.0.2.1".parse().ok();
-        let facts = Facts { method, path: "/a", host: None, peer, headers };
-        trace(&loaded.policy, &facts, &Sum).to_string()
+        let attributes = RequestAttributes { method, path: "/a", host: None, peer, headers };
+        trace(&loaded.policy, &attributes, &Sum).to_string()
     }
 
     #[test]

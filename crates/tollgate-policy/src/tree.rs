@@ -18,7 +18,7 @@ pub(crate) const MAX_DEPTH: usize = 32;
 /// A node of the document.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) shape: Shape,
+    pub(crate) kind: NodeKind,
     pub(crate) at: Span,
     /// How many nodes it is made of, itself included.
     size: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Node {
 
 /// What a node is.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum NodeKind {
     /// Nothing, `~` or `null`.
     Null,
     /// A word or number without quotes.
@@ -42,8 +42,8 @@ pub(crate) enum Shape {
 impl Node {
     /// The text of a scalar, whether or not it stands in quotes.
     pub(crate) fn text(&self) -> Option<&str> {
-        match &self.shape {
-            Shape::Plain(text) | Shape::Quoted(text) => Some(text),
+        match &self.kind {
+            NodeKind::Plain(text) | NodeKind::Quoted(text) => Some(text),
             _ => None,
         }
     }
@@ -53,12 +53,12 @@ impl Node {
 pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut options = granit_parser::options! { disallow_directives: true };
     options.set_emit_comments(false);
-    let mut grower = Grower::default();
+    let mut grower = TreeBuilder::default();
     for event in Parser::new_from_str_with_options(text, options) {
         let grown = match event {
-            Ok((event, span)) => grower.grow(event, span, report),
+            Ok((event, span)) => grower.push_event(event, span, report),
             Err(error) => {
-                scan_mistake(&error, report);
+                scan_error(&error, report);
                 None
             }
         };
@@ -66,41 +66,41 @@ pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
     }
     if grower.root.is_none() {
         let start = Span { line: 1, column: 1, width: 0 };
-        report.mistake(start, "the file is empty", "a policy has `limits` and `rules`");
+        report.error(start, "the file is empty", "a policy has `limits` and `rules`");
     }
     grower.root
 }
 
-fn scan_mistake(error: &ScanError, report: &mut Report<'_>) {
+fn scan_error(error: &ScanError, report: &mut Report<'_>) {
     let info = error.info();
     let message = info.lines().next().unwrap_or("this is not YAML");
-    report.plain_mistake(Span::point(*error.marker()), format_args!("not YAML: {message}"));
+    report.plain_error(Span::point(*error.marker()), format_args!("not YAML: {message}"));
 }
 
 /// A collection that is not closed yet.
-struct Open {
+struct OpenCollection {
     start: Marker,
     anchor: usize,
     children: Vec<Node>,
-    kind: Kind,
+    kind: CollectionKind,
 }
 
-enum Kind {
+enum CollectionKind {
     Sequence,
     Mapping,
 }
 
 #[derive(Default)]
-struct Grower {
-    open: Vec<Open>,
+struct TreeBuilder {
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     root: Option<Node>,
     nodes: usize,
 }
 
-impl Grower {
+impl TreeBuilder {
     /// Takes in one event; `None` if the document ends here, which is reported.
-    fn grow(
+    fn push_event(
         &mut self,
         event: Event<'_>,
         span: granit_parser::Span,
@@ -112,7 +112,7 @@ impl Grower {
             | Event::SequenceStart(_, _, Some(tag))
             | Event::MappingStart(_, _, Some(tag)) => {
                 let tag = tag.original();
-                report.mistake(
+                report.error(
                     at,
                     format_args!("a tag, {tag:?}"),
                     "a policy has no tags: leave it out",
@@ -120,22 +120,22 @@ impl Grower {
                 None
             }
             Event::DocumentStart(..) if self.root.is_some() => {
-                report.plain_mistake(at, "a second document: a policy file holds one");
+                report.plain_error(at, "a second document: a policy file holds one");
                 None
             }
             Event::Scalar(text, style, anchor, None) => {
-                self.add(Node { shape: scalar(&text, style), at, size: 1 }, anchor, report)
+                self.add(Node { kind: scalar(&text, style), at, size: 1 }, anchor, report)
             }
             Event::SequenceStart(_, anchor, None) => {
-                self.open(span.start, anchor, Kind::Sequence, report)
+                self.open(span.start, anchor, CollectionKind::Sequence, report)
             }
             Event::MappingStart(_, anchor, None) => {
-                self.open(span.start, anchor, Kind::Mapping, report)
+                self.open(span.start, anchor, CollectionKind::Mapping, report)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span.end, report),
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    report.plain_mistake(at, "an alias inside of what it stands for");
+                    report.plain_error(at, "an alias inside of what it stands for");
                     return None;
                 };
                 let node = Node { at, ..node.clone() };
@@ -149,20 +149,20 @@ impl Grower {
         &mut self,
         start: Marker,
         anchor: usize,
-        kind: Kind,
+        kind: CollectionKind,
         report: &mut Report<'_>,
     ) -> Option<()> {
         if self.open.len() == MAX_DEPTH {
             let message = format_args!("nested more than {MAX_DEPTH} levels deep");
-            report.plain_mistake(Span::point(start), message);
+            report.plain_error(Span::point(start), message);
             return None;
         }
-        self.open.push(Open { start, anchor, children: Vec::new(), kind });
+        self.open.push(OpenCollection { start, anchor, children: Vec::new(), kind });
         Some(())
     }
 
     fn close(&mut self, end: Marker, report: &mut Report<'_>) -> Option<()> {
-        let Open { start, anchor, children, kind } = self.open.pop()?;
+        let OpenCollection { start, anchor, children, kind } = self.open.pop()?;
         let size = 1 + children.iter().map(|child| child.size).sum::<usize>();
         // What spans several lines is best known by how it begins.
         let at = match children.first() {
@@ -171,13 +171,13 @@ impl Grower {
             }
             _ => Span::new(start, end),
         };
-        let shape = match kind {
-            Kind::Sequence => Shape::Sequence(children),
-            Kind::Mapping => Shape::Mapping(pairs(children)),
+        let kind = match kind {
+            CollectionKind::Sequence => NodeKind::Sequence(children),
+            CollectionKind::Mapping => NodeKind::Mapping(pairs(children)),
         };
         // Its children were counted as they came.
         self.nodes -= size - 1;
-        self.add(Node { shape, at, size }, anchor, report)
+        self.add(Node { kind, at, size }, anchor, report)
     }
 
     /// Adds a node that is whole to the collection around it.
@@ -185,7 +185,7 @@ impl Grower {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {
             let message = format_args!("more than {MAX_NODES} values, aliases counted in full");
-            report.plain_mistake(node.at, message);
+            report.plain_error(node.at, message);
             return None;
         }
         if anchor != 0 {
@@ -199,11 +199,11 @@ impl Grower {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle) -> Shape {
+fn scalar(text: &str, style: ScalarStyle) -> NodeKind {
     match (style, text) {
-        (ScalarStyle::Plain, "" | "~" | "null" | "Null" | "NULL") => Shape::Null,
-        (ScalarStyle::Plain, text) => Shape::Plain(text.into()),
-        (_, text) => Shape::Quoted(text.into()),
+        (ScalarStyle::Plain, "" | "~" | "null" | "Null" | "NULL") => NodeKind::Null,
+        (ScalarStyle::Plain, text) => NodeKind::Plain(text.into()),
+        (_, text) => NodeKind::Quoted(text.into()),
     }
 }
 

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tollgate_conformance::model::Model;
-use tollgate_core::verdict::{Standing, Verdict};
-use tollgate_core::{Ask, Charge, ChargeId, Facts, Headers, KeyedHash, Millis, Policy, Timestamp};
+use tollgate_core::evaluation::{Evaluation, LimitStatus};
+use tollgate_core::{
+    Charge, ChargeId, Headers, KeyedHash, Millis, Operation, Policy, RequestAttributes, Timestamp,
+};
 
 /// The pages, and how often each promises something.
 const PAGES: [(&str, usize); 6] = [
@@ -26,11 +28,11 @@ fn decisions_are_those_that_the_pages_promise() {
         let loaded = tollgate_policy::parse(page, block(&text, "yaml"));
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
         assert!(loaded.warnings.is_empty(), "{page}: {:?}", loaded.warnings);
-        let mut asked = Asked { policy: loaded.policy, model: Model::new(), requests: 0 };
+        let mut requested = Asked { policy: loaded.policy, model: Model::new(), requests: 0 };
         let lines: Vec<&str> = block(&text, "decisions").lines().collect();
         assert_eq!(lines.len(), promises, "{page}");
         for line in lines {
-            asked.keeps(line, page);
+            requested.keeps(line, page);
         }
     }
 }
@@ -40,9 +42,10 @@ fn a_promise_that_is_not_kept_is_found() {
     let text = fs::read_to_string(docs().join("coming-from-nginx.md")).unwrap();
     let policy = || tollgate_policy::parse("page", block(&text, "yaml")).unwrap().policy;
     for wrong in ["0ms 22 admitted", "0ms 1 refused, again in 100ms"] {
-        let mut asked = Asked { policy: policy(), model: Model::new(), requests: 0 };
-        let kept =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| asked.keeps(wrong, "page")));
+        let mut requested = Asked { policy: policy(), model: Model::new(), requests: 0 };
+        let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            requested.keeps(wrong, "page")
+        }));
         assert!(kept.is_err(), "{wrong}");
     }
 }
@@ -78,16 +81,17 @@ impl Asked {
             _ => panic!("{page}: {line}"),
         };
         for _ in 0..count.parse::<u32>().unwrap() {
-            let verdict = self.ask(now);
-            assert_eq!(verdict.is_admitted(), expected.is_none(), "{page}: {line}");
-            assert_eq!(verdict.retry_after().map(Millis::get), expected, "{page}: {line}");
+            let evaluation = self.ask(now);
+            assert_eq!(evaluation.is_admitted(), expected.is_none(), "{page}: {line}");
+            assert_eq!(evaluation.retry_after().map(Millis::get), expected, "{page}: {line}");
         }
     }
 
-    fn ask(&mut self, now: Timestamp) -> Verdict {
+    fn ask(&mut self, now: Timestamp) -> Evaluation {
         let peer = "192.0.2.1".parse().ok();
-        let facts = Facts { method: "GET", path: "/", host: None, peer, headers: &Key };
-        let plan = self.policy.plan(&facts, &Same);
+        let attributes =
+            RequestAttributes { method: "GET", path: "/", host: None, peer, headers: &Key };
+        let plan = self.policy.plan(&attributes, &Same);
         self.requests += 1;
         let id = ChargeId(self.requests);
         let charges: Vec<Charge<'_>> = plan
@@ -96,16 +100,16 @@ impl Asked {
             .map(|planned| Charge {
                 limit: &planned.limit,
                 subject: &planned.subject,
-                ask: Ask::Take { cost: planned.cost, id },
+                operation: Operation::Charge { cost: planned.cost, id },
             })
             .collect();
         let readings = self.model.apply(now, &charges);
-        let standing = |(planned, reading)| {
-            let planned: &tollgate_core::policy::Planned = planned;
-            Standing::new(Arc::clone(&planned.limit), planned.cost, reading)
+        let status = |(planned, reading)| {
+            let planned: &tollgate_core::policy::PlannedCharge = planned;
+            LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
         };
-        let standings = plan.enforced.iter().zip(readings.iter()).map(standing).collect();
-        Verdict { now, standings }
+        let statuses = plan.enforced.iter().zip(readings.iter()).map(status).collect();
+        Evaluation { now, statuses }
     }
 }
 

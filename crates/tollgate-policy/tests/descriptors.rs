@@ -2,16 +2,17 @@
 
 use tollgate_core::policy::OnFailure;
 use tollgate_core::policy::descriptors::{
-    Allowance, Counting, Level, Metadata, MetricDetail, Node, NodeMode, NodeValue, Rule, Sharing,
+    Allowance, Counting, DescriptorLevel, DescriptorRule, Metadata, MetricDetail, Node, NodeMode,
+    NodeValue, Sharing,
 };
-use tollgate_policy::{Loaded, parse};
+use tollgate_policy::{LoadedPolicy, parse};
 
-fn loaded(text: &str) -> Loaded {
+fn loaded(text: &str) -> LoadedPolicy {
     parse("shop.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
 /// A file with limits `a` and `b`, and a domain `edge` with this tree.
-fn level(tree: &str) -> Level {
+fn level(tree: &str) -> DescriptorLevel {
     let text = format!(
         "limits: {{ a: {{ quota: 1, window: 1s }}, b: {{ quota: 2, window: 1s }} }}\n\
          descriptors: [{{ domain: edge, tree: {tree} }}]\n"
@@ -23,7 +24,7 @@ fn node(keys: &str) -> Node {
     level(&format!("[{{ key: path, {keys} }}]")).nodes()[0].clone()
 }
 
-fn rule(keys: &str) -> Rule {
+fn rule(keys: &str) -> DescriptorRule {
     node(keys).rule.unwrap()
 }
 
@@ -96,7 +97,7 @@ fn replaced_are_names_of_descriptors_or_limits() {
     );
     let first = tree.nodes()[0].rule.as_ref().unwrap();
     assert_eq!(first.replaces, [Box::from("b"), Box::from("deep")]);
-    let deep = tree.nodes()[1].below.nodes()[0].rule.as_ref().unwrap();
+    let deep = tree.nodes()[1].children.nodes()[0].rule.as_ref().unwrap();
     assert_eq!(deep.replaces, [Box::from("users")]);
 }
 
@@ -134,7 +135,7 @@ fn a_tree_can_be_as_deep_as_a_file() {
     let mut level = &level(&nested(14));
     let mut depth = 0;
     while let Some(node) = level.nodes().first() {
-        (level, depth) = (&node.below, depth + 1);
+        (level, depth) = (&node.children, depth + 1);
     }
     assert_eq!(depth, 14);
     let text = format!("limits: {{}}\ndescriptors: [{{ domain: edge, tree: {} }}]\n", nested(15));

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use tollgate_policy::{LoadError, Loaded, MAX_FILE_BYTES, Mistakes, load, parse};
+use tollgate_policy::{LoadError, LoadedPolicy, MAX_FILE_BYTES, PolicyErrors, load, parse};
 
 const GITHUB: &str = include_str!("../../../policies/github-redis.yaml");
 
 /// Checks that every mistake has a place in `text`.
-fn check_places(text: &str, mistakes: &Mistakes) {
+fn check_places(text: &str, mistakes: &PolicyErrors) {
     assert!(!mistakes.findings().is_empty());
     let lines: Vec<&str> = text.split('\n').collect();
     for finding in mistakes.findings() {
@@ -25,7 +25,7 @@ fn check_places(text: &str, mistakes: &Mistakes) {
 
 fn read(text: &str) {
     match parse("any.yaml", text) {
-        Ok(Loaded { policy, .. }) => {
+        Ok(LoadedPolicy { policy, .. }) => {
             assert!(!policy.rules().is_empty() || !policy.domains().is_empty());
         }
         Err(mistakes) => check_places(text, &mistakes),
@@ -105,8 +105,8 @@ fn a_thousand_mistakes_are_counted_and_a_hundred_shown() {
     }
     let mistakes = parse("many.yaml", &text).unwrap_err();
     assert_eq!((mistakes.findings().len(), mistakes.count()), (100, 1_000));
-    let told = mistakes.to_string();
-    assert!(told.ends_with("1000 mistakes in many.yaml, the first 100 shown"), "{told}");
+    let reply = mistakes.to_string();
+    assert!(reply.ends_with("1000 mistakes in many.yaml, the first 100 shown"), "{reply}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn large_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.yaml");
     std::fs::write(&path, &text).unwrap();
-    let Err(LoadError::Mistakes(mistakes)) = load(&path) else { panic!("it was read") };
+    let Err(LoadError::Invalid(mistakes)) = load(&path) else { panic!("it was read") };
     assert_eq!(mistakes.findings()[0].message(), "the file is larger than 1048576 bytes");
 }
 

@@ -5,25 +5,26 @@ use std::path::PathBuf;
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
-use tollgate_core::policy::answers::Refund;
+use tollgate_core::policy::answers::RefundPolicy;
 use tollgate_core::policy::{
-    AddressHeader, Answers, ChargeOn, Forwarding, HeaderProfile, JsonPointer, Meter, Metered, Mode,
-    Network, OnFailure, Reserve, ReserveSource, Rules, Source,
+    AddressHeader, ChargeOn, Forwarding, HeaderProfile, JsonPointer, MatchMode, Meter,
+    MeteredLimit, Network, OnFailure, ReservationAmount, ReservationSource, ResponseSettings,
+    RuleMode, SubjectSource,
 };
 use tollgate_core::{Algorithm, Cost, Limit, Millis, Refusals, Unit, Visibility};
 use tollgate_policy::{
-    DashboardSettings, DoorSettings, DoorTlsFiles, KeySource, Loaded, MemoryBounds, ServeSettings,
-    Settings, Shown, StoreSettings, parse,
+    DashboardMode, DashboardSettings, KeySource, ListenerSettings, ListenerTlsFiles, LoadedPolicy,
+    MemoryBounds, ServeSettings, Settings, StoreSettings, parse,
 };
 
 const HOUR: Millis = Millis::from_secs(3_600);
 
-fn loaded(text: &str) -> Loaded {
+fn loaded(text: &str) -> LoadedPolicy {
     parse("shop.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
 /// A file with one limit and a rule that uses it, and more.
-fn with(more: &str) -> Loaded {
+fn with(more: &str) -> LoadedPolicy {
     loaded(&format!(
         "limits: {{ core: {{ quota: 5, window: 1h }} }}\nrules: [{{ limits: core }}]\n{more}"
     ))
@@ -35,7 +36,7 @@ fn limit(keys: &str) -> Limit {
     (*loaded.policy.limits()[0].limit).clone()
 }
 
-fn source(keys: &str) -> Source {
+fn source(keys: &str) -> SubjectSource {
     let text = format!(
         "subjects: {{ who: {{ {keys} }} }}\nlimits: {{ core: {{ quota: 5, window: 1h, per: who }} }}\n\
          rules: [{{ match: {{ path: '/{{id}}', has: who }}, limits: core }}]\n"
@@ -100,7 +101,7 @@ fn algorithms_have_their_numbers() {
 }
 
 #[test]
-fn limits_are_told_as_written() {
+fn limits_are_reported_as_written() {
     let algorithm =
         Algorithm::FixedWindow(FixedWindow::new(5, HOUR, Anchor::FirstRequest).unwrap());
     let plain = Limit::new("core", algorithm).unwrap();
@@ -120,9 +121,10 @@ fn limits_are_told_as_written() {
 
 #[test]
 fn subjects_have_their_sources() {
-    let credential = |header: &str| Source::Credential { header: header.into() };
-    let plain = |header: &str| Source::Header { header: header.into() };
-    let address = |ipv4_prefix, ipv6_prefix| Source::ClientAddress { ipv4_prefix, ipv6_prefix };
+    let credential = |header: &str| SubjectSource::Credential { header: header.into() };
+    let plain = |header: &str| SubjectSource::Header { header: header.into() };
+    let address =
+        |ipv4_prefix, ipv6_prefix| SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix };
     for (keys, expected) in [
         ("header: Authorization", credential("authorization")),
         ("header: x-api-key", credential("x-api-key")),
@@ -131,15 +133,15 @@ fn subjects_have_their_sources() {
         ("header: x-user, keep: clear", plain("x-user")),
         ("header: x-user, keep: hashed", credential("x-user")),
         ("credential: x-partner", credential("x-partner")),
-        ("cookie: SID", Source::Cookie { cookie: "SID".into() }),
+        ("cookie: SID", SubjectSource::Cookie { cookie: "SID".into() }),
         ("client_address: {}", address(32, 64)),
         ("client_address: true, ipv4_prefix: 24, ipv6_prefix: 48", address(24, 48)),
-        ("path_parameter: id", Source::PathParameter { parameter: "id".into() }),
-        ("host: {}", Source::Host),
-        ("route: true", Source::Route),
-        ("method: {}", Source::Method),
-        ("json: /model", Source::Json { pointer: JsonPointer::parse("/model").unwrap() }),
-        ("constant: all", Source::Constant { value: "all".into() }),
+        ("path_parameter: id", SubjectSource::PathParameter { parameter: "id".into() }),
+        ("host: {}", SubjectSource::Host),
+        ("route: true", SubjectSource::Route),
+        ("method: {}", SubjectSource::Method),
+        ("json: /model", SubjectSource::Json { pointer: JsonPointer::parse("/model").unwrap() }),
+        ("constant: all", SubjectSource::Constant { value: "all".into() }),
     ] {
         assert_eq!(source(keys), expected, "{keys}");
     }
@@ -169,7 +171,7 @@ rules:
   - limits: points
 ",
     );
-    assert_eq!(loaded.policy.order(), Rules::FirstMatch);
+    assert_eq!(loaded.policy.match_mode(), MatchMode::FirstMatch);
     let [write, health, rest] = loaded.policy.rules() else { panic!("three rules") };
     let matches = &write.matches;
     let methods: Vec<&str> = matches.methods.iter().map(|method| &**method).collect();
@@ -186,16 +188,16 @@ rules:
     let costs = |rule: &tollgate_core::policy::Rule| -> Vec<(usize, u64)> {
         rule.limits.iter().map(|used| (used.limit, used.cost.get())).collect()
     };
-    assert_eq!((costs(write), write.mode), (vec![(0, 1), (1, 5)], Mode::Shadow));
-    assert_eq!((costs(health), health.mode, &*health.name), (vec![], Mode::Enforce, "rule-2"));
+    assert_eq!((costs(write), write.mode), (vec![(0, 1), (1, 5)], RuleMode::Shadow));
+    assert_eq!((costs(health), health.mode, &*health.name), (vec![], RuleMode::Enforce, "rule-2"));
     assert_eq!((costs(rest), &*rest.name), (vec![(1, 3)], "rule-3"));
 }
 
 #[test]
-fn metered_costs_say_what_tells_them_and_what_is_reserved() {
+fn metered_costs_say_what_reports_them_and_what_is_reserved() {
     let pointer = |text| JsonPointer::parse(text).unwrap();
     let size = |bytes| Meter::Size { bytes: std::num::NonZeroU64::new(bytes).unwrap() };
-    let field = |name: &str| ReserveSource::Header { field: name.into() };
+    let field = |name: &str| ReservationSource::Header { field: name.into() };
     for (cost, otherwise, meter, reserve) in [
         ("from_header: X-Cost", 1, Meter::Header { field: "x-cost".into() }, None),
         ("from_json: /usage/a~1b", 1, Meter::Json { pointer: pointer("/usage/a~1b") }, None),
@@ -204,14 +206,17 @@ fn metered_costs_say_what_tells_them_and_what_is_reserved() {
             "from_time: 10ms, reserve: { from_header: X-Max, otherwise: 3, at_most: 5 }",
             3,
             Meter::Time { each: Millis::new(10) },
-            Some(Reserve { source: field("x-max"), at_most: Some(Cost::new(5).unwrap()) }),
+            Some(ReservationAmount {
+                source: field("x-max"),
+                at_most: Some(Cost::new(5).unwrap()),
+            }),
         ),
         (
             "from_size: 1B, reserve: { from_json: /max, otherwise: 9 }",
             9,
             size(1),
-            Some(Reserve {
-                source: ReserveSource::Json { pointer: pointer("/max") },
+            Some(ReservationAmount {
+                source: ReservationSource::Json { pointer: pointer("/max") },
                 at_most: None,
             }),
         ),
@@ -225,7 +230,7 @@ fn metered_costs_say_what_tells_them_and_what_is_reserved() {
             let rule = &loaded.policy.rules()[0];
             assert_eq!(rule.limits[0].cost.get(), otherwise, "{cost}");
             let (meter, reserve) = (std::sync::Arc::new(meter.clone()), reserve.clone());
-            assert_eq!(rule.metered, [Metered { limit: 0, meter, reserve }], "{cost}");
+            assert_eq!(rule.metered, [MeteredLimit { limit: 0, meter, reserve }], "{cost}");
         }
     }
     // A number in the rule goes before what the limit says.
@@ -248,28 +253,28 @@ fn nobody_is_trusted_unless_named() {
         hops: Some(2),
     };
     assert_eq!(*loaded.policy.forwarding(), expected);
-    assert_eq!(with("rules_apply: all_matches\n").policy.order(), Rules::AllMatches);
+    assert_eq!(with("rules_apply: all_matches\n").policy.match_mode(), MatchMode::AllMatches);
 }
 
 #[test]
 fn answers_are_given_as_written() {
-    assert_eq!(*with("").policy.answers(), Answers::default());
+    assert_eq!(*with("").policy.answers(), ResponseSettings::default());
     let loaded = with(
         "
 answers:
   headers: [ietf, draft-03, three-fields]
   refund: { status: [304, 404], upstream_failure: true }
   refuse: { status: 403 }
-  standing: /rate_limit
+  status: /rate_limit
   on_failure: deny
 ",
     );
-    let expected = Answers {
+    let expected = ResponseSettings {
         headers: vec![HeaderProfile::Ietf, HeaderProfile::Draft03, HeaderProfile::ThreeFields],
         refund_statuses: vec![304, 404],
-        refund_upstream_failure: Refund::GiveBack,
+        refund_upstream_failure: RefundPolicy::Refund,
         refuse_status: 403,
-        standing_path: Some("/rate_limit".into()),
+        status_path: Some("/rate_limit".into()),
         on_failure: OnFailure::Deny,
     };
     assert_eq!(*loaded.policy.answers(), expected);
@@ -301,7 +306,7 @@ fn a_file_has_the_version_of_its_text() {
 }
 
 #[test]
-fn doors_are_opened_as_written() {
+fn listeners_are_opened_as_written() {
     let loaded = with(
         "
 serve:
@@ -313,9 +318,10 @@ serve:
   admin: { listen: systemd:admin, tokens: { env: TOLLGATE_TOKENS } }
 ",
     );
-    let door = |listen: &str| DoorSettings { listen: listen.into(), tokens: None, tls: None };
+    let listener =
+        |listen: &str| ListenerSettings { listen: listen.into(), tokens: None, tls: None };
     let file = |path: &str| PathBuf::from(path);
-    let tls = DoorTlsFiles {
+    let tls = ListenerTlsFiles {
         certificate: file("cert.pem"),
         key: file("key.pem"),
         clients: Some(file("ca.pem")),
@@ -324,10 +330,10 @@ serve:
     let variable = KeySource::Environment { name: "TOLLGATE_TOKENS".to_owned() };
     let expected = ServeSettings {
         dashboard: DashboardSettings::default(),
-        http: Some(door("127.0.0.1:8181")),
-        grpc: Some(DoorSettings { tls: Some(tls), ..door("unix:/run/tollgate/grpc.sock") }),
-        resp: Some(DoorSettings { tokens: Some(tokens), ..door("0.0.0.0:6380") }),
-        admin: Some(DoorSettings { tokens: Some(variable), ..door("systemd:admin") }),
+        http: Some(listener("127.0.0.1:8181")),
+        grpc: Some(ListenerSettings { tls: Some(tls), ..listener("unix:/run/tollgate/grpc.sock") }),
+        resp: Some(ListenerSettings { tokens: Some(tokens), ..listener("0.0.0.0:6380") }),
+        admin: Some(ListenerSettings { tokens: Some(variable), ..listener("systemd:admin") }),
     };
     assert_eq!(loaded.settings.serve, expected);
 }
@@ -335,10 +341,13 @@ serve:
 #[test]
 fn the_dashboard_can_be_put_away_and_has_names() {
     let dashboard = |serve: &str| with(serve).settings.serve.dashboard;
-    assert_eq!(dashboard(""), DashboardSettings { shown: Shown::Yes, hosts: Vec::new() });
+    assert_eq!(
+        dashboard(""),
+        DashboardSettings { shown: DashboardMode::Enabled, hosts: Vec::new() }
+    );
     let written = "serve: { dashboard: { show: false, hosts: [Tollgate.example.com, node-1] } }\n";
     let hosts = vec!["tollgate.example.com".into(), "node-1".into()];
-    assert_eq!(dashboard(written), DashboardSettings { shown: Shown::No, hosts });
+    assert_eq!(dashboard(written), DashboardSettings { shown: DashboardMode::Disabled, hosts });
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn one_server_is_enough() {
 }
 
 #[test]
-fn a_fleet_is_said_in_words() {
+fn a_fleet_is_explained() {
     let store = "{ memcached: { servers: [a, b], layout: pairs, nodes: 3, deadline: 30ms } }";
     let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
     let said = explain(&loaded).to_string();
@@ -79,8 +79,8 @@ fn reservations_that_pairs_cannot_hold_are_warned_of() {
         let warnings = parse("shop.yaml", &text).unwrap().warnings;
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let told = warnings("pairs", "fixed_window");
-    let [hold, rule] = &told[..] else { panic!("{told:?}") };
+    let reply = warnings("pairs", "fixed_window");
+    let [hold, rule] = &reply[..] else { panic!("{reply:?}") };
     assert!(rule.contains("shop.yaml:4:") && rule.contains("\"tokens\""), "{rule}");
     assert!(rule.contains("layout: cell"), "{rule}");
     assert!(hold.contains("shop.yaml:3:") && hold.contains("cannot hold"), "{hold}");

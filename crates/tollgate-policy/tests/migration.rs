@@ -1,7 +1,7 @@
 //! Two stores at once: what they mean, and what is wrong with them.
 
 use tollgate_core::Percent;
-use tollgate_policy::{OnMove, SideSettings, StoreSettings, explain, parse};
+use tollgate_policy::{MigrationStoreSettings, OnMove, StoreSettings, explain, parse};
 
 const POLICY: &str = "
 secret: { file: /run/key }
@@ -25,16 +25,16 @@ fn mistake(store: &str) -> String {
 fn a_rollout_has_two_sides_and_a_percentage() {
     let store = format!("{{ rollout: {{ percent: 10%, from: {MEMCACHED}, to: {REDIS} }} }}");
     let StoreSettings::Rollout(rollout) = settings(&store) else { panic!("no rollout") };
-    assert_eq!((rollout.percent, rollout.on_move), (Percent::new(10).unwrap(), OnMove::Carry));
-    assert!(matches!(rollout.from, SideSettings::Memcached(_)));
-    assert!(matches!(rollout.to, SideSettings::Redis(_)));
+    assert_eq!((rollout.percent, rollout.on_move), (Percent::new(10).unwrap(), OnMove::Transfer));
+    assert!(matches!(rollout.from, MigrationStoreSettings::Memcached(_)));
+    assert!(matches!(rollout.to, MigrationStoreSettings::Redis(_)));
     let StoreSettings::Rollout(rollout) = settings(&store.replace("10%", "0.1%")) else {
         panic!("no rollout");
     };
     assert_eq!(rollout.percent, Percent::of_ten_thousand(10).unwrap());
     let afresh = store.replace("10%,", "100%, on_move: start_afresh,");
     let StoreSettings::Rollout(rollout) = settings(&afresh) else { panic!("no rollout") };
-    assert_eq!((rollout.percent, rollout.on_move), (Percent::ALL, OnMove::StartAfresh));
+    assert_eq!((rollout.percent, rollout.on_move), (Percent::ALL, OnMove::Reset));
 }
 
 #[test]
@@ -42,12 +42,12 @@ fn a_shadow_compares_everybody_unless_it_says_otherwise() {
     let store = format!("{{ shadow: {{ store: {{ memory: {{}} }}, compared_with: {REDIS} }} }}");
     let StoreSettings::Shadow(shadow) = settings(&store) else { panic!("no shadow") };
     assert_eq!(shadow.percent, Percent::ALL);
-    assert!(matches!(shadow.store, SideSettings::Memory(_)));
-    assert!(matches!(shadow.compared_with, SideSettings::Redis(_)));
+    assert!(matches!(shadow.store, MigrationStoreSettings::Memory(_)));
+    assert!(matches!(shadow.compared_with, MigrationStoreSettings::Redis(_)));
 }
 
 #[test]
-fn both_are_said_in_words() {
+fn both_are_explained() {
     let store = format!("{{ rollout: {{ percent: 10%, from: {MEMCACHED}, to: {REDIS} }} }}");
     let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
     let said = explain(&loaded).to_string();

@@ -14,7 +14,7 @@ const CASE: &str = "### ";
 const SAID: &str = "--- said\n";
 
 #[test]
-fn every_mistake_is_told_as_written_here() {
+fn every_mistake_is_reported_as_written_here() {
     let mut cases = 0;
     for path in files() {
         let written = std::fs::read_to_string(&path).unwrap();

@@ -3,12 +3,15 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use tollgate_core::policy::descriptors::{Descriptor, Hits, Limited, Outcome};
+use tollgate_core::policy::descriptors::{Descriptor, DescriptorOutcome, Hits, Limited};
 use tollgate_core::policy::shedding::InFlightBound;
-use tollgate_core::policy::{JsonPointer, OnFailure, Planned, Priority};
-use tollgate_core::{Cost, Facts, Headers, KeyedHash, Millis, Percent, Policy, Refusals};
+use tollgate_core::policy::{JsonPointer, OnFailure, PlannedCharge, Priority};
+use tollgate_core::{
+    Cost, Headers, KeyedHash, Millis, Percent, Policy, Refusals, RequestAttributes,
+};
 use tollgate_policy::{
-    KeySource, Loaded, ShardSettings, SideSettings, StoreSettings, Topology, load, parse,
+    KeySource, LoadedPolicy, MigrationStoreSettings, ShardSettings, StoreSettings, Topology, load,
+    parse,
 };
 
 struct Fold;
@@ -24,7 +27,7 @@ fn policy(name: &str) -> Policy {
     loaded(name).policy
 }
 
-fn loaded(name: &str) -> Loaded {
+fn loaded(name: &str) -> LoadedPolicy {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name);
     let loaded = load(&path).unwrap_or_else(|error| panic!("{error}"));
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
@@ -36,7 +39,7 @@ fn loaded(name: &str) -> Loaded {
 fn met(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> String {
     let peer: Option<IpAddr> = "192.0.2.7".parse().ok();
     let headers: &dyn Headers = &Fields(headers);
-    let plan = policy.plan(&Facts { method, path, host: None, peer, headers }, &Fold);
+    let plan = policy.plan(&RequestAttributes { method, path, host: None, peer, headers }, &Fold);
     let rules: Vec<&str> = plan.rules.iter().map(|rule| &*rule.name).collect();
     let charges: Vec<String> = plan
         .enforced
@@ -93,7 +96,7 @@ fn github() {
         assert_eq!(met(&policy, method, path, headers), expected, "{method} {path}");
     }
     assert_eq!(policy.answers().refund_statuses, [304]);
-    assert_eq!(policy.answers().standing_path.as_deref(), Some("/rate_limit"));
+    assert_eq!(policy.answers().status_path.as_deref(), Some("/rate_limit"));
     let anonymous = policy.limits().iter().find(|limit| limit.limit.name() == "anonymous").unwrap();
     assert_eq!((anonymous.limit.capacity(), anonymous.limit.resource()), (60, "core"));
     assert_eq!(anonymous.limit.window().to_string(), "1h");
@@ -161,10 +164,12 @@ fn sign_in() {
 
 /// What a descriptor of one count meets in the domain `edge`.
 fn met_by_descriptor(policy: &Policy, entries: &[(&str, &str)]) -> String {
-    let descriptor = Descriptor { entries, hits: Hits::Take(Cost::ONE), rate: None };
+    let descriptor = Descriptor { entries, hits: Hits::Charge(Cost::ONE), rate: None };
     let plan = policy.plan_descriptors("edge", &[descriptor], &Fold);
     match &plan.descriptors[0].outcome {
-        Outcome::Limited(Limited { limit, subject, .. }) => format!("{} {subject}", limit.name()),
+        DescriptorOutcome::Limited(Limited { limit, subject, .. }) => {
+            format!("{} {subject}", limit.name())
+        }
         other => format!("{other:?}"),
     }
 }
@@ -190,7 +195,9 @@ fn envoy() {
 /// How much a request matters.
 fn priority(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> Priority {
     let headers: &dyn Headers = &Fields(headers);
-    policy.plan(&Facts { method, path, host: None, peer: None, headers }, &Fold).priority
+    policy
+        .plan(&RequestAttributes { method, path, host: None, peer: None, headers }, &Fold)
+        .priority
 }
 
 #[test]
@@ -218,8 +225,8 @@ fn stripe() {
     let fleet = shedding.fleet().unwrap();
     let places = |priority| -> Vec<(String, u64)> {
         let planned = policy.fleet_plan(&fleet, priority);
-        let told = |it: &Planned| (it.limit.name().to_owned(), it.limit.capacity());
-        planned.iter().map(told).collect()
+        let reply = |it: &PlannedCharge| (it.limit.name().to_owned(), it.limit.capacity());
+        planned.iter().map(reply).collect()
     };
     let pools = [("shed.fleet".to_owned(), 200), ("shed.fleet.noncritical".to_owned(), 160)];
     assert_eq!(places(Priority::Critical), pools[..1]);
@@ -250,7 +257,8 @@ fn llm_tokens() {
     let met = |body: &[(&str, &str)]| {
         let headers: &dyn Headers = &Body(body);
         let (method, path) = ("POST", "/v1/chat/completions");
-        let plan = policy.plan(&Facts { method, path, host: None, peer: None, headers }, &Fold);
+        let plan = policy
+            .plan(&RequestAttributes { method, path, host: None, peer: None, headers }, &Fold);
         let planned = plan.enforced.iter().map(|planned| {
             let whom = planned.subject.pairs().count();
             format!("{}/{whom} {}", planned.limit.name(), planned.cost.get())
@@ -271,8 +279,8 @@ fn migration() {
         panic!("no rollout");
     };
     assert_eq!(rollout.percent, Percent::new(10).unwrap());
-    assert!(matches!(rollout.from, SideSettings::Memcached(_)));
-    assert!(matches!(rollout.to, SideSettings::Redis(_)));
+    assert!(matches!(rollout.from, MigrationStoreSettings::Memcached(_)));
+    assert!(matches!(rollout.to, MigrationStoreSettings::Redis(_)));
 }
 
 #[test]

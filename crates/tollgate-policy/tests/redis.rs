@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tollgate_policy::{
-    DecidingClock, KeySource, Loaded, PreviousMap, Reads, RedisSettings, RememberRefusals,
-    SentinelAccess, ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology,
-    Transport, parse,
+    DecisionClock, DenyCacheMode, KeySource, LoadedPolicy, PreviousShardMap, ReadFrom,
+    RedisSettings, SentinelAccess, ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity,
+    Topology, Transport, parse,
 };
 
 const POLICY: &str = "
@@ -19,7 +19,7 @@ limits:
 rules: [{ match: { has: token }, limits: core }, { limits: all }]
 ";
 
-fn loaded(store: &str) -> Loaded {
+fn loaded(store: &str) -> LoadedPolicy {
     let text = format!("{POLICY}store: {{ redis: {{ {store} }} }}\n");
     parse("shop.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
@@ -50,9 +50,9 @@ fn one_server_is_enough() {
         previous: None,
         deadline: Duration::from_millis(15),
         nodes: NonZeroU32::MIN,
-        clock: DecidingClock::Application,
-        reads: Reads::Replicas,
-        remember_refusals: RememberRefusals::Remember,
+        clock: DecisionClock::Application,
+        reads: ReadFrom::Replicas,
+        remember_refusals: DenyCacheMode::Enabled,
         step: StepForm::Automatic,
         user: None,
         password: None,
@@ -93,9 +93,9 @@ fn every_word_has_its_setting() {
         previous: None,
         deadline: Duration::from_secs(10),
         nodes: NonZeroU32::new(3).unwrap(),
-        clock: DecidingClock::Store,
-        reads: Reads::Primaries,
-        remember_refusals: RememberRefusals::AlwaysAsk,
+        clock: DecisionClock::Store,
+        reads: ReadFrom::Primaries,
+        remember_refusals: DenyCacheMode::Disabled,
         step: StepForm::Script,
         user: Some("tollgate".into()),
         password: Some(KeySource::File { path: PathBuf::from("/run/secrets/redis") }),
@@ -272,7 +272,7 @@ fn a_map_that_is_left_names_what_stays_by_its_name_alone() {
         "shards: { a: { primary: 'redis://h' }, c: { primary: 'redis://k' } }, \
          previous: { shards: { a: { weight: 3 }, b: { primary: 'redis://i' } } }",
     );
-    let expected = PreviousMap {
+    let expected = PreviousShardMap {
         shards: vec![shard("a", "redis://h", &[], 3), shard("b", "redis://i", &[], 1)],
         route_by: None,
     };
@@ -282,7 +282,7 @@ fn a_map_that_is_left_names_what_stays_by_its_name_alone() {
 #[test]
 fn a_map_that_cannot_be_left_is_a_mistake() {
     let a = "a: { primary: 'redis://h' }";
-    for (previous, told) in [
+    for (previous, reply) in [
         ("{ shards: { a: {} } }", "nothing moves"),
         ("{ shards: {} }", "there is no shard"),
         ("{ shards: { a: { primary: 'redis://i' }, b: { primary: 'redis://j' } } }", "two places"),
@@ -293,6 +293,6 @@ fn a_map_that_cannot_be_left_is_a_mistake() {
         let text =
             format!("{POLICY}store: {{ redis: {{ shards: {{ {a} }}, previous: {previous} }} }}\n");
         let mistakes = parse("shop.yaml", &text).unwrap_err().to_string();
-        assert!(mistakes.contains(told), "{previous}: {mistakes}");
+        assert!(mistakes.contains(reply), "{previous}: {mistakes}");
     }
 }

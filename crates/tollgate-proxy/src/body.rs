@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 
 use crate::{deadline::Deadline, framing::Violation, hop};
 
-mod ahead;
+mod read_ahead;
 mod streamed;
 mod upload;
 
-use ahead::Ahead;
-pub(crate) use ahead::read_json;
+use read_ahead::ReadAhead;
+pub(crate) use read_ahead::read_json;
 pub(crate) use streamed::StreamedBody;
 pub(crate) use upload::{Upload, UploadFault};
 
@@ -27,7 +27,7 @@ pub(crate) use upload::{Upload, UploadFault};
 pub struct RequestBody {
     incoming: Incoming,
     /// None where nothing was read ahead, as of most: the body is moved often.
-    ahead: Option<Box<Ahead>>,
+    ahead: Option<Box<ReadAhead>>,
     left: u64,
     limit: u64,
     idle: Deadline,
@@ -38,12 +38,12 @@ pub struct RequestBody {
 ///
 /// Dropping it ends the upstream's work: its connection is closed unless the body was complete.
 #[derive(Debug)]
-pub struct ResponseBody(Source);
+pub struct ResponseBody(ResponseSource);
 
 #[derive(Debug)]
-enum Source {
+enum ResponseSource {
     Upstream { incoming: StreamedBody, idle: Deadline },
-    Made(Full<Bytes>),
+    Local(Full<Bytes>),
 }
 
 /// Why a body ended before its end.
@@ -85,7 +85,7 @@ impl RequestBody {
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.pass(frame))),
             Poll::Ready(Some(Err(error))) => {
                 self.upload
-                    .fail(violation_in(&error).map_or(UploadFault::Broken, UploadFault::Unsound));
+                    .fail(violation_in(&error).map_or(UploadFault::Broken, UploadFault::Malformed));
                 Poll::Ready(Some(Err(BodyError::Broken(error))))
             }
             Poll::Ready(None) => Poll::Ready(None),
@@ -167,17 +167,17 @@ fn violation_in(error: &hyper::Error) -> Option<Violation> {
 
 impl ResponseBody {
     pub(crate) fn upstream(incoming: StreamedBody, idle: Duration) -> Self {
-        Self(Source::Upstream { incoming, idle: Deadline::new(idle) })
+        Self(ResponseSource::Upstream { incoming, idle: Deadline::new(idle) })
     }
 
     pub(crate) fn empty() -> Self {
-        Self(Source::Made(Full::default()))
+        Self(ResponseSource::Local(Full::default()))
     }
 }
 
 impl From<Full<Bytes>> for ResponseBody {
     fn from(body: Full<Bytes>) -> Self {
-        Self(Source::Made(body))
+        Self(ResponseSource::Local(body))
     }
 }
 
@@ -190,8 +190,8 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let (incoming, idle) = match &mut self.0 {
-            Source::Upstream { incoming, idle } => (incoming, idle),
-            Source::Made(body) => {
+            ResponseSource::Upstream { incoming, idle } => (incoming, idle),
+            ResponseSource::Local(body) => {
                 return Pin::new(body).poll_frame(cx).map_err(|never| match never {});
             }
         };
@@ -214,15 +214,15 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Source::Upstream { incoming, .. } => incoming.is_end_stream(),
-            Source::Made(body) => body.is_end_stream(),
+            ResponseSource::Upstream { incoming, .. } => incoming.is_end_stream(),
+            ResponseSource::Local(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Source::Upstream { incoming, .. } => incoming.size_hint(),
-            Source::Made(body) => body.size_hint(),
+            ResponseSource::Upstream { incoming, .. } => incoming.size_hint(),
+            ResponseSource::Local(body) => body.size_hint(),
         }
     }
 }

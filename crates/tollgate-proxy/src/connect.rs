@@ -8,7 +8,7 @@ use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::{net::TcpStream, time::timeout};
 use tower_service::Service;
 
-use crate::{Upstream, failure::Failure};
+use crate::{Upstream, failure::UpstreamFailure};
 
 /// Connects to the upstream within a deadline that includes the look-up of the name.
 #[derive(Debug, Clone)]
@@ -30,15 +30,15 @@ impl Connector {
         Self { http, upstream: Uri::from_parts(parts).unwrap_or_default(), limit }
     }
 
-    pub(crate) async fn connect(&self) -> Result<TokioIo<TcpStream>, Failure> {
+    pub(crate) async fn connect(&self) -> Result<TokioIo<TcpStream>, UpstreamFailure> {
         let mut http = self.http.clone();
         let connecting = async {
             poll_fn(|cx| http.poll_ready(cx)).await?;
             http.call(self.upstream.clone()).await
         };
         match timeout(self.limit, connecting).await {
-            Ok(connected) => connected.map_err(|error| Failure::to_connect(&error)),
-            Err(_) => Err(Failure::ConnectTimeout),
+            Ok(connected) => connected.map_err(|error| UpstreamFailure::to_connect(&error)),
+            Err(_) => Err(UpstreamFailure::ConnectTimeout),
         }
     }
 }

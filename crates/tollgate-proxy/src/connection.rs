@@ -16,11 +16,11 @@ use crate::{
     Settings,
     body::RequestBody,
     conversation::Conversation,
-    entry::Entry,
     framing::SectionLimits,
-    guard::{Guard, GuardTimeouts},
+    handler::Handler,
     session::{Phase, Session},
     settings::Limits,
+    strict_reader::{StrictReader, StrictReaderTimeouts},
     taking::WhileTaken,
 };
 
@@ -54,20 +54,23 @@ pub(crate) async fn serve<S, B>(
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let conversation = Arc::new(Conversation::begin());
-    let guard = Guard::new(
+    let guard = StrictReader::new(
         stream,
         section_limits(&settings.limits),
-        GuardTimeouts { head: settings.timeouts.request_head, write: settings.timeouts.write_idle },
+        StrictReaderTimeouts {
+            head: settings.timeouts.request_head,
+            write: settings.timeouts.write_idle,
+        },
         Arc::clone(&conversation),
     );
-    let entry = Entry {
+    let handler = Handler {
         service,
         peer,
         settings: Arc::clone(&settings),
         conversation: Arc::clone(&conversation),
         session: session.clone(),
     };
-    let answer = service_fn(move |request: Request<Incoming>| entry.clone().answer(request));
+    let answer = service_fn(move |request: Request<Incoming>| handler.clone().answer(request));
     let protocols = protocols(&settings);
     let mut connection =
         pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));

@@ -10,7 +10,7 @@ use crate::{
 
 /// Why a request got no answer from the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum UpstreamFailure {
     /// The client did not send it as it should.
     Client(UploadFault),
     /// The upstream could not be connected to.
@@ -20,12 +20,12 @@ pub(crate) enum Failure {
     /// The upstream did not begin to answer in time.
     ResponseTimeout,
     /// The upstream broke the connection off.
-    BrokenOff,
+    ConnectionLost,
     /// The upstream's answer is no HTTP, or contradicts itself.
-    Nonsense,
+    InvalidResponse,
 }
 
-impl Failure {
+impl UpstreamFailure {
     /// Tells what an attempt to connect that failed with `error` means.
     pub(crate) fn to_connect(error: &(dyn StdError + 'static)) -> Self {
         match is_timeout(error) {
@@ -37,8 +37,8 @@ impl Failure {
     /// Tells what a failed exchange with the upstream means.
     pub(crate) fn of(error: &hyper::Error) -> Self {
         match error.is_parse() {
-            true => Self::Nonsense,
-            false => Self::BrokenOff,
+            true => Self::InvalidResponse,
+            false => Self::ConnectionLost,
         }
     }
 
@@ -62,11 +62,11 @@ impl Failure {
             Self::ResponseTimeout => {
                 (StatusCode::GATEWAY_TIMEOUT, "The upstream server did not answer in time.")
             }
-            Self::BrokenOff => (
+            Self::ConnectionLost => (
                 StatusCode::BAD_GATEWAY,
                 "The upstream server closed the connection before it answered.",
             ),
-            Self::Nonsense => {
+            Self::InvalidResponse => {
                 (StatusCode::BAD_GATEWAY, "The upstream server sent an invalid answer.")
             }
         };

@@ -20,8 +20,8 @@ use tower_service::Service;
 use crate::{
     Settings,
     body::{RequestBody, ResponseBody, StreamedBody, Upload},
-    failure::Failure,
-    forwarded::{PeerName, Trust, add_via, tell},
+    failure::UpstreamFailure,
+    forwarded::{PeerName, Trust, add_forwarding_fields, add_via},
     hop,
     pool::Pool,
     session::Session,
@@ -57,23 +57,25 @@ impl Service<Request<RequestBody>> for Forward {
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let forward = self.clone();
-        let asked =
-            Asked { method: request.method().clone(), upgrade: forward.upgrade(&mut request) };
+        let context = ForwardContext {
+            method: request.method().clone(),
+            upgrade: forward.upgrade(&mut request),
+        };
         let upload = request.body().upload();
         let mut outgoing = forward.outgoing(request);
-        let span = trace::child(trace::Kind::Client, "upstream");
-        span.propagate(outgoing.headers_mut());
+        let span = trace::child(trace::SpanKind::Client, "upstream");
+        span.inject(outgoing.headers_mut());
         Box::pin(span.run(async move {
-            let answered = forward.exchange(outgoing, asked, upload).await;
-            let answer = answered.unwrap_or_else(Failure::into_response);
-            trace::answered(answer.status());
+            let answered = forward.exchange(outgoing, context, upload).await;
+            let answer = answered.unwrap_or_else(UpstreamFailure::into_response);
+            trace::record_status(answer.status());
             Ok(answer)
         }))
     }
 }
 
 /// What of a request is needed to make sense of its response.
-struct Asked {
+struct ForwardContext {
     method: Method,
     upgrade: Option<(Upgrade, OnUpgrade, Session)>,
 }
@@ -82,21 +84,21 @@ impl Forward {
     async fn exchange(
         &self,
         outgoing: Request<RequestBody>,
-        asked: Asked,
+        context: ForwardContext,
         upload: Upload,
-    ) -> Result<Response<ResponseBody>, Failure> {
-        let response = match asked.upgrade {
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
+        let response = match context.upgrade {
             None => self.within_time(pin!(self.pool.exchange(outgoing)), &upload).await?,
             Some(_) => {
                 let mut exchange = Box::pin(self.pool.exchange_once(outgoing));
                 self.within_time(exchange.as_mut(), &upload).await?
             }
         };
-        self.incoming(response, asked)
+        self.incoming(response, context)
     }
 
     fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
-        let upgrade = Upgrade::asked(request, &self.settings.upgrades)?;
+        let upgrade = Upgrade::requested(request, &self.settings.upgrades)?;
         let session = request.extensions().get::<Session>()?.clone();
         Some((upgrade, hyper::upgrade::on(request), session))
     }
@@ -110,8 +112,8 @@ impl Forward {
         headers.remove(header::EXPECT);
         let host = self.host(&mut headers, &parts.uri);
         join_cookies(&mut headers);
-        state_length(&mut headers, body.size_hint().exact());
-        self.tell(&mut headers, &host, &parts.extensions);
+        set_content_length(&mut headers, body.size_hint().exact());
+        self.add_forwarding_fields(&mut headers, &host, &parts.extensions);
         add_via(&mut headers, parts.version);
 
         let mut outgoing = Request::new(body);
@@ -136,33 +138,42 @@ impl Forward {
     }
 
     /// Tells the upstream who asks.
-    fn tell(&self, headers: &mut HeaderMap, host: &HeaderValue, extensions: &Extensions) {
+    fn add_forwarding_fields(
+        &self,
+        headers: &mut HeaderMap,
+        host: &HeaderValue,
+        extensions: &Extensions,
+    ) {
         let Settings { trusted_proxies, forwarded, .. } = &*self.settings;
         let peer = extensions.get::<Peer>().map(|peer| peer.0.ip());
         let trust = Trust::in_peer(peer, &trusted_proxies.load());
         match extensions.get::<Session>() {
-            Some(session) => tell(headers, session.peer(), host, trust, *forwarded),
-            None => tell(headers, &PeerName::of(peer), host, trust, *forwarded),
+            Some(session) => {
+                add_forwarding_fields(headers, session.peer(), host, trust, *forwarded)
+            }
+            None => add_forwarding_fields(headers, &PeerName::of(peer), host, trust, *forwarded),
         }
     }
 
     /// Waits for the response's head. The wait is measured from the last piece of the request that went on.
     async fn within_time(
         &self,
-        mut response: Pin<&mut impl Future<Output = Result<Response<StreamedBody>, Failure>>>,
+        mut response: Pin<
+            &mut impl Future<Output = Result<Response<StreamedBody>, UpstreamFailure>>,
+        >,
         upload: &Upload,
-    ) -> Result<Response<StreamedBody>, Failure> {
+    ) -> Result<Response<StreamedBody>, UpstreamFailure> {
         let limit = self.settings.timeouts.response_head;
         loop {
             let end = upload.last_progress() + limit;
             tokio::select! {
                 biased;
                 response = response.as_mut() => {
-                    return response.map_err(|failure| upload.fault().map_or(failure, Failure::Client));
+                    return response.map_err(|failure| upload.fault().map_or(failure, UpstreamFailure::Client));
                 }
                 () = sleep_until(end) => {
                     if upload.last_progress() + limit <= Instant::now() {
-                        return Err(Failure::ResponseTimeout);
+                        return Err(UpstreamFailure::ResponseTimeout);
                     }
                 }
             }
@@ -173,16 +184,16 @@ impl Forward {
     fn incoming(
         &self,
         mut response: Response<StreamedBody>,
-        asked: Asked,
-    ) -> Result<Response<ResponseBody>, Failure> {
+        context: ForwardContext,
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return self.switch(response, asked);
+            return self.switch_protocols(response, context);
         }
         let largest = self.settings.limits.response_header_bytes;
         if section_bytes(response.headers()) > largest
-            || contradicts_itself(&response, &asked.method)
+            || is_inconsistent(&response, &context.method)
         {
-            return Err(Failure::Nonsense);
+            return Err(UpstreamFailure::InvalidResponse);
         }
         let version = response.version();
         let mut headers = std::mem::take(response.headers_mut());
@@ -197,14 +208,14 @@ impl Forward {
     }
 
     /// Splices the two connections, if the upstream agrees to what the client asked for.
-    fn switch(
+    fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
-        asked: Asked,
-    ) -> Result<Response<ResponseBody>, Failure> {
-        let (upgrade, client, session) = asked.upgrade.ok_or(Failure::Nonsense)?;
-        if !upgrade.is_agreed(response.headers()) {
-            return Err(Failure::Nonsense);
+        context: ForwardContext,
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
+        let (upgrade, client, session) = context.upgrade.ok_or(UpstreamFailure::InvalidResponse)?;
+        if !upgrade.is_accepted(response.headers()) {
+            return Err(UpstreamFailure::InvalidResponse);
         }
         let upstream = hyper::upgrade::on(&mut response);
         let idle = self.settings.timeouts.tunnel_idle;
@@ -254,7 +265,7 @@ fn join_cookies(headers: &mut HeaderMap) {
 }
 
 /// Writes a length that was stated in its plainest form, so that no two readers differ on it.
-fn state_length(headers: &mut HeaderMap, exact: Option<u64>) {
+fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
     if let (true, Some(length)) = (stated, exact) {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -268,7 +279,7 @@ fn section_bytes(headers: &HeaderMap) -> usize {
 }
 
 /// Whether a response states another length than its body has: a length beside a chunked coding, or two lengths.
-fn contradicts_itself(response: &Response<StreamedBody>, method: &Method) -> bool {
+fn is_inconsistent(response: &Response<StreamedBody>, method: &Method) -> bool {
     let headers = response.headers();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let Some(length) = lengths.next() else { return false };

@@ -53,7 +53,7 @@ impl PeerName {
 
 /// Writes the fields for a request that came from `peer` for `host`: appends to what a trusted peer sent, replaces
 /// what any other did.
-pub(crate) fn tell(
+pub(crate) fn add_forwarding_fields(
     headers: &mut HeaderMap,
     peer: &PeerName,
     host: &HeaderValue,
@@ -61,7 +61,7 @@ pub(crate) fn tell(
     fields: ForwardedFields,
 ) {
     if trust == Trust::Untrusted {
-        remove_claims(headers);
+        remove_forwarding_fields(headers);
     }
     if matches!(fields, ForwardedFields::XForwarded | ForwardedFields::Both) {
         append_to_list(headers, &X_FORWARDED_FOR, peer.address.clone());
@@ -87,23 +87,23 @@ pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
 
 /// Removes every field that upstreams read as the client's origin, in whichever spelling: gateways that speak CGI make
 /// one name of `-` and `_`.
-fn remove_claims(headers: &mut HeaderMap) {
+fn remove_forwarding_fields(headers: &mut HeaderMap) {
     let claims: Vec<HeaderName> =
-        headers.keys().filter(|name| is_claim(name.as_str())).cloned().collect();
+        headers.keys().filter(|name| is_forwarding_field(name.as_str())).cloned().collect();
     for name in claims {
         headers.remove(name);
     }
 }
 
 /// Whether upstreams may read a field of this name as the client's origin.
-pub(crate) fn is_claim(name: &str) -> bool {
-    begins_like(name, "x-forwarded-")
+pub(crate) fn is_forwarding_field(name: &str) -> bool {
+    starts_with_ignore_case(name, "x-forwarded-")
         || name == "forwarded"
-        || (name.len() == "x-real-ip".len() && begins_like(name, "x-real-ip"))
+        || (name.len() == "x-real-ip".len() && starts_with_ignore_case(name, "x-real-ip"))
 }
 
 /// Whether `name` begins with `beginning`, either way of writing its dashes.
-fn begins_like(name: &str, beginning: &str) -> bool {
+fn starts_with_ignore_case(name: &str, beginning: &str) -> bool {
     let dashed = |byte| if byte == b'_' { b'-' } else { byte };
     name.len() >= beginning.len()
         && name.bytes().zip(beginning.bytes()).all(|(is, like)| dashed(is) == like)
@@ -147,7 +147,7 @@ mod tests {
 
     const HOST: HeaderValue = HeaderValue::from_static("api.example:8080");
 
-    fn told(
+    fn written(
         sent: &[(&'static str, &'static str)],
         peer: &str,
         trusted: &[&str],
@@ -160,7 +160,13 @@ mod tests {
         let networks: Vec<Network> =
             trusted.iter().map(|network| Network::parse(network).expect("a network")).collect();
         let peer: Option<IpAddr> = peer.parse().ok();
-        tell(&mut headers, &PeerName::of(peer), &HOST, Trust::in_peer(peer, &networks), fields);
+        add_forwarding_fields(
+            &mut headers,
+            &PeerName::of(peer),
+            &HOST,
+            Trust::in_peer(peer, &networks),
+            fields,
+        );
         headers
     }
 
@@ -174,13 +180,13 @@ mod tests {
             ("x-real-ip", "1.1.1.1"),
             ("forwarded", "for=1.1.1.1"),
         ];
-        let headers = told(&sent, "203.0.113.7", &["10.0.0.0/8"], ForwardedFields::Both);
+        let headers = written(&sent, "203.0.113.7", &["10.0.0.0/8"], ForwardedFields::Both);
         assert_eq!(headers["x-forwarded-for"], "203.0.113.7");
         assert_eq!(headers["x-forwarded-proto"], "http");
         assert_eq!(headers["x-forwarded-host"], "api.example:8080");
         assert_eq!(headers["forwarded"], "for=203.0.113.7;host=\"api.example:8080\";proto=http");
         assert_eq!(headers.len(), 4);
-        assert!(told(&sent, "203.0.113.7", &[], ForwardedFields::Neither).is_empty());
+        assert!(written(&sent, "203.0.113.7", &[], ForwardedFields::Neither).is_empty());
     }
 
     #[test]
@@ -192,7 +198,7 @@ mod tests {
             ("x-forwarded-host", "shop.example"),
             ("forwarded", "for=198.51.100.1;proto=https"),
         ];
-        let headers = told(&sent, "::ffff:10.1.2.3", &["10.0.0.0/8"], ForwardedFields::Both);
+        let headers = written(&sent, "::ffff:10.1.2.3", &["10.0.0.0/8"], ForwardedFields::Both);
         assert_eq!(headers["x-forwarded-for"], "198.51.100.1, 10.0.0.9, 10.1.2.3");
         assert_eq!(headers["x-forwarded-proto"], "https");
         assert_eq!(headers["x-forwarded-host"], "shop.example");
@@ -204,7 +210,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_address_is_quoted_in_forwarded_only() {
-        let headers = told(&[], "2001:db8::1", &[], ForwardedFields::Both);
+        let headers = written(&[], "2001:db8::1", &[], ForwardedFields::Both);
         assert_eq!(headers["x-forwarded-for"], "2001:db8::1");
         assert_eq!(
             headers["forwarded"],
@@ -214,14 +220,14 @@ mod tests {
 
     #[test]
     fn one_family_is_written_when_one_is_asked_for() {
-        let x = told(&[], "192.0.2.1", &[], ForwardedFields::XForwarded);
+        let x = written(&[], "192.0.2.1", &[], ForwardedFields::XForwarded);
         assert!(x.contains_key("x-forwarded-for") && !x.contains_key("forwarded"));
-        let standard = told(&[], "192.0.2.1", &[], ForwardedFields::Forwarded);
+        let standard = written(&[], "192.0.2.1", &[], ForwardedFields::Forwarded);
         assert!(!standard.contains_key("x-forwarded-for") && standard.contains_key("forwarded"));
     }
 
     #[test]
-    fn via_tells_the_version_received() {
+    fn via_names_the_received_version() {
         let mut headers = HeaderMap::new();
         headers.insert(header::VIA, HeaderValue::from_static("1.1 edge"));
         add_via(&mut headers, Version::HTTP_2);

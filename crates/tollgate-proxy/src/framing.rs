@@ -159,7 +159,7 @@ impl Framing {
             self.state = State::Head(Section::new(SectionKind::Head), BlankLine::Spent);
             return Step::Pass(length);
         }
-        match head::judge(&bytes[..length], &self.limits) {
+        match head::parse_head(&bytes[..length], &self.limits) {
             Ok(head) => {
                 self.heads += 1;
                 self.state = match head.body {

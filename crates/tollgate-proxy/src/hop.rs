@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use crate::forwarded::is_claim;
+use crate::forwarded::is_forwarding_field;
 
 /// Removed from every message, whether `Connection` nominates them or not.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -33,18 +33,18 @@ const NO_TRAILERS: [HeaderName; 5] = [
 
 /// Removes the hop-by-hop fields and all that `Connection` nominates.
 pub(crate) fn strip(headers: &mut HeaderMap) {
-    if concern_connections(headers) {
+    if has_connection_fields(headers) {
         remove(headers);
     }
 }
 
 /// Whether any of the fields concerns one connection. Nearly every message has none that does, which one pass shows
 /// sooner than a look-up for each.
-pub(crate) fn concern_connections(headers: &HeaderMap) -> bool {
+pub(crate) fn has_connection_fields(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| HOP_BY_HOP.contains(name))
 }
 
-/// Removes them from fields of which some [concern a connection](concern_connections).
+/// Removes them from fields of which some [concern a connection](has_connection_fields).
 pub(crate) fn remove(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
@@ -58,7 +58,7 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
 /// Whether a field stays though a `Connection` may nominate it. What a trusted proxy says of who asks does: a client
 /// behind one that passes its `Connection` on would else be limited, and told, as that proxy.
 fn is_end_to_end(name: &HeaderName) -> bool {
-    END_TO_END.contains(name) || is_claim(name.as_str())
+    END_TO_END.contains(name) || is_forwarding_field(name.as_str())
 }
 
 /// Removes from a trailer section what only a head may say.
@@ -70,12 +70,12 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
 }
 
 /// Whether the sender of these fields reads trailers.
-pub(crate) fn reads_trailers(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"))
 }
 
 /// Says on behalf of this hop that trailers are read.
-pub(crate) fn ask_for_trailers(headers: &mut HeaderMap) {
+pub(crate) fn request_trailers(headers: &mut HeaderMap) {
     headers.insert(header::TE, HeaderValue::from_static("trailers"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
 }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn te_is_read_as_a_list() {
-        assert!(reads_trailers(&headers(&[("te", "gzip, Trailers")])));
-        assert!(!reads_trailers(&headers(&[("te", "gzip")])));
+        assert!(accepts_trailers(&headers(&[("te", "gzip, Trailers")])));
+        assert!(!accepts_trailers(&headers(&[("te", "gzip")])));
     }
 }

@@ -21,47 +21,47 @@ pub(crate) const MAX_READ_AHEAD_TOGETHER: usize = 64 * 1024 * 1024;
 /// together passes on unread, as does one that waits for `100 Continue`: nobody is asked for the body
 /// of a request that may be refused. Every body passes on unchanged.
 #[derive(Clone, Debug)]
-pub struct JsonBodies(Arc<Shared>);
+pub struct JsonBodyBuffering(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    are_read: AtomicBool,
+    is_enabled: AtomicBool,
     room: Arc<Semaphore>,
 }
 
 /// A place for the bytes of one body, until the upstream took them.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ReadAheadPermit {
     _bytes: OwnedSemaphorePermit,
 }
 
-impl JsonBodies {
+impl JsonBodyBuffering {
     /// Reads them.
-    pub fn read(&self) {
-        self.0.are_read.store(true, Ordering::Relaxed);
+    pub fn enable(&self) {
+        self.0.is_enabled.store(true, Ordering::Relaxed);
     }
 
     /// Lets them pass unread.
-    pub fn pass(&self) {
-        self.0.are_read.store(false, Ordering::Relaxed);
+    pub fn disable(&self) {
+        self.0.is_enabled.store(false, Ordering::Relaxed);
     }
 
-    pub(crate) fn are_read(&self) -> bool {
-        self.0.are_read.load(Ordering::Relaxed)
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.0.is_enabled.load(Ordering::Relaxed)
     }
 
     /// Room for a body of at most `bytes`, if there is some.
-    pub(crate) fn room(&self, bytes: usize) -> Option<Room> {
+    pub(crate) fn acquire(&self, bytes: usize) -> Option<ReadAheadPermit> {
         let bytes = u32::try_from(bytes).ok()?;
         let permit = Arc::clone(&self.0.room).try_acquire_many_owned(bytes).ok()?;
-        Some(Room { _bytes: permit })
+        Some(ReadAheadPermit { _bytes: permit })
     }
 }
 
-impl Default for JsonBodies {
+impl Default for JsonBodyBuffering {
     fn default() -> Self {
         let room = Arc::new(Semaphore::new(MAX_READ_AHEAD_TOGETHER));
-        Self(Arc::new(Shared { are_read: AtomicBool::new(false), room }))
+        Self(Arc::new(Shared { is_enabled: AtomicBool::new(false), room }))
     }
 }
 
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many_bytes_at_once() {
-        let bodies = JsonBodies::default();
-        let whole = bodies.room(MAX_READ_AHEAD_TOGETHER).expect("room for all");
-        assert!(bodies.clone().room(1).is_none());
+        let bodies = JsonBodyBuffering::default();
+        let whole = bodies.acquire(MAX_READ_AHEAD_TOGETHER).expect("room for all");
+        assert!(bodies.clone().acquire(1).is_none());
         drop(whole);
-        assert!(bodies.room(1).is_some());
+        assert!(bodies.acquire(1).is_some());
     }
 }

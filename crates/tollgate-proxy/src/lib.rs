@@ -2,7 +2,7 @@
 //!
 //! [`run()`] takes HTTP/1.1 and HTTP/2 (in clear text, from the first byte on) and forwards it as HTTP/1.1 to one
 //! [`Upstream`]. What limits is a [tower layer](tower_layer::Layer) around [`Forward`]: the proxy itself knows nothing
-//! of limits of that kind, only of those that keep it standing ([`Limits`], [`Timeouts`]).
+//! of limits of that kind, only of those that keep it status ([`Limits`], [`Timeouts`]).
 //!
 //! Bodies are streamed both ways and never collected. A request reaches the upstream only if every server would read
 //! it in the same way: before HTTP is parsed, a strict reader follows the framing of each connection, and refuses what
@@ -32,32 +32,32 @@ mod connect;
 mod connection;
 mod conversation;
 mod deadline;
-mod entry;
 mod error;
 mod failure;
 mod forward;
 mod forwarded;
 mod framing;
-mod guard;
-mod handover;
+mod handler;
 mod hop;
 mod json_bodies;
-mod link;
 mod pool;
 mod problem;
 mod run;
 mod session;
 mod settings;
+mod strict_reader;
 mod taking;
 mod trusted_proxies;
 mod tunnel;
 mod upgrade;
+mod upgrade_prep;
 mod upstream;
+mod upstream_link;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
 pub use error::Error;
 pub use forward::Forward;
-pub use json_bodies::JsonBodies;
+pub use json_bodies::JsonBodyBuffering;
 pub use run::run;
 pub use settings::{ForwardedFields, Limits, Settings, Timeouts};
 pub use trusted_proxies::TrustedProxies;

@@ -14,8 +14,8 @@ use crate::{
     Settings,
     body::{RequestBody, StreamedBody},
     connect::Connector,
-    failure::Failure,
-    link::Link,
+    failure::UpstreamFailure,
+    upstream_link::UpstreamLink,
 };
 
 /// How often idle links are looked at, so that those the upstream closed do not lie about.
@@ -29,23 +29,23 @@ pub(crate) struct Pool {
     protocol: http1::Builder,
     most: usize,
     longest: Duration,
-    shelf: Mutex<Shelf>,
+    idle_links: Mutex<IdleLinks>,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct IdleLinks {
     /// The one that was used last is last, and used next.
-    idle: Vec<Idle>,
-    sweeping: Option<Sweeping>,
+    idle: Vec<IdleLink>,
+    sweeping: Option<SweepTask>,
 }
 
 /// A task looks after the shelf until it is empty.
 #[derive(Debug)]
-struct Sweeping;
+struct SweepTask;
 
 #[derive(Debug)]
-struct Idle {
-    link: Box<Link>,
+struct IdleLink {
+    link: Box<UpstreamLink>,
     since: Instant,
 }
 
@@ -60,7 +60,7 @@ impl Pool {
             protocol,
             most: limits.idle_upstream_connections,
             longest: timeouts.keep_alive_idle,
-            shelf: Mutex::default(),
+            idle_links: Mutex::default(),
         }
     }
 
@@ -69,21 +69,21 @@ impl Pool {
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
-    ) -> Result<Response<StreamedBody>, Failure> {
+    ) -> Result<Response<StreamedBody>, UpstreamFailure> {
         let upload = request.body().upload();
         while let Some(mut link) = self.take() {
-            match link.ask(request).await {
+            match link.send(request).await {
                 Ok(response) => return Ok(response.map(|body| self.stream(body, link, &upload))),
                 Err(mut unanswered) => match unanswered.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(Failure::of(&unanswered.into_error())),
+                    None => return Err(UpstreamFailure::of(&unanswered.into_error())),
                 },
             }
         }
         let mut link = Box::new(self.open().await?);
-        match link.ask(request).await {
+        match link.send(request).await {
             Ok(response) => Ok(response.map(|body| self.stream(body, link, &upload))),
-            Err(unanswered) => Err(Failure::of(&unanswered.into_error())),
+            Err(unanswered) => Err(UpstreamFailure::of(&unanswered.into_error())),
         }
     }
 
@@ -91,85 +91,85 @@ impl Pool {
     pub(crate) async fn exchange_once(
         &self,
         request: Request<RequestBody>,
-    ) -> Result<Response<StreamedBody>, Failure> {
+    ) -> Result<Response<StreamedBody>, UpstreamFailure> {
         let io = self.connector.connect().await?;
         let opened = self.protocol.handshake(io).await;
-        let (mut sender, connection) = opened.map_err(|error| Failure::of(&error))?;
+        let (mut sender, connection) = opened.map_err(|error| UpstreamFailure::of(&error))?;
         // Who waits for the upgrade sees its end.
         tokio::spawn(connection.with_upgrades());
         let response = sender.send_request(request).await;
         response
             .map(|response| response.map(StreamedBody::new))
-            .map_err(|error| Failure::of(&error))
+            .map_err(|error| UpstreamFailure::of(&error))
     }
 
-    async fn open(&self) -> Result<Link, Failure> {
+    async fn open(&self) -> Result<UpstreamLink, UpstreamFailure> {
         let io = self.connector.connect().await?;
         let opened = self.protocol.handshake(io).await;
-        let (sender, connection) = opened.map_err(|error| Failure::of(&error))?;
-        Ok(Link::new(sender, connection))
+        let (sender, connection) = opened.map_err(|error| UpstreamFailure::of(&error))?;
+        Ok(UpstreamLink::new(sender, connection))
     }
 
     fn stream(
         self: &Arc<Self>,
         body: hyper::body::Incoming,
-        link: Box<Link>,
+        link: Box<UpstreamLink>,
         upload: &crate::body::Upload,
     ) -> StreamedBody {
         if upload.is_under_way() {
             // The response overtook its request. Neither must wait for the other.
-            self.give_back(link);
+            self.release(link);
             return StreamedBody::new(body);
         }
         StreamedBody::over(body, link, Arc::clone(self))
     }
 
-    fn take(&self) -> Option<Box<Link>> {
-        let Idle { link, since } = self.shelf.lock().idle.pop()?;
+    fn take(&self) -> Option<Box<UpstreamLink>> {
+        let IdleLink { link, since } = self.idle_links.lock().idle.pop()?;
         // Those below it have waited longer; the sweep finds them.
         (since.elapsed() < self.longest).then_some(link)
     }
 
     /// Keeps a link whose response was read to its end, as soon as its request is sent to its end too.
-    pub(crate) fn give_back(self: &Arc<Self>, mut link: Box<Link>) {
-        if link.is_free() {
+    pub(crate) fn release(self: &Arc<Self>, mut link: Box<UpstreamLink>) {
+        if link.is_ready() {
             self.keep(link);
-        } else if !link.is_over() {
+        } else if !link.is_closed() {
             let pool = Arc::clone(self);
             tokio::spawn(async move {
-                let freed = poll_fn(|cx| link.poll_free(cx));
-                if timeout(pool.longest, freed).await.is_ok() && link.is_free() {
+                let freed = poll_fn(|cx| link.poll_ready(cx));
+                if timeout(pool.longest, freed).await.is_ok() && link.is_ready() {
                     pool.keep(link);
                 }
             });
         }
     }
 
-    fn keep(self: &Arc<Self>, link: Box<Link>) {
-        let mut shelf = self.shelf.lock();
-        if shelf.idle.len() >= self.most {
+    fn keep(self: &Arc<Self>, link: Box<UpstreamLink>) {
+        let mut idle_links = self.idle_links.lock();
+        if idle_links.idle.len() >= self.most {
             return;
         }
-        shelf.idle.push(Idle { link, since: Instant::now() });
-        if shelf.sweeping.is_none() {
-            shelf.sweeping = Some(Sweeping);
+        idle_links.idle.push(IdleLink { link, since: Instant::now() });
+        if idle_links.sweeping.is_none() {
+            idle_links.sweeping = Some(SweepTask);
             tokio::spawn(sweep_until_empty(Arc::downgrade(self)));
         }
     }
 
     /// Closes what idled too long or was closed. Tells whether anything is left.
-    fn sweep(&self, cx: &mut Context<'_>) -> Option<Sweeping> {
-        let mut shelf = self.shelf.lock();
-        let is_over = |idle: &mut Idle| {
-            idle.link.work(cx);
-            idle.link.is_over() || idle.since.elapsed() >= self.longest
+    fn sweep(&self, cx: &mut Context<'_>) -> Option<SweepTask> {
+        let mut idle_links = self.idle_links.lock();
+        let is_closed = |idle: &mut IdleLink| {
+            idle.link.drive(cx);
+            idle.link.is_closed() || idle.since.elapsed() >= self.longest
         };
-        let over: Vec<Idle> = shelf.idle.extract_if(.., is_over).collect();
-        if shelf.idle.is_empty() {
-            shelf.sweeping = None;
+        let over: Vec<IdleLink> = idle_links.idle.extract_if(.., is_closed).collect();
+        if idle_links.idle.is_empty() {
+            idle_links.sweeping = None;
         }
-        let sweeping = shelf.sweeping.as_ref().map(|Sweeping| Sweeping);
-        drop(shelf);
+        let sweeping = idle_links.sweeping.as_ref().map(|SweepTask| SweepTask);
+        drop(idle_links);
         // Closed without the lock.
         drop(over);
         sweeping

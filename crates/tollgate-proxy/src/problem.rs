@@ -49,7 +49,7 @@ impl From<UploadFault> for Problem {
             UploadFault::Stalled => {
                 Self::new(StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time.")
             }
-            UploadFault::Unsound(violation) => violation.into(),
+            UploadFault::Malformed(violation) => violation.into(),
             UploadFault::Broken => {
                 Self::new(StatusCode::BAD_REQUEST, "The request body broke off before its end.")
             }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Error, JsonBodies, TrustedProxies, Upstream};
+use crate::{Error, JsonBodyBuffering, TrustedProxies, Upstream};
 
 /// All that a proxy is told. [`Settings::new`] fills in defaults that suit an open network.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Settings {
     /// not belong here: requests inside of it would pass unlimited. By default `websocket`.
     pub upgrades: Vec<String>,
     /// Whether JSON bodies are read for the layer before their requests pass through it.
-    pub json_bodies: JsonBodies,
+    pub json_bodies: JsonBodyBuffering,
     /// How long anything may take.
     pub timeouts: Timeouts,
     /// How large or how many anything may be.
@@ -97,7 +97,7 @@ impl Settings {
             trusted_proxies: TrustedProxies::default(),
             forwarded: ForwardedFields::default(),
             upgrades: vec!["websocket".to_owned()],
-            json_bodies: JsonBodies::default(),
+            json_bodies: JsonBodyBuffering::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
         }

@@ -34,12 +34,12 @@ pub(crate) async fn splice(
             return;
         };
         let moves = Arc::new(AtomicU64::new(0));
-        let mut client = Metered { io: TokioIo::new(client), moves: Arc::clone(&moves) };
+        let mut client = ActivityIo { io: TokioIo::new(client), moves: Arc::clone(&moves) };
         let mut upstream = TokioIo::new(upstream);
         tokio::select! {
             // How a tunnel ends concerns its two ends only, who both see it.
             _ = copy_bidirectional(&mut client, &mut upstream) => {}
-            () = stillness(&moves, idle) => {}
+            () = idle_for(&moves, idle) => {}
         }
     };
     tokio::select! {
@@ -49,7 +49,7 @@ pub(crate) async fn splice(
 }
 
 /// Waits until a whole period passes in which `moves` stays the same.
-async fn stillness(moves: &AtomicU64, period: Duration) {
+async fn idle_for(moves: &AtomicU64, period: Duration) {
     let mut before = moves.load(Ordering::Relaxed);
     loop {
         tokio::time::sleep(period).await;
@@ -63,12 +63,12 @@ async fn stillness(moves: &AtomicU64, period: Duration) {
 
 /// One end of a tunnel, past which every byte of either direction goes; it counts reads and writes.
 #[derive(Debug)]
-struct Metered<T> {
+struct ActivityIo<T> {
     io: T,
     moves: Arc<AtomicU64>,
 }
 
-impl<T> Metered<T> {
+impl<T> ActivityIo<T> {
     fn note<R>(&self, moved: &Poll<R>) {
         if moved.is_ready() {
             self.moves.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl<T> Metered<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for ActivityIo<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -88,7 +88,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Metered<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Metered<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityIo<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

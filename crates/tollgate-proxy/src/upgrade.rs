@@ -9,7 +9,7 @@ pub(crate) struct Upgrade(HeaderValue);
 impl Upgrade {
     /// What `request` asks for, if it is exactly one protocol and one of `allowed`. Anything else is no upgrade: a
     /// server may always ignore the wish.
-    pub(crate) fn asked<B>(request: &Request<B>, allowed: &[String]) -> Option<Self> {
+    pub(crate) fn requested<B>(request: &Request<B>, allowed: &[String]) -> Option<Self> {
         if request.version() != Version::HTTP_11 {
             return None;
         }
@@ -22,7 +22,7 @@ impl Upgrade {
     }
 
     /// Whether the head of a 101 agrees to this protocol.
-    pub(crate) fn is_agreed(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_accepted(&self, headers: &HeaderMap) -> bool {
         only_protocol(headers)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.0.as_bytes()))
     }
@@ -44,23 +44,23 @@ fn only_protocol(headers: &HeaderMap) -> Option<&HeaderValue> {
 mod tests {
     use super::*;
 
-    fn asked(version: Version, lines: &[(&str, &str)]) -> Option<Upgrade> {
+    fn requested(version: Version, lines: &[(&str, &str)]) -> Option<Upgrade> {
         let mut request = Request::builder().version(version);
         for (name, value) in lines {
             request = request.header(*name, *value);
         }
-        Upgrade::asked(&request.body(()).expect("a request"), &["websocket".to_owned()])
+        Upgrade::requested(&request.body(()).expect("a request"), &["websocket".to_owned()])
     }
 
     #[test]
     fn only_one_allowed_and_nominated_protocol_is_an_upgrade() {
         let wish = [("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket")];
-        assert!(asked(Version::HTTP_11, &wish).is_some());
-        assert!(asked(Version::HTTP_10, &wish).is_none());
-        assert!(asked(Version::HTTP_11, &wish[1..]).is_none());
+        assert!(requested(Version::HTTP_11, &wish).is_some());
+        assert!(requested(Version::HTTP_10, &wish).is_none());
+        assert!(requested(Version::HTTP_11, &wish[1..]).is_none());
         for protocol in ["h2c", "websocket, h2c", "TLS/1.0"] {
             let wish = [("connection", "upgrade"), ("upgrade", protocol)];
-            assert!(asked(Version::HTTP_11, &wish).is_none(), "{protocol}");
+            assert!(requested(Version::HTTP_11, &wish).is_none(), "{protocol}");
         }
     }
 }

@@ -47,7 +47,7 @@ async fn a_body_in_pieces_of_a_byte_takes_its_bytes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let settings = Settings::new("http://127.0.0.1:9".parse().expect("an upstream"));
-    settings.json_bodies.read();
+    settings.json_bodies.enable();
     tokio::spawn(run(listener, settings, layer, std::future::pending()));
 
     let head = "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n\

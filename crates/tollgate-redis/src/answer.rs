@@ -10,7 +10,7 @@ pub(crate) enum Answer {
     /// To one of charges.
     Readings(Readings),
     /// To one that reads cells: those that count, in the order of its places.
-    Cells(Vec<Option<Cell>>),
+    CellTransfer(Vec<Option<Cell>>),
     /// To one that joins cells: that it did.
     Joined,
 }
@@ -23,7 +23,7 @@ impl Answer {
     pub(crate) fn into_readings(self) -> Result<Readings, StepError> {
         match self {
             Self::Readings(readings) => Ok(readings),
-            Self::Cells(_) | Self::Joined => Err(StepError::Corrupt),
+            Self::CellTransfer(_) | Self::Joined => Err(StepError::Corrupt),
         }
     }
 
@@ -33,7 +33,7 @@ impl Answer {
     /// [`StepError::Corrupt`] if it is none.
     pub(crate) fn into_cells(self) -> Result<Vec<Option<Cell>>, StepError> {
         match self {
-            Self::Cells(cells) => Ok(cells),
+            Self::CellTransfer(cells) => Ok(cells),
             Self::Readings(_) | Self::Joined => Err(StepError::Corrupt),
         }
     }

@@ -1,4 +1,4 @@
-//! What a lane carries: jobs that become one command, and the answers in its reply.
+//! What a batcher carries: jobs that become one command, and the answers in its reply.
 
 use std::future::Future;
 

@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use tollgate_core::{OnExpiry, Timestamp};
 
 use self::run::{Keys, Run};
-use crate::job::{Job, JobAsk, Op, Rule};
+use crate::job::{Job, JobCharge, Op, Rule};
 
 /// Whether the step may make keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum KeyCreation {
     /// It may.
-    Open,
+    Allowed,
     /// It may not: the server is out of memory.
-    Tight,
+    Denied,
 }
 
 /// What goes to the server.
@@ -33,7 +33,7 @@ pub(crate) const ASK_BYTES: usize = 40;
 
 impl<'a> Command<'a> {
     /// The command that carries out `jobs` in their order. One that asks nothing is left out.
-    pub(crate) fn new(jobs: &'a [Job], room: Room, deadline: Option<Timestamp>) -> Self {
+    pub(crate) fn new(jobs: &'a [Job], room: KeyCreation, deadline: Option<Timestamp>) -> Self {
         let mut indexes = Indexes::default();
         let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
         let mut run: Option<Run> = None;
@@ -56,7 +56,7 @@ impl<'a> Command<'a> {
             run.push(&mut body);
         }
         let mut argument = Vec::with_capacity(12 + indexes.rules.len() * 30 + body.len());
-        argument.push(u8::from(room == Room::Tight));
+        argument.push(u8::from(room == KeyCreation::Denied));
         // A deadline of zero would mean none.
         push_number(&mut argument, deadline.map_or(0, |deadline| deadline.as_millis().max(1)));
         push_index(&mut argument, indexes.rules.len());
@@ -87,9 +87,9 @@ impl<'a> Indexes<'a> {
 
     /// The run of a job that is one take.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
-        let [ask @ JobAsk { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
-        let (rule, key) = (self.rule(ask.rule), self.key(&ask.key));
-        Some(Run { now: job.now, rule, cost: *cost, key, jobs: 1, keys: Keys::Following })
+        let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
+        let (rule, key) = (self.rule(operation.rule), self.key(&operation.key));
+        Some(Run { now: job.now, rule, cost: *cost, key, jobs: 1, keys: Keys::Consecutive })
     }
 
     fn rule(&mut self, rule: Rule) -> usize {
@@ -111,10 +111,10 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
     if takes_from_windows {
         out.push(TAKE_ALL);
     }
-    for ask in &job.asks {
-        match ask.op {
-            Op::Take { cost } if takes_from_windows => push_target(out, indexes, ask, cost),
-            _ => push_ask(out, indexes, ask),
+    for operation in &job.asks {
+        match operation.op {
+            Op::Take { cost } if takes_from_windows => push_target(out, indexes, operation, cost),
+            _ => push_ask(out, indexes, operation),
         }
     }
 }
@@ -122,11 +122,11 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
 /// Whether a job takes from different keys, by fixed windows that do not count what they refuse.
 fn takes_from_windows(job: &Job) -> bool {
     job.asks.len() <= MAX_TAKES
-        && job.asks.iter().enumerate().all(|(index, ask)| {
-            matches!(ask.op, Op::Take { cost } if cost > 0)
-                && ask.rule.kind == Rule::FIXED_WINDOW
-                && ask.rule.counts_refused == 0
-                && job.asks[..index].iter().all(|before| before.key != ask.key)
+        && job.asks.iter().enumerate().all(|(index, operation)| {
+            matches!(operation.op, Op::Take { cost } if cost > 0)
+                && operation.rule.kind == Rule::FIXED_WINDOW
+                && operation.rule.counts_refused == 0
+                && job.asks[..index].iter().all(|before| before.key != operation.key)
         })
 }
 
@@ -137,8 +137,8 @@ fn push_rule(out: &mut Vec<u8>, rule: &Rule) {
     }
 }
 
-fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
-    let (code, cost) = match ask.op {
+fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, operation: &'a JobCharge) {
+    let (code, cost) = match operation.op {
         Op::Take { cost } => (1, cost),
         Op::TakeLease { cost, .. } => (2, cost),
         Op::Refund { cost, .. } => (3, cost),
@@ -154,15 +154,15 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
         Op::Settle { cost, .. } => (16, cost),
     };
     out.push(code);
-    push_target(out, indexes, ask, cost);
-    match &ask.op {
+    push_target(out, indexes, operation, cost);
+    match &operation.op {
         Op::Take { .. } | Op::Look { .. } | Op::Forget | Op::Cell => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
             out.extend_from_slice(&id.0.to_be_bytes());
         }
-        Op::Refund { mark, .. } => push_number(out, *mark),
-        Op::RefundGuarded { mark, guard, until, .. } => {
-            push_number(out, *mark);
+        Op::Refund { position, .. } => push_number(out, *position),
+        Op::RefundGuarded { position, guard, until, .. } => {
+            push_number(out, *position);
             push_index(out, indexes.key(guard));
             push_number(out, until.as_millis());
         }
@@ -187,9 +187,14 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk) {
     }
 }
 
-fn push_target<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, ask: &'a JobAsk, cost: u64) {
-    push_index(out, indexes.rule(ask.rule));
-    push_index(out, indexes.key(&ask.key));
+fn push_target<'a>(
+    out: &mut Vec<u8>,
+    indexes: &mut Indexes<'a>,
+    operation: &'a JobCharge,
+    cost: u64,
+) {
+    push_index(out, indexes.rule(operation.rule));
+    push_index(out, indexes.key(&operation.key));
     push_number(out, cost);
 }
 

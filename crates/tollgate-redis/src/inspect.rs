@@ -1,6 +1,6 @@
 //! What a server tells of itself to whoever checks a deployment.
 
-mod excess;
+mod excess_permissions;
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::info::Info;
 use crate::link::{Endpoint, LinkError, Pushes, micros, open};
 
-pub use excess::{Excess, Judged};
+pub use excess_permissions::{ExcessPermissions, PermissionCheck};
 
 /// What the questions are called in errors.
 const QUESTIONS: &str = "INFO, TIME, ACL WHOAMI and CONFIG GET";
@@ -28,7 +28,7 @@ pub struct Inspection {
     /// When snapshots are taken, as `CONFIG GET save` tells it.
     pub save: Option<Box<str>>,
     /// What that user may do that Tollgate never does. A sentinel is not asked.
-    pub excess: Option<Excess>,
+    pub excess: Option<ExcessPermissions>,
 }
 
 /// Asks the server at `endpoint` about itself, over a connection of its own. It writes no key; a
@@ -43,7 +43,7 @@ pub async fn inspect(endpoint: &Endpoint, within: Duration) -> Result<Inspection
 }
 
 async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
-    let connection = open(endpoint, 0, Pushes::Unheard).await?;
+    let connection = open(endpoint, 0, Pushes::Ignored).await?;
     let mut questions = redis::pipe();
     questions.cmd("INFO").cmd("TIME").cmd("ACL").arg("WHOAMI");
     questions.cmd("CONFIG").arg("GET").arg("save");
@@ -59,7 +59,7 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     let excess = if is_sentinel {
         None
     } else {
-        let asked = Excess::ask(&mut connection.handle()).await;
+        let asked = ExcessPermissions::ask(&mut connection.handle()).await;
         let lost = |error| LinkError::answered(connection.address(), RIGHTS, &error);
         Some(asked.map_err(lost)?)
     };

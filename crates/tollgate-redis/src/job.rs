@@ -3,8 +3,8 @@
 mod cells;
 
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Limit, MAX_EXACT, Mark, Millis, OnExpiry, Repeats, Timestamp,
-    algo::Anchor, decide::refundable_until, limit::Refusals,
+    Algorithm, Charge, ChargeId, ChargePosition, Deduplication, Limit, MAX_EXACT, Millis, OnExpiry,
+    Operation, Timestamp, algo::Anchor, decide::refundable_until, limit::Refusals,
 };
 
 use crate::key::{Keys, refund_name};
@@ -13,12 +13,12 @@ use crate::key::{Keys, refund_name};
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) now: Timestamp,
-    pub(crate) asks: Box<[JobAsk]>,
+    pub(crate) asks: Box<[JobCharge]>,
 }
 
 /// One charge of a job.
 #[derive(Clone, Debug)]
-pub(crate) struct JobAsk {
+pub(crate) struct JobCharge {
     pub(crate) rule: Rule,
     pub(crate) key: Box<[u8]>,
     pub(crate) op: Op,
@@ -51,11 +51,11 @@ pub(crate) enum Op {
     },
     Refund {
         cost: u64,
-        mark: u64,
+        position: u64,
     },
     RefundGuarded {
         cost: u64,
-        mark: u64,
+        position: u64,
         guard: Box<[u8]>,
         until: Timestamp,
     },
@@ -92,17 +92,17 @@ pub(crate) enum Op {
 impl Job {
     /// The job that carries out `charges` at `now` under the names of `keys`.
     pub(crate) fn new(keys: &Keys, now: Timestamp, charges: &[Charge<'_>]) -> Self {
-        let ask = |charge: &Charge<'_>| {
+        let operation = |charge: &Charge<'_>| {
             let key = keys.name(charge.limit, charge.subject);
             let op = Op::new(charge, &key, now);
-            JobAsk { rule: Rule::new(charge.limit), key, op }
+            JobCharge { rule: Rule::new(charge.limit), key, op }
         };
-        Self { now, asks: charges.iter().map(ask).collect() }
+        Self { now, asks: charges.iter().map(operation).collect() }
     }
 
     /// Whether it changes nothing, whatever the state.
-    pub(crate) fn only_reads(&self) -> bool {
-        self.asks.iter().all(|ask| match ask.op {
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.asks.iter().all(|operation| match operation.op {
             Op::Take { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => cost == 0,
             Op::Look { .. } | Op::Cell => true,
             Op::Refund { .. } | Op::RefundGuarded { .. } => false,
@@ -126,7 +126,7 @@ impl Rule {
             Algorithm::TwoBucket(it) => (3, it.quota(), it.window(), 0),
             Algorithm::SlidingLog(it) => (4, it.quota(), it.window(), 0),
             Algorithm::TokenBucket(it) => (5, it.quota(), it.window(), it.burst()),
-            Algorithm::Concurrency(it) => (6, it.quota(), it.lease(), 0),
+            Algorithm::Concurrency(it) => (6, it.quota(), it.permit_ttl(), 0),
         };
         Self {
             kind,
@@ -134,7 +134,7 @@ impl Rule {
             quota,
             window: window.get(),
             extra,
-            skew_max: limit.believed_ahead().get(),
+            skew_max: limit.skew_tolerance().get(),
         }
     }
 }
@@ -142,29 +142,29 @@ impl Rule {
 impl Op {
     fn new(charge: &Charge<'_>, key: &[u8], now: Timestamp) -> Self {
         let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
-        match charge.ask {
-            Ask::Take { cost, id } | Ask::Reserve { cost, id, .. } if has_leases => {
+        match charge.operation {
+            Operation::Charge { cost, id } | Operation::Reserve { cost, id, .. } if has_leases => {
                 Self::TakeLease { cost: cost.get(), id }
             }
-            Ask::Take { cost, .. } => Self::Take { cost: cost.get() },
-            Ask::Look { cost } => Self::Look { cost: cost.get() },
-            Ask::Refund { id, .. } if has_leases => Self::RefundLease { id },
-            Ask::Refund { cost, mark, id, repeats } => {
+            Operation::Charge { cost, .. } => Self::Take { cost: cost.get() },
+            Operation::Peek { cost } => Self::Look { cost: cost.get() },
+            Operation::Refund { id, .. } if has_leases => Self::RefundLease { id },
+            Operation::Refund { cost, position, id, deduplication } => {
                 // No step makes a mark above what is exact, so all of those name nothing alike.
-                let (cost, place) = (cost.get(), mark.0.min(MAX_EXACT + 1));
-                match repeats {
-                    Repeats::Impossible => Self::Refund { cost, mark: place },
-                    Repeats::Guarded => {
+                let (cost, place) = (cost.get(), position.0.min(MAX_EXACT + 1));
+                match deduplication {
+                    Deduplication::Unneeded => Self::Refund { cost, position: place },
+                    Deduplication::ById => {
                         let (guard, until) =
-                            (refund_name(key, id), remembered_until(charge.limit, mark, now));
-                        Self::RefundGuarded { cost, mark: place, guard, until }
+                            (refund_name(key, id), remembered_until(charge.limit, position, now));
+                        Self::RefundGuarded { cost, position: place, guard, until }
                     }
                 }
             }
-            Ask::Extend { id, .. } if has_leases => Self::Renew { id },
-            Ask::Renew { id } => Self::Renew { id },
-            Ask::Forget => Self::Forget,
-            Ask::Reserve { .. } | Ask::Extend { .. } | Ask::Settle { .. } => {
+            Operation::Extend { id, .. } if has_leases => Self::Renew { id },
+            Operation::Renew { id } => Self::Renew { id },
+            Operation::Reset => Self::Forget,
+            Operation::Reserve { .. } | Operation::Extend { .. } | Operation::Settle { .. } => {
                 Self::of_reservation(charge, now)
             }
         }
@@ -173,9 +173,9 @@ impl Op {
 
 impl Op {
     fn of_reservation(charge: &Charge<'_>, now: Timestamp) -> Self {
-        let hold = charge.limit.hold();
-        match charge.ask {
-            Ask::Reserve { cost, id, until } => {
+        let hold = charge.limit.reservation_terms();
+        match charge.operation {
+            Operation::Reserve { cost, id, until } => {
                 let (at_most, on_expiry) = (hold.at_most, hold.on_expiry);
                 Self::Reserve {
                     cost: cost.get(),
@@ -185,20 +185,20 @@ impl Op {
                     on_expiry,
                 }
             }
-            Ask::Extend { id, until, .. } => Self::Extend { id, until: hold.end(until, now) },
-            Ask::Settle { id, cost, .. } => {
+            Operation::Extend { id, until, .. } => Self::Extend { id, until: hold.end(until, now) },
+            Operation::Settle { id, cost, .. } => {
                 let most = charge.limit.capacity().saturating_add(hold.overdraft).min(MAX_EXACT);
                 Self::Settle { cost: cost.get(), id, most }
             }
-            _ => Self::Look { cost: charge.ask.cost().get() },
+            _ => Self::Look { cost: charge.operation.cost().get() },
         }
     }
 }
 
 /// Until when a refund is remembered: while what it was charged to can be given back, and never
 /// longer than two windows, whatever a mark claims.
-fn remembered_until(limit: &Limit, mark: Mark, now: Timestamp) -> Timestamp {
+fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
     let window: Millis = limit.window();
-    let longest = now.after(window).after(window).after(limit.believed_ahead());
-    refundable_until(limit, mark).min(longest)
+    let longest = now.after(window).after(window).after(limit.skew_tolerance());
+    refundable_until(limit, position).min(longest)
 }

@@ -16,7 +16,7 @@ const PREFIX: &str = "tg1";
 const KEPT: &[u8] = b"._-:/@";
 
 /// The longest subject that is written in clear; a longer one is hashed all the same.
-const LONGEST_CLEAR: usize = 512;
+const MAX_CLEAR_SUBJECT_BYTES: usize = 512;
 
 /// Names keys: `tg1:<limit>:{<subject>}`, or `tg1:<limit>~<generation>:{<subject>}` where the
 /// limit has one.
@@ -81,7 +81,7 @@ impl Keys {
             name.push('=');
             push_subject(name, subject, KEPT);
         }
-        if name.len() == begin || name.len() > begin + LONGEST_CLEAR {
+        if name.len() == begin || name.len() > begin + MAX_CLEAR_SUBJECT_BYTES {
             name.truncate(begin);
             push_base64(name, self.hash.hash(subject.as_bytes()));
         }

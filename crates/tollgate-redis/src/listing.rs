@@ -12,11 +12,11 @@ use crate::link::{Link, Phase};
 
 /// How many keys a server looks at in one step of a listing, in which it does nothing else: a
 /// fraction of a millisecond.
-pub const LISTED_AT_ONCE: usize = 500;
+pub const KEYS_PER_LIST_STEP: usize = 500;
 
 /// Whose keys are looked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Sought<'s> {
+pub struct ListFilter<'s> {
     /// Of which limit.
     pub limit: &'s Limit,
     /// The first dimension that it counts by.
@@ -27,7 +27,7 @@ pub struct Sought<'s> {
 
 /// What one step of a listing found.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ListPage {
     /// Subjects: some perhaps again, while the server makes room for more keys.
     pub subjects: Vec<Subject>,
     /// Where the next step goes on; `None` at the end.
@@ -68,17 +68,17 @@ impl std::error::Error for ListError {
 pub(crate) async fn list(
     link: &Link,
     keys: &Keys,
-    sought: Sought<'_>,
+    filter: ListFilter<'_>,
     cursor: u64,
     until: Instant,
-) -> Result<Listed, ListError> {
-    let Sought { limit, dimension, prefix } = sought;
+) -> Result<ListPage, ListError> {
+    let ListFilter { limit, dimension, prefix } = filter;
     let mut command = redis::cmd("SCAN");
     command.arg(cursor).arg("MATCH").arg(keys.pattern(limit, (dimension, prefix)));
-    command.arg("COUNT").arg(LISTED_AT_ONCE);
+    command.arg("COUNT").arg(KEYS_PER_LIST_STEP);
     let mut connection: MultiplexedConnection = match &*link.phases().borrow() {
         Phase::Up(connection) if link.permits(connection) => connection.handle(),
-        Phase::Up(_) | Phase::Seeking | Phase::Down => {
+        Phase::Up(_) | Phase::Connecting | Phase::Down => {
             return Err(ListError::Store(StoreError::Unavailable));
         }
     };
@@ -90,5 +90,5 @@ pub(crate) async fn list(
             _ => ListError::Store(StoreError::Unavailable),
         })?;
     let subjects = names.iter().filter_map(|name| keys.revealed_subject(name)).collect();
-    Ok(Listed { subjects, next: (next != 0).then_some(next) })
+    Ok(ListPage { subjects, next: (next != 0).then_some(next) })
 }

@@ -1,30 +1,30 @@
-//! The store: limits in one shard, reached by a lane that never makes a caller wait for long.
+//! The store: limits in one shard, reached by a batcher that never makes a caller wait for long.
 
 mod cells;
-mod document;
 mod listing;
+mod shared_blob;
 
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Charge, Histories, Millis, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, Millis, Readings, ReplicationEpochs, Store, StoreError, Timestamp};
 
+use crate::batcher::{BatcherError, BatcherStatus, DEFAULT_DEADLINE, Route};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::lane::{DEFAULT_DEADLINE, LaneError, LaneStatus, Route};
 use crate::link::LinkError;
 use crate::offset::ClockOffset;
-use crate::script::{Choice, Runs};
+use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{Shard, ShardSettings};
 use crate::step_codec::StepCodec;
-use crate::topology::Loss;
+use crate::topology::DataLoss;
 
 /// The shortest deadline that is shared by a replica and the primary, each of which has half of it.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// Whose clock decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DecidingClock {
+pub enum DecisionClock {
     /// The application's: the time that each call brings.
     #[default]
     Application,
@@ -46,22 +46,22 @@ pub struct RedisShard {
     shard: Shard<StepCodec>,
     keys: Keys,
     deadline: Duration,
-    clock: DecidingClock,
+    clock: DecisionClock,
 }
 
 impl RedisShard {
     /// A store on the shard of `settings`, which begins to connect. Needs a tokio runtime.
     #[must_use]
-    pub fn open(settings: &ShardSettings, keys: Keys, choice: Choice) -> Self {
+    pub fn open(settings: &ShardSettings, keys: Keys, choice: RuntimeChoice) -> Self {
         Self {
             shard: Shard::open(
                 settings,
-                StepCodec::new(choice, settings.presence),
+                StepCodec::new(choice, settings.client_role),
                 StepCodec::for_replica,
             ),
             keys,
             deadline: DEFAULT_DEADLINE,
-            clock: DecidingClock::default(),
+            clock: DecisionClock::default(),
         }
     }
 
@@ -73,16 +73,16 @@ impl RedisShard {
 
     /// The same store, deciding by `clock`.
     #[must_use]
-    pub fn with_clock(self, clock: DecidingClock) -> Self {
+    pub fn with_clock(self, clock: DecisionClock) -> Self {
         Self { clock, ..self }
     }
 
     /// The same store, which holds charges back after the primary's data has become of another
-    /// history, as a failover makes it, until that is [released](Histories::release): for whoever
+    /// history, as a failover makes it, until that is [released](ReplicationEpochs::release): for whoever
     /// joins what is missing first. The first history is held back, too; what only reads never is.
     #[must_use]
-    pub fn with_held_histories(self) -> Self {
-        self.shard.primary().hold_until_released();
+    pub fn with_paused_epochs(self) -> Self {
+        self.shard.primary().pause_until_replayed();
         self
     }
 
@@ -96,15 +96,15 @@ impl RedisShard {
 
     /// How the step runs in the primary.
     #[must_use]
-    pub fn runs(&self) -> Runs {
-        self.shard.primary().codec().runs()
+    pub fn runtime(&self) -> StepRuntime {
+        self.shard.primary().codec().runtime()
     }
 
-    /// How the lanes stand: the one to the primary is the first; those to the replicas that are
+    /// How the batchers stand: the one to the primary is the first; those to the replicas that are
     /// read from follow, in the order of the settings, or of their addresses where sentinels name
     /// them.
     #[must_use]
-    pub fn status(&self) -> Vec<LaneStatus> {
+    pub fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }
 
@@ -112,7 +112,7 @@ impl RedisShard {
     /// began anew, in part or all; and why the last time. What is lost while no primary is connected
     /// is noticed when one is again.
     #[must_use]
-    pub fn windows_lost(&self) -> (u64, Option<Loss>) {
+    pub fn windows_lost(&self) -> (u64, Option<DataLoss>) {
         self.shard.losses()
     }
 
@@ -126,34 +126,34 @@ impl RedisShard {
     /// As [`Store::apply`], within a time of the call's own, and with the whole reason of a failure.
     ///
     /// # Errors
-    /// [`LaneError`] says whether the call may have been charged all the same.
+    /// [`BatcherError`] says whether the call may have been charged all the same.
     pub async fn apply_within(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
         within: Duration,
-    ) -> Result<Readings, LaneError> {
+    ) -> Result<Readings, BatcherError> {
         let begun = Instant::now();
-        let lane = self.shard.primary();
+        let batcher = self.shard.primary();
         let job = Job::new(&self.keys, self.moment(now, begun), charges);
         if within >= SHARED_FROM
-            && job.only_reads()
+            && job.is_read_only()
             && let Some(replica) = self.shard.replica()
             && let Ok(answer) = replica.submit(job.clone(), begun + within / 2).await
         {
-            return answer.into_readings().map_err(LaneError::Step);
+            return answer.into_readings().map_err(BatcherError::Step);
         }
-        let rank = lane.rank(|| job.only_reads());
+        let priority = batcher.priority(|| job.is_read_only());
         // A replica without an answer has charged nothing, and left half of the time.
-        let answer = lane.submit_by(Route::Any, rank, job, begun + within).await?;
-        answer.into_readings().map_err(LaneError::Step)
+        let answer = batcher.submit_by(Route::Any, priority, job, begun + within).await?;
+        answer.into_readings().map_err(BatcherError::Step)
     }
 
     /// The moment of a decision that is made when the application's clock shows `now`.
     fn moment(&self, now: Timestamp, begun: Instant) -> Timestamp {
         match self.clock {
-            DecidingClock::Application => now,
-            DecidingClock::Shard => self.shard.primary().link().clock().time(begun).unwrap_or(now),
+            DecisionClock::Application => now,
+            DecisionClock::Shard => self.shard.primary().link().clock().time(begun).unwrap_or(now),
         }
     }
 }
@@ -167,7 +167,7 @@ impl Store for RedisShard {
 /// A history is one course of replication: it ends with a promotion, and with a restart. It goes on
 /// when a connection is replaced, and when keys are deleted, which somebody may have wanted. Where
 /// the primary may not be asked for `INFO`, each connection is taken to begin one.
-impl Histories for RedisShard {
+impl ReplicationEpochs for RedisShard {
     fn history(&self) -> u64 {
         self.shard.primary().history()
     }

@@ -3,7 +3,9 @@
 mod cell;
 mod window;
 
-use tollgate_core::{Fit, Found, MAX_EXACT, Mark, Reading, Readings, Timestamp};
+use tollgate_core::{
+    Admission, ChargePosition, MAX_EXACT, Reading, Readings, StoredState, Timestamp,
+};
 
 use self::cell::take_cell;
 use self::window::{Outcome, Window};
@@ -78,19 +80,22 @@ fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
 fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
     let mut asks = job.asks.iter();
     match job.asks.first()?.op {
-        Op::Cell => asks.map(|ask| take_cell(ask, rest)).collect::<Option<_>>().map(Answer::Cells),
+        Op::Cell => asks
+            .map(|operation| take_cell(operation, rest))
+            .collect::<Option<_>>()
+            .map(Answer::CellTransfer),
         Op::Join { .. } => {
-            asks.all(|ask| matches!(ask.op, Op::Join { .. })).then_some(Answer::Joined)
+            asks.all(|operation| matches!(operation.op, Op::Join { .. })).then_some(Answer::Joined)
         }
         _ => asks.map(|_| take_reading(rest)).collect::<Option<_>>().map(Answer::Readings),
     }
 }
 
 fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option<Readings> {
-    let reading = |ask| Some(Window::take(rest)?.reading(ask, outcome)?.0);
+    let reading = |operation| Some(Window::take(rest)?.reading(operation, outcome)?.0);
     let readings: Readings = job.asks.iter().map(reading).collect::<Option<_>>()?;
     // What is refused is refused by something.
-    (outcome == Outcome::Admitted || !readings.all_fit()).then_some(readings)
+    (outcome == Outcome::Admitted || !readings.all_admitted()).then_some(readings)
 }
 
 /// What is left of the one answer to many takes from one window.
@@ -110,10 +115,10 @@ impl Run {
     }
 
     fn next(&mut self, job: &Job) -> Option<Readings> {
-        let [ask] = &*job.asks else { return None };
+        let [operation] = &*job.asks else { return None };
         let outcome = if self.admitted > 0 { Outcome::Admitted } else { Outcome::Refused };
-        let (reading, after) = self.window?.reading(ask, outcome)?;
-        if outcome == Outcome::Refused && reading.fit == Fit::Now {
+        let (reading, after) = self.window?.reading(operation, outcome)?;
+        if outcome == Outcome::Refused && reading.admission == Admission::Now {
             return None;
         }
         let is_counted = u64::from(outcome == Outcome::Admitted);
@@ -126,31 +131,33 @@ impl Run {
 fn take_reading(rest: &mut &[u8]) -> Option<Reading> {
     let flags = take_byte(rest)?;
     let again_at = Timestamp::from_millis(take_number(rest)?);
-    let fit = |code| match code {
-        0 => Some(Fit::Now),
-        1 => Some(Fit::At(again_at)),
-        2 => Some(Fit::Never),
+    let admission = |code| match code {
+        0 => Some(Admission::Now),
+        1 => Some(Admission::At(again_at)),
+        2 => Some(Admission::Never),
         _ => None,
     };
     let reading = Reading {
-        fit: fit(flags & 3)?,
-        again: fit(flags >> 2 & 3)?,
+        admission: admission(flags & 3)?,
+        fits_again: admission(flags >> 2 & 3)?,
         used: take_number(rest)?,
-        whole_at: Timestamp::from_millis(take_number(rest)?),
-        mark: Mark(take_number(rest)?),
-        given_back: take_number(rest)?,
+        full_reset_at: Timestamp::from_millis(take_number(rest)?),
+        position: ChargePosition(take_number(rest)?),
+        refunded: take_number(rest)?,
         added: 0,
-        held: 0,
+        reserved: 0,
         found: match flags >> 4 & 3 {
-            0 => Found::Nothing,
-            1 => Found::State,
-            2 => Found::Discarded,
+            0 => StoredState::Missing,
+            1 => StoredState::Present,
+            2 => StoredState::Discarded,
             _ => return None,
         },
     };
     match flags >> 6 {
         0 => Some(reading),
-        MORE => Some(Reading { held: take_number(rest)?, added: take_number(rest)?, ..reading }),
+        MORE => {
+            Some(Reading { reserved: take_number(rest)?, added: take_number(rest)?, ..reading })
+        }
         _ => None,
     }
 }
@@ -174,12 +181,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::job::{JobAsk, Op, Rule};
+    use crate::job::{JobCharge, Op, Rule};
 
     fn job(asks: usize) -> Job {
         let rule = Rule { kind: 1, counts_refused: 0, quota: 1, window: 1, extra: 0, skew_max: 0 };
-        let ask = JobAsk { rule, key: Box::default(), op: Op::Take { cost: 1 } };
-        Job { now: Timestamp::EPOCH, asks: vec![ask; asks].into() }
+        let operation = JobCharge { rule, key: Box::default(), op: Op::Take { cost: 1 } };
+        Job { now: Timestamp::EPOCH, asks: vec![operation; asks].into() }
     }
 
     fn reply(status: u8, body: &[u8]) -> Vec<u8> {
@@ -212,10 +219,10 @@ mod tests {
         let used: Vec<_> = decode(&jobs, &bytes)
             .into_iter()
             .map(|answer| answer.unwrap().into_readings().unwrap())
-            .map(|readings| readings.first().map(|reading| (reading.used, reading.fit)))
+            .map(|readings| readings.first().map(|reading| (reading.used, reading.admission)))
             .collect();
-        let at = Fit::At(Timestamp::from_millis(1_700_000_000_123));
-        let (first, refused) = (Some((1, Fit::Now)), Some((1, at)));
+        let at = Admission::At(Timestamp::from_millis(1_700_000_000_123));
+        let (first, refused) = (Some((1, Admission::Now)), Some((1, at)));
         assert_eq!(used, [first, refused, first, None, refused, refused]);
         // Fewer or more jobs than the answer tells of.
         for jobs in [&jobs[..5], &[job(1), job(1), job(1), job(1), job(1), job(1)]] {

@@ -8,20 +8,20 @@ use std::sync::LazyLock;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Script, Value};
 
-pub(crate) use load::Ways;
+pub(crate) use load::RuntimeInfo;
 
-use crate::command::{Command, Room};
+use crate::command::{Command, KeyCreation};
 
 /// How the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
+pub enum StepRuntime {
     /// As a function, which the server keeps and replicates: Redis 7.0 and later, and Valkey.
     Function,
     /// As a script, which it may forget and is then given again.
     Script,
 }
 
-impl fmt::Display for Runs {
+impl fmt::Display for StepRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Function => "function",
@@ -32,7 +32,7 @@ impl fmt::Display for Runs {
 
 /// Which ways of running the step are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum RuntimeChoice {
     /// A function where the server has them, else a script.
     #[default]
     Best,
@@ -55,7 +55,7 @@ pub(crate) enum ReadVerb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Change them, as far as there is room.
-    Write(Room),
+    Write(KeyCreation),
     /// Read them: on a replica, too, and whatever the state of the server's memory and disk.
     Read(ReadVerb),
 }
@@ -92,7 +92,7 @@ const SOURCE: &str = concat!(
     include_str!("step/values.lua"),
     include_str!("step/decide.lua"),
     include_str!("step/reservations.lua"),
-    include_str!("step/carry.lua"),
+    include_str!("step/transfer.lua"),
     include_str!("step/limits.lua"),
     include_str!("step/jobs.lua"),
     include_str!("step/windows.lua"),
@@ -124,14 +124,20 @@ impl Step {
     }
 
     /// The call that carries `command` out.
-    pub(crate) fn call(&self, runs: Runs, access: Access, command: &Command<'_>) -> Cmd {
+    pub(crate) fn call(&self, runs: StepRuntime, access: Access, command: &Command<'_>) -> Cmd {
         let (verb, step) = match (runs, access) {
-            (Runs::Function, Access::Write(Room::Open)) => ("FCALL", &self.name),
-            (Runs::Function, Access::Write(Room::Tight)) => ("FCALL", &self.tight_name),
-            (Runs::Function, Access::Read(ReadVerb::ReadOnly)) => ("FCALL_RO", &self.look_name),
-            (Runs::Function, Access::Read(ReadVerb::Plain)) => ("FCALL", &self.look_name),
-            (Runs::Script, Access::Read(ReadVerb::ReadOnly)) => ("EVALSHA_RO", &self.script_hash),
-            (Runs::Script, Access::Write(_) | Access::Read(ReadVerb::Plain)) => {
+            (StepRuntime::Function, Access::Write(KeyCreation::Allowed)) => ("FCALL", &self.name),
+            (StepRuntime::Function, Access::Write(KeyCreation::Denied)) => {
+                ("FCALL", &self.tight_name)
+            }
+            (StepRuntime::Function, Access::Read(ReadVerb::ReadOnly)) => {
+                ("FCALL_RO", &self.look_name)
+            }
+            (StepRuntime::Function, Access::Read(ReadVerb::Plain)) => ("FCALL", &self.look_name),
+            (StepRuntime::Script, Access::Read(ReadVerb::ReadOnly)) => {
+                ("EVALSHA_RO", &self.script_hash)
+            }
+            (StepRuntime::Script, Access::Write(_) | Access::Read(ReadVerb::Plain)) => {
                 ("EVALSHA", &self.script_hash)
             }
         };

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::batcher::{Batcher, BatcherLimits, BatcherStatus};
+use crate::client_role::ClientRole;
 use crate::codec::Codec;
-use crate::lane::{Lane, LaneLimits, LaneStatus};
-use crate::link::{Duty, Endpoint, LinkError, LinkLimits, Progress};
-use crate::presence::Presence;
-use crate::topology::{Census, Loss, Readers, Roster, SentinelWatch, Topology};
+use crate::link::{Endpoint, LinkError, LinkLimits, ReplicationProgress, RequiredRole};
+use crate::topology::{DataLoss, Members, ReplicaPool, SentinelWatch, ServerDiscovery, Topology};
 
 /// Who answers calls that only read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reads {
+pub enum ReadFrom {
     /// A replica that keeps up with the primary, each in its turn; where none answers, the primary.
     #[default]
     Replicas,
@@ -27,13 +27,13 @@ pub struct ShardSettings {
     /// Which servers there are.
     pub topology: Topology,
     /// Who answers calls that only read.
-    pub reads: Reads,
-    /// The bounds of each lane.
-    pub lane: LaneLimits,
+    pub reads: ReadFrom,
+    /// The bounds of each batcher.
+    pub batcher: BatcherLimits,
     /// The bounds of each link's waits.
     pub link: LinkLimits,
     /// As what it is opened.
-    pub presence: Presence,
+    pub client_role: ClientRole,
 }
 
 impl ShardSettings {
@@ -54,32 +54,32 @@ impl ShardSettings {
     pub fn of(topology: Topology) -> Self {
         Self {
             topology,
-            reads: Reads::default(),
-            lane: LaneLimits::default(),
+            reads: ReadFrom::default(),
+            batcher: BatcherLimits::default(),
             link: LinkLimits::default(),
-            presence: Presence::default(),
+            client_role: ClientRole::default(),
         }
     }
 }
 
-/// The lanes to a shard's servers.
+/// The batchers to a shard's servers.
 ///
 /// Which server is the primary, the servers say themselves: each is asked for its role when it is
 /// connected to, and each of several twice per heartbeat. Of two that say that they are, what is
-/// told in [`Roster`] decides which one is charged; where nothing tells, a node that is connected
+/// told in [`Members`] decides which one is charged; where nothing tells, a node that is connected
 /// to one of them stays there.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
-    roster: Arc<Roster>,
-    primary: Lane<C>,
-    replicas: Readers<C>,
+    members: Arc<Members>,
+    primary: Batcher<C>,
+    replicas: ReplicaPool<C>,
     /// Who asks the servers which of them is the primary, if there are several.
-    _census: Option<Census>,
+    _discovery: Option<ServerDiscovery>,
     _sentinels: Option<SentinelWatch>,
 }
 
 impl<C: Codec> Shard<C> {
-    /// Opens the lanes, and begins to connect. Those to replicas that are read from speak as
+    /// Opens the batchers, and begins to connect. Those to replicas that are read from speak as
     /// `for_replica` makes of `codec`. Needs a tokio runtime.
     pub(crate) fn open(
         settings: &ShardSettings,
@@ -87,46 +87,54 @@ impl<C: Codec> Shard<C> {
         for_replica: impl Fn(&C) -> C + Send + 'static,
     ) -> Self {
         let (link, codec) = (settings.link, Arc::new(codec));
-        let progress = Arc::<Progress>::default();
-        // There is another one to ask: who does not answer once is not waited for again.
+        let progress = Arc::<ReplicationProgress>::default();
+        // There is another one to operation: who does not answer once is not waited for again.
         let impatient = LinkLimits { misses: 1, ..link };
-        let (lane_limits, writer) = (settings.lane, Arc::clone(&codec));
+        let (lane_limits, writer) = (settings.batcher, Arc::clone(&codec));
         let read = Arc::clone(&progress);
         let reader = move |endpoint: &Endpoint| {
-            let (duty, codec) = (Duty::Replica(Arc::clone(&read)), for_replica(&writer));
-            Lane::start(vec![endpoint.clone()], duty, Arc::new(codec), lane_limits, impatient)
+            let (required_role, codec) =
+                (RequiredRole::Replica(Arc::clone(&read)), for_replica(&writer));
+            Batcher::start(
+                vec![endpoint.clone()],
+                required_role,
+                Arc::new(codec),
+                lane_limits,
+                impatient,
+            )
         };
-        let (roster, replicas, sentinels) = match &settings.topology {
+        let (members, replicas, sentinels) = match &settings.topology {
             Topology::Static { primary, replicas } => {
                 let servers = std::iter::once(primary).chain(replicas).cloned().collect();
                 let readers = match settings.reads {
-                    Reads::Replicas => Readers::fixed(replicas.iter().map(reader)),
-                    Reads::Primary => Readers::fixed([]),
+                    ReadFrom::Replicas => ReplicaPool::fixed(replicas.iter().map(reader)),
+                    ReadFrom::Primary => ReplicaPool::fixed([]),
                 };
-                (Roster::of(servers, &link), readers, None)
+                (Members::of(servers, &link), readers, None)
             }
             Topology::Sentinel(sentinels) => {
-                let roster = Roster::announced_by(sentinels.sentinels.len(), &link);
+                let members = Members::with_sentinels(sentinels.sentinels.len(), &link);
                 let readers = match settings.reads {
-                    Reads::Replicas => Readers::follow(&roster, reader),
-                    Reads::Primary => Readers::fixed([]),
+                    ReadFrom::Replicas => ReplicaPool::follow(&members, reader),
+                    ReadFrom::Primary => ReplicaPool::fixed([]),
                 };
-                let watch = SentinelWatch::start(sentinels.clone(), Arc::clone(&roster), link);
-                (roster, readers, Some(watch))
+                let watch = SentinelWatch::start(sentinels.clone(), Arc::clone(&members), link);
+                (members, readers, Some(watch))
             }
         };
-        if settings.presence == Presence::Observer {
-            roster.losses().only_look();
+        if settings.client_role == ClientRole::ReadOnly {
+            members.losses().set_read_only();
         }
-        let duty = match settings.reads {
-            Reads::Replicas => Duty::Followed(progress),
-            Reads::Primary => Duty::Primary,
+        let required_role = match settings.reads {
+            ReadFrom::Replicas => RequiredRole::ReportingPrimary(progress),
+            ReadFrom::Primary => RequiredRole::Primary,
         };
         let is_alone = matches!(&settings.topology,
             Topology::Static { replicas, .. } if replicas.is_empty());
-        let census = (!is_alone).then(|| Census::start(Arc::clone(&roster), link));
-        let primary = Lane::follow(Arc::clone(&roster), duty, codec, lane_limits, link);
-        Self { roster, primary, replicas, _census: census, _sentinels: sentinels }
+        let discovery = (!is_alone).then(|| ServerDiscovery::start(Arc::clone(&members), link));
+        let primary =
+            Batcher::follow(Arc::clone(&members), required_role, codec, lane_limits, link);
+        Self { members, primary, replicas, _discovery: discovery, _sentinels: sentinels }
     }
 
     /// Waits until the primary is connected.
@@ -141,30 +149,30 @@ impl<C: Codec> Shard<C> {
         })
     }
 
-    /// The lane to the primary.
-    pub(crate) fn primary(&self) -> &Lane<C> {
+    /// The batcher to the primary.
+    pub(crate) fn primary(&self) -> &Batcher<C> {
         &self.primary
     }
 
     /// The next replica in turn that answers, if one is read from and does. One that does not keep
     /// up with the primary, that loads or that fails is passed over.
-    pub(crate) fn replica(&self) -> Option<Arc<Lane<C>>> {
+    pub(crate) fn replica(&self) -> Option<Arc<Batcher<C>>> {
         self.replicas.next()
     }
 
-    /// How the lanes stand: the primary's, then those of the replicas that are read from, in the
+    /// How the batchers stand: the primary's, then those of the replicas that are read from, in the
     /// order of the settings, or of their addresses where sentinels name them.
-    pub(crate) fn status(&self) -> Vec<LaneStatus> {
+    pub(crate) fn status(&self) -> Vec<BatcherStatus> {
         std::iter::once(self.primary.status()).chain(self.replicas.status()).collect()
     }
 
     /// Notices by `key` whether all keys were lost: one that the primary keeps.
     pub(crate) fn keep_generation_at(&self, key: String) {
-        self.roster.losses().keep_at(key);
+        self.members.losses().keep_at(key);
     }
 
     /// How often counters were lost, and why they were last.
-    pub(crate) fn losses(&self) -> (u64, Option<Loss>) {
-        self.roster.losses().told()
+    pub(crate) fn losses(&self) -> (u64, Option<DataLoss>) {
+        self.members.losses().totals()
     }
 }

@@ -7,15 +7,15 @@ use redis::{RedisError, RedisResult, Value};
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 use crate::answer::Answer;
+use crate::client_role::ClientRole;
 use crate::codec::{Codec, Remedy};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::presence::Presence;
-use crate::script::{Choice, Runs, ask, is_out_of_memory};
+use crate::script::{RuntimeChoice, StepRuntime, ask, is_out_of_memory};
 use crate::step_codec::StepCodec;
 
 /// How often one call is sent, where the server proves that nothing of it ran.
-const MOST_SENDINGS: usize = 8;
+const MAX_SENDS: usize = 8;
 
 /// Limits in one server, decided by the step that runs in it.
 ///
@@ -36,17 +36,17 @@ impl Redis {
     pub async fn new(
         mut connection: MultiplexedConnection,
         keys: Keys,
-        choice: Choice,
+        choice: RuntimeChoice,
     ) -> RedisResult<Self> {
-        let codec = StepCodec::new(choice, Presence::Node);
+        let codec = StepCodec::new(choice, ClientRole::ReadWrite);
         codec.load(&mut connection).await?;
         Ok(Self { connection, codec, keys })
     }
 
     /// How the step runs in the server.
     #[must_use]
-    pub fn runs(&self) -> Runs {
-        self.codec.runs()
+    pub fn runtime(&self) -> StepRuntime {
+        self.codec.runtime()
     }
 
     /// Carries out `calls` one after the other in one round trip, each as [`Store::apply`] does.
@@ -84,7 +84,7 @@ impl Redis {
             let reply = ask(&mut connection, &self.codec.encode(jobs, None)).await;
             let Err(error) = reply else { return reply };
             match self.codec.remedy(&error) {
-                _ if sendings == MOST_SENDINGS => return Err(error),
+                _ if sendings == MAX_SENDS => return Err(error),
                 Remedy::Load => self.codec.load(&mut connection).await?,
                 Remedy::Reencode => {}
                 Remedy::Nothing => return Err(error),

@@ -10,8 +10,8 @@ use redis::aio::MultiplexedConnection;
 use tollgate_conformance::{PlainHash, check};
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate_redis::{
-    Choice, Credentials, Endpoint, Gate, Keys, LinkLimits, Redis, RedisShard, Runs, Secret,
-    SecretSource, ShardSettings,
+    CircuitState, Credentials, Endpoint, Keys, LinkLimits, Redis, RedisShard, RuntimeChoice,
+    Secret, SecretSource, ShardSettings, StepRuntime,
 };
 
 /// Longer than anything takes on a busy machine.
@@ -26,9 +26,9 @@ on_every_version! {
 }
 
 /// Every choice of how the step runs, and how it then does.
-fn choices(version: Version) -> [(Choice, Runs); 2] {
-    let best = if version.has_functions() { Runs::Function } else { Runs::Script };
-    [(Choice::Best, best), (Choice::Script, Runs::Script)]
+fn choices(version: Version) -> [(RuntimeChoice, StepRuntime); 2] {
+    let best = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
+    [(RuntimeChoice::Best, best), (RuntimeChoice::Script, StepRuntime::Script)]
 }
 
 fn keys() -> Keys {
@@ -39,9 +39,9 @@ async fn the_suite_passes(version: Version) {
     let server = Server::start_version(version, &[]).await;
     for (choice, runs) in choices(version) {
         let store = Redis::new(server.connect().await, keys(), choice).await.unwrap();
-        assert_eq!(store.runs(), runs);
+        assert_eq!(store.runtime(), runs);
         check(&store, &format!("{choice:?}")).await;
-        assert_eq!(store.runs(), runs);
+        assert_eq!(store.runtime(), runs);
         server.assert_every_key_ends().await;
     }
 }
@@ -52,7 +52,7 @@ async fn the_suite_passes_as_the_shipped_user(version: Version) {
     for (choice, runs) in choices(version) {
         let connection = server.connect_as("tollgate", "password").await;
         let store = Redis::new(connection, keys(), choice).await.unwrap();
-        assert_eq!(store.runs(), runs);
+        assert_eq!(store.runtime(), runs);
         check(&store, &format!("{choice:?}")).await;
     }
     let mut user = server.connect_as("tollgate", "password").await;
@@ -62,7 +62,7 @@ async fn the_suite_passes_as_the_shipped_user(version: Version) {
     }
 }
 
-/// Over lanes, as the shipped user, with looks answered by the replica. What follows the primary
+/// Over batchers, as the shipped user, with looks answered by the replica. What follows the primary
 /// keeps all that the suite left, and goes on with it.
 async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Version) {
     for (choice, runs) in choices(version) {
@@ -76,7 +76,7 @@ async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Versio
         is_on(&store, [&primary, &replica]).await;
         let watch = primary.connect().await;
         check(&InStep { store: &store, watch }, "before").await;
-        assert_eq!(store.runs(), runs);
+        assert_eq!(store.runtime(), runs);
         assert!(store.status()[1].counts.jobs > 0, "the replica answered nothing");
         primary.assert_every_key_ends().await;
 
@@ -86,7 +86,7 @@ async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Versio
         is_on(&store, [&replica]).await;
         replica.assert_every_key_ends().await;
         check(&store, "after").await;
-        assert_eq!(store.runs(), runs);
+        assert_eq!(store.runtime(), runs);
         replica.assert_every_key_ends().await;
     }
 }
@@ -106,12 +106,12 @@ impl Store for InStep<'_> {
     }
 }
 
-fn shard(primary: &Server, replica: &Server, choice: Choice) -> RedisShard {
+fn shard(primary: &Server, replica: &Server, choice: RuntimeChoice) -> RedisShard {
     let endpoint = |server: &Server| {
         let endpoint: Endpoint = server.url().parse().unwrap();
         endpoint.with_credentials(Credentials {
             user: Some("tollgate".into()),
-            password: Some(SecretSource::Given(Secret::new("password"))),
+            password: Some(SecretSource::Inline(Secret::new("password"))),
         })
     };
     let mut settings = ShardSettings::replicated(endpoint(primary), vec![endpoint(replica)]);
@@ -125,13 +125,15 @@ fn shard(primary: &Server, replica: &Server, choice: Choice) -> RedisShard {
     RedisShard::open(&settings, keys(), choice).with_deadline(PATIENCE)
 }
 
-/// Waits until the store's lanes, as many as there are `servers`, lead to them in their order.
+/// Waits until the store's batchers, as many as there are `servers`, lead to them in their order.
 async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
     let urls = servers.map(|server| Some(server.url()));
     let found = async {
         loop {
-            let lanes = store.status().into_iter().take(N);
-            let open = lanes.filter(|lane| lane.gate == Gate::Closed).map(|lane| lane.address);
+            let batchers = store.status().into_iter().take(N);
+            let open = batchers
+                .filter(|batcher| batcher.circuit_state == CircuitState::Closed)
+                .map(|batcher| batcher.address);
             if open.eq(urls.iter().cloned()) {
                 return;
             }

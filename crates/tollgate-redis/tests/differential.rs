@@ -10,8 +10,10 @@ use kit::{Server, Version, on_every_version};
 use tokio::task::{JoinSet, LocalSet};
 use tollgate_conformance::trace::{Call, Take, seeds};
 use tollgate_conformance::{Cells, PlainHash, Trace, run_trace};
-use tollgate_core::{Ask, Charge, ChargeId, Readings, Repeats, Store, Subject, Timestamp, Value};
-use tollgate_redis::{Choice, Keys, Redis};
+use tollgate_core::{
+    Charge, ChargeId, Deduplication, Operation, Readings, Store, Subject, Timestamp, Value,
+};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 /// Traces of 48 operations each: a million operations over both ways of running the step.
 const TRACES: u64 = 10_500;
@@ -27,14 +29,14 @@ const TASKS: usize = 64;
 #[tokio::test]
 async fn the_function_gives_the_models_integers() {
     let server = Server::start().await;
-    let store = start(&server, Choice::Best).await;
+    let store = start(&server, RuntimeChoice::Best).await;
     run_traces(store, seeds(1_000_000, TRACES), Trace::random).await;
 }
 
 #[tokio::test]
 async fn the_script_gives_the_models_integers() {
     let server = Server::start().await;
-    let store = start(&server, Choice::Script).await;
+    let store = start(&server, RuntimeChoice::Script).await;
     run_traces(store, seeds(2_000_000, TRACES), Trace::random).await;
 }
 
@@ -42,7 +44,7 @@ async fn the_script_gives_the_models_integers() {
 #[tokio::test]
 async fn reservations_have_the_models_integers() {
     let server = Server::start().await;
-    for (choice, first) in [(Choice::Best, 8_000_000), (Choice::Script, 9_000_000)] {
+    for (choice, first) in [(RuntimeChoice::Best, 8_000_000), (RuntimeChoice::Script, 9_000_000)] {
         let store = start(&server, choice).await;
         run_traces(store, seeds(first, RESERVING), Trace::reserving).await;
     }
@@ -53,7 +55,7 @@ async fn reservations_have_the_models_integers() {
 #[tokio::test]
 async fn calls_that_travel_together_are_decided_one_after_the_other() {
     let server = Server::start().await;
-    for (choice, first) in [(Choice::Best, 4_000_000), (Choice::Script, 5_000_000)] {
+    for (choice, first) in [(RuntimeChoice::Best, 4_000_000), (RuntimeChoice::Script, 5_000_000)] {
         let store = start(&server, choice).await;
         for seed in seeds(first, TOGETHER) {
             run_together(&store, seed).await;
@@ -67,7 +69,7 @@ on_every_version! {
 
 async fn few_traces_give_the_models_integers(version: Version) {
     let server = Server::start_version(version, &[]).await;
-    for (choice, first) in [(Choice::Best, 6_000_000), (Choice::Script, 7_000_000)] {
+    for (choice, first) in [(RuntimeChoice::Best, 6_000_000), (RuntimeChoice::Script, 7_000_000)] {
         run_traces(start(&server, choice).await, seeds(first, FEW), Trace::random).await;
         let reserving = seeds(first + 3 * FEW, FEW);
         run_traces(start(&server, choice).await, reserving, Trace::reserving).await;
@@ -101,23 +103,24 @@ async fn run_together(store: &Redis, seed: u64) {
             let (cost, id) = (part.cost, ChargeId(id));
             // Some calls look at one of their limits and take from the others.
             let looks = matches!(op.call, Call::Look(_)) || place == 2;
-            let ask = if looks { Ask::Look { cost } } else { Ask::Take { cost, id } };
+            let operation =
+                if looks { Operation::Peek { cost } } else { Operation::Charge { cost, id } };
             let subject = &subjects[usize::from(part.subject)];
-            Charge { limit: &trace.limits[part.limit], subject, ask }
+            Charge { limit: &trace.limits[part.limit], subject, operation }
         };
         calls.push((op.now, parts.iter().enumerate().map(charge).collect::<Vec<_>>()));
     }
     let taken = compare(store, &cells, &calls, seed).await;
     let mut refunds = Vec::new();
     for ((now, charges), readings) in calls.iter().zip(&taken) {
-        if !readings.all_fit() {
+        if !readings.all_admitted() {
             continue;
         }
         let mut charges = charges.clone();
         for (charge, reading) in charges.iter_mut().zip(readings.iter()) {
-            if let Ask::Take { cost, id } = charge.ask {
-                let (mark, repeats) = (reading.mark, Repeats::Guarded);
-                charge.ask = Ask::Refund { cost, mark, id, repeats };
+            if let Operation::Charge { cost, id } = charge.operation {
+                let (position, deduplication) = (reading.position, Deduplication::ById);
+                charge.operation = Operation::Refund { cost, position, id, deduplication };
             }
         }
         refunds.push((*now, charges));
@@ -145,7 +148,7 @@ async fn compare(
     expected
 }
 
-async fn start(server: &Server, choice: Choice) -> Redis {
+async fn start(server: &Server, choice: RuntimeChoice) -> Redis {
     Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.unwrap()
 }
 

@@ -10,10 +10,10 @@ use redis::Client;
 use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow};
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, HoldTerms, Limit, Mark, Millis, OnExpiry, Reading,
-    Store, Subject, Timestamp, Value,
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Limit, Millis, OnExpiry, Operation, Reading,
+    ReservationTerms, Store, Subject, Timestamp, Value,
 };
-use tollgate_redis::{Choice, Keys, Redis};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// How long each node asks to hold: shorter than every window.
@@ -33,7 +33,7 @@ fn limits() -> Vec<Limit> {
     let fixed = FixedWindow::new(1_000, window, Anchor::FirstRequest).unwrap();
     let sliding = SlidingWindow::new(1_000, window, Millis::from_secs(60)).unwrap();
     let leases = Concurrency::new(1_000, HOLD).unwrap();
-    let charges = HoldTerms { on_expiry: OnExpiry::Charge, ..HoldTerms::default() };
+    let charges = ReservationTerms { on_expiry: OnExpiry::Charge, ..ReservationTerms::default() };
     let limit = |name, algorithm| {
         // A slow machine's own time is not to end what is kept.
         Limit::new(name, algorithm).unwrap().with_skew_max(Millis::from_secs(600))
@@ -41,16 +41,16 @@ fn limits() -> Vec<Limit> {
     vec![
         limit("fixed", Algorithm::FixedWindow(fixed)),
         limit("sliding", Algorithm::SlidingWindow(sliding)),
-        limit("charged", Algorithm::FixedWindow(fixed)).with_hold(charges).unwrap(),
+        limit("charged", Algorithm::FixedWindow(fixed)).with_reservation_terms(charges).unwrap(),
         limit("leases", Algorithm::Concurrency(leases)),
     ]
 }
 
-async fn ask(store: &Redis, now: Timestamp, ask: Ask) -> Vec<Reading> {
+async fn ask(store: &Redis, now: Timestamp, operation: Operation) -> Vec<Reading> {
     let subject = Subject::new([("name", Value::Clear(b"everybody"))], &PlainHash);
     let limits = limits();
     let charges: Vec<_> =
-        limits.iter().map(|limit| Charge { limit, subject: &subject, ask }).collect();
+        limits.iter().map(|limit| Charge { limit, subject: &subject, operation }).collect();
     store.apply(now, &charges).await.unwrap().to_vec()
 }
 
@@ -59,9 +59,10 @@ async fn ask(store: &Redis, now: Timestamp, ask: Ask) -> Vec<Reading> {
 async fn a_node_that_is_killed() {
     let (Ok(server), Ok(node)) = (std::env::var(SERVER), std::env::var(NODE)) else { return };
     let connection = Client::open(server).unwrap().get_multiplexed_async_connection().await;
-    let store = Redis::new(connection.unwrap(), Keys::new(PlainHash), Choice::Best).await.unwrap();
+    let store =
+        Redis::new(connection.unwrap(), Keys::new(PlainHash), RuntimeChoice::Best).await.unwrap();
     let id = ChargeId(node.parse().unwrap());
-    let reserve = Ask::Reserve { cost: Cost::up_to(3), id, until: NOW.after(HOLD) };
+    let reserve = Operation::Reserve { cost: Cost::up_to(3), id, until: NOW.after(HOLD) };
     let reserved = ask(&store, NOW, reserve).await;
     assert!(reserved.iter().all(|reading| reading.used > 0));
     println!("{RESERVED}");
@@ -92,23 +93,27 @@ async fn nodes_killed_between_reservation_and_settlement_leak_nothing() {
         child.wait().unwrap();
         assert!(reserved, "node {node} ended by itself");
     }
-    let store = Redis::new(server.connect().await, Keys::new(PlainHash), Choice::Best).await;
+    let store = Redis::new(server.connect().await, Keys::new(PlainHash), RuntimeChoice::Best).await;
     let store = store.unwrap();
     let told = |readings: Vec<Reading>| {
-        readings.into_iter().map(|reading| (reading.used, reading.held)).collect::<Vec<_>>()
+        readings.into_iter().map(|reading| (reading.used, reading.reserved)).collect::<Vec<_>>()
     };
-    let look = Ask::Look { cost: Cost::PEEK };
+    let look = Operation::Peek { cost: Cost::PEEK };
     let last = Timestamp::from_millis(NOW.after(HOLD).as_millis() - 1);
     let all = [(300, 300), (300, 300), (300, 300), (300, 0)];
     assert_eq!(told(ask(&store, last, look).await), all);
     // Another node may still settle what a dead one reserved, by its receipt.
-    let settle = |id| Ask::Settle { id: ChargeId(id), mark: Mark::default(), cost: Cost::up_to(1) };
+    let settle = |id| Operation::Settle {
+        id: ChargeId(id),
+        position: ChargePosition::default(),
+        cost: Cost::up_to(1),
+    };
     for id in 0..10 {
         ask(&store, last, settle(id)).await;
     }
     let over = [(10, 0), (10, 0), (280, 0), (0, 0)];
     assert_eq!(told(ask(&store, NOW.after(HOLD), look).await), over, "gone in that millisecond");
-    let whole = Ask::Take { cost: Cost::up_to(720), id: ChargeId(u128::MAX) };
+    let whole = Operation::Charge { cost: Cost::up_to(720), id: ChargeId(u128::MAX) };
     let taken = ask(&store, NOW.after(HOLD), whole).await;
     assert_eq!(told(taken), [(730, 0), (730, 0), (1_000, 0), (720, 0)]);
     server.assert_every_key_ends().await;

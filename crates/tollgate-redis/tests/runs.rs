@@ -8,10 +8,10 @@ use tollgate_conformance::trace::{random_limit, seeds};
 use tollgate_conformance::{Cells, PlainHash, Random};
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, MAX_EXACT, Mark, Millis, Refusals, Repeats,
-    Store, Subject, Timestamp, Value,
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT, Millis,
+    Operation, Refusals, Store, Subject, Timestamp, Value,
 };
-use tollgate_redis::{Choice, Keys, Redis};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 /// Scenes of some 200 jobs each.
 const SCENES: u64 = 300;
@@ -23,7 +23,7 @@ on_every_version! {
 
 async fn takes_that_travel_together_give_the_models_integers(version: Version) {
     let server = Server::start_version(version, &[]).await;
-    for (choice, first) in [(Choice::Best, 8_000_000), (Choice::Script, 9_000_000)] {
+    for (choice, first) in [(RuntimeChoice::Best, 8_000_000), (RuntimeChoice::Script, 9_000_000)] {
         let store = Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.unwrap();
         for seed in seeds(first, SCENES) {
             play(&store, seed).await;
@@ -33,10 +33,10 @@ async fn takes_that_travel_together_give_the_models_integers(version: Version) {
 }
 
 /// A call of a command: when, and its charges by the numbers of limit and subject.
-type Call = (Timestamp, Vec<(usize, usize, Ask)>);
+type Call = (Timestamp, Vec<(usize, usize, Operation)>);
 
 /// What was counted, and can be given back: limit, subject, cost, mark and name.
-type Counted = (usize, usize, Cost, Mark, ChargeId);
+type Counted = (usize, usize, Cost, ChargePosition, ChargeId);
 
 async fn play(store: &Redis, seed: u64) {
     let mut scene = Scene::new(seed);
@@ -52,9 +52,9 @@ async fn play(store: &Redis, seed: u64) {
         for (((now, charges), answer), (_, asks)) in borrowed.iter().zip(answers).zip(&calls) {
             let right = cells.apply(*now, charges).await.unwrap();
             assert_eq!(&*answer.unwrap(), &*right, "TOLLGATE_SEED={seed} {now:?} {charges:?}");
-            for ((limit, subject, ask), reading) in asks.iter().zip(right.iter()) {
-                if let (Ask::Take { cost, id }, true) = (*ask, right.all_fit()) {
-                    counted.push((*limit, *subject, cost, reading.mark, id));
+            for ((limit, subject, operation), reading) in asks.iter().zip(right.iter()) {
+                if let (Operation::Charge { cost, id }, true) = (*operation, right.all_admitted()) {
+                    counted.push((*limit, *subject, cost, reading.position, id));
                 }
             }
         }
@@ -92,11 +92,11 @@ impl Scene {
         Self { random, now, limits, subjects, counted: Vec::new(), last_id: 0 }
     }
 
-    fn charges(&self, asks: &[(usize, usize, Ask)]) -> Vec<Charge<'_>> {
-        let charge = |&(limit, subject, ask): &(usize, usize, Ask)| Charge {
+    fn charges(&self, asks: &[(usize, usize, Operation)]) -> Vec<Charge<'_>> {
+        let charge = |&(limit, subject, operation): &(usize, usize, Operation)| Charge {
             limit: &self.limits[limit],
             subject: &self.subjects[subject],
-            ask,
+            operation,
         };
         asks.iter().map(charge).collect()
     }
@@ -124,7 +124,7 @@ impl Scene {
             let any = self.random.within(0..=3);
             let subject = [first, first + place, any][pattern as usize] % 4;
             let id = self.id();
-            calls.push((self.now, vec![(limit, subject as usize, Ask::Take { cost, id })]));
+            calls.push((self.now, vec![(limit, subject as usize, Operation::Charge { cost, id })]));
         }
     }
 
@@ -133,27 +133,27 @@ impl Scene {
         for _ in 0..self.random.within(1..=4) {
             let id = self.id();
             let takes = 2 + self.random.within(0..=2) as usize;
-            let ask = |place| {
+            let operation = |place| {
                 let limit = if self.random.chance(10) { 0 } else { place % 4 };
                 let subject = self.random.within(0..=1) as usize;
-                (limit, subject, Ask::Take { cost: self.cost(), id })
+                (limit, subject, Operation::Charge { cost: self.cost(), id })
             };
-            let asks = (0..takes).map(ask).collect();
+            let asks = (0..takes).map(operation).collect();
             calls.push((self.now, asks));
         }
     }
 
     fn push_look(&mut self, calls: &mut Vec<Call>) {
         let (limit, subject) = (self.random.within(0..=3), self.random.within(0..=3));
-        let ask = Ask::Look { cost: self.cost() };
-        calls.push((self.now, vec![(limit as usize, subject as usize, ask)]));
+        let operation = Operation::Peek { cost: self.cost() };
+        calls.push((self.now, vec![(limit as usize, subject as usize, operation)]));
     }
 
     fn push_refund(&mut self, calls: &mut Vec<Call>) {
-        if let Some((limit, subject, cost, mark, id)) = self.counted.pop() {
-            let repeats = self.random.one_of(&[Repeats::Impossible, Repeats::Guarded]);
-            let ask = Ask::Refund { cost, mark, id, repeats };
-            calls.push((self.now, vec![(limit, subject, ask)]));
+        if let Some((limit, subject, cost, position, id)) = self.counted.pop() {
+            let deduplication = self.random.one_of(&[Deduplication::Unneeded, Deduplication::ById]);
+            let operation = Operation::Refund { cost, position, id, deduplication };
+            calls.push((self.now, vec![(limit, subject, operation)]));
         }
     }
 

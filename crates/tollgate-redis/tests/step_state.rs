@@ -8,15 +8,15 @@ use tollgate_conformance::trace::random_limit;
 use tollgate_conformance::{Figure, PlainHash, Random, assert_held};
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Millis, Reading, Refusals, Repeats,
-    Store, Subject, Timestamp, Value,
+    Admission, Algorithm, Charge, ChargeId, Cost, Deduplication, Limit, Millis, Operation, Reading,
+    Refusals, Store, StoredState, Subject, Timestamp, Value,
 };
-use tollgate_redis::{Choice, Keys, Redis};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 async fn store(server: &Server) -> Redis {
-    Redis::new(server.connect().await, Keys::new(PlainHash), Choice::Best).await.unwrap()
+    Redis::new(server.connect().await, Keys::new(PlainHash), RuntimeChoice::Best).await.unwrap()
 }
 
 fn subject(number: u64) -> Subject {
@@ -34,12 +34,18 @@ fn fixed(quota: u64) -> Limit {
     Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
 }
 
-async fn ask(store: &Redis, limit: &Limit, subject: &Subject, now: Timestamp, ask: Ask) -> Reading {
-    store.apply(now, &[Charge { limit, subject, ask }]).await.unwrap()[0]
+async fn ask(
+    store: &Redis,
+    limit: &Limit,
+    subject: &Subject,
+    now: Timestamp,
+    operation: Operation,
+) -> Reading {
+    store.apply(now, &[Charge { limit, subject, operation }]).await.unwrap()[0]
 }
 
-const fn take(cost: Cost) -> Ask {
-    Ask::Take { cost, id: ChargeId(1) }
+const fn take(cost: Cost) -> Operation {
+    Operation::Charge { cost, id: ChargeId(1) }
 }
 
 async fn put(connection: &mut MultiplexedConnection, key: &[u8], bytes: &[u8]) {
@@ -89,7 +95,7 @@ fn junk() -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn junk_counts_as_no_state_and_is_told() {
+async fn junk_counts_as_no_state_and_is_reported() {
     let server = Server::start().await;
     let (store, mut connection) = (store(&server).await, server.connect().await);
     let keys = Keys::new(PlainHash);
@@ -99,18 +105,18 @@ async fn junk_counts_as_no_state_and_is_told() {
             let subject = subject(number);
             put(&mut connection, &keys.name(limit, &subject), &bytes).await;
             let peek = ask(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
-            assert_eq!((peek.fit, peek.used), (Fit::Now, 0), "{limit:?} {bytes:?}");
-            assert_eq!(peek.found, Found::Discarded, "{limit:?} {bytes:?}");
+            assert_eq!((peek.admission, peek.used), (Admission::Now, 0), "{limit:?} {bytes:?}");
+            assert_eq!(peek.found, StoredState::Discarded, "{limit:?} {bytes:?}");
             let first = ask(&store, limit, &subject, NOW, take(Cost::ONE)).await;
-            assert_eq!((first.fit, first.used), (Fit::Now, 1), "{limit:?} {bytes:?}");
-            told += u64::from(first.found == Found::Discarded);
+            assert_eq!((first.admission, first.used), (Admission::Now, 1), "{limit:?} {bytes:?}");
+            told += u64::from(first.found == StoredState::Discarded);
             let after = ask(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
-            assert_eq!((after.used, after.found), (1, Found::State), "{limit:?} {bytes:?}");
+            assert_eq!((after.used, after.found), (1, StoredState::Present), "{limit:?} {bytes:?}");
             written += 1;
         }
     }
     assert_held(&[
-        Figure::bites("values of junk that were told", told),
+        Figure::fault_seen("values of junk that were told", told),
         Figure::at_most("values of junk that counted, or were not told", written - told, 0),
     ]);
 }
@@ -132,8 +138,8 @@ async fn keys_of_another_type_are_replaced() {
             }
             command.exec_async(&mut connection).await.unwrap();
             let first = ask(&store, limit, &subject, NOW, take(Cost::ONE)).await;
-            assert_eq!((first.fit, first.used), (Fit::Now, 1), "{limit:?} {make}");
-            assert_eq!(first.found, Found::Discarded, "{limit:?} {make}");
+            assert_eq!((first.admission, first.used), (Admission::Now, 1), "{limit:?} {make}");
+            assert_eq!(first.found, StoredState::Discarded, "{limit:?} {make}");
         }
     }
 }
@@ -148,17 +154,17 @@ async fn a_window_is_exact_past_what_its_integer_holds() {
         used += cost;
         let cost = Cost::new(cost).unwrap();
         let reading = ask(&store, &limit, &subject, NOW, take(cost)).await;
-        assert_eq!((reading.fit, reading.used), (Fit::Now, used));
-        assert_eq!(reading.whole_at.as_millis(), NOW.as_millis() + 3_600_000);
+        assert_eq!((reading.admission, reading.used), (Admission::Now, used));
+        assert_eq!(reading.full_reset_at.as_millis(), NOW.as_millis() + 3_600_000);
     }
-    let back = Ask::Refund {
+    let back = Operation::Refund {
         cost: Cost::new(used - 5).unwrap(),
-        mark: tollgate_core::Mark(NOW.as_millis() + 3_600_000),
+        position: tollgate_core::ChargePosition(NOW.as_millis() + 3_600_000),
         id: ChargeId(1),
-        repeats: Repeats::Impossible,
+        deduplication: Deduplication::Unneeded,
     };
     let reading = ask(&store, &limit, &subject, NOW, back).await;
-    assert_eq!((reading.given_back, reading.used), (used - 5, 5));
+    assert_eq!((reading.refunded, reading.used), (used - 5, 5));
 }
 
 #[tokio::test]
@@ -168,10 +174,11 @@ async fn every_key_ends_after_what_it_stores_and_not_much_later() {
     for limit in &limits() {
         for number in 0..20 {
             let (id, subject) = (ChargeId(u128::from(number)), subject(number));
-            let taken = ask(&store, limit, &subject, NOW, Ask::Take { cost: Cost::ONE, id }).await;
-            let (cost, mark, repeats) = (Cost::ONE, taken.mark, Repeats::Guarded);
+            let taken =
+                ask(&store, limit, &subject, NOW, Operation::Charge { cost: Cost::ONE, id }).await;
+            let (cost, position, deduplication) = (Cost::ONE, taken.position, Deduplication::ById);
             if number % 2 == 0 {
-                let back = Ask::Refund { cost, mark, id, repeats };
+                let back = Operation::Refund { cost, position, id, deduplication };
                 ask(&store, limit, &subject, NOW, back).await;
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kit::{Certificates, Server, free_port};
 use tollgate_conformance::{PlainHash, check};
-use tollgate_redis::{Choice, Endpoint, Keys, LinkLimits, RedisShard, ShardSettings, Tls};
+use tollgate_redis::{Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice, ShardSettings, Tls};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,7 +31,7 @@ fn shard(port: u16, tls: Tls) -> RedisShard {
     let endpoint: Endpoint = format!("rediss://127.0.0.1:{port}").parse().unwrap();
     let mut settings = ShardSettings::new(endpoint.with_tls(tls).unwrap());
     settings.link = LinkLimits { connect: PATIENCE, proof: PATIENCE, ..LinkLimits::default() };
-    RedisShard::open(&settings, Keys::new(PlainHash), Choice::Best).with_deadline(PATIENCE)
+    RedisShard::open(&settings, Keys::new(PlainHash), RuntimeChoice::Best).with_deadline(PATIENCE)
 }
 
 /// Why no connection comes about.

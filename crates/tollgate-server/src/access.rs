@@ -1,4 +1,4 @@
-//! Who may enter a door.
+//! Who may enter a listener.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,13 +8,13 @@ use subtle::{Choice, ConstantTimeEq};
 
 use crate::listen::Listen;
 
-/// The most tokens of one door: each is compared for every request.
+/// The most tokens of one listener: each is compared for every request.
 pub const MAX_TOKENS: usize = 64;
 
 /// Bytes of the shortest token: fewer can be guessed.
 pub const SHORTEST_TOKEN: usize = 16;
 
-/// Who may enter a door.
+/// Who may enter a listener.
 #[derive(Clone, Debug, Default)]
 pub enum Access {
     /// Everybody who reaches it: for loopback and unix domain sockets.
@@ -24,7 +24,7 @@ pub enum Access {
     Tokens(Tokens),
 }
 
-/// What opens a door, several at once so that one can be replaced. No output shows them.
+/// What opens a listener, several at once so that one can be replaced. No output shows them.
 ///
 /// Clones are one: what replaces the tokens of one replaces those of all.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl Access {
     }
 }
 
-/// Why a door stays shut.
+/// Why a listener stays shut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccessError {

@@ -1,7 +1,7 @@
-//! The doors through which other programs ask Tollgate: HTTP, Envoy's gRPC and the Redis protocol.
+//! The listeners through which other programs ask Tollgate: HTTP, Envoy's gRPC and the Redis protocol.
 //!
-//! A door makes charges of what comes over the wire, asks the limiter, and tells what it said. What
-//! all doors share stands beside them: where they [listen](Listen), who may enter ([`Access`]), how
+//! A listener makes charges of what comes over the wire, asks the limiter, and tells what it said. What
+//! all listeners share stands beside them: where they [listen](Listen), who may enter ([`Access`]), how
 //! many at once ([`ConnectionLimits`]), and how they [shut down](serve()) without a failed request.
 
 mod access;
@@ -23,15 +23,15 @@ mod tls;
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
 pub use connection::{Connection, ConnectionLimits, Door};
 pub use dashboard::Dashboard;
-pub use grpc::GrpcDoor;
-pub use http::{HttpDoor, HttpOptions};
+pub use grpc::GrpcListener;
+pub use http::{HttpListener, HttpOptions};
 pub use hyper_door::{
     Holding, HttpVersions, HyperDoor, LAST_REQUEST, LONGEST_UNTAKEN, MAX_HEAD_BYTES,
     MAX_HEADER_FIELDS, MAX_STREAMS, Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
 pub use places::{LEAST_IDLE, Places};
-pub use resp::{RespDoor, RespSettings};
+pub use resp::{RespListener, RespSettings};
 pub use serve::{DrainTimeout, Served, serve};
 pub use shutdown::{Phase, Shutdown};
 pub use tls::{ServerTls, TlsError};

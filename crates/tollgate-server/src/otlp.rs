@@ -12,6 +12,6 @@ mod wire;
 pub use connector::{Connector, ConnectorError, EXPORT_TIMEOUT};
 pub use endpoint::{Endpoint, EndpointError};
 pub use exporter::{
-    BATCH_WAIT, EXPORT_ATTEMPTS, ExportCounter, ExportCounts, Exporter, FLUSH_TIMEOUT, MAX_BATCH,
-    Origin,
+    BATCH_WAIT, EXPORT_ATTEMPTS, ExportCounter, ExportCounts, Exporter, ExporterIdentity,
+    FLUSH_TIMEOUT, MAX_BATCH,
 };

@@ -1,4 +1,4 @@
-//! The certificate that a door shows, and whose certificates it wants to see.
+//! The certificate that a listener shows, and whose certificates it wants to see.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// The certificates of a door, which can be read anew while it is open.
+/// The certificates of a listener, which can be read anew while it is open.
 #[derive(Clone)]
 pub struct ServerTls {
     files: Arc<Files>,
@@ -27,7 +27,7 @@ struct Files {
 }
 
 impl ServerTls {
-    /// A certificate and its key in PEM files, for doors that speak one of `protocols` (ALPN), in
+    /// A certificate and its key in PEM files, for listeners that speak one of `protocols` (ALPN), in
     /// the order of preference. With `clients`, a PEM file of authorities, only clients enter that
     /// show a certificate which one of them signed. Reads files: not for an async thread.
     ///
@@ -67,7 +67,7 @@ impl ServerTls {
 
     /// Whether clients have to show a certificate.
     #[must_use]
-    pub fn asks_clients(&self) -> bool {
+    pub fn requires_client_certificates(&self) -> bool {
         self.files.clients.is_some()
     }
 

@@ -9,8 +9,10 @@ use cap::Cap;
 use tollgate::Limiter;
 use tollgate::core::Policy;
 use tollgate::store::memory::Memory;
-use tollgate_server::resp::{MAX_WORD, MAX_WORDS};
-use tollgate_server::{ConnectionLimits, Listener, Port, RespDoor, RespSettings, Served, serve};
+use tollgate_server::resp::{MAX_ARGS, MAX_BULK};
+use tollgate_server::{
+    ConnectionLimits, Listener, Port, RespListener, RespSettings, Served, serve,
+};
 
 #[global_allocator]
 static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
@@ -27,8 +29,8 @@ fn announced_bytes_take_no_memory() {
     let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
     let address = listener.local_address().unwrap();
     let limiter = Limiter::new(Policy::default(), Memory::default());
-    let door = RespDoor::new(Arc::new(limiter), RespSettings::default());
-    let served = Served::new("resp", listener, ConnectionLimits::default(), door);
+    let endpoint = RespListener::new(Arc::new(limiter), RespSettings::default());
+    let served = Served::new("resp", listener, ConnectionLimits::default(), endpoint);
     runtime.spawn(serve(vec![served], ConnectionLimits::default().idle, std::future::pending()));
     drop(inside);
     let mut connections: Vec<TcpStream> = (0..CONNECTIONS)
@@ -37,7 +39,7 @@ fn announced_bytes_take_no_memory() {
         .collect();
     let before = ALLOCATED.allocated();
     for stream in &mut connections {
-        let bomb = format!("PING\r\n*{MAX_WORDS}\r\n${MAX_WORD}\r\nx");
+        let bomb = format!("PING\r\n*{MAX_ARGS}\r\n${MAX_BULK}\r\nx");
         stream.write_all(bomb.as_bytes()).unwrap();
         // Answered in the same read that saw what is announced.
         let mut pong = [0; 7];

@@ -10,7 +10,9 @@ use axum::http::Extensions;
 use axum::{Router, routing::get};
 use tokio::net::TcpListener;
 use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{Dimension, LimitFor, Match, Rule, Rules, Source, Use};
+use tollgate::core::policy::{
+    Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
+};
 use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy};
 use tollgate::store::Memory;
 use tollgate::{Limiter, tower::Layer};
@@ -40,12 +42,16 @@ pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn std::erro
 fn policy() -> Result<Policy, Box<dyn std::error::Error>> {
     let address = Dimension {
         name: "address".into(),
-        source: Source::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 },
+        source: SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 },
     };
     let window = FixedWindow::new(3, Millis::from_secs(60), Anchor::FirstRequest)?;
     let limit = Limit::new("per-address", Algorithm::FixedWindow(window))?;
-    let rule = Rule::new("everything", Match::default(), vec![Use { limit: 0, cost: Cost::ONE }]);
-    let limits = vec![LimitFor { limit: Arc::new(limit), per: vec![0] }];
-    Policy::new(vec![address], limits, vec![rule], Rules::FirstMatch)
+    let rule = Rule::new(
+        "everything",
+        RequestMatch::default(),
+        vec![LimitRef { limit: 0, cost: Cost::ONE }],
+    );
+    let limits = vec![LimitBinding { limit: Arc::new(limit), per: vec![0] }];
+    Policy::new(vec![address], limits, vec![rule], MatchMode::FirstMatch)
         .ok_or_else(|| "the policy points to something that is not there".into())
 }

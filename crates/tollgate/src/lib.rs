@@ -14,14 +14,14 @@ pub mod problem;
 pub mod receipt;
 mod revision;
 pub mod shed;
-pub mod standing;
+pub mod status;
 pub mod store;
 pub mod tower;
 pub mod trace;
 
 pub use clock::{Clock, CounterClock, ManualClock, SystemClock};
 pub use hash_key::HashKey;
-pub use limiter::{Completion, Decision, Limiter, Pending, Settlement, Source, Terms};
+pub use limiter::{Completion, Decision, DecisionSource, Limiter, Pending, Settlement, Terms};
 pub use observe::Observer;
 pub use receipt::{Receipt, ReceiptError};
 pub use revision::Revision;

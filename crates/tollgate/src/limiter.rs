@@ -21,10 +21,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tollgate_core::charge::{Ask, Charge};
-use tollgate_core::policy::{ChargeOn, Mode, OnFailure, Plan, Planned, Queue, Rule};
-pub use tollgate_core::reading::Source;
-use tollgate_core::{Facts, Policy, Readings, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::charge::{Charge, Operation};
+use tollgate_core::policy::{ChargeOn, OnFailure, Plan, PlannedCharge, Queue, Rule, RuleMode};
+pub use tollgate_core::reading::DecisionSource;
+use tollgate_core::{
+    Evaluation, Policy, Readings, RequestAttributes, Store, StoreError, Timestamp,
+};
 
 pub use completion::{Completion, Pending};
 pub use decision::{Decision, Settlement};
@@ -36,7 +38,7 @@ pub use shedding::{PROBE_PERIOD, Place};
 pub use trial::{Shares, Trial};
 
 use background::Background;
-use judge::{Judged, Unless, verdict};
+use judge::{Judged, Unless, evaluate_readings};
 use overridden::OverriddenPlan;
 use proof::Proof;
 use queue::Lines;
@@ -45,7 +47,7 @@ use trial::Tried;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
-use crate::observe::{Observer, is_of_holds};
+use crate::observe::{Observer, is_of_reservations};
 use crate::overrides::Overrides;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
@@ -161,8 +163,8 @@ impl<S: Store> Limiter<S> {
     ///
     /// One caller at a time: of two that replace at once, either may be last.
     pub fn replace_policy(&self, policy: Revision) {
-        let policy = policy.in_place_of(&self.policy.load(), self.now());
-        self.observer.replaced(&policy);
+        let policy = policy.replacing(&self.policy.load(), self.now());
+        self.observer.on_policy_replaced(&policy);
         self.worker.follow(policy.shedding());
         self.policy.store(Arc::new(policy));
     }
@@ -188,34 +190,42 @@ impl<S: Store> Limiter<S> {
     /// Decides on a request, now, and charges what its policy says.
     ///
     /// Every limit that applies is charged or none is. Where the rules charge on completion, limits
-    /// are looked at instead, and [`Decision::pending`] is what they will be charged. Rules in
+    /// are looked at instead, and [`Decision::pending`] is what they will be charged. MatchMode in
     /// shadow mode are charged beside them, on their own and at once, and stop nobody; so are limits
     /// for whom they are not enforced, and candidates, one more call of the store each. Never fails:
     /// without an answer of the store the rules' [`OnFailure`] decides, and [`Decision::source`]
-    /// says so. Whom an override is about, it is decided by that ([`overrides`](Self::overrides)).
-    pub fn check(&self, facts: &Facts<'_>) -> impl Future<Output = Decision> + Send + use<'_, S> {
-        self.check_at(self.now(), facts)
+    /// says so. OverrideTarget an override is about, it is decided by that ([`overrides`](Self::overrides)).
+    pub fn check(
+        &self,
+        attributes: &RequestAttributes<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'_, S> {
+        self.check_at(self.now(), attributes)
     }
 
     /// As [`check`](Self::check), at a time of the caller's choice.
     pub fn check_at(
         &self,
         now: Timestamp,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         // The facts are borrowed from the request, which moves on while the store is asked.
         let policy = self.policy();
-        self.check_plan_at(now, &policy, self.plan_at(now, &policy, facts))
+        self.check_plan_at(now, &policy, self.plan_at(now, &policy, attributes))
     }
 
-    /// What `policy` charges this request, by its rules as [switches](crate::overrides::Whom::Rule)
+    /// What `policy` charges this request, by its rules as [switches](crate::overrides::OverrideTarget::Rule)
     /// leave them.
     #[must_use]
-    pub fn plan_at<'p>(&self, now: Timestamp, policy: &'p Policy, facts: &Facts<'_>) -> Plan<'p> {
-        if self.overrides.are_none() {
-            return policy.plan(facts, &self.key);
+    pub fn plan_at<'p>(
+        &self,
+        now: Timestamp,
+        policy: &'p Policy,
+        attributes: &RequestAttributes<'_>,
+    ) -> Plan<'p> {
+        if self.overrides.is_empty() {
+            return policy.plan(attributes, &self.key);
         }
-        policy.plan_switched(facts, &self.key, |rule| self.overrides.switched(rule, now))
+        policy.plan_switched(attributes, &self.key, |rule| self.overrides.switched(rule, now))
     }
 
     /// As [`check_at`](Self::check_at), by a plan that the caller has made already of `policy`.
@@ -252,17 +262,17 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let Plan { rules: matched, enforced, mut shadowed, calmed, .. } = plan;
+        let Plan { rules: matched, enforced, mut shadowed, unenforced, .. } = plan;
         let Shares { enforced, counted } = self.shares(now, enforced);
         let has_shadow = !counted.is_empty()
-            || matched.iter().any(|rule| rule.mode == Mode::Shadow)
-            || !calmed.is_empty() && !shadowed.is_empty();
+            || matched.iter().any(|rule| rule.mode == RuleMode::Shadow)
+            || !unenforced.is_empty() && !shadowed.is_empty();
         shadowed.extend(counted);
         async move {
             // One for all: what any of them charged is given back, and its leases renewed, together.
             let id = new_charge_id();
             let unless = Unless { on_failure, queue };
-            let judged = self.judge(now, id, Mode::Enforce, enforced, taking, unless).await;
+            let judged = self.judge(now, id, RuleMode::Enforce, enforced, taking, unless).await;
             let tried = if has_shadow || !judged.beside.is_empty() {
                 // Apart: what is seldom done does not make every decision larger, which is moved.
                 let shadowed = has_shadow.then_some(shadowed);
@@ -271,12 +281,12 @@ impl<S: Store> Limiter<S> {
                 Tried { judged, shadow: None, trials: Vec::new() }
             };
             let Tried { judged, shadow, trials } = tried;
-            let Judged { verdict, source, proof, by: overrides, .. } = judged;
+            let Judged { evaluation, source, proof, by: overrides, .. } = judged;
             let Proof { receipt, reserved, pending } = proof;
             let decision = Decision {
                 policy,
                 rules,
-                verdict,
+                evaluation,
                 shadow,
                 trials,
                 overrides,
@@ -287,8 +297,8 @@ impl<S: Store> Limiter<S> {
                 reserved,
                 pending,
             };
-            self.observer.decided(&decision);
-            self.tracer.decided(&decision);
+            self.observer.on_decision(&decision);
+            self.tracer.on_decision(&decision);
             decision
         }
     }
@@ -300,15 +310,15 @@ impl<S: Store> Limiter<S> {
     pub async fn look_at(
         &self,
         now: Timestamp,
-        planned: &[Planned],
-    ) -> Result<(Verdict, Source), StoreError> {
-        if self.overrides.are_none() {
+        planned: &[PlannedCharge],
+    ) -> Result<(Evaluation, DecisionSource), StoreError> {
+        if self.overrides.is_empty() {
             return self.look_at_planned(now, planned).await;
         }
         match self.overridden(now, planned.to_vec()).planned {
-            OverriddenPlan::Planned(planned) => self.look_at_planned(now, &planned).await,
-            OverriddenPlan::Blocked(_, standings) => {
-                Ok((Verdict { now, standings }, Source::Remembered))
+            OverriddenPlan::PlannedCharge(planned) => self.look_at_planned(now, &planned).await,
+            OverriddenPlan::Blocked(_, statuses) => {
+                Ok((Evaluation { now, statuses }, DecisionSource::DenyCache))
             }
         }
     }
@@ -316,10 +326,11 @@ impl<S: Store> Limiter<S> {
     async fn look_at_planned(
         &self,
         now: Timestamp,
-        planned: &[Planned],
-    ) -> Result<(Verdict, Source), StoreError> {
-        let readings = self.ask(now, planned, |planned| Ask::Look { cost: planned.cost }).await?;
-        Ok((verdict(now, planned, &readings), readings.source()))
+        planned: &[PlannedCharge],
+    ) -> Result<(Evaluation, DecisionSource), StoreError> {
+        let readings =
+            self.query(now, planned, |planned| Operation::Peek { cost: planned.cost }).await?;
+        Ok((evaluate_readings(now, planned, &readings), readings.source()))
     }
 
     /// How every visible limit stands that the caller of this request can meet and that is enforced
@@ -327,19 +338,19 @@ impl<S: Store> Limiter<S> {
     ///
     /// # Errors
     /// [`StoreError`] if the store has no answer.
-    pub fn standings(
+    pub fn statuses(
         &self,
-        facts: &Facts<'_>,
-    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send + use<'_, S> {
+        attributes: &RequestAttributes<'_>,
+    ) -> impl Future<Output = Result<Evaluation, StoreError>> + Send + use<'_, S> {
         let (policy, now) = (self.policy.load(), self.clock.now());
-        let planned = if self.overrides.are_none() {
-            policy.standings_plan(facts, &self.key)
+        let planned = if self.overrides.is_empty() {
+            policy.status_plan(attributes, &self.key)
         } else {
             let switch = |rule: &Rule| self.overrides.switched(rule, now);
-            policy.standings_plan_switched(facts, &self.key, switch)
+            policy.status_plan_switched(attributes, &self.key, switch)
         };
         let planned = self.shares(now, planned).enforced;
-        async move { self.look_at(now, &planned).await.map(|(verdict, _)| verdict) }
+        async move { self.look_at(now, &planned).await.map(|(evaluation, _)| evaluation) }
     }
 
     /// Gives everything back that `receipt` proves, where its window is not over.
@@ -368,16 +379,16 @@ impl<S: Store> Limiter<S> {
             return Ok(());
         }
         let refunds = receipt.refunds();
-        let given_back = self.store.apply(now, &refunds).await;
-        self.tell_held(&refunds, &given_back);
+        let refunded = self.store.apply(now, &refunds).await;
+        self.tell_held(&refunds, &refunded);
         self.lines.freed(receipt);
-        given_back.map(|_| ())
+        refunded.map(|_| ())
     }
 
     /// Tells the observer of `charges` that open or end what is held for a time.
     pub(super) fn tell_held(&self, charges: &[Charge<'_>], answer: &Result<Readings, StoreError>) {
-        if charges.iter().any(is_of_holds) {
-            self.observer.held(charges, answer);
+        if charges.iter().any(is_of_reservations) {
+            self.observer.on_reservation(charges, answer);
         }
     }
 

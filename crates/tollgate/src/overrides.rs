@@ -1,13 +1,13 @@
 //! Another word than the policy's for some subjects, for a time.
 //!
 //! An [`Override`] gives subjects another quota, lets them pass, or blocks them, until it ends. All
-//! that are in force are one small [`Table`] that every node holds in memory: a decision asks no
+//! that are in force are one small [`OverrideTable`] that every node holds in memory: a decision asks no
 //! other process for it, and costs one relaxed load while there are none.
 
 mod bytes;
 mod change;
 mod index;
-mod keep;
+mod store;
 mod switches;
 mod table;
 
@@ -15,17 +15,17 @@ use tollgate_core::policy::Network;
 use tollgate_core::{Limit, Millis, Subject, Timestamp};
 
 pub use bytes::TableError;
-pub use change::{Change, KeepError};
+pub use change::{OverrideChange, OverrideStoreError};
 pub use index::Overrides;
-pub(crate) use index::Ruled;
-pub use keep::{Changed, Keep, Kept};
-pub use table::{Table, Version};
+pub(crate) use index::ResolvedOverride;
+pub use store::{ChangeResult, OverrideStorage, OverrideStore};
+pub use table::{OverrideTable, TableVersion};
 
 /// The most overrides that are in force at one time.
 pub const MAX_OVERRIDES: usize = 10_000;
 
 /// The longest that an override is in force.
-pub const LONGEST_OVERRIDE: Millis = Millis::from_secs(366 * 24 * 3_600);
+pub const MAX_OVERRIDE_DURATION: Millis = Millis::from_secs(366 * 24 * 3_600);
 
 /// The most bytes of a reason.
 pub const MAX_REASON: usize = 500;
@@ -33,8 +33,8 @@ pub const MAX_REASON: usize = 500;
 /// Another word than the policy's, for a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// Whom and what it is about. There is one override of each target.
-    pub target: Target,
+    /// OverrideTarget and what it is about. There is one override of each target.
+    pub target: OverrideScope,
     /// What is decided instead.
     pub effect: Effect,
     /// Its first moment without meaning.
@@ -43,21 +43,21 @@ pub struct Override {
     pub reason: Box<str>,
 }
 
-/// Whom and what an override is about.
+/// OverrideTarget and what an override is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct OverrideScope {
     /// The name of the only limit that it is about; all that apply to these subjects if none.
     pub limit: Option<Box<str>>,
     /// Whose it is.
-    pub whom: Whom,
+    pub target: OverrideTarget,
 }
 
 /// Whose an override is. Who is named by several is given what is said of the subject, then of
 /// one of its values, then of the smallest network, then of everybody; of one limit before all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum OverrideTarget {
     /// One [veiled](Subject::veiled) subject: that of limits that count by exactly these dimensions.
-    /// [`Whom::subject`] puts its pairs in order.
+    /// [`OverrideTarget::subject`] puts its pairs in order.
     Subject(Subject),
     /// Every subject that has this pair, a veiled subject of one dimension.
     Value(Subject),
@@ -74,12 +74,12 @@ pub enum Whom {
     /// and with [`Effect::Unlimited`] or [`Effect::Counted`].
     Rule(Box<str>),
     /// Every request that would be shed: a switch of load shedding, with the same effects.
-    Shedding(Shedder),
+    Shedding(SheddingTarget),
 }
 
 /// What sheds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shedder {
+pub enum SheddingTarget {
     /// Everything that does.
     All,
     /// The fleet, by what all nodes have in flight together.
@@ -88,9 +88,9 @@ pub enum Shedder {
     Worker,
 }
 
-impl Shedder {
+impl SheddingTarget {
     /// Each of them.
-    pub const EVERY: [Self; 3] = [Self::All, Self::Fleet, Self::Worker];
+    pub const VARIANTS: [Self; 3] = [Self::All, Self::Fleet, Self::Worker];
 
     /// The word for it.
     #[must_use]
@@ -122,7 +122,7 @@ pub enum Effect {
     Counted,
 }
 
-impl Whom {
+impl OverrideTarget {
     /// The subject that `veiled` is, in whatever order its pairs are.
     #[must_use]
     pub fn subject(veiled: &Subject) -> Self {
@@ -141,10 +141,10 @@ fn in_order(veiled: &Subject) -> Subject {
     Subject::from_bytes(&pairs.concat()).unwrap_or_default()
 }
 
-impl Target {
+impl OverrideScope {
     /// Whether it is about `limit`, whomever it limits.
     #[must_use]
-    pub fn is_about(&self, limit: &Limit) -> bool {
+    pub fn applies_to(&self, limit: &Limit) -> bool {
         self.limit.as_ref().is_none_or(|name| **name == *limit.name())
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use tollgate_core::policy::HeaderProfile;
-use tollgate_core::{Millis, Standing, Verdict};
+use tollgate_core::{Evaluation, LimitStatus, Millis};
 
-use crate::shed::{Cause, Shed};
+use crate::shed::{ShedCause, ShedDecision};
 
 /// The media type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
@@ -20,25 +20,25 @@ const TYPES: &str = "https://iana.org/assignments/http-problem-types";
 #[must_use]
 pub fn refusal(
     profiles: &[HeaderProfile],
-    verdict: &Verdict,
+    evaluation: &Evaluation,
     status: u16,
 ) -> (&'static str, String) {
     if profiles.contains(&HeaderProfile::GitHub) {
-        (GITHUB_CONTENT_TYPE, quota_exceeded_at_github(verdict, status))
+        (GITHUB_CONTENT_TYPE, quota_exceeded_at_github(evaluation, status))
     } else {
-        (CONTENT_TYPE, quota_exceeded(verdict, status))
+        (CONTENT_TYPE, quota_exceeded(evaluation, status))
     }
 }
 
 /// As [`quota_exceeded`], with the `message` by which clients of GitHub's API tell limits that they
 /// can see from secondary ones, which are hidden.
-fn quota_exceeded_at_github(verdict: &Verdict, status: u16) -> String {
-    let message = if verdict.refusals().any(Standing::is_visible) {
+fn quota_exceeded_at_github(evaluation: &Evaluation, status: u16) -> String {
+    let message = if evaluation.refusals().any(LimitStatus::is_visible) {
         "API rate limit exceeded."
     } else {
         "You have exceeded a secondary rate limit."
     };
-    let mut body = quota_exceeded(verdict, status);
+    let mut body = quota_exceeded(evaluation, status);
     body.pop();
     body + &format!(",\"message\":\"{message}\"}}")
 }
@@ -47,20 +47,20 @@ fn quota_exceeded_at_github(verdict: &Verdict, status: u16) -> String {
 ///
 /// Names of limits are plain letters, digits, `_`, `-` and `.`, so the text is JSON as it stands.
 #[must_use]
-pub fn quota_exceeded(verdict: &Verdict, status: u16) -> String {
+pub fn quota_exceeded(evaluation: &Evaluation, status: u16) -> String {
     let mut detail = String::from("Refused by");
     let mut names = String::new();
-    for (index, standing) in verdict.refusals().enumerate() {
-        let limit = &standing.limit;
+    for (index, status) in evaluation.refusals().enumerate() {
+        let limit = &status.limit;
         let separator = if index == 0 { "" } else { "," };
         // Writing to a string does not fail.
         let _ = write!(detail, "{separator} limit {}", limit.name());
-        if standing.is_visible() {
+        if status.is_visible() {
             let _ = write!(detail, " ({} per {})", limit.capacity(), limit.window());
         }
         let _ = write!(names, "{separator}\"{}\"", limit.name());
     }
-    match verdict.retry_after().map(Millis::as_secs_ceil) {
+    match evaluation.retry_after().map(Millis::as_secs_ceil) {
         Some(seconds) => {
             let _ = write!(detail, "; try again in {} s.", seconds.max(1));
         }
@@ -84,13 +84,13 @@ pub fn store_unavailable() -> String {
 
 /// The body of a refusal because there is too much to do: what there was too much of, and for whom.
 #[must_use]
-pub fn shed(shed: &Shed) -> String {
+pub fn shed(shed: &ShedDecision) -> String {
     let (priority, cause) = (shed.priority.name(), shed.cause.name());
     let what = match shed.cause {
-        Cause::Fleet => "All places for such requests are taken",
-        Cause::InFlight => "Too many requests are in flight",
-        Cause::QueueDelay => "Requests wait too long",
-        Cause::LoopDelay => "The node has too much to do",
+        ShedCause::Fleet => "All places for such requests are taken",
+        ShedCause::InFlight => "Too many requests are in flight",
+        ShedCause::QueueDelay => "Requests wait too long",
+        ShedCause::LoopDelay => "The node has too much to do",
     };
     let seconds = shed.retry_after.as_secs_ceil().max(1);
     format!(

@@ -6,12 +6,12 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use tollgate_core::charge::{Ask, Charge, ChargeId, Mark, Repeats};
-use tollgate_core::policy::{Estimate, Meter, Planned};
+use tollgate_core::charge::{Charge, ChargeId, ChargePosition, Deduplication, Operation};
+use tollgate_core::policy::{Estimate, Meter, PlannedCharge};
 use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject, Timestamp};
 
-pub(crate) use sealed::Opened;
 pub use sealed::ReceiptError;
+pub(crate) use sealed::UnsealedReceipt;
 
 /// Proof of what was charged. It is not `Clone`: whoever gives it back has it no more, so that
 /// nothing is given back twice.
@@ -20,7 +20,7 @@ pub use sealed::ReceiptError;
 pub struct Receipt {
     id: ChargeId,
     entries: Vec<Entry>,
-    repeats: Repeats,
+    deduplication: Deduplication,
     purpose: Purpose,
 }
 
@@ -38,7 +38,7 @@ struct Entry {
     limit: Arc<Limit>,
     subject: Subject,
     cost: Cost,
-    mark: Mark,
+    position: ChargePosition,
     /// What of the cost is only reserved until the answer tells.
     estimates: Vec<Estimate>,
 }
@@ -48,19 +48,19 @@ impl Receipt {
     pub(crate) fn new(
         id: ChargeId,
         purpose: Purpose,
-        charged: impl Iterator<Item = (Planned, Mark)>,
+        charged: impl Iterator<Item = (PlannedCharge, ChargePosition)>,
     ) -> Self {
         let entries = charged
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
-            .map(|(Planned { limit, subject, cost, estimates }, mark)| Entry {
+            .map(|(PlannedCharge { limit, subject, cost, estimates }, position)| Entry {
                 limit,
                 subject,
                 cost,
-                mark,
+                position,
                 estimates,
             })
             .collect();
-        Self { id, entries, repeats: Repeats::Impossible, purpose }
+        Self { id, entries, deduplication: Deduplication::Unneeded, purpose }
     }
 
     /// Whether it proves a reservation, which is settled.
@@ -82,21 +82,21 @@ impl Receipt {
     }
 
     /// Parts the leases, which end with the request, from what was counted, which stays.
-    pub fn split_leases(self) -> (Self, Self) {
-        let Self { id, entries, repeats, purpose } = self;
-        let (leases, counted) = entries.into_iter().partition(Entry::is_lease);
-        let part = |entries| Self { id, entries, repeats, purpose };
-        (part(counted), part(leases))
+    pub fn split_permits(self) -> (Self, Self) {
+        let Self { id, entries, deduplication, purpose } = self;
+        let (permits, counted) = entries.into_iter().partition(Entry::is_permit);
+        let part = |entries| Self { id, entries, deduplication, purpose };
+        (part(counted), part(permits))
     }
 
     /// The shortest lease that it proves: without a renewal that one ends first.
     #[must_use]
-    pub fn shortest_lease(&self) -> Option<Millis> {
-        let leases = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
-            Algorithm::Concurrency(limit) => Some(limit.lease()),
+    pub fn shortest_permit_ttl(&self) -> Option<Millis> {
+        let permits = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
+            Algorithm::Concurrency(limit) => Some(limit.permit_ttl()),
             _ => None,
         });
-        leases.min()
+        permits.min()
     }
 
     /// The same receipt, by the limits that `other` has in the place of its own.
@@ -122,7 +122,7 @@ impl Receipt {
                     match one.entries.iter_mut().find(|known| known.is_where(&entry)) {
                         Some(known) => {
                             known.cost = known.cost.plus(entry.cost);
-                            known.mark = Mark(known.mark.0.max(entry.mark.0));
+                            known.position = ChargePosition(known.position.0.max(entry.position.0));
                         }
                         None => one.entries.push(entry),
                     }
@@ -135,7 +135,7 @@ impl Receipt {
 
     /// What gives all of it back: a reservation is released.
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
-        let repeats = self.repeats;
+        let deduplication = self.deduplication;
         match self.purpose {
             Purpose::Reservation(_) => self.settlements(|_, _| Cost::PEEK),
             Purpose::Charge => self
@@ -143,9 +143,13 @@ impl Receipt {
                 .iter()
                 .enumerate()
                 .map(|(index, entry)| {
-                    let Entry { ref limit, ref subject, cost, mark, .. } = *entry;
+                    let Entry { ref limit, ref subject, cost, position, .. } = *entry;
                     let id = self.refund_id(index);
-                    Charge { limit, subject, ask: Ask::Refund { cost, mark, id, repeats } }
+                    Charge {
+                        limit,
+                        subject,
+                        operation: Operation::Refund { cost, position, id, deduplication },
+                    }
                 })
                 .collect(),
         }
@@ -167,7 +171,7 @@ impl Receipt {
     pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
         self.charges(|entry| {
             let cost = real(&entry.limit, entry.cost);
-            Ask::Settle { id: self.id, mark: entry.mark, cost }
+            Operation::Settle { id: self.id, position: entry.position, cost }
         })
     }
 
@@ -182,7 +186,7 @@ impl Receipt {
                 let known = Cost::up_to(cost.get().saturating_sub(estimate.reserved.get()));
                 known.plus(measured(&estimate.meter).unwrap_or(estimate.reserved))
             });
-            Ask::Settle { id: self.id, mark: entry.mark, cost: real }
+            Operation::Settle { id: self.id, position: entry.position, cost: real }
         })
     }
 
@@ -193,19 +197,19 @@ impl Receipt {
 
     /// The shortest time that a limit holds what it proves: without an extension that one ends first.
     #[must_use]
-    pub fn shortest_hold(&self) -> Option<Millis> {
+    pub fn shortest_reservation(&self) -> Option<Millis> {
         self.entries
             .iter()
             .map(|entry| match entry.limit.algorithm() {
-                Algorithm::Concurrency(limit) => limit.lease(),
-                _ => entry.limit.hold().max,
+                Algorithm::Concurrency(limit) => limit.permit_ttl(),
+                _ => entry.limit.reservation_terms().max,
             })
             .min()
     }
 
     /// What puts the end of a reservation off.
     pub(crate) fn extensions(&self, until: Timestamp) -> Vec<Charge<'_>> {
-        self.charges(|entry| Ask::Extend { id: self.id, mark: entry.mark, until })
+        self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
     }
 
     /// When the first of what it holds runs out, if the end was asked for at `asked_at`.
@@ -224,32 +228,36 @@ impl Receipt {
     }
 
     /// The leases that it proves, and whose they are.
-    pub(crate) fn leases(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
-        let leases = self.entries.iter().filter(|entry| entry.is_lease());
-        leases.map(|entry| (&*entry.limit, &entry.subject))
+    pub(crate) fn permits(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
+        let permits = self.entries.iter().filter(|entry| entry.is_permit());
+        permits.map(|entry| (&*entry.limit, &entry.subject))
     }
 
     pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {
-        self.charges(|_| Ask::Renew { id: self.id })
+        self.charges(|_| Operation::Renew { id: self.id })
     }
 
-    fn charges(&self, ask: impl Fn(&Entry) -> Ask) -> Vec<Charge<'_>> {
+    fn charges(&self, ask: impl Fn(&Entry) -> Operation) -> Vec<Charge<'_>> {
         self.entries
             .iter()
-            .map(|entry| Charge { limit: &entry.limit, subject: &entry.subject, ask: ask(entry) })
+            .map(|entry| Charge {
+                limit: &entry.limit,
+                subject: &entry.subject,
+                operation: ask(entry),
+            })
             .collect()
     }
 }
 
 impl Entry {
-    fn is_lease(&self) -> bool {
+    fn is_permit(&self) -> bool {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }
 
     /// Whether `other` was put to the same place. A bucket is one, whenever it was charged.
     fn is_where(&self, other: &Self) -> bool {
         let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
-        self.is_of(other) && (is_bucket || self.mark == other.mark)
+        self.is_of(other) && (is_bucket || self.position == other.position)
     }
 
     /// Whether `other` is of the same limit and subject.

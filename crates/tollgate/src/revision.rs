@@ -26,8 +26,8 @@ impl Revision {
     }
 
     /// This one from `now` on, where `old` was in force, whose windows may still run.
-    pub(crate) fn in_place_of(self, old: &Self, now: Timestamp) -> Self {
-        Self { policy: self.policy.in_place_of(&old.policy, now), ..self }
+    pub(crate) fn replacing(self, old: &Self, now: Timestamp) -> Self {
+        Self { policy: self.policy.replacing(&old.policy, now), ..self }
     }
 }
 

@@ -1,27 +1,27 @@
-//! Decisions are counted by limit, verdict and who decided; the table is bounded.
+//! Decisions are counted by limit, evaluation and who decided; the table is bounded.
 
 use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{LimitFor, Match, Mode, Rule, Rules, Use};
-use tollgate::core::{Algorithm, Cost, Facts, Limit, Millis, Policy, Timestamp};
+use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, RuleMode};
+use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
 use tollgate::observe::{Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 use tollgate::store::Memory;
 use tollgate::{Limiter, ManualClock, Revision};
 
 /// One rule of everybody with all of `limits`, by their names and quotas.
-fn policy(limits: &[(String, u64)], mode: Mode) -> Policy {
+fn policy(limits: &[(String, u64)], mode: RuleMode) -> Policy {
     let window = Millis::from_secs(3_600);
     let limit = |(name, quota): &(String, u64)| {
         let window = FixedWindow::new(*quota, window, Anchor::FirstRequest).unwrap();
         let limit = Limit::new(name, Algorithm::FixedWindow(window)).unwrap();
-        LimitFor { limit: Arc::new(limit), per: Vec::new() }
+        LimitBinding { limit: Arc::new(limit), per: Vec::new() }
     };
-    let uses = (0..limits.len()).map(|limit| Use { limit, cost: Cost::ONE }).collect();
-    let mut rule = Rule::new("all", Match::default(), uses);
+    let uses = (0..limits.len()).map(|limit| LimitRef { limit, cost: Cost::ONE }).collect();
+    let mut rule = Rule::new("all", RequestMatch::default(), uses);
     rule.mode = mode;
     let limits = limits.iter().map(limit).collect();
-    Policy::new(Vec::new(), limits, vec![rule], Rules::AllMatches).unwrap()
+    Policy::new(Vec::new(), limits, vec![rule], MatchMode::AllMatches).unwrap()
 }
 
 fn named(limits: &[(&str, u64)]) -> Vec<(String, u64)> {
@@ -36,9 +36,10 @@ fn counted(policy: Policy) -> (Limiter<Memory>, Arc<Decisions>) {
 }
 
 async fn check(limiter: &Limiter<Memory>, times: usize) {
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     for _ in 0..times {
-        limiter.check(&facts).await;
+        limiter.check(&attributes).await;
     }
 }
 
@@ -53,7 +54,7 @@ fn of(decisions: &Decisions, limit: &str) -> [u64; 3] {
 #[tokio::test]
 async fn each_limit_counts_what_it_was_asked_and_what_it_refused() {
     let (limiter, decisions) =
-        counted(policy(&named(&[("narrow", 2), ("wide", 100)]), Mode::Enforce));
+        counted(policy(&named(&[("narrow", 2), ("wide", 100)]), RuleMode::Enforce));
     check(&limiter, 5).await;
     assert_eq!(of(&decisions, "narrow"), [2, 3, 3]);
     assert_eq!(of(&decisions, "wide"), [2, 3, 0], "it had room, and the request was refused");
@@ -62,7 +63,7 @@ async fn each_limit_counts_what_it_was_asked_and_what_it_refused() {
 
 #[tokio::test]
 async fn what_rules_in_shadow_mode_would_do_is_counted_apart() {
-    let (limiter, decisions) = counted(policy(&named(&[("tried", 2)]), Mode::Shadow));
+    let (limiter, decisions) = counted(policy(&named(&[("tried", 2)]), RuleMode::Shadow));
     check(&limiter, 5).await;
     let counts = &decisions.limits()[0];
     assert_eq!((counts.shadow_admitted, counts.shadow_refused), (2, 3));
@@ -73,9 +74,9 @@ async fn what_rules_in_shadow_mode_would_do_is_counted_apart() {
 #[tokio::test]
 async fn another_policy_keeps_every_counter() {
     let (limiter, decisions) =
-        counted(policy(&named(&[("kept", 10), ("gone", 10)]), Mode::Enforce));
+        counted(policy(&named(&[("kept", 10), ("gone", 10)]), RuleMode::Enforce));
     check(&limiter, 2).await;
-    let next = policy(&named(&[("new", 1), ("kept", 10)]), Mode::Enforce);
+    let next = policy(&named(&[("new", 1), ("kept", 10)]), RuleMode::Enforce);
     limiter.replace_policy(Revision::new(next, "two"));
     check(&limiter, 2).await;
     assert_eq!(of(&decisions, "kept"), [3, 1, 0]);
@@ -88,9 +89,9 @@ async fn limits_beyond_the_cap_are_counted_together() {
     // A limit that is called as what is counted together is part of it: no name is told twice.
     let mut limits = named(&[(OTHER, 1_000)]);
     limits.extend((0..MAX_COUNTED_LIMITS).map(|index| (format!("first-{index}"), 1_000)));
-    let (limiter, decisions) = counted(policy(&limits[..2], Mode::Enforce));
-    limiter.replace_policy(Revision::new(policy(&limits, Mode::Enforce), "full"));
-    let late = policy(&named(&[("late-1", 10), ("late-2", 10)]), Mode::Enforce);
+    let (limiter, decisions) = counted(policy(&limits[..2], RuleMode::Enforce));
+    limiter.replace_policy(Revision::new(policy(&limits, RuleMode::Enforce), "full"));
+    let late = policy(&named(&[("late-1", 10), ("late-2", 10)]), RuleMode::Enforce);
     limiter.replace_policy(Revision::new(late, "late"));
     check(&limiter, 3).await;
     assert_eq!(of(&decisions, OTHER), [6, 0, 0], "three of each of the two limits");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tollgate::core::policy::{OnFailure, Rule};
-use tollgate::core::{Millis, Policy, StoreError, Timestamp, Verdict};
+use tollgate::core::{Evaluation, Millis, Policy, StoreError, Timestamp};
 use tollgate::observe::{Degraded, DegradedCount, Observer};
-use tollgate::{Decision, Source};
+use tollgate::{Decision, DecisionSource};
 use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::{Event, Metadata, Subscriber};
@@ -26,11 +26,11 @@ fn policy() -> Policy {
 }
 
 /// The rules `names` decided so, `later` milliseconds after the start.
-fn decision(names: &[&str], source: Source, later: u64) -> Decision {
+fn decision(names: &[&str], source: DecisionSource, later: u64) -> Decision {
     Decision {
         policy: Arc::default(),
         rules: names.iter().map(|name| Arc::from(*name)).collect(),
-        verdict: Verdict::without_standings(START.after(Millis::new(later))),
+        evaluation: Evaluation::without_statuses(START.after(Millis::new(later))),
         shadow: None,
         trials: Vec::new(),
         overrides: Vec::new(),
@@ -47,19 +47,19 @@ fn decision(names: &[&str], source: Source, later: u64) -> Decision {
 fn rules_keep_their_counts_under_another_policy() {
     let _turn = TURNS.lock();
     let degraded = Degraded::new(&policy());
-    let late = Source::Fallback(StoreError::TimedOut);
-    degraded.decided(&decision(&["search", "read"], late, 0));
+    let late = DecisionSource::Fallback(StoreError::TimedOut);
+    degraded.on_decision(&decision(&["search", "read"], late, 0));
     let rule = |name: &str| Rule::new(name, Default::default(), Vec::new());
     let rules = vec![rule("write"), rule("read")];
     let other = Policy::new(Vec::new(), Vec::new(), rules, Default::default()).unwrap();
-    degraded.replaced(&other);
-    degraded.decided(&decision(&["write", "read", "search"], late, 1));
+    degraded.on_policy_replaced(&other);
+    degraded.on_decision(&decision(&["write", "read", "search"], late, 1));
     let expected =
         [count(Some("write"), late, 1), count(Some("read"), late, 2), count(None, late, 2)];
     assert_eq!(degraded.snapshot(), expected);
 }
 
-fn count(rule: Option<&str>, source: Source, decisions: u64) -> DegradedCount {
+fn count(rule: Option<&str>, source: DecisionSource, decisions: u64) -> DegradedCount {
     DegradedCount { rule: rule.map(Arc::from), source, decisions }
 }
 
@@ -67,21 +67,21 @@ fn count(rule: Option<&str>, source: Source, decisions: u64) -> DegradedCount {
 fn every_decision_counts_with_each_of_its_rules_and_its_cause() {
     let _turn = TURNS.lock();
     let degraded = Degraded::new(&policy());
-    let late = Source::Fallback(StoreError::TimedOut);
-    let gone = Source::Failure(StoreError::Unavailable);
+    let late = DecisionSource::Fallback(StoreError::TimedOut);
+    let gone = DecisionSource::Failure(StoreError::Unavailable);
     for (rules, source) in [
         (&["search", "read"][..], late),
         (&["read"], late),
         (&["read"], gone),
-        (&["read"], Source::Store),
-        (&["search"], Source::Remembered),
+        (&["read"], DecisionSource::Store),
+        (&["search"], DecisionSource::DenyCache),
         (&["of another policy"], gone),
         (&["of a third"], gone),
     ] {
-        degraded.decided(&decision(rules, source, 0));
+        degraded.on_decision(&decision(rules, source, 0));
     }
     let expected = [
-        count(Some("search"), Source::Remembered, 1),
+        count(Some("search"), DecisionSource::DenyCache, 1),
         count(Some("search"), late, 1),
         count(Some("read"), late, 2),
         count(Some("read"), gone, 1),
@@ -95,25 +95,27 @@ fn observers_combine() {
     let _turn = TURNS.lock();
     let (one, other) = (Arc::new(Degraded::new(&policy())), Arc::new(Degraded::new(&policy())));
     let both = (Arc::clone(&one), (Arc::clone(&other), ()));
-    both.decided(&decision(&["read"], Source::Remembered, 0));
-    assert_eq!(one.snapshot(), [count(Some("read"), Source::Remembered, 1)]);
+    both.on_decision(&decision(&["read"], DecisionSource::DenyCache, 0));
+    assert_eq!(one.snapshot(), [count(Some("read"), DecisionSource::DenyCache, 1)]);
     assert_eq!(one.snapshot(), other.snapshot());
 }
 
 #[test]
-fn the_log_hears_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
+fn the_log_receives_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
     let _turn = TURNS.lock();
     let degraded = Degraded::new(&policy());
-    let (late, gone) =
-        (Source::Fallback(StoreError::TimedOut), Source::Failure(StoreError::Unavailable));
+    let (late, gone) = (
+        DecisionSource::Fallback(StoreError::TimedOut),
+        DecisionSource::Failure(StoreError::Unavailable),
+    );
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         for later in 0..=1_000 {
-            degraded.decided(&decision(&["read"], late, later));
+            degraded.on_decision(&decision(&["read"], late, later));
         }
-        degraded.decided(&decision(&["search"], gone, 1_000));
-        degraded.decided(&decision(&["search"], Source::Remembered, 1_000));
-        degraded.decided(&decision(&["search"], Source::Store, 1_000));
+        degraded.on_decision(&decision(&["search"], gone, 1_000));
+        degraded.on_decision(&decision(&["search"], DecisionSource::DenyCache, 1_000));
+        degraded.on_decision(&decision(&["search"], DecisionSource::Store, 1_000));
     });
     let stood_in = |untold| {
         format!(

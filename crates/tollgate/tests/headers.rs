@@ -8,7 +8,8 @@ use tollgate::headers;
 use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow};
 use tollgate_core::policy::HeaderProfile;
 use tollgate_core::{
-    Algorithm, Cost, Fit, Limit, Millis, Reading, Standing, Timestamp, Unit, Verdict, Visibility,
+    Admission, Algorithm, Cost, Evaluation, Limit, LimitStatus, Millis, Reading, Timestamp, Unit,
+    Visibility,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_500);
@@ -28,15 +29,16 @@ fn concurrent() -> Limit {
     Limit::new("concurrent", Algorithm::Concurrency(limit)).unwrap()
 }
 
-fn standing(limit: Limit, used: u64, fit: Fit, whole_in: u64) -> Standing {
-    let whole_at = NOW.after(Millis::new(whole_in));
-    let reading = Reading { fit, again: fit, used, whole_at, ..Reading::default() };
-    Standing::new(Arc::new(limit), Cost::ONE, &reading)
+fn status(limit: Limit, used: u64, admission: Admission, whole_in: u64) -> LimitStatus {
+    let full_reset_at = NOW.after(Millis::new(whole_in));
+    let reading =
+        Reading { admission, fits_again: admission, used, full_reset_at, ..Reading::default() };
+    LimitStatus::new(Arc::new(limit), Cost::ONE, &reading)
 }
 
-fn written(profiles: &[HeaderProfile], standings: Vec<Standing>) -> HeaderMap {
+fn written(profiles: &[HeaderProfile], statuses: Vec<LimitStatus>) -> HeaderMap {
     let mut fields = HeaderMap::new();
-    headers::write(profiles, &Verdict { now: NOW, standings }, &mut fields);
+    headers::write(profiles, &Evaluation { now: NOW, statuses }, &mut fields);
     fields
 }
 
@@ -65,10 +67,12 @@ fn integer(value: i64) -> BareItem {
 }
 
 #[test]
-fn github_tells_the_tightest_limit() {
-    let standings =
-        vec![standing(core(), 1, Fit::Now, 3_599_100), standing(burst(), 9, Fit::Now, 2_000)];
-    let fields = written(&[HeaderProfile::GitHub], standings);
+fn github_reports_the_tightest_limit() {
+    let statuses = vec![
+        status(core(), 1, Admission::Now, 3_599_100),
+        status(burst(), 9, Admission::Now, 2_000),
+    ];
+    let fields = written(&[HeaderProfile::GitHub], statuses);
     assert_eq!(number(&fields, "x-ratelimit-limit"), 10);
     assert_eq!(number(&fields, "x-ratelimit-remaining"), 1);
     assert_eq!(number(&fields, "x-ratelimit-used"), 9);
@@ -78,12 +82,12 @@ fn github_tells_the_tightest_limit() {
 }
 
 #[test]
-fn a_refusal_tells_of_what_refused_and_when_to_come_again() {
+fn a_refusal_reports_what_refused_and_when_to_come_again() {
     let ready_at = NOW.after(Millis::new(1_001));
-    let refused = standing(burst(), 10, Fit::At(ready_at), 2_000);
+    let refused = status(burst(), 10, Admission::At(ready_at), 2_000);
     let fields = written(
         &[HeaderProfile::GitHub, HeaderProfile::ThreeFields],
-        vec![standing(core(), 4_999, Fit::Now, 60_000), refused],
+        vec![status(core(), 4_999, Admission::Now, 60_000), refused],
     );
     assert_eq!(number(&fields, "retry-after"), 2);
     assert_eq!(number(&fields, "x-ratelimit-remaining"), 0);
@@ -93,25 +97,26 @@ fn a_refusal_tells_of_what_refused_and_when_to_come_again() {
 }
 
 #[test]
-fn a_wait_of_less_than_a_second_is_told_as_one() {
-    let refused = standing(burst(), 10, Fit::At(NOW.after(Millis::new(1))), 2_000);
+fn a_wait_of_less_than_a_second_is_reported_as_one() {
+    let refused = status(burst(), 10, Admission::At(NOW.after(Millis::new(1))), 2_000);
     assert_eq!(number(&written(&[], vec![refused]), "retry-after"), 1);
 }
 
 #[test]
 fn what_never_fits_has_no_retry_after() {
-    let fields = written(&[HeaderProfile::GitHub], vec![standing(burst(), 0, Fit::Never, 2_000)]);
+    let fields =
+        written(&[HeaderProfile::GitHub], vec![status(burst(), 0, Admission::Never, 2_000)]);
     assert!(!fields.contains_key("retry-after"));
 }
 
 #[test]
 fn a_hidden_limit_that_refuses_is_not_contradicted() {
     let hidden = burst().with_visibility(Visibility::Hidden);
-    let refused = standing(hidden, 10, Fit::At(NOW.after(Millis::new(500))), 2_000);
+    let refused = status(hidden, 10, Admission::At(NOW.after(Millis::new(500))), 2_000);
     let all = [HeaderProfile::GitHub, HeaderProfile::ThreeFields, HeaderProfile::Draft03];
     for profile in all {
-        let standings = vec![standing(core(), 1, Fit::Now, 60_000), refused.clone()];
-        let fields = written(&[profile], standings);
+        let statuses = vec![status(core(), 1, Admission::Now, 60_000), refused.clone()];
+        let fields = written(&[profile], statuses);
         let names: Vec<_> = fields.keys().map(http::HeaderName::as_str).collect();
         assert_eq!(names, ["retry-after"], "{profile:?}");
     }
@@ -120,13 +125,13 @@ fn a_hidden_limit_that_refuses_is_not_contradicted() {
 #[test]
 fn ietf_fields_are_structured_lists_of_every_visible_limit() {
     let hidden = Limit::new("secret", *core().algorithm()).unwrap();
-    let standings = vec![
-        standing(core(), 1, Fit::Now, 3_599_100),
-        standing(burst(), 4, Fit::Now, 1_200),
-        standing(hidden.with_visibility(Visibility::Hidden), 1, Fit::Now, 60_000),
-        standing(concurrent(), 7, Fit::Now, 60_000),
+    let statuses = vec![
+        status(core(), 1, Admission::Now, 3_599_100),
+        status(burst(), 4, Admission::Now, 1_200),
+        status(hidden.with_visibility(Visibility::Hidden), 1, Admission::Now, 60_000),
+        status(concurrent(), 7, Admission::Now, 60_000),
     ];
-    let fields = written(&[HeaderProfile::Ietf], standings);
+    let fields = written(&[HeaderProfile::Ietf], statuses);
     let policies = members(&fields, "ratelimit-policy");
     let expected = |pairs: &[(&str, BareItem)]| -> Vec<(String, BareItem)> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
@@ -154,7 +159,7 @@ fn ietf_fields_are_structured_lists_of_every_visible_limit() {
 #[test]
 fn units_are_told() {
     let bytes = core().with_unit(Unit::ContentBytes);
-    let fields = written(&[HeaderProfile::Ietf], vec![standing(bytes, 1, Fit::Now, 1_000)]);
+    let fields = written(&[HeaderProfile::Ietf], vec![status(bytes, 1, Admission::Now, 1_000)]);
     let (_, parameters) = &members(&fields, "ratelimit-policy")[0];
     let unit = BareItem::String("content-bytes".to_owned().try_into().unwrap());
     assert!(parameters.contains(&("qu".to_owned(), unit)));
@@ -162,9 +167,11 @@ fn units_are_told() {
 
 #[test]
 fn draft_03_lists_every_policy_behind_the_tightest() {
-    let standings =
-        vec![standing(core(), 1, Fit::Now, 3_599_100), standing(burst(), 9, Fit::Now, 2_000)];
-    let fields = written(&[HeaderProfile::Draft03], standings);
+    let statuses = vec![
+        status(core(), 1, Admission::Now, 3_599_100),
+        status(burst(), 9, Admission::Now, 2_000),
+    ];
+    let fields = written(&[HeaderProfile::Draft03], statuses);
     let expected = r#"10, 5000;w=3600;name="core", 10;w=3;name="burst""#;
     assert_eq!(fields["x-ratelimit-limit"], expected);
     assert_eq!(number(&fields, "x-ratelimit-remaining"), 1);
@@ -176,9 +183,9 @@ fn an_upstreams_own_lists_are_kept_and_its_single_values_replaced() {
     let mut fields = HeaderMap::new();
     fields.insert("ratelimit", "\"theirs\";r=1;t=9".parse().unwrap());
     fields.insert("x-ratelimit-limit", "77".parse().unwrap());
-    let standings = vec![standing(core(), 1, Fit::Now, 3_599_100)];
-    let verdict = Verdict { now: NOW, standings };
-    headers::write(&[HeaderProfile::GitHub, HeaderProfile::Ietf], &verdict, &mut fields);
+    let statuses = vec![status(core(), 1, Admission::Now, 3_599_100)];
+    let evaluation = Evaluation { now: NOW, statuses };
+    headers::write(&[HeaderProfile::GitHub, HeaderProfile::Ietf], &evaluation, &mut fields);
     let told = |name: &str, remaining, seconds| {
         let parameters = vec![("r".into(), integer(remaining)), ("t".into(), integer(seconds))];
         (name.to_owned(), parameters)

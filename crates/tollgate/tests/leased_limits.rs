@@ -7,13 +7,17 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{ChargeOn, Dimension, LimitFor, Match, Rule, Rules, Source, Use};
-use tollgate::core::{
-    Algorithm, Cost, Facts, Limit, LimitMode, Millis, Percent, Policy, Store, Timestamp,
+use tollgate::core::policy::{
+    ChargeOn, Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
 };
-use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
-use tollgate::store::leased::{LARGEST_LEASE, LeaseTerms};
-use tollgate::store::{Leased, Memory};
+use tollgate::core::{
+    Algorithm, Cost, Limit, LimitMode, Millis, Percent, Policy, RequestAttributes, Store, Timestamp,
+};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
+};
+use tollgate::store::quota_lease::{LeaseConfig, MAX_LEASE_UNITS};
+use tollgate::store::{Memory, QuotaLease};
 use tollgate::{Decision, HashKey, Limiter, Settlement};
 
 use user::User;
@@ -23,8 +27,8 @@ const WINDOW: Millis = Millis::from_secs(3_600);
 const QUOTA: u64 = 120;
 
 /// A lease after the first charge, as large as can be.
-const EAGER: LeaseTerms =
-    LeaseTerms { at_most: LARGEST_LEASE, share: NonZeroU64::MIN, hot_after: 1 };
+const EAGER: LeaseConfig =
+    LeaseConfig { at_most: MAX_LEASE_UNITS, share: NonZeroU64::MIN, hot_after: 1 };
 
 fn fixed(quota: u64) -> Algorithm {
     Algorithm::FixedWindow(FixedWindow::new(quota, WINDOW, Anchor::FirstRequest).unwrap())
@@ -39,28 +43,31 @@ fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
         limit("shared").with_enforced(Percent::new(50).unwrap()),
         Limit::new("exact", fixed(QUOTA + 9)).unwrap(),
     ];
-    let user =
-        Dimension { name: "user".into(), source: Source::Header { header: "x-user".into() } };
-    let uses = (0..limits.len()).map(|limit| Use { limit, cost: Cost::ONE }).collect();
-    let of = |limit: Limit| LimitFor { limit: Arc::new(limit), per: vec![0] };
-    let rule = Rule { charge, ..Rule::new("all", Match::default(), uses) };
+    let user = Dimension {
+        name: "user".into(),
+        source: SubjectSource::Header { header: "x-user".into() },
+    };
+    let uses = (0..limits.len()).map(|limit| LimitRef { limit, cost: Cost::ONE }).collect();
+    let of = |limit: Limit| LimitBinding { limit: Arc::new(limit), per: vec![0] };
+    let rule = Rule { charge, ..Rule::new("all", RequestMatch::default(), uses) };
     let limits = limits.into_iter().map(of).collect();
-    Policy::new(vec![user], limits, vec![rule], Rules::FirstMatch).unwrap()
+    Policy::new(vec![user], limits, vec![rule], MatchMode::FirstMatch).unwrap()
 }
 
 /// What a client could tell two decisions apart by, and an operator.
 fn told(decision: &Decision) -> String {
-    let standings = |verdict: &tollgate::core::Verdict| {
-        let each = verdict
-            .standings
-            .iter()
-            .map(|it| format!("{} {} {} {:?}", it.limit.name(), it.used, it.remaining, it.fit));
+    let statuses = |evaluation: &tollgate::core::Evaluation| {
+        let each = evaluation.statuses.iter().map(|it| {
+            format!("{} {} {} {:?}", it.limit.name(), it.used, it.remaining, it.admission)
+        });
         each.collect::<Vec<_>>().join(", ")
     };
-    let trials =
-        decision.trials.iter().map(|it| format!("{:?} {:?}", it.live.fit, it.candidate.fit));
-    let (trials, shadow) = (trials.collect::<Vec<_>>(), decision.shadow.as_ref().map(standings));
-    format!("{} [{}] {shadow:?} {trials:?}", decision.is_admitted(), standings(&decision.verdict))
+    let trials = decision
+        .trials
+        .iter()
+        .map(|it| format!("{:?} {:?}", it.live.admission, it.candidate.admission));
+    let (trials, shadow) = (trials.collect::<Vec<_>>(), decision.shadow.as_ref().map(statuses));
+    format!("{} [{}] {shadow:?} {trials:?}", decision.is_admitted(), statuses(&decision.evaluation))
 }
 
 /// What 400 requests of a hot user and two others are told, of which some turn out free; in the
@@ -76,8 +83,14 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
         }
         let user = ["hot", "hot", "hot", "ann", "hot", "bob"][step as usize % 6];
         let headers = User(user);
-        let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &headers };
-        let mut decision = limiter.check_at(now, &facts).await;
+        let attributes = RequestAttributes {
+            method: "GET",
+            path: "/",
+            host: None,
+            peer: None,
+            headers: &headers,
+        };
+        let mut decision = limiter.check_at(now, &attributes).await;
         all.push(format!("{step} {user}: {}", told(&decision)));
         let is_free = step % 5 == 1;
         match (decision.pending.take(), decision.receipt.take()) {
@@ -96,23 +109,26 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
 async fn override_hot(limiter: &Limiter<impl Store>, now: Timestamp) {
     let policy = limiter.policy();
     let hot = policy.dimensions()[0].pair(Some("hot"), limiter.key()).unwrap();
-    let target =
-        Target { limit: Some("core".into()), whom: Whom::subject(&hot.veiled(limiter.key())) };
+    let target = OverrideScope {
+        limit: Some("core".into()),
+        target: OverrideTarget::subject(&hot.veiled(limiter.key())),
+    };
     let effect = Effect::Quota { quota: 2 * QUOTA, burst: None };
     let (expires_at, reason) = (now.after(WINDOW), "a test".into());
     let said = Override { target, effect, expires_at, reason };
-    limiter.overrides().change(now, Change::Set(said)).await.unwrap();
+    limiter.overrides().change(now, OverrideChange::Set(said)).await.unwrap();
 }
 
 #[tokio::test]
-async fn one_node_tells_with_leases_what_it_tells_without() {
+async fn one_node_reports_with_leases_what_it_reports_without() {
     for charge in [ChargeOn::Arrival, ChargeOn::Completion] {
         let key = || HashKey::from_secret(b"of the tests");
         let exact = Limiter::new(policy(LimitMode::Exact, charge), Memory::default());
-        let store = Leased::new(Memory::default(), EAGER);
+        let store = QuotaLease::new(Memory::default(), EAGER);
         let leased = Limiter::new(policy(LimitMode::Leased, charge), store).with_key(key());
         let expected = run(exact.with_key(key()), async |_, _| {}).await;
-        let found = run(leased, async |store: &Leased<Memory>, now| store.sweep(now).await).await;
+        let found =
+            run(leased, async |store: &QuotaLease<Memory>, now| store.sweep(now).await).await;
         for (expected, found) in expected.iter().zip(&found) {
             assert_eq!(found, expected, "{charge:?}");
         }

@@ -13,7 +13,9 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use tollgate::Limiter;
 use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{JsonPointer, LimitFor, Match, Meter, Metered, Rule, Rules, Use};
+use tollgate::core::policy::{
+    JsonPointer, LimitBinding, LimitRef, MatchMode, Meter, MeteredLimit, RequestMatch, Rule,
+};
 use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy};
 use tollgate::store::Memory;
 use tollgate::tower::Layer;
@@ -52,16 +54,16 @@ impl http_body::Body for Endless {
 fn limiter() -> Arc<Limiter<Memory>> {
     let window = FixedWindow::new(1_000, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
     let limit = Arc::new(Limit::new("tokens", Algorithm::FixedWindow(window)).unwrap());
-    let uses = vec![Use { limit: 0, cost: Cost::ONE }];
-    let mut rule = Rule::new("all", Match::default(), uses);
+    let uses = vec![LimitRef { limit: 0, cost: Cost::ONE }];
+    let mut rule = Rule::new("all", RequestMatch::default(), uses);
     let pointer = JsonPointer::parse("/usage/total").unwrap();
-    rule.metered.push(Metered {
+    rule.metered.push(MeteredLimit {
         limit: 0,
         meter: Arc::new(Meter::Json { pointer }),
         reserve: None,
     });
-    let limits = vec![LimitFor { limit, per: Vec::new() }];
-    let policy = Policy::new(Vec::new(), limits, vec![rule], Rules::FirstMatch).unwrap();
+    let limits = vec![LimitBinding { limit, per: Vec::new() }];
+    let policy = Policy::new(Vec::new(), limits, vec![rule], MatchMode::FirstMatch).unwrap();
     Arc::new(Limiter::new(policy, Memory::default()))
 }
 

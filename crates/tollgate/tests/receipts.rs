@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
 use tollgate::core::policy::Named;
 use tollgate::core::policy::{
-    Dimension, LimitFor, Match, Mode, Plan, Rule, Rules, Source as From, Use,
+    Dimension, LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule, RuleMode,
+    SubjectSource as From,
 };
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Facts, Limit, Millis, Policy, Readings, Store,
-    StoreError, Timestamp,
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Policy, Readings,
+    RequestAttributes, Store, StoreError, Timestamp,
 };
 use tollgate::limiter::{Outcome, RedeemError, Terms};
 use tollgate::store::Memory;
@@ -24,13 +25,14 @@ fn policy(names: [&str; 3]) -> Policy {
         Algorithm::TokenBucket(TokenBucket::new(10, WINDOW, 10).unwrap()),
         Algorithm::Concurrency(Concurrency::new(10, Millis::from_secs(5)).unwrap()),
     ];
-    let limits = names.into_iter().zip(algorithms).map(|(name, algorithm)| LimitFor {
+    let limits = names.into_iter().zip(algorithms).map(|(name, algorithm)| LimitBinding {
         limit: Arc::new(Limit::new(name, algorithm).unwrap()),
         per: vec![0],
     });
     let token = Dimension { name: "token".into(), source: From::Credential { header: "a".into() } };
-    let rule = Rule::new("all", Match::default(), vec![Use { limit: 0, cost: Cost::ONE }]);
-    Policy::new(vec![token], limits.collect(), vec![rule], Rules::FirstMatch).unwrap()
+    let rule =
+        Rule::new("all", RequestMatch::default(), vec![LimitRef { limit: 0, cost: Cost::ONE }]);
+    Policy::new(vec![token], limits.collect(), vec![rule], MatchMode::FirstMatch).unwrap()
 }
 
 fn limiter(key: &HashKey, names: [&str; 3]) -> Limiter<Memory> {
@@ -60,11 +62,11 @@ async fn a_receipt_gives_back_once() {
     assert_eq!(first.outcome, Outcome::GivenBack);
     let units: Vec<_> = first.limits.iter().map(|limit| limit.units).collect();
     assert_eq!(units, [3, 3, 3]);
-    assert!(first.limits.iter().all(|limit| limit.standing.used == 0));
+    assert!(first.limits.iter().all(|limit| limit.status.used == 0));
     charge(&limiter, START, &NAMES).await;
     let again = limiter.redeem_at(START, &text).await.unwrap();
     assert_eq!(again.outcome, Outcome::Unchanged);
-    assert!(again.limits.iter().all(|limit| limit.units == 0 && limit.standing.used == 3));
+    assert!(again.limits.iter().all(|limit| limit.units == 0 && limit.status.used == 3));
 }
 
 #[tokio::test]
@@ -127,7 +129,7 @@ async fn a_release_ends_leases_and_leaves_what_was_counted() {
     let limiter = limiter(&HashKey::random(), NAMES);
     let text = charge(&limiter, START, &NAMES).await;
     let released = limiter.release_at(START, &text).await.unwrap();
-    let names: Vec<_> = released.limits.iter().map(|one| one.standing.limit.name()).collect();
+    let names: Vec<_> = released.limits.iter().map(|one| one.status.limit.name()).collect();
     assert_eq!((released.outcome, names), (Outcome::GivenBack, vec!["flight"]));
     assert_eq!(limiter.release_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
     let refunded = limiter.redeem_at(START, &text).await.unwrap();
@@ -142,19 +144,22 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
     let flight = Algorithm::Concurrency(Concurrency::new(1, Millis::from_secs(5)).unwrap());
     let window =
         Algorithm::FixedWindow(FixedWindow::new(10, WINDOW, Anchor::FirstRequest).unwrap());
-    let limit = |(name, algorithm)| LimitFor {
+    let limit = |(name, algorithm)| LimitBinding {
         limit: Arc::new(Limit::new(name, algorithm).unwrap()),
         per: Vec::new(),
     };
     let limits = [("window", window), ("flight", flight)].map(limit).into();
-    let rule =
-        |name, limit| Rule::new(name, Match::default(), vec![Use { limit, cost: Cost::ONE }]);
-    let tried = Rule { mode: Mode::Shadow, ..rule("tried", 1) };
-    let policy = Policy::new(Vec::new(), limits, vec![rule("all", 0), tried], Rules::AllMatches);
+    let rule = |name, limit| {
+        Rule::new(name, RequestMatch::default(), vec![LimitRef { limit, cost: Cost::ONE }])
+    };
+    let tried = Rule { mode: RuleMode::Shadow, ..rule("tried", 1) };
+    let policy =
+        Policy::new(Vec::new(), limits, vec![rule("all", 0), tried], MatchMode::AllMatches);
     let limiter = Limiter::new(policy.unwrap(), Memory::default());
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     for _ in 0..3 {
-        let decision = limiter.check_at(START, &facts).await;
+        let decision = limiter.check_at(START, &attributes).await;
         assert!(decision.shadow.unwrap().is_admitted(), "the one before has ended");
         limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
     }
@@ -168,8 +173,10 @@ impl Store for Contract {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         for (place, charge) in charges.iter().enumerate() {
             let is_same = |other: &Charge<'_>| {
-                let refunds = match (other.ask, charge.ask) {
-                    (Ask::Refund { id, .. }, Ask::Refund { id: other, .. }) => id != other,
+                let refunds = match (other.operation, charge.operation) {
+                    (Operation::Refund { id, .. }, Operation::Refund { id: other, .. }) => {
+                        id != other
+                    }
                     _ => false,
                 };
                 other.limit.name() == charge.limit.name()
@@ -185,27 +192,34 @@ impl Store for Contract {
 /// Two rules on three limits, of which one enforces what the other tries.
 fn enforced_and_tried() -> Limiter<Contract> {
     let limits = policy(NAMES).limits().to_vec();
-    let limits = limits.into_iter().map(|limit| LimitFor { per: Vec::new(), ..limit }).collect();
+    let limits =
+        limits.into_iter().map(|limit| LimitBinding { per: Vec::new(), ..limit }).collect();
     let rule = |name, cost| {
         let cost = Cost::new(cost).unwrap();
-        Rule::new(name, Match::default(), (0..3).map(|limit| Use { limit, cost }).collect())
+        Rule::new(
+            name,
+            RequestMatch::default(),
+            (0..3).map(|limit| LimitRef { limit, cost }).collect(),
+        )
     };
-    let tried = Rule { mode: Mode::Shadow, ..rule("tried", 2) };
-    let policy = Policy::new(Vec::new(), limits, vec![rule("all", 1), tried], Rules::AllMatches);
+    let tried = Rule { mode: RuleMode::Shadow, ..rule("tried", 2) };
+    let policy =
+        Policy::new(Vec::new(), limits, vec![rule("all", 1), tried], MatchMode::AllMatches);
     Limiter::new(policy.unwrap(), Contract(Memory::default())).with_clock(ManualClock::new(START))
 }
 
 #[tokio::test]
-async fn a_limit_that_is_enforced_and_tried_is_given_back_once() {
+async fn a_limit_that_is_enforced_and_tried_is_refunded_once() {
     let limiter = enforced_and_tried();
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     let used = async || {
-        let standings = limiter.standings(&facts).await.unwrap().standings;
-        standings.iter().map(|standing| standing.used).collect::<Vec<_>>()
+        let statuses = limiter.statuses(&attributes).await.unwrap().statuses;
+        statuses.iter().map(|status| status.used).collect::<Vec<_>>()
     };
-    let kept = limiter.check_at(START, &facts).await.receipt.unwrap();
+    let kept = limiter.check_at(START, &attributes).await.receipt.unwrap();
     let before = used().await;
-    let receipt = limiter.check_at(START, &facts).await.receipt.unwrap();
+    let receipt = limiter.check_at(START, &attributes).await.receipt.unwrap();
     assert_ne!(used().await, before);
     limiter.renew(&receipt).await.unwrap();
     limiter.refund_at(START, receipt).await.unwrap();
@@ -224,11 +238,11 @@ struct TimePasses(Contract);
 impl Store for TimePasses {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let told = self.0.apply(now, charges).await?;
-        for Charge { limit, subject, ask } in charges {
-            if let Ask::Take { .. } = ask {
-                let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(u128::MAX) };
+        for Charge { limit, subject, operation } in charges {
+            if let Operation::Charge { .. } = operation {
+                let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(u128::MAX) };
                 let ahead = now.after(Millis::from_secs(2));
-                self.0.apply(ahead, &[Charge { limit, subject, ask }]).await?;
+                self.0.apply(ahead, &[Charge { limit, subject, operation }]).await?;
             }
         }
         Ok(told)
@@ -236,32 +250,38 @@ impl Store for TimePasses {
 }
 
 #[tokio::test]
-async fn what_one_request_charged_to_two_blocks_is_given_back_to_both_once() {
+async fn what_one_request_charged_to_two_blocks_is_refunded_to_both_once() {
     let window = SlidingWindow::new(100, WINDOW, Millis::from_secs(1)).unwrap();
     let limit = Limit::new("window", Algorithm::SlidingWindow(window)).unwrap();
-    let limits = vec![LimitFor { limit: Arc::new(limit), per: Vec::new() }];
+    let limits = vec![LimitBinding { limit: Arc::new(limit), per: Vec::new() }];
     let rule = |name, cost| {
-        Rule::new(name, Match::default(), vec![Use { limit: 0, cost: Cost::new(cost).unwrap() }])
+        Rule::new(
+            name,
+            RequestMatch::default(),
+            vec![LimitRef { limit: 0, cost: Cost::new(cost).unwrap() }],
+        )
     };
-    let tried = Rule { mode: Mode::Shadow, ..rule("tried", 5) };
-    let policy = Policy::new(Vec::new(), limits, vec![rule("all", 3), tried], Rules::AllMatches);
+    let tried = Rule { mode: RuleMode::Shadow, ..rule("tried", 5) };
+    let policy =
+        Policy::new(Vec::new(), limits, vec![rule("all", 3), tried], MatchMode::AllMatches);
     let store = TimePasses(Contract(Memory::default()));
     let limiter = Limiter::new(policy.unwrap(), store).with_clock(ManualClock::new(START));
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
-    let used = async || limiter.standings(&facts).await.unwrap().standings[0].used;
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let used = async || limiter.statuses(&attributes).await.unwrap().statuses[0].used;
 
-    let receipt = limiter.check_at(START, &facts).await.receipt.unwrap();
+    let receipt = limiter.check_at(START, &attributes).await.receipt.unwrap();
     assert_eq!(used().await, 3 + 5 + 2, "the request's, and the other node's");
     limiter.refund_at(START, receipt).await.unwrap();
     assert_eq!(used().await, 2, "all of it is given back");
 
     let later = START.after(Millis::from_secs(10));
-    let receipt = limiter.check_at(later, &facts).await.receipt.unwrap();
+    let receipt = limiter.check_at(later, &attributes).await.receipt.unwrap();
     let text = limiter.seal(receipt, later);
     let redeemed = limiter.redeem_at(later, &text).await.unwrap();
     let units: Vec<_> = redeemed.limits.iter().map(|limit| limit.units).collect();
     assert_eq!(units, [3, 5], "each to its block");
-    assert_eq!(redeemed.limits[1].standing.used, 4, "the other node's");
+    assert_eq!(redeemed.limits[1].status.used, 4, "the other node's");
     let again = limiter.redeem_at(later, &text).await.unwrap();
-    assert_eq!((again.outcome, again.limits[1].standing.used), (Outcome::Unchanged, 4));
+    assert_eq!((again.outcome, again.limits[1].status.used), (Outcome::Unchanged, 4));
 }

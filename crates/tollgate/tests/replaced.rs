@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
-use tollgate::core::policy::{LimitFor, Match, Rule, Rules, Use};
+use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
 use tollgate::core::{
-    Algorithm, Cost, Facts, Limit, Millis, OnChange, Policy, Standing, Store, Timestamp,
+    Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Policy, RequestAttributes, Store,
+    Timestamp,
 };
 use tollgate::limiter::Outcome;
-use tollgate::store::{Memory, Scaled};
+use tollgate::store::{Memory, QuotaRescale};
 use tollgate::{Decision, Limiter, ManualClock, Revision};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -27,9 +28,10 @@ fn bucket(quota: u64, seconds: u64) -> Algorithm {
 /// A policy that is called `version`: everybody under the limit "all".
 fn revision(version: &str, algorithm: Algorithm, on_change: OnChange) -> Revision {
     let limit = Limit::new("all", algorithm).unwrap().with_on_change(on_change);
-    let limits = vec![LimitFor { limit: Arc::new(limit), per: Vec::new() }];
-    let rule = Rule::new("all", Match::default(), vec![Use { limit: 0, cost: Cost::ONE }]);
-    let policy = Policy::new(Vec::new(), limits, vec![rule], Rules::FirstMatch).unwrap();
+    let limits = vec![LimitBinding { limit: Arc::new(limit), per: Vec::new() }];
+    let rule =
+        Rule::new("all", RequestMatch::default(), vec![LimitRef { limit: 0, cost: Cost::ONE }]);
+    let policy = Policy::new(Vec::new(), limits, vec![rule], MatchMode::FirstMatch).unwrap();
     Revision::new(policy, version)
 }
 
@@ -38,13 +40,14 @@ fn limiter(revision: Revision) -> Limiter<Memory> {
 }
 
 async fn check<S: Store>(limiter: &Limiter<S>) -> Decision {
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
-    limiter.check(&facts).await
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    limiter.check(&attributes).await
 }
 
 fn stands(decision: &Decision) -> (u64, u64, u64) {
-    let Standing { used, remaining, .. } = decision.verdict.standings[0];
-    (decision.verdict.standings[0].limit.capacity(), used, remaining)
+    let LimitStatus { used, remaining, .. } = decision.evaluation.statuses[0];
+    (decision.evaluation.statuses[0].limit.capacity(), used, remaining)
 }
 
 #[tokio::test]
@@ -53,14 +56,17 @@ async fn what_was_used_stays_used_and_never_leaves_less_than_nothing() {
     for used in 1..=6 {
         assert_eq!(stands(&check(&limiter).await), (10, used, 10 - used));
     }
-    let reset = check(&limiter).await.verdict.standings[0].resets_at;
+    let reset = check(&limiter).await.evaluation.statuses[0].resets_at;
     limiter.replace_policy(revision("higher", window(100, 3_600), OnChange::Keep));
     assert_eq!(stands(&check(&limiter).await), (100, 8, 92));
     limiter.replace_policy(revision("lower", window(5, 60), OnChange::Keep));
     let refused = check(&limiter).await;
     assert!(!refused.is_admitted());
     assert_eq!((stands(&refused), &**refused.policy.version()), ((5, 8, 0), "lower"));
-    assert_eq!(refused.verdict.standings[0].resets_at, reset, "the window that runs ends as told");
+    assert_eq!(
+        refused.evaluation.statuses[0].resets_at, reset,
+        "the window that runs ends as told"
+    );
 }
 
 #[tokio::test]
@@ -90,7 +96,8 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     let shared = Arc::new(Memory::default());
     let node = || {
         let first = revision("one", window(10, 60), OnChange::Scale);
-        Limiter::new(first, Scaled::new(Arc::clone(&shared))).with_clock(ManualClock::new(START))
+        Limiter::new(first, QuotaRescale::new(Arc::clone(&shared)))
+            .with_clock(ManualClock::new(START))
     };
     let (one, other) = (node(), node());
     for _ in 0..5 {
@@ -104,9 +111,9 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     replace("two", window(100, 30));
     let first = check(&one).await;
     assert_eq!(stands(&first), (100, 51, 49));
-    assert_eq!(first.verdict.standings[0].resets_at, START.after(Millis::from_secs(30)));
+    assert_eq!(first.evaluation.statuses[0].resets_at, START.after(Millis::from_secs(30)));
     assert_eq!(stands(&check(&other).await), (100, 52, 48), "both took over the same");
-    assert_eq!((one.store().carried(), other.store().carried()), (1, 1));
+    assert_eq!((one.store().transferred(), other.store().transferred()), (1, 1));
     // Another algorithm, by way of a refusal: who has nothing left has nothing left.
     replace("three", bucket(10, 60));
     assert_eq!(stands(&check(&one).await), (10, 7, 3));
@@ -115,7 +122,7 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     }
     replace("four", window(1_000, 60));
     assert!(!check(&other).await.is_admitted());
-    assert_eq!((one.store().left_behind(), other.store().left_behind()), (0, 0));
+    assert_eq!((one.store().failed_transfers(), other.store().failed_transfers()), (0, 0));
 }
 
 #[tokio::test]
@@ -127,7 +134,7 @@ async fn receipts_of_the_old_policy_are_taken_where_the_limit_lives_on() {
     limiter.refund_at(START, held.receipt.unwrap()).await.unwrap();
     let redeemed = limiter.redeem_at(START, &text).await.unwrap();
     assert_eq!(redeemed.outcome, Outcome::GivenBack);
-    assert_eq!(redeemed.limits[0].standing.used, 0);
+    assert_eq!(redeemed.limits[0].status.used, 0);
     assert_eq!(&**redeemed.policy.version(), "two");
     let charged = check(&limiter).await;
     let text = limiter.seal(charged.receipt.unwrap(), START);

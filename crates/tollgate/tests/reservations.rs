@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{LimitFor, Match, Plan, Rule, Rules, Use};
+use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule};
 use tollgate::core::{
-    Algorithm, Cost, Facts, HoldTerms, Limit, Millis, Policy, Subject, Timestamp,
+    Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Subject, Timestamp,
 };
 use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Terms};
-use tollgate::observe::{HoldCounts, Holds};
-use tollgate::overrides::{Change, Effect, Override, Table, Target, Whom};
+use tollgate::observe::{ReservationCounts, Reservations};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideTable, OverrideTarget,
+};
 use tollgate::store::Memory;
 use tollgate::{Decision, HashKey, Limiter, ManualClock, ReceiptError};
 
@@ -18,8 +20,9 @@ const MINUTE: Millis = Millis::from_secs(60);
 
 fn window(name: &str, quota: u64, overdraft: u64) -> Limit {
     let window = FixedWindow::new(quota, MINUTE, Anchor::FirstRequest).unwrap();
-    let terms = HoldTerms { max: Millis::from_secs(20), overdraft, ..HoldTerms::default() };
-    Limit::new(name, Algorithm::FixedWindow(window)).unwrap().with_hold(terms).unwrap()
+    let terms =
+        ReservationTerms { max: Millis::from_secs(20), overdraft, ..ReservationTerms::default() };
+    Limit::new(name, Algorithm::FixedWindow(window)).unwrap().with_reservation_terms(terms).unwrap()
 }
 
 /// 3 requests and 100 tokens a minute, 2 requests at once; a request reserves 40 tokens.
@@ -27,11 +30,12 @@ fn policy() -> Policy {
     let flight = Concurrency::new(2, Millis::from_secs(5)).unwrap();
     let flight = Limit::new("flight", Algorithm::Concurrency(flight)).unwrap();
     let limits = [window("requests", 3, 0), window("tokens", 100, 10), flight];
-    let limits = limits.map(|limit| LimitFor { limit: Arc::new(limit), per: Vec::new() });
+    let limits = limits.map(|limit| LimitBinding { limit: Arc::new(limit), per: Vec::new() });
     let uses = [1, 40, 1].into_iter().enumerate();
-    let uses = uses.map(|(limit, cost)| Use { limit, cost: Cost::new(cost).unwrap() }).collect();
-    let rule = Rule::new("all", Match::default(), uses);
-    Policy::new(Vec::new(), limits.into(), vec![rule], Rules::FirstMatch).unwrap()
+    let uses =
+        uses.map(|(limit, cost)| LimitRef { limit, cost: Cost::new(cost).unwrap() }).collect();
+    let rule = Rule::new("all", RequestMatch::default(), uses);
+    Policy::new(Vec::new(), limits.into(), vec![rule], MatchMode::FirstMatch).unwrap()
 }
 
 fn limiter(key: &HashKey) -> Limiter<Memory> {
@@ -39,8 +43,8 @@ fn limiter(key: &HashKey) -> Limiter<Memory> {
     limiter.with_clock(ManualClock::new(START))
 }
 
-const FACTS: Facts<'static> =
-    Facts { method: "POST", path: "/", host: None, peer: None, headers: &() };
+const FACTS: RequestAttributes<'static> =
+    RequestAttributes { method: "POST", path: "/", host: None, peer: None, headers: &() };
 
 fn after(millis: u64) -> Timestamp {
     START.after(Millis::new(millis))
@@ -53,11 +57,11 @@ async fn reserve_at(limiter: &Limiter<Memory>, now: Timestamp, hold_for: Millis)
 }
 
 /// What is used and held of each limit.
-async fn standing_at(limiter: &Limiter<Memory>, now: Timestamp) -> [(u64, u64); 3] {
+async fn status_at(limiter: &Limiter<Memory>, now: Timestamp) -> [(u64, u64); 3] {
     let policy = limiter.policy();
     let plan = policy.plan(&FACTS, limiter.key());
-    let (verdict, _) = limiter.look_at(now, &plan.enforced).await.unwrap();
-    let told: Vec<_> = verdict.standings.iter().map(|it| (it.used, it.held)).collect();
+    let (evaluation, _) = limiter.look_at(now, &plan.enforced).await.unwrap();
+    let told: Vec<_> = evaluation.statuses.iter().map(|it| (it.used, it.reserved)).collect();
     told.try_into().unwrap()
 }
 
@@ -71,16 +75,16 @@ async fn what_is_reserved_is_settled_at_its_real_cost_once() {
     let limiter = limiter(&HashKey::random());
     let mut decision = reserve_at(&limiter, START, MINUTE).await;
     assert!(decision.is_admitted());
-    assert_eq!(standing_at(&limiter, START).await, [(1, 1), (40, 40), (1, 1)]);
+    assert_eq!(status_at(&limiter, START).await, [(1, 1), (40, 40), (1, 1)]);
     let text = limiter.seal(decision.receipt.take().unwrap(), START);
     let settled = limiter.settle_at(after(1_000), &text, tokens(15)).await.unwrap();
     assert_eq!(settled.outcome, HoldOutcome::Done);
-    let given_back: Vec<_> = settled.limits.iter().map(|it| (it.given_back, it.added)).collect();
-    assert_eq!(given_back, [(0, 0), (25, 0), (1, 0)]);
-    assert_eq!(standing_at(&limiter, after(1_000)).await, [(1, 0), (15, 0), (0, 0)]);
+    let refunded: Vec<_> = settled.limits.iter().map(|it| (it.refunded, it.added)).collect();
+    assert_eq!(refunded, [(0, 0), (25, 0), (1, 0)]);
+    assert_eq!(status_at(&limiter, after(1_000)).await, [(1, 0), (15, 0), (0, 0)]);
     let again = limiter.settle_at(after(1_001), &text, tokens(0)).await.unwrap();
     assert_eq!(again.outcome, HoldOutcome::Unchanged);
-    assert_eq!(standing_at(&limiter, after(1_001)).await, [(1, 0), (15, 0), (0, 0)]);
+    assert_eq!(status_at(&limiter, after(1_001)).await, [(1, 0), (15, 0), (0, 0)]);
 }
 
 #[tokio::test]
@@ -90,13 +94,13 @@ async fn one_limit_that_refuses_leaves_nothing_held() {
     let second = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
     let third = reserve_at(&limiter, START, MINUTE).await;
     assert!(!third.is_admitted() && third.receipt.is_none());
-    let refused: Vec<_> = third.verdict.refusals().map(|it| it.limit.name()).collect();
+    let refused: Vec<_> = third.evaluation.refusals().map(|it| it.limit.name()).collect();
     assert_eq!(refused, ["tokens", "flight"]);
-    assert_eq!(standing_at(&limiter, START).await, [(2, 2), (80, 80), (2, 2)]);
+    assert_eq!(status_at(&limiter, START).await, [(2, 2), (80, 80), (2, 2)]);
     // A hand that holds the receipt itself needs no text.
     assert_eq!(limiter.settle(first, tokens(5)).await.unwrap().outcome, HoldOutcome::Done);
     limiter.refund(second).await.unwrap();
-    assert_eq!(standing_at(&limiter, START).await, [(1, 0), (5, 0), (0, 0)]);
+    assert_eq!(status_at(&limiter, START).await, [(1, 0), (5, 0), (0, 0)]);
 }
 
 #[tokio::test]
@@ -105,7 +109,7 @@ async fn a_settlement_above_overdraws_as_far_as_the_policy_lets_it() {
     let receipt = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
     let settled = limiter.settle(receipt, tokens(500)).await.unwrap();
     assert_eq!(settled.limits[1].added, 70, "100 and 10 more, less what was held");
-    assert_eq!(settled.limits[1].standing.remaining, 0);
+    assert_eq!(settled.limits[1].status.remaining, 0);
     assert!(!reserve_at(&limiter, START, MINUTE).await.is_admitted());
 }
 
@@ -114,16 +118,17 @@ async fn a_settlement_has_the_room_that_an_override_gives() {
     let key = HashKey::random();
     let limiter = limiter(&key);
     let everybody = Subject::new([], &key).veiled(&key);
-    let target = Target { limit: Some("tokens".into()), whom: Whom::subject(&everybody) };
+    let target =
+        OverrideScope { limit: Some("tokens".into()), target: OverrideTarget::subject(&everybody) };
     let effect = Effect::Quota { quota: 1_000, burst: None };
     let raised = Override { target, effect, expires_at: after(60_000), reason: "a test".into() };
-    let table = Table::default().changed(&Change::Set(raised), START).unwrap();
+    let table = OverrideTable::default().changed(&OverrideChange::Set(raised), START).unwrap();
     limiter.overrides().set(Arc::new(table));
     let mut decision = reserve_at(&limiter, START, MINUTE).await;
     let text = limiter.seal(decision.receipt.take().unwrap(), START);
     let settled = limiter.settle_at(START, &text, tokens(500)).await.unwrap();
     assert_eq!(settled.limits[1].added, 460);
-    assert_eq!(settled.limits[1].standing.remaining, 500);
+    assert_eq!(settled.limits[1].status.remaining, 500);
 }
 
 #[tokio::test]
@@ -134,9 +139,9 @@ async fn what_nobody_settles_is_released_at_its_end_and_can_be_put_off() {
     let extended = limiter.extend_at(after(4_000), &text, Millis::from_secs(10)).await.unwrap();
     assert_eq!(extended.outcome, HoldOutcome::Done);
     assert_eq!(extended.until, after(9_000), "one lease from then");
-    assert_eq!(standing_at(&limiter, after(8_999)).await, [(1, 1), (40, 40), (1, 1)]);
-    assert_eq!(standing_at(&limiter, after(19_999)).await, [(1, 1), (40, 40), (0, 0)]);
-    assert_eq!(standing_at(&limiter, after(20_000)).await, [(0, 0); 3], "the longest hold");
+    assert_eq!(status_at(&limiter, after(8_999)).await, [(1, 1), (40, 40), (1, 1)]);
+    assert_eq!(status_at(&limiter, after(19_999)).await, [(1, 1), (40, 40), (0, 0)]);
+    assert_eq!(status_at(&limiter, after(20_000)).await, [(0, 0); 3], "the longest hold");
     let text = extended.receipt.unwrap();
     let late = limiter.extend_at(after(20_000), &text, MINUTE).await.unwrap();
     assert_ne!(late.outcome, HoldOutcome::Done);
@@ -145,11 +150,11 @@ async fn what_nobody_settles_is_released_at_its_end_and_can_be_put_off() {
     assert_ne!(late.outcome, HoldOutcome::Done);
     let old = limiter.settle_at(after(100_000), &text, tokens(1)).await.unwrap();
     assert_eq!(old.outcome, HoldOutcome::Expired);
-    assert_eq!(standing_at(&limiter, after(100_000)).await, [(0, 0); 3]);
+    assert_eq!(status_at(&limiter, after(100_000)).await, [(0, 0); 3]);
 }
 
 #[tokio::test]
-async fn a_receipt_releases_what_it_reserved_whichever_way_it_is_given_back() {
+async fn a_receipt_releases_what_it_reserved_whichever_way_it_is_refunded() {
     let limiter = limiter(&HashKey::random());
     let mut first = reserve_at(&limiter, START, MINUTE).await;
     let first = limiter.seal(first.receipt.take().unwrap(), START);
@@ -157,7 +162,7 @@ async fn a_receipt_releases_what_it_reserved_whichever_way_it_is_given_back() {
     let second = limiter.seal(second.receipt.take().unwrap(), START);
     assert_eq!(limiter.release_at(START, &first).await.unwrap().outcome, Outcome::GivenBack);
     assert_eq!(limiter.redeem_at(START, &second).await.unwrap().outcome, Outcome::GivenBack);
-    assert_eq!(standing_at(&limiter, START).await, [(0, 0); 3]);
+    assert_eq!(status_at(&limiter, START).await, [(0, 0); 3]);
     assert_eq!(limiter.release_at(START, &first).await.unwrap().outcome, Outcome::Unchanged);
 }
 
@@ -177,12 +182,12 @@ async fn receipts_of_charges_and_of_other_keys_settle_nothing() {
     let theirs = foreign.seal(theirs.receipt.take().unwrap(), START);
     let refused = limiter.settle_at(START, &theirs, tokens(0)).await.unwrap_err();
     assert_eq!(refused, RedeemError::Receipt(ReceiptError::Foreign));
-    assert_eq!(standing_at(&limiter, START).await, [(1, 0), (40, 0), (1, 1)]);
+    assert_eq!(status_at(&limiter, START).await, [(1, 0), (40, 0), (1, 1)]);
 }
 
 #[tokio::test]
 async fn what_is_held_is_counted_where_it_is_taken_and_ended() {
-    let holds = Arc::new(Holds::new(&policy()));
+    let holds = Arc::new(Reservations::new(&policy()));
     let limiter = limiter(&HashKey::random()).with_observer(Arc::clone(&holds));
     assert_eq!(holds.limits(), []);
     let kept = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
@@ -195,7 +200,7 @@ async fn what_is_held_is_counted_where_it_is_taken_and_ended() {
     );
     limiter.settle_at(START, &text, tokens(5)).await.unwrap();
     limiter.refund_at(START, released).await.unwrap();
-    let counts = |limit: &str, late| HoldCounts {
+    let counts = |limit: &str, late| ReservationCounts {
         limit: limit.into(),
         opened: 2,
         settled: 1,

@@ -5,10 +5,16 @@ mod user;
 use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{Dimension, LimitFor, Match, Rule, Rules, Source, Use};
-use tollgate::core::{Algorithm, Cost, Facts, Limit, Millis, Percent, Policy, Timestamp};
-use tollgate::observe::{Decisions, TrialCounts};
-use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
+use tollgate::core::policy::{
+    Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
+};
+use tollgate::core::{
+    Algorithm, Cost, Limit, Millis, Percent, Policy, RequestAttributes, Timestamp,
+};
+use tollgate::observe::{CandidateCounts, Decisions};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
+};
 use tollgate::store::Memory;
 use tollgate::{Decision, HashKey, Limiter};
 
@@ -31,13 +37,15 @@ fn limit(name: &str, algorithm: Algorithm) -> Limit {
 
 /// Everything counts on all of `limits`, for each user.
 fn policy(limits: Vec<Limit>) -> Policy {
-    let user =
-        Dimension { name: "user".into(), source: Source::Header { header: "x-user".into() } };
-    let uses = (0..limits.len()).map(|limit| Use { limit, cost: Cost::ONE }).collect();
-    let of = |limit: Limit| LimitFor { limit: Arc::new(limit), per: vec![0] };
-    let rule = Rule::new("all", Match::default(), uses);
+    let user = Dimension {
+        name: "user".into(),
+        source: SubjectSource::Header { header: "x-user".into() },
+    };
+    let uses = (0..limits.len()).map(|limit| LimitRef { limit, cost: Cost::ONE }).collect();
+    let of = |limit: Limit| LimitBinding { limit: Arc::new(limit), per: vec![0] };
+    let rule = Rule::new("all", RequestMatch::default(), uses);
     let limits = limits.into_iter().map(of).collect();
-    Policy::new(vec![user], limits, vec![rule], Rules::FirstMatch).unwrap()
+    Policy::new(vec![user], limits, vec![rule], MatchMode::FirstMatch).unwrap()
 }
 
 struct Site {
@@ -57,19 +65,25 @@ impl Site {
 
     async fn check(&self, user: &str) -> Decision {
         let headers = User(user);
-        let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &headers };
-        self.limiter.check_at(START, &facts).await
+        let attributes = RequestAttributes {
+            method: "GET",
+            path: "/",
+            host: None,
+            peer: None,
+            headers: &headers,
+        };
+        self.limiter.check_at(START, &attributes).await
     }
 
-    fn trials(&self, limit: &str) -> TrialCounts {
+    fn trials(&self, limit: &str) -> CandidateCounts {
         let all = self.decisions.limits();
         all.iter().find(|counts| &*counts.limit == limit).unwrap().trials
     }
 }
 
-fn counts(counts: [u64; 4]) -> TrialCounts {
+fn counts(counts: [u64; 4]) -> CandidateCounts {
     let [both_admit, both_refuse, only_live_refuses, only_candidate_refuses] = counts;
-    TrialCounts { both_admit, both_refuse, only_live_refuses, only_candidate_refuses }
+    CandidateCounts { both_admit, both_refuse, only_live_refuses, only_candidate_refuses }
 }
 
 #[tokio::test]
@@ -104,7 +118,7 @@ async fn what_another_limit_refuses_is_not_compared_and_not_counted() {
 }
 
 #[tokio::test]
-async fn a_candidate_is_given_back_what_its_limit_is() {
+async fn a_candidate_is_refunded_what_its_limit_is() {
     let site = Site::with(vec![limit("core", fixed(9)).with_candidate(fixed(1))]);
     for _ in 0..3 {
         let decision = site.check("ann").await;
@@ -138,13 +152,13 @@ async fn whom_an_override_is_about_is_not_compared() {
     let tried = limit("core", fixed(2)).with_candidate(fixed(1)).with_enforced(Percent::NONE);
     let site = Site::with(vec![tried]);
     let user = policy(Vec::new()).dimensions()[0].pair(Some("ann"), site.limiter.key()).unwrap();
-    let target = Target {
+    let target = OverrideScope {
         limit: Some("core".into()),
-        whom: Whom::subject(&user.veiled(site.limiter.key())),
+        target: OverrideTarget::subject(&user.veiled(site.limiter.key())),
     };
     let (effect, expires_at) = (Effect::Quota { quota: 1, burst: None }, START.after(WINDOW));
     let said = Override { target, effect, expires_at, reason: "a test".into() };
-    site.limiter.overrides().change(START, Change::Set(said)).await.unwrap();
+    site.limiter.overrides().change(START, OverrideChange::Set(said)).await.unwrap();
     assert!(site.check("ann").await.is_admitted());
     let decision = site.check("ann").await;
     assert!(decision.trials.is_empty());
@@ -177,9 +191,10 @@ async fn for_whom_a_limit_is_not_enforced_it_only_counts() {
 }
 
 #[tokio::test]
-async fn what_is_not_enforced_is_not_told_to_clients() {
+async fn what_is_not_enforced_is_not_reported_to_clients() {
     let site = Site::with(vec![limit("core", fixed(1)).with_enforced(Percent::NONE)]);
     site.check("ann").await;
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
-    assert!(site.limiter.standings(&facts).await.unwrap().standings.is_empty());
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    assert!(site.limiter.statuses(&attributes).await.unwrap().statuses.is_empty());
 }

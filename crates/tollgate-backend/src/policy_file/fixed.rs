@@ -1,14 +1,14 @@
 //! What a policy file cannot change while the process runs.
 
 use tollgate_policy::{
-    RedisSettings, RolloutSettings, ServeSettings, Settings, ShadowSettings, SideSettings,
-    StoreSettings,
+    MigrationStoreSettings, RedisSettings, RolloutSettings, ServeSettings, Settings,
+    ShadowSettings, StoreSettings,
 };
 
-use super::Doors;
+use super::ListenerState;
 
 /// The keys that say something else in `new` than in `old`, of those that take a restart.
-pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<String> {
+pub(super) fn changed(old: &Settings, new: &Settings, listeners: ListenerState) -> Vec<String> {
     let mut keys = Vec::new();
     if old.key != new.key {
         keys.push("secret".to_owned());
@@ -24,7 +24,7 @@ pub(super) fn changed(old: &Settings, new: &Settings, doors: Doors) -> Vec<Strin
     if old.traces != new.traces {
         keys.push("traces".to_owned());
     }
-    keys.extend(serve(&old.serve, &new.serve, doors));
+    keys.extend(serve(&old.serve, &new.serve, listeners));
     keys
 }
 
@@ -48,10 +48,12 @@ fn store(old: &StoreSettings, new: &StoreSettings) -> Vec<String> {
     }
 }
 
-fn side(at: &str, old: &SideSettings, new: &SideSettings) -> Vec<String> {
+fn side(at: &str, old: &MigrationStoreSettings, new: &MigrationStoreSettings) -> Vec<String> {
     match (old, new) {
         _ if old == new => Vec::new(),
-        (SideSettings::Redis(old), SideSettings::Redis(new)) => redis(at, old, new),
+        (MigrationStoreSettings::Redis(old), MigrationStoreSettings::Redis(new)) => {
+            redis(at, old, new)
+        }
         _ => vec![at.to_owned()],
     }
 }
@@ -99,7 +101,7 @@ fn revealed(old: &Settings, new: &Settings) -> Vec<String> {
     revealed.map(|limit| format!("limits.{limit}.reveal")).collect()
 }
 
-fn serve(old: &ServeSettings, new: &ServeSettings, doors: Doors) -> Vec<String> {
+fn serve(old: &ServeSettings, new: &ServeSettings, listeners: ListenerState) -> Vec<String> {
     let decisions = [
         ("http", old.http != new.http),
         ("grpc", old.grpc != new.grpc),
@@ -107,10 +109,10 @@ fn serve(old: &ServeSettings, new: &ServeSettings, doors: Doors) -> Vec<String> 
     ];
     let administration =
         [("admin", old.admin != new.admin), ("dashboard", old.dashboard != new.dashboard)];
-    let open = match doors {
-        Doors::Open => [&decisions[..], &administration].concat(),
-        Doors::Administration => administration.to_vec(),
-        Doors::Ignored => Vec::new(),
+    let open = match listeners {
+        ListenerState::Open => [&decisions[..], &administration].concat(),
+        ListenerState::Administration => administration.to_vec(),
+        ListenerState::Ignored => Vec::new(),
     };
     let changed = open.into_iter().filter(|(_, is_changed)| *is_changed);
     changed.map(|(key, _)| format!("serve.{key}")).collect()
@@ -125,12 +127,12 @@ limits: { all: { quota: 1, window: 1h } }
 rules: [ { limits: all } ]
 ";
 
-    fn between(old: &str, new: &str, doors: Doors) -> Vec<String> {
+    fn between(old: &str, new: &str, listeners: ListenerState) -> Vec<String> {
         let settings = |rest: &str| {
             let text = format!("{POLICY}{rest}");
             tollgate_policy::parse("test.yaml", &text).unwrap().settings
         };
-        changed(&settings(old), &settings(new), doors)
+        changed(&settings(old), &settings(new), listeners)
     }
 
     #[test]
@@ -147,7 +149,7 @@ rules: [ { limits: all } ]
             (rollout("30%", "on_move: start_afresh,", "a"), &["store.rollout.on_move"]),
             (rollout("0%", "", "b"), &["store.rollout.to"]),
         ] {
-            assert_eq!(between(&old, &new, Doors::Open), keys, "{new}");
+            assert_eq!(between(&old, &new, ListenerState::Open), keys, "{new}");
         }
     }
 
@@ -173,7 +175,7 @@ rules: [ { limits: all } ]
             ("", "traces: { endpoint: \"http://127.0.0.1:4318\" }", &["traces"]),
             ("", "serve: { http: { listen: \"127.0.0.1:1\" } }", &["serve.http"]),
         ] {
-            assert_eq!(between(old, new, Doors::Open), keys, "{old} {new}");
+            assert_eq!(between(old, new, ListenerState::Open), keys, "{old} {new}");
         }
         let http = "serve: { http: { listen: \"127.0.0.1:1\" } }";
         let admin = "serve: { admin: { listen: \"127.0.0.1:1\", tokens: { env: T } }, dashboard: { hosts: [a] } }";
@@ -181,9 +183,9 @@ rules: [ { limits: all } ]
         for (said, open, administration) in
             [(http, &["serve.http"][..], &[][..]), (admin, &ours, &ours)]
         {
-            assert_eq!(between("", said, Doors::Open), open);
-            assert_eq!(between("", said, Doors::Administration), administration);
-            assert_eq!(between("", said, Doors::Ignored), [""; 0]);
+            assert_eq!(between("", said, ListenerState::Open), open);
+            assert_eq!(between("", said, ListenerState::Administration), administration);
+            assert_eq!(between("", said, ListenerState::Ignored), [""; 0]);
         }
     }
 }

@@ -3,9 +3,9 @@
 use tempfile::TempDir;
 use tollgate::core::algo::Concurrency;
 use tollgate::core::{Algorithm, Limit, Millis};
-use tollgate_backend::{ListCursor, ListError, Sought};
+use tollgate_backend::{ListCursor, ListError, ListFilter};
 use tollgate_conformance::check;
-use tollgate_redis::Runs;
+use tollgate_redis::StepRuntime;
 
 use crate::fleet::{PATIENT, open, routed_by_subject};
 use crate::kit::{Server, Version, on_every_version};
@@ -30,17 +30,17 @@ async fn the_shipped_user_drives_the_whole(version: Version) {
         password.display(),
     )));
     let status = store.started().await;
-    let runs = if version.has_functions() { Runs::Function } else { Runs::Script };
+    let runs = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
     assert!(status.iter().all(|shard| shard.runs == runs), "{status:?}");
     is_read_from(&store, &pairs).await;
 
     check(&InStep::new(&store, &pairs).await, "as the shipped user").await;
     for shard in store.status() {
-        assert!(shard.lanes.iter().all(|lane| lane.counts.jobs > 0), "{shard:?}");
+        assert!(shard.batchers.iter().all(|batcher| batcher.counts.jobs > 0), "{shard:?}");
     }
     let limit =
         Limit::new("core", Algorithm::Concurrency(Concurrency::new(1, Millis::new(1)).unwrap()));
-    let sought = Sought { limit: &limit.unwrap(), dimension: "token", prefix: b"" };
+    let sought = ListFilter { limit: &limit.unwrap(), dimension: "token", prefix: b"" };
     let listed = store.subjects(sought, ListCursor::default()).await.unwrap();
     assert_eq!(listed.unwrap_err(), ListError::NotPermitted);
     for [primary, _] in &pairs {

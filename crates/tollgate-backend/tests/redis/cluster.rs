@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tollgate_backend::{Backend, Counts, Slots};
 use tollgate_conformance::check;
-use tollgate_redis::{Choice, ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, Tag};
+use tollgate_redis::{
+    ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, RuntimeChoice, Tag,
+};
 
 use crate::fleet::{PATIENT, key, open, routed_by_subject};
 use crate::kit::{Cluster, Replicas, Server, Version};
@@ -26,14 +28,14 @@ async fn charges_that_span_slots_are_a_store() {
         seek: PATIENCE,
         ..LinkLimits::default()
     };
-    let opened = RedisCluster::open(settings, Keys::new(key()), Choice::Best);
+    let opened = RedisCluster::open(settings, Keys::new(key()), RuntimeChoice::Best);
     let opened = opened.with_deadline(PATIENCE);
     opened.ready(PATIENCE).await.unwrap();
     let store = Slots::store(opened);
     check(&store, "cluster").await;
-    assert_eq!(store.stranded(), 0);
-    let status = store.homes().store().cluster().status(tollgate::core::Timestamp::EPOCH);
-    let asked = status.groups.iter().filter(|group| group.lanes[0].counts.jobs > 0).count();
+    assert_eq!(store.unrefunded(), 0);
+    let status = store.partitions().store().cluster().status(tollgate::core::Timestamp::EPOCH);
+    let asked = status.groups.iter().filter(|group| group.batchers[0].counts.jobs > 0).count();
     assert!(asked > 1, "nothing lived on several nodes: {status:?}");
     for node in &cluster.nodes {
         if !node.keys().await.is_empty() {
@@ -61,7 +63,7 @@ async fn a_cluster_is_one_shard_of_two() {
     let counts = fleet.counts();
     assert_eq!(counts, Counts { discarded: counts.discarded, ..Counts::default() });
     for shard in store.status() {
-        let jobs: u64 = shard.lanes.iter().map(|lane| lane.counts.jobs).sum();
+        let jobs: u64 = shard.batchers.iter().map(|batcher| batcher.counts.jobs).sum();
         assert!(jobs > 0, "nobody lives on {}", shard.name);
     }
     for server in cluster.nodes.iter().chain([&alone]) {

@@ -3,7 +3,7 @@
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::check;
 use tollgate_policy::StoreSettings;
-use tollgate_redis::Runs;
+use tollgate_redis::StepRuntime;
 
 use crate::fleet::{PATIENT, loaded, open, routed_by_subject, shards};
 use crate::kit::Server;
@@ -19,20 +19,20 @@ async fn memory_is_a_store() {
 
 #[tokio::test]
 async fn one_shard_is_a_store() {
-    passes(1, "auto", Runs::Function).await;
+    passes(1, "auto", StepRuntime::Function).await;
 }
 
 #[tokio::test]
 async fn charges_that_span_three_shards_are_a_store() {
-    passes(3, "auto", Runs::Function).await;
+    passes(3, "auto", StepRuntime::Function).await;
 }
 
 #[tokio::test]
 async fn shards_that_run_scripts_are_a_store() {
-    passes(2, "script", Runs::Script).await;
+    passes(2, "script", StepRuntime::Script).await;
 }
 
-async fn passes(count: usize, step: &str, runs: Runs) {
+async fn passes(count: usize, step: &str, runs: StepRuntime) {
     let mut servers = Vec::new();
     for _ in 0..count {
         servers.push(Server::start().await);

@@ -2,7 +2,7 @@
 
 use tollgate::HashKey;
 use tollgate_backend::{Backend, Refunds};
-use tollgate_policy::{Loaded, StoreSettings, parse};
+use tollgate_policy::{LoadedPolicy, StoreSettings, parse};
 
 use crate::kit::Server;
 
@@ -10,7 +10,7 @@ use crate::kit::Server;
 pub(crate) const PATIENT: &str = "deadline: 10s";
 
 /// Limits per token and per address, under `store`, which is what follows `store.redis`.
-pub(crate) fn loaded(store: &str) -> Loaded {
+pub(crate) fn loaded(store: &str) -> LoadedPolicy {
     let text = format!(
         "subjects: {{ token: {{ header: authorization }}, address: {{ client_address: {{}} }} }}\n\
          limits:\n\
@@ -24,7 +24,7 @@ pub(crate) fn loaded(store: &str) -> Loaded {
 
 /// The same, where shards are chosen by what the suite's subjects differ in: so the charges of one
 /// call live on several.
-pub(crate) fn routed_by_subject(store: &str) -> Loaded {
+pub(crate) fn routed_by_subject(store: &str) -> LoadedPolicy {
     let mut loaded = loaded(store);
     if let StoreSettings::Redis(redis) = &mut loaded.settings.store {
         redis.route_by = Some("subject".into());
@@ -42,8 +42,8 @@ pub(crate) fn shards(primaries: &[&Server]) -> String {
 }
 
 /// The store of `loaded`, under the key of all these tests.
-pub(crate) fn open(loaded: &Loaded) -> Backend {
-    Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByAnswers).unwrap()
+pub(crate) fn open(loaded: &LoadedPolicy) -> Backend {
+    Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByResponses).unwrap()
 }
 
 pub(crate) fn key() -> HashKey {

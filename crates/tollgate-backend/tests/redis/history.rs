@@ -8,10 +8,10 @@ use tokio::task::JoinSet;
 use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
 use tollgate::core::key::Subject;
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, LimitMode, Millis, Source, Store,
+    Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, LimitMode, Millis, Operation, Store,
 };
-use tollgate::store::atomic::held_at_most;
-use tollgate::store::leased::{LeaseTerms, refused_early_at_most};
+use tollgate::store::atomic::max_held_units;
+use tollgate::store::quota_lease::{LeaseConfig, max_early_refusal};
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::history::{
     Allowance, History, LARGEST_COST, Outcome, Recorded, Recorder, Refunds, Report, Subjects,
@@ -94,8 +94,8 @@ impl Nodes {
     /// With what calls over two shards may hold for a while, and with `more`.
     fn allowing(&self, more: Allowance) -> Allowance {
         let largest = Cost::new(LARGEST_COST).unwrap();
-        let stranded = self.counts().map(|counts| counts.stranded).sum::<u64>() * largest.get();
-        Allowance { held: held_at_most(CALLERS, largest), stranded, ..more }
+        let unrefunded = self.counts().map(|counts| counts.unrefunded).sum::<u64>() * largest.get();
+        Allowance { held: max_held_units(CALLERS, largest), unrefunded, ..more }
     }
 }
 
@@ -153,17 +153,17 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     nodes.begin(&workload, 1).join_all().await;
     let report = nodes.judge(Allowance { fallback: QUOTA, ..Allowance::default() });
     assert!(report.fallback > 0, "{report}");
-    assert!(nodes.counts().all(|counts| counts.stranded == 0));
+    assert!(nodes.counts().all(|counts| counts.unrefunded == 0));
 
     let mut on_what_stays = 0;
     let history = nodes.recorder.history();
     let now = history.calls.iter().map(|call| call.now).max().unwrap();
     for ((limit, subject), admitted) in admitted(&history) {
         let limit = workload.limits.iter().find(|known| known.name() == limit).unwrap();
-        let ask = Ask::Take { cost: Cost::PEEK, id: ChargeId(0) };
-        let charge = Charge { limit, subject: &subject, ask };
+        let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
+        let charge = Charge { limit, subject: &subject, operation };
         let told = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
-        if told.source() == Source::Store {
+        if told.source() == DecisionSource::Store {
             assert_eq!(told[0].used, admitted, "{} of {subject}", limit.name());
             on_what_stays += 1;
         }
@@ -176,12 +176,12 @@ fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     let mut units = BTreeMap::new();
     for call in &history.calls {
         let Outcome::Answered(readings) = &call.outcome else { continue };
-        if readings.source() != Source::Store || !readings.all_fit() {
+        if readings.source() != DecisionSource::Store || !readings.all_admitted() {
             continue;
         }
         for asked in &call.charges {
             let fixed = matches!(asked.limit.algorithm(), Algorithm::FixedWindow(_));
-            if let Ask::Take { cost, .. } = asked.ask
+            if let Operation::Charge { cost, .. } = asked.operation
                 && fixed
             {
                 let key = (asked.limit.name().to_owned(), asked.subject.clone());
@@ -234,7 +234,7 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
     let report = nodes.judge(allowance);
     assert!(report.refused > 0, "{report}");
     assert_held(&[
-        Figure::bites("decisions by nodes alone", report.fallback),
+        Figure::fault_seen("decisions by nodes alone", report.fallback),
         Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
     ]);
     pairs[0][1].assert_every_key_ends().await;
@@ -255,15 +255,15 @@ async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
 
     // Of each node what it has, and what it was not told that it has when the primary died.
     let nodes_of_leases = 2 * NODES;
-    let terms = LeaseTerms::for_nodes(NonZeroU32::new(NODES as u32).unwrap());
-    let each = workload.limits.iter().map(|limit| terms.unused_at_most(limit)).max().unwrap();
-    let leased = refused_early_at_most(nodes_of_leases, each);
+    let terms = LeaseConfig::for_nodes(NonZeroU32::new(NODES as u32).unwrap());
+    let each = workload.limits.iter().map(|limit| terms.max_unused_units(limit)).max().unwrap();
+    let leased = max_early_refusal(nodes_of_leases, each);
     let allowance = Allowance { lost, leased, fallback: QUOTA, ..Allowance::default() };
     let report = nodes.judge(allowance);
     assert!(report.refused > 0, "{report}");
     assert_held(&[
-        Figure::bites("decisions by leases", nodes.counts().map(|it| it.leases.decided).sum()),
-        Figure::bites("decisions by nodes alone", report.fallback),
+        Figure::fault_seen("decisions by leases", nodes.counts().map(|it| it.leases.decided).sum()),
+        Figure::fault_seen("decisions by nodes alone", report.fallback),
         Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
     ]);
     pairs[0][1].assert_every_key_ends().await;

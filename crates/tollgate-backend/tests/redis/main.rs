@@ -1,20 +1,20 @@
 //! The store that a policy file names, over real servers.
 
 mod access;
-mod carried;
 mod cluster;
-mod cluster_repair;
+mod cluster_failover_replay;
 mod conformance;
+mod failover_replay;
 mod fleet;
 mod history;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;
-mod leased;
 mod outage;
 mod overrides;
 mod pairs;
-mod repair;
+mod quota_lease;
 mod replicas;
 mod settings;
 mod status;
 mod subjects;
+mod transferred;

@@ -1,10 +1,10 @@
 //! What is decided while shards do not answer.
 
 use tollgate::core::key::Subject;
-use tollgate::core::{Ask, Charge, ChargeId, Cost, Source, Store, StoreError, Value};
+use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, StoreError, Value};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, Counts};
-use tollgate_redis::Gate;
+use tollgate_redis::CircuitState;
 
 use crate::fleet::{key, loaded, open, shards};
 use crate::kit::Server;
@@ -23,18 +23,22 @@ async fn a_frozen_shard_is_waited_for_a_few_times_and_then_not() {
     let subject = Subject::new([("token", Value::Clear(b"frozen"))], &key());
     let mut admitted = 0;
     for id in 0..20 {
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(id) };
-        let charge = Charge { limit, subject: &subject, ask };
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(id) };
+        let charge = Charge { limit, subject: &subject, operation };
         let readings = store.apply(SystemClock.now(), &[charge]).await.unwrap();
-        assert!(matches!(readings.source(), Source::Fallback(_)), "{:?}", readings.source());
-        admitted += usize::from(readings.all_fit());
+        assert!(
+            matches!(readings.source(), DecisionSource::Fallback(_)),
+            "{:?}",
+            readings.source()
+        );
+        admitted += usize::from(readings.all_admitted());
     }
     assert_eq!(admitted, 5, "this node's half of ten");
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     assert_eq!(fleet.counts().stood_in, 20);
-    let lane = &store.status()[0].lanes[0];
-    assert_eq!(lane.gate, Gate::Open);
-    let missed = usize::try_from(lane.counts.timed_out + fleet.counts().missed).unwrap();
+    let batcher = &store.status()[0].batchers[0];
+    assert_eq!(batcher.circuit_state, CircuitState::Open);
+    let missed = usize::try_from(batcher.counts.timed_out + fleet.counts().missed).unwrap();
     assert!(missed <= MISSES, "{missed} decisions waited");
     server.thaw();
 }
@@ -52,25 +56,25 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_nowhere() {
         let subjects = ["token", "address"]
             .map(|name| Subject::new([(name, Value::Clear(&[number]))], &key()));
         let take = |place: usize| {
-            let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(number.into()) };
-            Charge { limit: limits[place], subject: &subjects[place], ask }
+            let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(number.into()) };
+            Charge { limit: limits[place], subject: &subjects[place], operation }
         };
         let before = here.keys().await.len();
         let readings = store.apply(SystemClock.now(), &[take(0), take(1)]).await.unwrap();
-        assert!(readings.all_fit());
-        let unavailable = Source::Fallback(StoreError::Unavailable);
-        let timed_out = Source::Fallback(StoreError::TimedOut);
+        assert!(readings.all_admitted());
+        let unavailable = DecisionSource::Fallback(StoreError::Unavailable);
+        let timed_out = DecisionSource::Fallback(StoreError::TimedOut);
         match readings.source() {
-            Source::Store => assert_eq!(here.keys().await.len(), before + 2),
+            DecisionSource::Store => assert_eq!(here.keys().await.len(), before + 2),
             source => {
                 assert!(source == unavailable || source == timed_out, "{source:?}");
                 let look = |place: usize| {
-                    let ask = Ask::Take { cost: Cost::PEEK, id: ChargeId(0) };
-                    Charge { ask, ..take(place) }
+                    let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
+                    Charge { operation, ..take(place) }
                 };
                 for place in [0, 1] {
                     let looked = store.apply(SystemClock.now(), &[look(place)]).await.unwrap();
-                    if looked.source() == Source::Store {
+                    if looked.source() == DecisionSource::Store {
                         assert_eq!(looked.first().unwrap().used, 0, "{number}: it was given back");
                     }
                 }
@@ -78,7 +82,7 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_nowhere() {
         }
     }
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
-    let Counts { stood_in, stranded, missed, .. } = fleet.counts();
+    let Counts { stood_in, unrefunded, missed, .. } = fleet.counts();
     assert!(stood_in > 0, "no charge touched the shard that is gone");
-    assert_eq!((stranded, missed), (0, 0));
+    assert_eq!((unrefunded, missed), (0, 0));
 }

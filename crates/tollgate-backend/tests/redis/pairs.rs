@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate_backend::Backend;
-use tollgate_redis::Gate;
+use tollgate_redis::CircuitState;
 
 use crate::kit::{QUICK, Server, Version, wait_for_replica};
 
@@ -44,8 +44,8 @@ pub(crate) async fn is_read_from(store: &Backend, pairs: &[Pair]) {
     until(|| {
         let status = store.status();
         status.iter().zip(pairs).all(|(shard, [_, replica])| {
-            let lane = &shard.lanes[1];
-            lane.gate == Gate::Closed && lane.address == Some(replica.url())
+            let batcher = &shard.batchers[1];
+            batcher.circuit_state == CircuitState::Closed && batcher.address == Some(replica.url())
         })
     })
     .await;

@@ -1,10 +1,10 @@
 //! Who is asked how clients stand, through the whole.
 
 use tollgate::core::key::Subject;
-use tollgate::core::{Ask, Charge, ChargeId, Cost, Source, Store, Value};
+use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, Counts};
-use tollgate_policy::Loaded;
+use tollgate_policy::LoadedPolicy;
 
 use crate::fleet::{PATIENT, key, loaded, open};
 use crate::kit::Version;
@@ -14,10 +14,14 @@ use crate::pairs::{is_read_from, pairs, words};
 const CLIENTS: u8 = 32;
 
 /// Charges of both limits of `loaded`: of one client, or of two that may live on two shards.
-fn charges<'a>(loaded: &'a Loaded, subjects: &'a [Subject; 2], ask: Ask) -> [Charge<'a>; 2] {
+fn charges<'a>(
+    loaded: &'a LoadedPolicy,
+    subjects: &'a [Subject; 2],
+    operation: Operation,
+) -> [Charge<'a>; 2] {
     [0, 1].map(|place| {
         let limit = &loaded.policy.limits()[place].limit;
-        Charge { limit, subject: &subjects[place], ask }
+        Charge { limit, subject: &subjects[place], operation }
     })
 }
 
@@ -25,10 +29,11 @@ fn subjects(number: u8) -> [Subject; 2] {
     ["token", "address"].map(|name| Subject::new([(name, Value::Clear(&[number]))], &key()))
 }
 
-/// Jobs that the lanes to primaries and to replicas have carried.
+/// Jobs that the batchers to primaries and to replicas have carried.
 fn jobs(store: &Backend) -> [u64; 2] {
     let status = store.status();
-    let carried = |lane: usize| status.iter().map(|shard| shard.lanes[lane].counts.jobs).sum();
+    let carried =
+        |batcher: usize| status.iter().map(|shard| shard.batchers[batcher].counts.jobs).sum();
     [carried(0), carried(1)]
 }
 
@@ -42,9 +47,10 @@ async fn looks_over_several_shards_are_answered_by_their_replicas() {
     let now = SystemClock.now();
     for number in 0..CLIENTS {
         let cost = Cost::new(u64::from(number % 10) + 1).unwrap();
-        let ask = Ask::Take { cost, id: ChargeId(number.into()) };
-        let readings = store.apply(now, &charges(&loaded, &subjects(number), ask)).await.unwrap();
-        assert!(readings.all_fit());
+        let operation = Operation::Charge { cost, id: ChargeId(number.into()) };
+        let readings =
+            store.apply(now, &charges(&loaded, &subjects(number), operation)).await.unwrap();
+        assert!(readings.all_admitted());
     }
     for [primary, _] in &pairs {
         primary.is_followed().await;
@@ -53,11 +59,12 @@ async fn looks_over_several_shards_are_answered_by_their_replicas() {
     for number in 0..CLIENTS {
         let used = u64::from(number % 10) + 1;
         for cost in [1, 10] {
-            let ask = Ask::Look { cost: Cost::new(cost).unwrap() };
-            let told = store.apply(now, &charges(&loaded, &subjects(number), ask)).await.unwrap();
-            assert_eq!(told.source(), Source::Store);
+            let operation = Operation::Peek { cost: Cost::new(cost).unwrap() };
+            let told =
+                store.apply(now, &charges(&loaded, &subjects(number), operation)).await.unwrap();
+            assert_eq!(told.source(), DecisionSource::Store);
             assert!(told.iter().all(|reading| reading.used == used), "{number}: {told:?}");
-            assert_eq!(told.all_fit(), used + cost <= 10, "{number}: {told:?}");
+            assert_eq!(told.all_admitted(), used + cost <= 10, "{number}: {told:?}");
         }
     }
     let after = jobs(&store);

@@ -1,16 +1,16 @@
 //! How shards stand, and by whose clock they decide.
 
 use tollgate::core::key::Subject;
-use tollgate::core::{Ask, Charge, ChargeId, Cost, Millis, Store, Timestamp, Value};
+use tollgate::core::{Charge, ChargeId, Cost, Millis, Operation, Store, Timestamp, Value};
 use tollgate::{Clock, ManualClock, SystemClock};
 use tollgate_backend::{Backend, Counts};
-use tollgate_redis::{Gate, Runs};
+use tollgate_redis::{CircuitState, StepRuntime};
 
 use crate::fleet::{PATIENT, key, loaded, open, shards};
 use crate::kit::{QUICK, Server};
 
 #[tokio::test]
-async fn each_shard_tells_its_servers_its_step_and_its_clock() {
+async fn each_shard_reports_its_servers_its_step_and_its_clock() {
     let primary = Server::start_with(&QUICK).await;
     let replica = Server::start_with(&QUICK).await;
     replica.follow(&primary).await;
@@ -22,9 +22,9 @@ async fn each_shard_tells_its_servers_its_step_and_its_clock() {
     let status = store.started().await;
     assert_eq!(status.len(), 1);
     let shard = &status[0];
-    assert_eq!((&*shard.name, shard.runs), ("north", Runs::Function));
+    assert_eq!((&*shard.name, shard.runs), ("north", StepRuntime::Function));
     assert_eq!(shard.primary(), Some(&*primary.url()));
-    assert_eq!(shard.lanes.len(), 2, "the primary's, and that of the replica that is read from");
+    assert_eq!(shard.batchers.len(), 2, "the primary's, and that of the replica that is read from");
     let offset = shard.clock_offset.unwrap();
     assert!(offset.millis.unsigned_abs() <= offset.uncertainty, "one machine: {offset:?}");
     assert!(shard.skew().is_zero());
@@ -38,14 +38,14 @@ async fn state_that_counts_as_none_is_counted() {
     store.started().await;
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     let subject = Subject::new([("token", Value::Clear(b"foreign"))], &key());
-    let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-    let charge = Charge { limit: &loaded.policy.limits()[0].limit, subject: &subject, ask };
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let charge = Charge { limit: &loaded.policy.limits()[0].limit, subject: &subject, operation };
     for (discarded, junk) in [(1, "junk"), (2, "9007199254740993000001")] {
         store.apply(SystemClock.now(), &[charge]).await.unwrap();
         let name = String::from_utf8(server.keys().await.remove(0)).unwrap();
         server.tell(&["SET", &name, junk]).await;
         for _ in 0..3 {
-            assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_fit());
+            assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_admitted());
         }
         // The first charge began anew, and the others found what it left.
         assert_eq!(fleet.counts(), Counts { discarded, ..Counts::default() });
@@ -60,8 +60,8 @@ async fn a_shard_that_is_not_there_says_why() {
     let store = open(&loaded(&format!("shards: {{ north: {{ primary: \"{url}\" }} }}")));
     let status = store.started().await;
     assert_eq!((status[0].primary(), status[0].clock_offset), (None, None));
-    assert_eq!(status[0].lanes[0].gate, Gate::Open);
-    let reason = status[0].lanes[0].last_error.as_ref().unwrap().to_string();
+    assert_eq!(status[0].batchers[0].circuit_state, CircuitState::Open);
+    let reason = status[0].batchers[0].last_error.as_ref().unwrap().to_string();
     assert!(reason.contains(&url), "{reason}");
 }
 

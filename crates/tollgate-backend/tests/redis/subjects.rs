@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use tollgate::core::{Ask, Charge, ChargeId, Cost, Limit, Store, StoreError, Subject, Value};
+use tollgate::core::{Charge, ChargeId, Cost, Limit, Operation, Store, StoreError, Subject, Value};
 use tollgate::{Clock, SystemClock};
-use tollgate_backend::{Backend, LISTED_SUBJECTS, ListCursor, ListError, Sought};
-use tollgate_policy::{Loaded, StoreSettings};
+use tollgate_backend::{Backend, LISTED_SUBJECTS, ListCursor, ListError, ListFilter};
+use tollgate_policy::{LoadedPolicy, StoreSettings};
 
 use crate::fleet::{PATIENT, key, loaded, open, shards};
 use crate::kit::{Cluster, Replicas, Server, Version};
@@ -18,7 +18,7 @@ fn subject(name: &str) -> Subject {
 }
 
 /// A store in which `core` reveals its subjects, of whom some are counted by it and by `address`.
-async fn charged(redis: &str) -> (Loaded, Backend) {
+async fn charged(redis: &str) -> (LoadedPolicy, Backend) {
     let mut loaded = loaded(redis);
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
     redis.revealed = vec!["core".into()];
@@ -27,9 +27,10 @@ async fn charged(redis: &str) -> (Loaded, Backend) {
     let limits = loaded.policy.limits();
     for number in 0..SUBJECTS {
         let subject = subject(&format!("user-{number:03}"));
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(number.into()) };
-        let charges = [0, 1].map(|at| Charge { limit: &limits[at].limit, subject: &subject, ask });
-        assert!(store.apply(SystemClock.now(), &charges).await.unwrap().all_fit());
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(number.into()) };
+        let charges =
+            [0, 1].map(|at| Charge { limit: &limits[at].limit, subject: &subject, operation });
+        assert!(store.apply(SystemClock.now(), &charges).await.unwrap().all_admitted());
     }
     (loaded, store)
 }
@@ -38,8 +39,8 @@ async fn charged(redis: &str) -> (Loaded, Backend) {
 async fn listed(store: &Backend, limit: &Limit, prefix: &str) -> (BTreeSet<Subject>, usize) {
     let (mut all, mut pages, mut at) = (BTreeSet::new(), 0, ListCursor::default());
     loop {
-        let sought = Sought { limit, dimension: "token", prefix: prefix.as_bytes() };
-        let page = store.subjects(sought, at).await.unwrap().unwrap();
+        let filter = ListFilter { limit, dimension: "token", prefix: prefix.as_bytes() };
+        let page = store.subjects(filter, at).await.unwrap().unwrap();
         pages += 1;
         all.extend(page.subjects);
         let Some(next) = page.next else { return (all, pages) };
@@ -47,7 +48,7 @@ async fn listed(store: &Backend, limit: &Limit, prefix: &str) -> (BTreeSet<Subje
     }
 }
 
-async fn assert_listed(loaded: &Loaded, store: &Backend) {
+async fn assert_listed(loaded: &LoadedPolicy, store: &Backend) {
     let [core, address, ..] = loaded.policy.limits() else { panic!("two limits") };
     let (all, pages) = listed(store, &core.limit, "").await;
     assert_eq!(all, (0..SUBJECTS).map(|number| subject(&format!("user-{number:03}"))).collect());
@@ -81,7 +82,7 @@ async fn a_shard_that_does_not_answer_is_no_empty_one() {
     let (loaded, store) = charged(&format!("{}, {PATIENT}", shards(&[&server]))).await;
     server.kill();
     let limit = &loaded.policy.limits()[0].limit;
-    let sought = Sought { limit, dimension: "token", prefix: b"" };
-    let answer = store.subjects(sought, ListCursor::default()).await.unwrap();
+    let filter = ListFilter { limit, dimension: "token", prefix: b"" };
+    let answer = store.subjects(filter, ListCursor::default()).await.unwrap();
     assert!(matches!(answer, Err(ListError::Store(StoreError::Unavailable))), "{answer:?}");
 }

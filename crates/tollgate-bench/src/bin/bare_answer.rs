@@ -1,5 +1,5 @@
 //! A server that reads each request and answers the same, whatever it says, made of the same parts
-//! as Tollgate's HTTP door: what HTTP itself costs is measured by it, beneath which no decision goes.
+//! as Tollgate's HTTP listener: what HTTP itself costs is measured by it, beneath which no decision goes.
 //!
 //! `bare_answer ADDRESS`
 

@@ -73,6 +73,6 @@ async fn setting(contest: &Contest) -> Result<String, Box<dyn Error>> {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
     let model = model.unwrap_or("unknown processor");
-    let runs = contest.tollgate.runs();
+    let runs = contest.tollgate.runtime();
     Ok(format!("Redis {version}, the step as a {runs}; {processors} processors, {model}"))
 }

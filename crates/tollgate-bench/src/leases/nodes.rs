@@ -10,8 +10,8 @@ use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
 use super::case::{CASES, Case};
-use crate::doors::load::LoadError;
-use crate::doors::wire::DIMENSION;
+use crate::listeners::load::LoadError;
+use crate::listeners::wire::DIMENSION;
 use crate::redis_store::server::Server as Redis;
 use crate::server::Server;
 
@@ -141,7 +141,7 @@ mod tests {
     fn the_policy_of_the_run_is_one() {
         let text = policy("redis://127.0.0.1:7101", 2, 50_000);
         let loaded = tollgate_policy::parse("leases.yaml", &text);
-        let loaded = loaded.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(loaded.policy.limits().len(), CASES.len());
     }
 }

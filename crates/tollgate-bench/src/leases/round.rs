@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 
 use super::case::Case;
 use super::nodes::{Nodes, Spent};
-use crate::doors::load::{Load, LoadError};
-use crate::doors::wire::Wire;
+use crate::listeners::load::{Load, LoadError};
+use crate::listeners::wire::Wire;
 
 /// Connections to each node, and commands of each that wait at once.
 const CONNECTIONS: usize = 16;

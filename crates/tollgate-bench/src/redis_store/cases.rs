@@ -55,7 +55,7 @@ pub enum Keys {
 pub struct Case {
     /// How many ask at once.
     pub callers: usize,
-    /// Whom they ask for.
+    /// OverrideTarget they ask for.
     pub keys: Keys,
     /// On how many limits each request is charged.
     pub limits: usize,

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use tollgate::core::{Ask, Charge, ChargeId, Cost, Limit, Store, Subject, Value};
+use tollgate::core::{Charge, ChargeId, Cost, Limit, Operation, Store, Subject, Value};
 use tollgate::{Clock, HashKey, SystemClock};
-use tollgate_redis::{Choice, Keys, RedisShard, Runs, ShardSettings};
+use tollgate_redis::{Keys, RedisShard, RuntimeChoice, ShardSettings, StepRuntime};
 
 use super::contender::{Contender, ContenderError, limits};
 use crate::contender::{NoSecrets, subject_name};
@@ -32,15 +32,15 @@ impl Shard {
     pub async fn connect(url: &str, quota: u64) -> Result<Self, Box<dyn Error>> {
         let keys = Keys::new(HashKey::from_secret(b"benchmark"));
         let settings = ShardSettings::new(url.parse()?);
-        let store = RedisShard::open(&settings, keys, Choice::Best).with_deadline(DEADLINE);
+        let store = RedisShard::open(&settings, keys, RuntimeChoice::Best).with_deadline(DEADLINE);
         store.ready(READY_WITHIN).await?;
         Ok(Self { store, limits: limits(quota)? })
     }
 
     /// How the step runs in the server.
     #[must_use]
-    pub fn runs(&self) -> Runs {
-        self.store.runs()
+    pub fn runtime(&self) -> StepRuntime {
+        self.store.runtime()
     }
 }
 
@@ -52,14 +52,14 @@ impl Contender for Shard {
     async fn decide(&self, subject: u32, limits: usize) -> Result<bool, ContenderError> {
         let name = subject_name(subject);
         let subject = Subject::new([("user", Value::Clear(name.as_bytes()))], &NoSecrets);
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-        let charge = |limit| Charge { limit, subject: &subject, ask };
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = |limit| Charge { limit, subject: &subject, operation };
         let charges: Vec<_> = self.limits[..limits].iter().map(charge).collect();
         let readings = self.store.apply(SystemClock.now(), &charges).await;
-        readings.map(|readings| readings.all_fit()).map_err(ContenderError::Store)
+        readings.map(|readings| readings.all_admitted()).map_err(ContenderError::Store)
     }
 
     fn calls(&self) -> Option<u64> {
-        self.store.status().first().map(|lane| lane.counts.calls)
+        self.store.status().first().map(|batcher| batcher.counts.calls)
     }
 }

@@ -11,7 +11,7 @@ use crate::contender::subject_name;
 /// when a window that opens now ends. Answers each limit's count and expiry.
 const SCRIPT: &str = r"
 local units, now = ARGV[1], tonumber(ARGV[2])
-local standing = {}
+local status = {}
 for limit = 1, #KEYS / 2 do
   local count, expiry = KEYS[2 * limit - 1], KEYS[2 * limit]
   local expires_at = tonumber(redis.call('GET', expiry))
@@ -20,10 +20,10 @@ for limit = 1, #KEYS / 2 do
     redis.call('SET', count, 0, 'EXAT', expires_at + 1)
     redis.call('SET', expiry, expires_at, 'EXAT', expires_at + 1)
   end
-  standing[2 * limit - 1] = redis.call('INCRBY', count, units)
-  standing[2 * limit] = expires_at
+  status[2 * limit - 1] = redis.call('INCRBY', count, units)
+  status[2 * limit] = expires_at
 end
-return standing
+return status
 ";
 
 /// One `EVALSHA` for each decision over one multiplexed connection, as a service would write it.
@@ -81,9 +81,9 @@ impl Contender for TwoKeys {
     async fn decide(&self, subject: u32, limits: usize) -> Result<bool, ContenderError> {
         let mut connection = self.connection.clone();
         let invocation = self.invocation(subject, limits);
-        let standing: Vec<u64> =
+        let status: Vec<u64> =
             invocation.invoke_async(&mut connection).await.map_err(ContenderError::Redis)?;
-        Ok(standing.iter().step_by(2).all(|count| *count <= self.quota))
+        Ok(status.iter().step_by(2).all(|count| *count <= self.quota))
     }
 
     fn calls(&self) -> Option<u64> {

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_in_time_is_told_apart_from_what_was_refused_and_what_was_late() {
+    fn what_was_in_time_is_distinguished_from_what_was_refused_and_what_was_late() {
         let end = |second, end| Sent { priority: Priority::Read, second, end };
         let served = |millis| End::Served(Duration::from_millis(millis));
         let mut sent = vec![end(0, served(1)), end(5, End::Late), end(6, End::Refused)];

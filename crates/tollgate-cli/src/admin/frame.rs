@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::format::{lines, members, table, word};
 use super::snapshot::{Decisions, Snapshot};
-use super::told::{lines, members, table, word};
 
 /// Limits that one frame shows: those that decide most.
 const MAX_LIMITS: usize = 10;
@@ -16,7 +16,7 @@ const MAX_SUBJECTS: usize = 8;
 /// The frame of `now`: rates since `before`, or counts since the node began.
 pub(crate) fn frame(now: &Snapshot, before: Option<&Snapshot>) -> String {
     let (policy, store) = (word(&now.status["policy"]), word(&now.status["store"]));
-    let mut text = format!("{}  policy {policy}  store {store}\n\n", now.door);
+    let mut text = format!("{}  policy {policy}  store {store}\n\n", now.client);
     text += &limits(now, before);
     for (title, told) in [("charged most", &now.charged), ("refused most", &now.refused)] {
         text += &subjects(title, told);
@@ -91,7 +91,7 @@ fn shards(shards: &Value) -> String {
             Value::Null => "DOWN".to_owned(),
             primary => word(primary),
         };
-        let circuits = members(&shard["lanes"]).iter().map(|lane| word(&lane["circuit"]));
+        let circuits = members(&shard["lanes"]).iter().map(|batcher| word(&batcher["circuit"]));
         table.add_row([word(&shard["name"]), primary, circuits.collect::<Vec<_>>().join(" ")]);
     }
     format!("\n{}", lines(&table))

@@ -3,28 +3,28 @@
 use http::Method;
 use serde_json::Value;
 
+use super::format::{lines, members, table, when, word};
 use super::subject::{Subject, encoded};
-use super::told::{lines, members, table, when, word};
-use super::{Door, overrides};
-use crate::cmd::Failure;
+use super::{AdminClient, overrides};
+use crate::failure::Failure;
 use crate::output::{self, Form};
 
 /// How limits stand, and which overrides say so.
 pub(crate) async fn show(
-    door: &Door,
+    client: &AdminClient,
     limits: &[String],
     subject: &Subject,
 ) -> Result<Value, Failure> {
-    door.ask(Method::GET, &path(limits, subject), None).await
+    client.ask(Method::GET, &path(limits, subject), None).await
 }
 
 /// Forgets what the subject used, and tells how limits stand then.
 pub(crate) async fn reset(
-    door: &Door,
+    client: &AdminClient,
     limits: &[String],
     subject: &Subject,
 ) -> Result<Value, Failure> {
-    door.ask(Method::DELETE, &path(limits, subject), None).await
+    client.ask(Method::DELETE, &path(limits, subject), None).await
 }
 
 fn path(limits: &[String], subject: &Subject) -> String {
@@ -38,10 +38,10 @@ pub(crate) fn print(answer: &Value, form: Form) -> Result<(), Failure> {
         return output::print(&format!("{answer:#}\n"));
     }
     let mut table = table(&["limit", "used", "of", "left", "resets"]);
-    for standing in members(&answer["standings"]) {
-        let number = |name: &str| standing[name].as_u64().unwrap_or_default();
+    for status in members(&answer["standings"]) {
+        let number = |name: &str| status[name].as_u64().unwrap_or_default();
         table.add_row([
-            word(&standing["name"]),
+            word(&status["name"]),
             number("used").to_string(),
             number("limit").to_string(),
             number("remaining").to_string(),

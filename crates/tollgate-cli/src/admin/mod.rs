@@ -1,15 +1,15 @@
-//! A running node, asked at its door for administration.
+//! A running node, asked at its listener for administration.
 
-mod door;
+mod client;
+mod format;
 mod frame;
 pub(crate) mod key;
 pub(crate) mod overrides;
 mod snapshot;
 mod subject;
 pub(crate) mod subjects;
-mod told;
 
-pub(crate) use door::Door;
+pub(crate) use client::AdminClient;
 pub(crate) use frame::frame;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use subject::Subject;

@@ -4,16 +4,16 @@ use clap::Args;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::Door;
+use super::AdminClient;
+use super::format::{lines, members, table, when, word};
 use super::subject::{Subject, encoded};
-use super::told::{lines, members, table, when, word};
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::{Form, print};
 
 /// What is asked for a subject or a group.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]
-pub(crate) struct Asked {
+pub(crate) struct OverrideArgs {
     /// Mean all subjects that have the one value, or an address in the one network
     #[arg(long)]
     group: bool,
@@ -67,53 +67,53 @@ struct Effect {
 
 /// Sets or removes an override, and tells what it was and is.
 pub(crate) async fn change(
-    door: &Door,
+    client: &AdminClient,
     limit: Option<&str>,
     subject: &Subject,
-    asked: &Asked,
+    args: &OverrideArgs,
 ) -> Result<(), Failure> {
-    let answer = if asked.effect.remove {
+    let answer = if args.effect.remove {
         let limit = limit.map(|limit| format!("limit={}", encoded(limit))).unwrap_or_default();
-        let whose = match switch(asked) {
+        let whose = match switch(args) {
             Some((name, value)) => {
                 let value = value.as_str().map_or_else(|| value.to_string(), encoded);
                 format!("&{name}={value}")
             }
-            None => subject.parameters(group(asked)),
+            None => subject.parameters(group(args)),
         };
         let path = format!("/v1/overrides?{limit}{whose}");
-        door.ask(Method::DELETE, &path, None).await?
+        client.ask(Method::DELETE, &path, None).await?
     } else {
-        let body = body(limit, subject, asked);
-        door.ask(Method::PUT, "/v1/overrides", Some(&body)).await?
+        let body = body(limit, subject, args);
+        client.ask(Method::PUT, "/v1/overrides", Some(&body)).await?
     };
     let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
     print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
 }
 
 /// What is switched, if it is about no subjects of its own.
-fn switch(asked: &Asked) -> Option<(&'static str, Value)> {
-    match (&asked.rule, &asked.shedding) {
+fn switch(args: &OverrideArgs) -> Option<(&'static str, Value)> {
+    match (&args.rule, &args.shedding) {
         (Some(rule), _) => Some(("rule", rule.as_str().into())),
         (None, Some(which)) => Some(("shedding", which.as_str().into())),
-        (None, None) => asked.everybody.then(|| ("everybody", true.into())),
+        (None, None) => args.everybody.then(|| ("everybody", true.into())),
     }
 }
 
-fn group(asked: &Asked) -> &'static str {
-    if asked.group { "group" } else { "subject" }
+fn group(args: &OverrideArgs) -> &'static str {
+    if args.group { "group" } else { "subject" }
 }
 
-fn body(limit: Option<&str>, subject: &Subject, asked: &Asked) -> Value {
+fn body(limit: Option<&str>, subject: &Subject, args: &OverrideArgs) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    let (whom, who) = switch(asked).unwrap_or_else(|| (group(asked), subject.members().into()));
-    put(whom, who);
+    let (target, who) = switch(args).unwrap_or_else(|| (group(args), subject.members().into()));
+    put(target, who);
     if let Some(limit) = limit {
         put("limit", limit.into());
     }
-    let Effect { quota, unlimited, blocked, counted, .. } = asked.effect;
-    for (name, units) in [("quota", quota), ("burst", asked.burst)] {
+    let Effect { quota, unlimited, blocked, counted, .. } = args.effect;
+    for (name, units) in [("quota", quota), ("burst", args.burst)] {
         if let Some(units) = units {
             put(name, units.into());
         }
@@ -123,14 +123,14 @@ fn body(limit: Option<&str>, subject: &Subject, asked: &Asked) -> Value {
             put(name, true.into());
         }
     }
-    put("expires_in", json!(asked.lasts));
-    put("reason", json!(asked.reason));
+    put("expires_in", json!(args.lasts));
+    put("reason", json!(args.reason));
     body.into()
 }
 
 /// Prints the overrides in force.
-pub(crate) async fn list(door: &Door, form: Form) -> Result<(), Failure> {
-    let answer = door.ask(Method::GET, "/v1/overrides", None).await?;
+pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure> {
+    let answer = client.ask(Method::GET, "/v1/overrides", None).await?;
     if form == Form::Json {
         return print(&format!("{answer:#}\n"));
     }
@@ -141,7 +141,7 @@ pub(crate) async fn list(door: &Door, form: Form) -> Result<(), Failure> {
         let limit = one["limit"].as_str().map_or_else(every, |_| word(&one["limit"]));
         let (ends, reason) =
             (when(one["expires"].as_u64().unwrap_or_default()), word(&one["reason"]));
-        table.add_row([whom(one), limit, what(one), ends, reason]);
+        table.add_row([target(one), limit, effect(one), ends, reason]);
     }
     let mut text = lines(&table);
     if answer["kept"] == "process" {
@@ -157,11 +157,11 @@ pub(crate) async fn list(door: &Door, form: Form) -> Result<(), Failure> {
 pub(super) fn sentence(one: &Value) -> String {
     let limit = one["limit"].as_str().map(|_| format!(" on {}", word(&one["limit"])));
     let ends = when(one["expires"].as_u64().unwrap_or_default());
-    let (whom, what, reason) = (whom(one), what(one), word(&one["reason"]));
-    format!("{whom}{}: {what}, ends {ends}: {reason}", limit.unwrap_or_default())
+    let (target, effect, reason) = (target(one), effect(one), word(&one["reason"]));
+    format!("{target}{}: {effect}, ends {ends}: {reason}", limit.unwrap_or_default())
 }
 
-fn whom(one: &Value) -> String {
+fn target(one: &Value) -> String {
     if one["rule"].is_string() {
         return format!("rule {}", word(&one["rule"]));
     }
@@ -187,7 +187,7 @@ fn whom(one: &Value) -> String {
     }
 }
 
-fn what(one: &Value) -> String {
+fn effect(one: &Value) -> String {
     match (one["quota"].as_u64(), one["burst"].as_u64()) {
         (Some(quota), Some(burst)) => format!("quota {quota}, burst {burst}"),
         (Some(quota), None) => format!("quota {quota}"),

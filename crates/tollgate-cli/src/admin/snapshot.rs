@@ -6,14 +6,14 @@ use http::Method;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Door;
-use crate::cmd::Failure;
+use super::AdminClient;
+use crate::failure::Failure;
 
 /// What a node tells of itself at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(super) at: Instant,
-    pub(super) door: String,
+    pub(super) client: String,
     pub(super) status: Value,
     /// The heaviest subjects by units charged, and by units refused.
     pub(super) charged: Value,
@@ -29,18 +29,18 @@ pub(super) struct Decisions {
 }
 
 impl Snapshot {
-    /// Asks the node behind `door`.
+    /// Asks the node behind `listener`.
     ///
     /// # Errors
-    /// What [`Door::ask`] says.
-    pub(crate) async fn take(door: &Door) -> Result<Self, Failure> {
-        let ask = |path| door.ask(Method::GET, path, None);
+    /// What [`AdminClient::ask`] says.
+    pub(crate) async fn take(client: &AdminClient) -> Result<Self, Failure> {
+        let ask = |path| client.ask(Method::GET, path, None);
         let status = ask("/v1/status").await?;
         let charged = ask("/v1/top?by=charged&count=8").await?;
         let refused = ask("/v1/top?by=refused&count=8").await?;
-        let decisions = decisions(&door.read("/metrics").await?);
+        let decisions = decisions(&client.read("/metrics").await?);
         let at = Instant::now();
-        Ok(Self { at, door: door.to_string(), status, charged, refused, decisions })
+        Ok(Self { at, client: client.to_string(), status, charged, refused, decisions })
     }
 }
 

@@ -1,9 +1,9 @@
-//! Whom a command is about, as flags say it and as the door is asked.
+//! OverrideTarget a command is about, as flags say it and as the listener is asked.
 
 use clap::Args;
 use serde_json::{Map, Value};
 
-/// Whom it is about.
+/// OverrideTarget it is about.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Subject {
     /// A value for each subject that the limits count by; NAME alone is who has none

@@ -6,15 +6,15 @@ use clap::Args;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::Door;
+use super::AdminClient;
+use super::format::{members, word};
 use super::subject::encoded;
-use super::told::{members, word};
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::{Form, print};
 
-/// Whom to list.
+/// OverrideTarget to list.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Sought {
+pub(crate) struct SubjectFilter {
     /// The name of the limit
     #[arg(long, value_name = "NAME")]
     limit: String,
@@ -26,18 +26,22 @@ pub(crate) struct Sought {
     most: usize,
 }
 
-/// Lists the subjects that the node at `door` knows by their names, page by page.
+/// Lists the subjects that the node at `listener` knows by their names, page by page.
 ///
 /// # Errors
 /// What the node refused, or that it did not answer.
-pub(crate) async fn list(door: &Door, sought: &Sought, form: Form) -> Result<(), Failure> {
-    let Sought { limit, prefix, most } = sought;
+pub(crate) async fn list(
+    client: &AdminClient,
+    filter: &SubjectFilter,
+    form: Form,
+) -> Result<(), Failure> {
+    let SubjectFilter { limit, prefix, most } = filter;
     let path = format!("/v1/subjects?limit={}&prefix={}", encoded(limit), encoded(prefix));
     // A page may have subjects of the one before.
     let mut listed = BTreeMap::new();
     let mut page = path.clone();
     let (source, has_more) = loop {
-        let answer = door.ask(Method::GET, &page, None).await?;
+        let answer = client.ask(Method::GET, &page, None).await?;
         listed.extend(members(&answer["subjects"]).iter().map(|it| (line(it), it.clone())));
         let next = answer["next"].as_str();
         let Some(next) = next.filter(|_| listed.len() < *most) else {
@@ -48,9 +52,9 @@ pub(crate) async fn list(door: &Door, sought: &Sought, form: Form) -> Result<(),
     let listed: Vec<_> = listed.into_iter().take(*most).collect();
     if form == Form::Json {
         let listed: Vec<_> = listed.into_iter().map(|(_, subject)| subject).collect();
-        let told =
+        let page =
             json!({ "limit": limit, "source": source, "subjects": listed, "more": has_more });
-        return print(&format!("{told:#}\n"));
+        return print(&format!("{page:#}\n"));
     }
     let mut text: String = listed.iter().map(|(line, _)| format!("{line}\n")).collect();
     if source == "lately" {

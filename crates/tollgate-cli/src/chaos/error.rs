@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use tollgate::core::LimitError;
 use tollgate_backend::OpenError;
-use tollgate_policy::Mistakes;
+use tollgate_policy::PolicyErrors;
 
 /// Why a scenario could not be carried out.
 #[derive(Debug)]
@@ -27,12 +27,12 @@ pub(crate) enum ChaosError {
     Command(String, redis::RedisError),
     /// A node does not serve, or did not end as it should; with what it said.
     Node(String),
-    /// A node's door did not answer a question, for this reason.
-    Ask(String, String),
+    /// A node's listener did not answer a question, for this reason.
+    Operation(String, String),
     /// What has to happen did not.
     NotHappened(&'static str, Duration),
     /// The policy that was made is not one.
-    Policy(Mistakes),
+    Policy(PolicyErrors),
     /// The limit that was made is none.
     Limit(LimitError),
     /// The store that was made cannot be opened.
@@ -63,11 +63,11 @@ impl fmt::Display for ChaosError {
             Self::Signal(process, error) => write!(f, "cannot signal process {process}: {error}"),
             Self::Command(words, error) => write!(f, "the server did not {words}: {error}"),
             Self::Node(said) => write!(f, "a node does not serve as it should; it said:\n{said}"),
-            Self::Ask(door, why) => write!(f, "{door} did not answer: {why}"),
+            Self::Operation(listener, why) => write!(f, "{listener} did not answer: {why}"),
             Self::NotHappened(what, within) => {
                 write!(f, "{what} did not happen within {within:?}")
             }
-            Self::Policy(mistakes) => mistakes.fmt(f),
+            Self::Policy(errors) => errors.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Limit(error) => error.fmt(f),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollgate::core::{Ask, Source, Subject};
+use tollgate::core::{DecisionSource, Operation, Subject};
 use tollgate_conformance::history::{History, Outcome};
 
 use super::policy::{HOUR, HOUR_QUOTA};
@@ -40,16 +40,16 @@ impl Excess {
                     continue;
                 }
                 let units: &mut u64 = units.entry(&asked.subject).or_default();
-                match (asked.ask, &call.outcome) {
-                    (Ask::Take { cost, .. }, Outcome::Answered(told))
-                        if told.all_fit() && told.source() != Source::Remembered =>
+                match (asked.operation, &call.outcome) {
+                    (Operation::Charge { cost, .. }, Outcome::Answered(told))
+                        if told.all_admitted() && told.source() != DecisionSource::DenyCache =>
                     {
                         *units += cost.get();
                     }
-                    (Ask::Refund { .. }, Outcome::Answered(told)) => {
-                        *units = units.saturating_sub(told[place].given_back);
+                    (Operation::Refund { .. }, Outcome::Answered(told)) => {
+                        *units = units.saturating_sub(told[place].refunded);
                     }
-                    (Ask::Refund { cost, .. }, Outcome::Unknown) => {
+                    (Operation::Refund { cost, .. }, Outcome::Unknown) => {
                         *units = units.saturating_sub(cost.get());
                     }
                     _ => {}

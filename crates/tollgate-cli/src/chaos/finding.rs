@@ -18,35 +18,35 @@ pub(crate) struct Finding {
 
 /// Whether what was promised held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ScenarioResult {
     /// The fault bit, and every figure is within its bound.
-    Held,
+    Passed,
     /// The fault did not bite: nothing was shown.
-    NoBite,
+    NoEffect,
     /// A figure is beyond its bound, or the history is not sound.
-    Broken,
+    Failed,
 }
 
 impl Finding {
     /// Whether what was promised held.
-    pub(crate) fn verdict(&self) -> Verdict {
-        let broken = |figure: &Figure| figure.bound != Bound::Bites && !figure.holds();
+    pub(crate) fn result(&self) -> ScenarioResult {
+        let broken = |figure: &Figure| figure.bound != Bound::FaultSeen && !figure.holds();
         if !self.judged.is_sound() || self.figures.iter().any(broken) {
-            Verdict::Broken
+            ScenarioResult::Failed
         } else if self.figures.iter().all(Figure::holds) {
-            Verdict::Held
+            ScenarioResult::Passed
         } else {
-            Verdict::NoBite
+            ScenarioResult::NoEffect
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ScenarioResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Held => "held",
-            Self::NoBite => "the fault did not bite",
-            Self::Broken => "BROKEN",
+            Self::Passed => "held",
+            Self::NoEffect => "the fault did not bite",
+            Self::Failed => "BROKEN",
         })
     }
 }
@@ -63,12 +63,12 @@ mod tests {
     fn what_breaks_a_promise_weighs_more_than_a_fault_that_did_not_bite() {
         let within = Figure::at_most("errors", 0, 0);
         let beyond = Figure::at_most("errors", 1, 0);
-        let (bit, idle) = (Figure::bites("cuts", 3), Figure::bites("cuts", 0));
-        assert_eq!(finding(&[within.clone(), bit]).verdict(), Verdict::Held);
-        assert_eq!(finding(&[within.clone(), idle.clone()]).verdict(), Verdict::NoBite);
-        assert_eq!(finding(&[beyond, idle]).verdict(), Verdict::Broken);
+        let (bit, idle) = (Figure::fault_seen("cuts", 3), Figure::fault_seen("cuts", 0));
+        assert_eq!(finding(&[within.clone(), bit]).result(), ScenarioResult::Passed);
+        assert_eq!(finding(&[within.clone(), idle.clone()]).result(), ScenarioResult::NoEffect);
+        assert_eq!(finding(&[beyond, idle]).result(), ScenarioResult::Failed);
         let mut unsound = finding(&[within]);
         unsound.judged.violated = 1;
-        assert_eq!(unsound.verdict(), Verdict::Broken);
+        assert_eq!(unsound.result(), ScenarioResult::Failed);
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tollgate::core::Timestamp;
 use tollgate::store::deadline::TIMER_GRAIN;
-use tollgate::store::{Memory, Share};
-use tollgate::{Clock, HashKey, Limiter, Source, SystemClock};
+use tollgate::store::{LocalShare, Memory};
+use tollgate::{Clock, DecisionSource, HashKey, Limiter, SystemClock};
 use tollgate_backend::{Backend, Refunds, ShardStatus, memory_bounds};
 use tollgate_conformance::history::{Recorded, Recorder};
-use tollgate_policy::{Loaded, StoreSettings};
+use tollgate_policy::{LoadedPolicy, StoreSettings};
 
 use super::error::ChaosError;
 use super::nodes::Nodes;
@@ -45,7 +45,7 @@ impl Fleet {
         let mut nodes = Vec::new();
         for number in 0..NODES {
             let loaded = policy::policy(store)?;
-            let refunds = Refunds::ByAnswers;
+            let refunds = Refunds::ByResponses;
             let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)
                 .map_err(ChaosError::Open)?;
             backend.started().await;
@@ -90,13 +90,17 @@ impl Nodes for Fleet {
     /// Every request costs what it was charged.
     type Receipt = Infallible;
 
-    async fn ask(&self, caller: usize, question: &Question) -> (Source, Option<Infallible>) {
+    async fn ask(
+        &self,
+        caller: usize,
+        question: &Question,
+    ) -> (DecisionSource, Option<Infallible>) {
         let node = &self.nodes[caller % self.nodes.len()];
         let asked = node.check(&question.facts());
         (asked.await.source, None)
     }
 
-    async fn give_back(&self, _caller: usize, receipt: Infallible) {
+    async fn refund(&self, _caller: usize, receipt: Infallible) {
         match receipt {}
     }
 
@@ -108,21 +112,21 @@ impl Nodes for Fleet {
         self.alone
     }
 
-    fn answers_within(&self) -> Duration {
+    fn max_wait(&self) -> Duration {
         self.deadline.saturating_add(TIMER_GRAIN)
     }
 }
 
-/// The bound of [`Share`], of the most generous limit.
-pub(super) fn admitted_alone_at_most(loaded: &Loaded) -> u64 {
+/// The bound of [`LocalShare`], of the most generous limit.
+pub(super) fn admitted_alone_at_most(loaded: &LoadedPolicy) -> u64 {
     let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
     let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);
-    let share = Share::new(memory, nodes);
+    let share = LocalShare::new(memory, nodes);
     let limits = loaded.policy.limits().iter();
-    limits.map(|limit| share.admits_at_most(&limit.limit)).max().unwrap_or_default()
+    limits.map(|limit| share.max_admitted_units(&limit.limit)).max().unwrap_or_default()
 }
 
-fn deadline(loaded: &Loaded) -> Duration {
+fn deadline(loaded: &LoadedPolicy) -> Duration {
     match &loaded.settings.store {
         StoreSettings::Redis(redis) => redis.deadline,
         StoreSettings::Memcached(memcached) => memcached.deadline,

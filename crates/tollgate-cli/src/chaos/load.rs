@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{RwLock, RwLockWriteGuard};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tollgate::Source;
+use tollgate::DecisionSource;
 
 use super::latency::Latency;
 use super::nodes::Nodes;
@@ -68,7 +68,7 @@ impl Load {
     }
 
     /// Waits until no question is under way; none is asked while what is returned is held.
-    pub(crate) async fn hush(&self) -> RwLockWriteGuard<'_, ()> {
+    pub(crate) async fn pause_load(&self) -> RwLockWriteGuard<'_, ()> {
         self.shared.asks.write().await
     }
 
@@ -93,18 +93,18 @@ async fn call(nodes: &impl Nodes, caller: usize, numbers: &AtomicU64, shared: &S
         shared.tally.latency.took(begun.elapsed());
         shared.tally.count(source);
         if let Some(receipt) = to_give_back {
-            nodes.give_back(caller, receipt).await;
+            nodes.refund(caller, receipt).await;
         }
     }
 }
 
 impl Tally {
-    fn count(&self, source: Source) {
+    fn count(&self, source: DecisionSource) {
         self.decisions.fetch_add(1, Ordering::Relaxed);
         match source {
-            Source::Fallback(_) => self.alone.fetch_add(1, Ordering::Relaxed),
-            Source::Failure(_) => self.unanswered.fetch_add(1, Ordering::Relaxed),
-            Source::Store | Source::Remembered => 0,
+            DecisionSource::Fallback(_) => self.alone.fetch_add(1, Ordering::Relaxed),
+            DecisionSource::Failure(_) => self.unanswered.fetch_add(1, Ordering::Relaxed),
+            DecisionSource::Store | DecisionSource::DenyCache => 0,
         };
     }
 }

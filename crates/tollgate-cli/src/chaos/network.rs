@@ -17,7 +17,7 @@ const CHUNK: usize = 1 << 16;
 
 /// What the network does with the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passage {
+pub(crate) enum LinkMode {
     /// Delivers them.
     Open,
     /// Delivers them after this time.
@@ -32,9 +32,9 @@ pub(crate) enum Passage {
 #[derive(Debug)]
 pub(crate) struct Network {
     port: u16,
-    requests: watch::Sender<Passage>,
-    replies: watch::Sender<Passage>,
-    bites: Arc<AtomicU64>,
+    requests: watch::Sender<LinkMode>,
+    replies: watch::Sender<LinkMode>,
+    faults_injected: Arc<AtomicU64>,
     listening: AbortHandle,
 }
 
@@ -43,10 +43,10 @@ impl Network {
     pub(crate) async fn before(server: u16) -> Result<Self, ChaosError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(ChaosError::Port)?;
         let port = listener.local_addr().map_err(ChaosError::Port)?.port();
-        let (requests, to_server) = watch::channel(Passage::Open);
-        let (replies, to_client) = watch::channel(Passage::Open);
-        let bites = Arc::<AtomicU64>::default();
-        let bitten = Arc::clone(&bites);
+        let (requests, to_server) = watch::channel(LinkMode::Open);
+        let (replies, to_client) = watch::channel(LinkMode::Open);
+        let faults_injected = Arc::<AtomicU64>::default();
+        let bitten = Arc::clone(&faults_injected);
         let listening = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
@@ -61,7 +61,7 @@ impl Network {
                 });
             }
         });
-        Ok(Self { port, requests, replies, bites, listening: listening.abort_handle() })
+        Ok(Self { port, requests, replies, faults_injected, listening: listening.abort_handle() })
     }
 
     /// Where the server is reached through it.
@@ -75,18 +75,18 @@ impl Network {
     }
 
     /// What happens from now on to requests.
-    pub(crate) fn requests(&self, passage: Passage) {
-        self.requests.send_replace(passage);
+    pub(crate) fn requests(&self, mode: LinkMode) {
+        self.requests.send_replace(mode);
     }
 
     /// What happens from now on to replies.
-    pub(crate) fn replies(&self, passage: Passage) {
-        self.replies.send_replace(passage);
+    pub(crate) fn replies(&self, mode: LinkMode) {
+        self.replies.send_replace(mode);
     }
 
     /// How often something was not delivered at once, whole and in order.
-    pub(crate) fn bites(&self) -> u64 {
-        self.bites.load(Ordering::Relaxed)
+    pub(crate) fn fault_seen(&self) -> u64 {
+        self.faults_injected.load(Ordering::Relaxed)
     }
 }
 
@@ -99,31 +99,31 @@ impl Drop for Network {
 async fn pass(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    passage: watch::Receiver<Passage>,
-    bites: Arc<AtomicU64>,
+    mode: watch::Receiver<LinkMode>,
+    faults_injected: Arc<AtomicU64>,
 ) {
     let mut bytes = vec![0; CHUNK];
     let mut passed = 0;
-    let mut told = Passage::Open;
+    let mut told = LinkMode::Open;
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
-        let now = *passage.borrow();
+        let now = *mode.borrow();
         if now != told {
             (told, passed) = (now, 0);
         }
         let delivered = match now {
-            Passage::Open => count,
-            Passage::Slow(time) => {
+            LinkMode::Open => count,
+            LinkMode::Slow(time) => {
                 tokio::time::sleep(time).await;
                 count
             }
-            Passage::Lost => 0,
-            Passage::CutAfter(most) => count.min(most.saturating_sub(passed)),
+            LinkMode::Lost => 0,
+            LinkMode::CutAfter(most) => count.min(most.saturating_sub(passed)),
         };
-        if now != Passage::Open && (delivered < count || matches!(now, Passage::Slow(_))) {
-            bites.fetch_add(1, Ordering::Relaxed);
+        if now != LinkMode::Open && (delivered < count || matches!(now, LinkMode::Slow(_))) {
+            faults_injected.fetch_add(1, Ordering::Relaxed);
         }
         passed += delivered;
-        let cut = delivered < count && now != Passage::Lost;
+        let cut = delivered < count && now != LinkMode::Lost;
         if to.write_all(&bytes[..delivered]).await.is_err() || cut {
             return;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::Source;
+use tollgate::DecisionSource;
 use tollgate_conformance::history::Recorder;
 
 use super::question::Question;
@@ -20,10 +20,10 @@ pub(crate) trait Nodes: Send + Sync + 'static {
         &self,
         caller: usize,
         question: &Question,
-    ) -> impl Future<Output = (Source, Option<Self::Receipt>)> + Send;
+    ) -> impl Future<Output = (DecisionSource, Option<Self::Receipt>)> + Send;
 
     /// Has the node that serves this caller give a charge back. Whether it could is in the record.
-    fn give_back(&self, caller: usize, receipt: Self::Receipt) -> impl Future<Output = ()> + Send;
+    fn refund(&self, caller: usize, receipt: Self::Receipt) -> impl Future<Output = ()> + Send;
 
     /// What they told.
     fn recorder(&self) -> &Arc<Recorder>;
@@ -32,5 +32,5 @@ pub(crate) trait Nodes: Send + Sync + 'static {
     fn admitted_alone_at_most(&self) -> u64;
 
     /// The longest that a decision takes, besides what the machine needs to run its task again.
-    fn answers_within(&self) -> Duration;
+    fn max_wait(&self) -> Duration;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_policy::{Loaded, parse};
+use tollgate_policy::{LoadedPolicy, parse};
 
 use super::error::ChaosError;
 
@@ -26,7 +26,7 @@ pub(crate) const PATIENT: Duration = Duration::from_secs(5);
 pub(crate) const CLIENT_HEADER: &str = "x-client";
 
 /// The policy over `store`, which is what follows `store:`.
-pub(crate) fn policy(store: &str) -> Result<Loaded, ChaosError> {
+pub(crate) fn policy(store: &str) -> Result<LoadedPolicy, ChaosError> {
     parse("chaos.yaml", &text(store)).map_err(ChaosError::Policy)
 }
 

@@ -30,7 +30,7 @@ impl Process {
     ///
     /// # Errors
     /// If it cannot be started, or the file not be made.
-    pub(crate) fn start_telling(
+    pub(crate) fn start_with_output(
         program: &Path,
         directory: &Path,
         arguments: &[String],

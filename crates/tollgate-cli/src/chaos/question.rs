@@ -1,6 +1,6 @@
 //! What callers ask, one question after the other.
 
-use tollgate::core::{Facts, Headers};
+use tollgate::core::{Headers, RequestAttributes};
 
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 
@@ -36,8 +36,8 @@ impl Question {
     }
 
     /// As a request would tell it.
-    pub(crate) fn facts(&self) -> Facts<'_> {
-        Facts { method: "GET", path: &self.path, host: None, peer: None, headers: self }
+    pub(crate) fn facts(&self) -> RequestAttributes<'_> {
+        RequestAttributes { method: "GET", path: &self.path, host: None, peer: None, headers: self }
     }
 }
 

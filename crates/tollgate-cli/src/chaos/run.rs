@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::error::ChaosError;
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, ScenarioResult};
 use super::scenarios::Scenario;
 use super::site::Site;
 
@@ -38,7 +38,8 @@ pub(crate) async fn run(
         let begun = Instant::now();
         let mut found = try_once(*scenario, site).await;
         for _ in 1..TRIES {
-            let shows_nothing = |finding: &Finding| matches!(finding.verdict(), Verdict::NoBite);
+            let shows_nothing =
+                |finding: &Finding| matches!(finding.result(), ScenarioResult::NoEffect);
             if !found.as_ref().is_ok_and(shows_nothing) {
                 break;
             }
@@ -60,6 +61,6 @@ async fn try_once(scenario: Scenario, site: &Site) -> Result<Finding, ChaosError
 impl Outcome {
     /// Whether its promise was shown to hold.
     pub(crate) fn is_held(&self) -> bool {
-        matches!(&self.found, Ok(finding) if finding.verdict() == Verdict::Held)
+        matches!(&self.found, Ok(finding) if finding.result() == ScenarioResult::Passed)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate::core::Cost;
-use tollgate::store::atomic::held_at_most;
+use tollgate::store::atomic::max_held_units;
 use tollgate_backend::ShardStatus;
 use tollgate_conformance::Figure;
 use tollgate_conformance::history::{Allowance, History, Report, Rule};
@@ -31,7 +31,7 @@ pub(crate) struct Trial<'s, N = Fleet> {
 
 /// What a scenario did, and what it may have weakened.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ScenarioReport {
     /// What was done, in a sentence.
     pub(crate) did: &'static str,
     /// What is particular to it; among them what shows that the fault bit.
@@ -93,7 +93,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
 
     /// The units that a server may have lost that took over, if it had all that was answered before
     /// `mark`: one for each call since, and one for each that was under way.
-    pub(crate) fn lost_at_most(&self, mark: u64) -> u64 {
+    pub(crate) fn max_lost_units(&self, mark: u64) -> u64 {
         self.mark() - mark + CALLERS as u64
     }
 
@@ -103,7 +103,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 
     /// The last part passes, callers end, and what they were told is judged.
-    pub(crate) async fn end(self, told: Told) -> Finding {
+    pub(crate) async fn end(self, told: ScenarioReport) -> Finding {
         self.part().await;
         let Self { site, nodes, load } = self;
         let tally = load.end().await;
@@ -136,8 +136,8 @@ fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
         return (strict, 0);
     }
     // What a new owner refuses is held at the old one for a moment, and others see it.
-    let held = held_at_most(CALLERS as u64, Cost::ONE);
-    let granting = |stranded| history.check(Allowance { held, stranded, ..allowance });
+    let held = max_held_units(CALLERS as u64, Cost::ONE);
+    let granting = |unrefunded| history.check(Allowance { held, unrefunded, ..allowance });
     let mut judged = (0..=most).map(|units| (granting(units), units));
     judged.find(|(report, _)| report.is_sound()).unwrap_or((strict, 0))
 }
@@ -149,7 +149,7 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
     };
     let unanswered = tally.unanswered.load(Ordering::Relaxed);
     [
-        Figure::bites("clients at their limit", excess.exhausted),
+        Figure::fault_seen("clients at their limit", excess.exhausted),
         Figure::at_most("errors to callers", unanswered, 0),
         Figure::at_most("windows opened early", broken(&[Rule::Reset]), 0),
         Figure::at_most(
@@ -164,9 +164,9 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
 /// The slowest decisions. A decision is woken twice: by its answer or its deadline, and then its
 /// caller; how late this machine wakes was measured beside.
 fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
-    let within = nodes.answers_within().as_millis() as u64 + 2 * tally.lateness.p999_millis();
+    let within = nodes.max_wait().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let figure = match length {
-        Length::Quick => Figure::beside,
+        Length::Quick => Figure::context,
         Length::Long => Figure::at_most,
     };
     figure("ms for all but 1 in 1,000", tally.latency.p999_millis(), within)

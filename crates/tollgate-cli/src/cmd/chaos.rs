@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::Failure;
 use crate::chaos::{Length, Scenario, Site, report, run};
+use crate::failure::Failure;
 use crate::signals;
 
 /// Break servers on purpose, and see what limits do
@@ -40,11 +40,11 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         if flags.scenarios.is_empty() { Scenario::all() } else { flags.scenarios.as_slice() };
     let runtime = tokio::runtime::Runtime::new()?;
     let outcomes = runtime.block_on(async {
-        let told_to_end = signals::told_to_end()?;
+        let shutdown_requested = signals::shutdown_requested()?;
         tokio::select! {
             outcomes = run::run(&site, scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
             // Servers end with the scenario that started them.
-            () = told_to_end => Err(Failure::from("told to end: the scenarios that are left did not run")),
+            () = shutdown_requested => Err(Failure::from("told to end: the scenarios that are left did not run")),
         }
     })?;
     if let Some(path) = &flags.report {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tollgate::HashKey;
-use tollgate::core::{Facts, Headers};
+use tollgate::core::{Headers, RequestAttributes};
 use tollgate_policy::{explain, trace};
 
-use super::Failure;
+use crate::failure::Failure;
 use crate::limiter;
 
 /// Validate a policy, explain it, and show what a request would meet
@@ -78,7 +78,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let fields = Fields(&flags.header);
     let host = fields.value("host", 0).and_then(|host| std::str::from_utf8(host).ok());
-    let facts = Facts {
+    let facts = RequestAttributes {
         method: flags.method.as_deref().unwrap_or("GET"),
         path,
         host: flags.host.as_deref().or(host),

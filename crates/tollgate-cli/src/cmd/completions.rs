@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Print the completions of a shell
 #[derive(Debug, Args)]

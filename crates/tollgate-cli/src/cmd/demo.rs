@@ -14,11 +14,11 @@ use tollgate::store::Memory;
 use tollgate::{Limiter, tower};
 use tollgate_proxy::Settings;
 
-use super::Failure;
 use crate::demo::clock::DemoClock;
-use crate::demo::replay::{Counts, Replayed, replay};
-use crate::demo::stream::{self, Shown};
+use crate::demo::replay::{Counts, ReplayedRequest, replay};
+use crate::demo::stream::{self, TokenLimitStatus};
 use crate::demo::upstream;
+use crate::failure::Failure;
 use crate::simulate::log::{Entry, Input, Log, Options};
 
 /// See limiting at work: a small service, the proxy in front of it with GitHub's limits, and a real log replayed
@@ -63,7 +63,7 @@ fn policy() -> Result<Policy, Failure> {
 async fn demonstrate(
     flags: &Flags,
     policy: Policy,
-    log: &[Replayed],
+    log: &[ReplayedRequest],
     clock: DemoClock,
 ) -> Result<(), Failure> {
     let service = TcpListener::bind("127.0.0.1:0").await?;
@@ -81,11 +81,11 @@ async fn demonstrate(
     let proxy = tokio::spawn(proxy);
 
     introduce(address, log.len(), flags.seconds);
-    let board = Board::new(log.len());
+    let board = LiveCounts::new(log.len());
     let duration = Duration::from_secs(flags.seconds);
     let counts = replay(log, address, &clock, duration, |counts, at| board.show(counts, at)).await;
     board.finish(&counts);
-    tell_of_stream(&stream::show().await?);
+    print_stream_result(&stream::show().await?);
     if flags.once {
         return Ok(());
     }
@@ -94,8 +94,8 @@ async fn demonstrate(
     Ok(())
 }
 
-fn tell_of_stream(shown: &Shown) {
-    let Shown { writing, settled } = shown;
+fn print_stream_result(shown: &TokenLimitStatus) {
+    let TokenLimitStatus { writing, settled } = shown;
     println!("\nA model behind policies/llm-tokens.yaml, its tokens a minute for each key:");
     println!(
         "  it may write {} tokens: {} are held, {} are left",
@@ -117,7 +117,7 @@ async fn interrupted() {
 }
 
 /// The log's requests, as far as they can be sent again.
-fn requests(input: &Input) -> Result<Vec<Replayed>, Failure> {
+fn requests(input: &Input) -> Result<Vec<ReplayedRequest>, Failure> {
     let mut log = Log::open(std::slice::from_ref(input), &Options::default())?;
     let mut requests = Vec::new();
     while let Some(entry) = log.next_entry()? {
@@ -126,8 +126,8 @@ fn requests(input: &Input) -> Result<Vec<Replayed>, Failure> {
     Ok(requests)
 }
 
-fn replayed(entry: &Entry) -> Option<Replayed> {
-    Some(Replayed {
+fn replayed(entry: &Entry) -> Option<ReplayedRequest> {
+    Some(ReplayedRequest {
         at: Timestamp::from_millis(entry.time),
         client: entry.address()?,
         method: Method::from_bytes(entry.method()?).ok()?,
@@ -166,13 +166,13 @@ fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
 }
 
 /// The live counts: a line that changes on a terminal, a line every tenth elsewhere.
-struct Board {
+struct LiveCounts {
     bar: ProgressBar,
     requests: u64,
     is_terminal: bool,
 }
 
-impl Board {
+impl LiveCounts {
     fn new(requests: usize) -> Self {
         let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
         let target =

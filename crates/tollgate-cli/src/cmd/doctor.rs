@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Failure;
 use crate::doctor;
+use crate::failure::Failure;
 use crate::limiter;
 use crate::output::Form;
 

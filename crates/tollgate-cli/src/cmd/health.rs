@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tollgate_server::Listen;
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Ask a running process whether it takes requests; the exit code is the answer
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// Its door for administration or for HTTP, without TLS
+    /// Its listener for administration or for HTTP, without TLS
     #[arg(value_name = "ADDR")]
-    door: Listen,
+    listener: Listen,
 }
 
 /// For connecting over TCP, and for the whole of the answer.
@@ -27,27 +27,27 @@ const MAX_ANSWER: usize = 4 << 10;
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
-    let door = &flags.door;
-    let answer = ask(door).map_err(|error| format!("{door} cannot be asked: {error}"))?;
+    let listener = &flags.listener;
+    let answer = ask(listener).map_err(|error| format!("{listener} cannot be asked: {error}"))?;
     match status(&answer) {
         Some("200") => Ok(()),
-        Some(status) => Err(format!("{door} takes no requests: it answered {status}").into()),
-        None => Err(format!("{door} did not answer in HTTP: is it such a door?").into()),
+        Some(status) => Err(format!("{listener} takes no requests: it answered {status}").into()),
+        None => Err(format!("{listener} did not answer in HTTP: is it such a listener?").into()),
     }
 }
 
-fn ask(door: &Listen) -> io::Result<Vec<u8>> {
+fn ask(listener: &Listen) -> io::Result<Vec<u8>> {
     let until = Instant::now() + DEADLINE;
-    match door {
+    match listener {
         Listen::Tcp(address) => {
             let stream = TcpStream::connect_timeout(address, DEADLINE)?;
             stream.set_write_timeout(Some(DEADLINE))?;
-            converse(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
+            exchange(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
         }
         Listen::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_write_timeout(Some(DEADLINE))?;
-            converse(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
+            exchange(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
         }
         Listen::Inherited(_) => Err(io::Error::other(
             "only the service manager knows that socket; give the address that it listens at",
@@ -55,7 +55,7 @@ fn ask(door: &Listen) -> io::Result<Vec<u8>> {
     }
 }
 
-fn converse<S: Read + Write>(
+fn exchange<S: Read + Write>(
     mut stream: S,
     wait: impl Fn(&S) -> io::Result<()>,
 ) -> io::Result<Vec<u8>> {

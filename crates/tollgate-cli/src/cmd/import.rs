@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use tollgate_policy::MAX_FILE_BYTES;
-use tollgate_policy::import::{self, Became, Imported, SourceFile};
+use tollgate_policy::import::{self, Conversion, Imported, SourceFile};
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Write a policy from the configuration of another rate limiter
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
         Counting::Atomic => import::envoy_ratelimit::Counting::Atomic,
     };
     let imported = import::envoy_ratelimit(&sources, counting)?;
-    tell(&imported);
+    print_notes(&imported);
     match &flags.output {
         None => print!("{}", imported.policy),
         Some(output) => {
@@ -75,16 +75,21 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
 }
 
 /// Says on stderr what became of what the files say.
-fn tell(imported: &Imported) {
+fn print_notes(imported: &Imported) {
     for note in &imported.notes {
         eprintln!("{note}");
     }
     for warning in &imported.warnings {
         eprintln!("{warning}");
     }
-    let count = |became: Became| imported.notes.iter().filter(|note| note.became == became).count();
-    let (kept, near) = (count(Became::Kept), count(Became::Approximated));
-    eprintln!("{kept} kept, {near} approximated, {} not supported", count(Became::NotSupported));
+    let count = |conversion: Conversion| {
+        imported.notes.iter().filter(|note| note.conversion == conversion).count()
+    };
+    let (kept, near) = (count(Conversion::Kept), count(Conversion::Approximated));
+    eprintln!(
+        "{kept} kept, {near} approximated, {} not supported",
+        count(Conversion::NotSupported)
+    );
 }
 
 /// The text of a file that is no larger than a policy may be.

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::Failure;
-use crate::admin::{Door, Subject, key, overrides, subjects};
+use crate::admin::{AdminClient, Subject, key, overrides, subjects};
+use crate::failure::Failure;
 use crate::output::Form;
 
 /// Show how a subject stands at a running node, list subjects, start afresh, override limits
@@ -30,55 +30,55 @@ enum Action {
 #[derive(Debug, Args)]
 struct KeyFlags {
     #[command(flatten)]
-    door: Door,
+    listener: AdminClient,
     /// The name of a limit; several may be asked
     #[arg(long = "limit", value_name = "NAME", required = true)]
     limits: Vec<String>,
     #[command(flatten)]
     subject: Subject,
     #[command(flatten)]
-    shown: Shown,
+    shown: OutputFlags,
 }
 
 #[derive(Debug, Args)]
 struct SubjectsFlags {
     #[command(flatten)]
-    door: Door,
+    listener: AdminClient,
     #[command(flatten)]
-    sought: subjects::Sought,
+    sought: subjects::SubjectFilter,
     #[command(flatten)]
-    shown: Shown,
+    shown: OutputFlags,
 }
 
 #[derive(Debug, Args)]
 struct OverrideFlags {
     #[command(flatten)]
-    door: Door,
+    listener: AdminClient,
     /// The name of the only limit that it is about
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
     #[command(flatten)]
     subject: Subject,
     #[command(flatten)]
-    asked: overrides::Asked,
+    asked: overrides::OverrideArgs,
 }
 
 #[derive(Debug, Args)]
 struct ListFlags {
     #[command(flatten)]
-    door: Door,
+    listener: AdminClient,
     #[command(flatten)]
-    shown: Shown,
+    shown: OutputFlags,
 }
 
 #[derive(Debug, Args)]
-struct Shown {
+struct OutputFlags {
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Shown {
+impl OutputFlags {
     fn form(&self) -> Form {
         if self.json { Form::Json } else { Form::Text }
     }
@@ -88,21 +88,21 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     tokio::runtime::Runtime::new()?.block_on(async {
         match &flags.action {
             Action::Show(flags) => {
-                let answer = key::show(&flags.door, &flags.limits, &flags.subject).await?;
+                let answer = key::show(&flags.listener, &flags.limits, &flags.subject).await?;
                 key::print(&answer, flags.shown.form())
             }
             Action::List(flags) => {
-                subjects::list(&flags.door, &flags.sought, flags.shown.form()).await
+                subjects::list(&flags.listener, &flags.sought, flags.shown.form()).await
             }
             Action::Reset(flags) => {
-                let answer = key::reset(&flags.door, &flags.limits, &flags.subject).await?;
+                let answer = key::reset(&flags.listener, &flags.limits, &flags.subject).await?;
                 key::print(&answer, flags.shown.form())
             }
             Action::Override(flags) => {
-                let OverrideFlags { door, limit, subject, asked } = flags;
-                overrides::change(door, limit.as_deref(), subject, asked).await
+                let OverrideFlags { listener, limit, subject, asked } = flags;
+                overrides::change(listener, limit.as_deref(), subject, asked).await
             }
-            Action::Overrides(flags) => overrides::list(&flags.door, flags.shown.form()).await,
+            Action::Overrides(flags) => overrides::list(&flags.listener, flags.shown.form()).await,
         }
     })
 }

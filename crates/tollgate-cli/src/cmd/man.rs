@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command};
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// Write the manual pages, one a command, into a folder
 #[derive(Debug, Args)]

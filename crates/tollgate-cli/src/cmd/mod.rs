@@ -14,6 +14,3 @@ pub(crate) mod serve;
 pub(crate) mod shards;
 pub(crate) mod simulate;
 pub(crate) mod top;
-
-/// Why a command failed: a sentence for whoever typed it.
-pub(crate) type Failure = Box<dyn std::error::Error>;

@@ -10,17 +10,17 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tollgate::core::Policy;
-use tollgate::core::policy::Rules;
+use tollgate::core::policy::MatchMode;
 use tollgate::tower;
-use tollgate_backend::{KeptOverrides, PolicyFile, Refunds};
-use tollgate_policy::Loaded;
-use tollgate_proxy::{JsonBodies, Settings, Upstream};
+use tollgate_backend::{OverrideSync, PolicyFile, Refunds};
+use tollgate_policy::LoadedPolicy;
+use tollgate_proxy::{JsonBodyBuffering, Settings, Upstream};
 use tollgate_server::{Listen, Port};
 
-use super::Failure;
-use crate::metrics::Counted;
-use crate::serve::doors::{Door, Doors, Kind};
-use crate::serve::open::{self, Behind};
+use crate::failure::Failure;
+use crate::metrics::MetricSources;
+use crate::serve::listeners::{Kind, ListenerConfig, Listeners};
+use crate::serve::open::{self, Services};
 use crate::serve::reload;
 use crate::{limiter, log, policy_file, signals, traces};
 
@@ -68,7 +68,7 @@ pub(crate) struct Flags {
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Nobody holds a receipt.
-const REFUNDS: Refunds = Refunds::ByAnswers;
+const REFUNDS: Refunds = Refunds::ByResponses;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     log::start(flags.log);
@@ -87,7 +87,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
         let opened = open::listeners(&admin, Port::Exclusive)?;
         let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
-        let counted = Counted::new(&loaded.policy).with_exports(traces.counter());
+        let counted = MetricSources::new(&loaded.policy).with_exports(traces.counter());
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);
@@ -96,20 +96,21 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
                 trusted.set(policy.forwarding().trusted.clone());
                 read_bodies_for(policy, &json_bodies);
             });
-        let doors = match flags.admin {
-            Some(_) => tollgate_backend::Doors::Administration,
-            None => tollgate_backend::Doors::Ignored,
+        let listeners = match flags.admin {
+            Some(_) => tollgate_backend::ListenerState::Administration,
+            None => tollgate_backend::ListenerState::Ignored,
         };
-        let file = Arc::new(file.with_doors(doors));
+        let file = Arc::new(file.with_listener_state(listeners));
         let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
-        for door in &opened {
-            log::tell(&format_args!("{} at {}", door.name, door.address));
+        for endpoint in &opened {
+            log::info(&format_args!("{} at {}", endpoint.name, endpoint.address));
         }
-        log::tell(&format_args!("listening on http://{}, {policy}", listener.local_addr()?));
-        let overrides = Arc::new(KeptOverrides::start(Arc::clone(&limiter)));
-        let behind = Behind { limiter: Arc::clone(&limiter), file, counted, overrides, revealed };
-        let served = open::serve(opened, &behind);
+        log::info(&format_args!("listening on http://{}, {policy}", listener.local_addr()?));
+        let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
+        let services =
+            Services { limiter: Arc::clone(&limiter), file, counted, overrides, revealed };
+        let served = open::serve(opened, &services);
         // It tells how the proxy stands until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());
         let layer = tower::Layer::new(limiter);
@@ -118,28 +119,28 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             ended = admin => ended?,
         }
         drop(watch);
-        let limiter = &behind.limiter;
+        let limiter = &services.limiter;
         if timeout(LAST_WORDS, limiter.finished()).await.is_err() {
             log::warn(&"some refunds and charges of the last answers had no answer of the store");
         }
-        limiter.store().give_back_leases(limiter.now()).await;
+        limiter.store().refund_leases(limiter.now()).await;
         traces.finish().await;
-        log::tell(&"every request in flight has ended");
+        log::info(&"every request in flight has ended");
         Ok(())
     })
 }
 
-/// The door of those who run it, if it is asked for: with the tokens and the certificate that the
+/// The listener of those who run it, if it is asked for: with the tokens and the certificate that the
 /// file has for it.
-fn admin(flags: &Flags, loaded: &Loaded) -> Result<Doors, Failure> {
-    let Some(listen) = flags.admin.clone() else { return Ok(Doors(Vec::new())) };
-    let door = Door::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
-    let door = door.with_browsers(&loaded.settings.serve.dashboard);
-    door.check()?;
-    Ok(Doors(vec![door]))
+fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
+    let Some(listen) = flags.admin.clone() else { return Ok(Listeners(Vec::new())) };
+    let endpoint = ListenerConfig::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
+    let endpoint = endpoint.with_browsers(&loaded.settings.serve.dashboard);
+    endpoint.check()?;
+    Ok(Listeners(vec![endpoint]))
 }
 
-fn settings(flags: &Flags, loaded: &Loaded) -> Settings {
+fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Settings {
     let mut settings = Settings::new(flags.upstream.clone());
     settings.trusted_proxies = loaded.policy.forwarding().trusted.clone().into();
     read_bodies_for(&loaded.policy, &settings.json_bodies);
@@ -153,15 +154,15 @@ fn settings(flags: &Flags, loaded: &Loaded) -> Settings {
 }
 
 /// Reads bodies as long as the policy has something to read in them.
-fn read_bodies_for(policy: &Policy, bodies: &JsonBodies) {
-    if policy.reads_bodies() { bodies.read() } else { bodies.pass() }
+fn read_bodies_for(policy: &Policy, bodies: &JsonBodyBuffering) {
+    if policy.reads_bodies() { bodies.enable() } else { bodies.disable() }
 }
 
-fn summary(flags: &Flags, loaded: &Loaded) -> String {
+fn summary(flags: &Flags, loaded: &LoadedPolicy) -> String {
     let holds = policy_file::summary(&loaded.policy);
-    let order = match loaded.policy.order() {
-        Rules::FirstMatch => "the first that matches decides",
-        Rules::AllMatches => "all that match decide",
+    let order = match loaded.policy.match_mode() {
+        MatchMode::FirstMatch => "the first that matches decides",
+        MatchMode::AllMatches => "all that match decide",
     };
     let policy = flags.policy.display();
     let store = limiter::store(&loaded.settings.store);

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tollgate_backend::{KeptOverrides, PolicyFile, Refunds};
-use tollgate_policy::Loaded;
+use tollgate_backend::{OverrideSync, PolicyFile, Refunds};
+use tollgate_policy::LoadedPolicy;
 use tollgate_server::{Listen, Port};
 
-use super::Failure;
-use crate::metrics::Counted;
-use crate::serve::doors::{Asked, Doors, Exposure};
-use crate::serve::open::{self, Behind};
+use crate::failure::Failure;
+use crate::metrics::MetricSources;
+use crate::serve::listeners::{Exposure, ListenFlags, Listeners};
+use crate::serve::open::{self, Services};
 use crate::serve::reload;
 use crate::{limiter, log, policy_file, service_manager, signals, traces};
 
@@ -23,18 +23,18 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// HTTP with JSON, and sub-requests of other proxies
-    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    #[arg(long, value_name = "ADDR", help_heading = "Listeners")]
     http: Option<Listen>,
     /// Envoy's rate limit service
-    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    #[arg(long, value_name = "ADDR", help_heading = "Listeners")]
     grpc: Option<Listen>,
     /// The Redis protocol
-    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    #[arg(long, value_name = "ADDR", help_heading = "Listeners")]
     resp: Option<Listen>,
     /// For those who run it: health, readiness, status, metrics
-    #[arg(long, value_name = "ADDR", help_heading = "Doors")]
+    #[arg(long, value_name = "ADDR", help_heading = "Listeners")]
     admin: Option<Listen>,
-    /// Let everybody in where other machines reach a door and no token is asked
+    /// Let everybody in where other machines reach a listener and no token is asked
     #[arg(long)]
     insecure: bool,
     /// Let another process of the same user listen on the same ports, for restarts without a gap
@@ -50,37 +50,37 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// Every door gives receipts out.
+/// Every listener gives receipts out.
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     log::start(flags.log);
     let loaded = limiter::load(&flags.policy)?;
-    let doors = Doors::new(&loaded.settings.serve, asked(flags))?;
+    let listeners = Listeners::new(&loaded.settings.serve, flags_given(flags))?;
     let exposure = if flags.insecure { Exposure::Allowed } else { Exposure::Refused };
-    doors.check(exposure)?;
+    listeners.check(exposure)?;
     let policy = summary(flags, &loaded);
     let settings = loaded.settings.clone();
     let revealed = settings.revealed.clone().into();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
-        let opened = open::listeners(&doors, port)?;
+        let opened = open::listeners(&listeners, port)?;
         let traces = traces::start(&flags.traces, settings.traces.as_ref())?;
-        let counted = Counted::new(&loaded.policy).with_exports(traces.counter());
+        let counted = MetricSources::new(&loaded.policy).with_exports(traces.counter());
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), settings, REFUNDS);
-        let file = Arc::new(file.with_doors(tollgate_backend::Doors::Open));
-        let watch = (reload::watch(doors)?, policy_file::watch(Arc::clone(&file))?);
-        for door in &opened {
-            log::tell(&format_args!("{} at {}", door.name, door.address));
+        let file = Arc::new(file.with_listener_state(tollgate_backend::ListenerState::Open));
+        let watch = (reload::watch(listeners)?, policy_file::watch(Arc::clone(&file))?);
+        for listener in &opened {
+            log::info(&format_args!("{} at {}", listener.name, listener.address));
         }
-        log::tell(&policy);
-        let overrides = Arc::new(KeptOverrides::start(Arc::clone(&limiter)));
-        let behind = Behind { limiter, file, counted, overrides, revealed };
-        let served = open::serve(opened, &behind);
+        log::info(&policy);
+        let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
+        let services = Services { limiter, file, counted, overrides, revealed };
+        let served = open::serve(opened, &services);
         service_manager::ready();
         let ended = async {
             terminated.await;
@@ -88,16 +88,16 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         };
         tollgate_server::serve(served, Duration::from_secs(flags.drain_timeout), ended).await?;
         drop(watch);
-        let limiter = &behind.limiter;
-        limiter.store().give_back_leases(limiter.now()).await;
+        let limiter = &services.limiter;
+        limiter.store().refund_leases(limiter.now()).await;
         traces.finish().await;
-        log::tell(&"every request in flight has ended");
+        log::info(&"every request in flight has ended");
         Ok(())
     })
 }
 
-fn asked(flags: &Flags) -> Asked {
-    Asked {
+fn flags_given(flags: &Flags) -> ListenFlags {
+    ListenFlags {
         http: flags.http.clone(),
         grpc: flags.grpc.clone(),
         resp: flags.resp.clone(),
@@ -105,7 +105,7 @@ fn asked(flags: &Flags) -> Asked {
     }
 }
 
-fn summary(flags: &Flags, loaded: &Loaded) -> String {
+fn summary(flags: &Flags, loaded: &LoadedPolicy) -> String {
     let holds = policy_file::summary(&loaded.policy);
     let store = limiter::store(&loaded.settings.store);
     let (file, version) = (flags.policy.display(), &loaded.version);

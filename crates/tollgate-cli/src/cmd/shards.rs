@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tollgate_backend::hash_key;
-use tollgate_policy::{Loaded, RedisSettings, StoreSettings};
+use tollgate_policy::{LoadedPolicy, RedisSettings, StoreSettings};
 
-use super::Failure;
+use crate::failure::Failure;
 use crate::limiter;
 use crate::output::{Form, print};
 use crate::shards::{follow, home, list, plan};
@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     runtime.block_on(list::run(&loaded, redis, form))
 }
 
-fn redis<'l>(loaded: &'l Loaded, path: &Path) -> Result<&'l RedisSettings, Failure> {
+fn redis<'l>(loaded: &'l LoadedPolicy, path: &Path) -> Result<&'l RedisSettings, Failure> {
     match &loaded.settings.store {
         StoreSettings::Redis(redis) => Ok(redis),
         _ => Err(format!("{}: it has no shards: name some in store.redis", path.display()).into()),

@@ -7,11 +7,11 @@ use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use tollgate_backend::memory_bounds;
 
-use super::Failure;
+use crate::failure::Failure;
 use crate::limiter;
 use crate::output::print;
 use crate::simulate::log::{FieldMap, Format, Input, Options};
-use crate::simulate::progress::Watcher;
+use crate::simulate::progress::ProgressTarget;
 use crate::simulate::report;
 use crate::simulate::run::{self, Candidate, Plan};
 
@@ -95,7 +95,7 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
         policy: candidate(&flags.policy)?,
         compare: flags.compare.as_deref().map(candidate).transpose()?,
         top: usize::from(flags.top),
-        watcher: Watcher::Terminal,
+        watcher: ProgressTarget::Terminal,
     })
 }
 

@@ -8,15 +8,15 @@ use rustix::termios::tcgetwinsize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Failure;
-use crate::admin::{Door, Snapshot, frame};
+use crate::admin::{AdminClient, Snapshot, frame};
+use crate::failure::Failure;
 use crate::output::print;
 
 /// Watch what a running node decides: rates, refusals, top subjects, shards
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     #[command(flatten)]
-    door: Door,
+    listener: AdminClient,
     /// Print one frame, with counts since the start, and end
     #[arg(long)]
     once: bool,
@@ -35,22 +35,22 @@ const REST_OF_SCREEN: &str = "\x1b[J";
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let first = Snapshot::take(&flags.door).await?;
+        let first = Snapshot::take(&flags.listener).await?;
         if flags.once {
             return print(&frame(&first, None));
         }
         if !io::stdout().is_terminal() {
             return Err("standard output is no terminal: `--once` prints one frame".into());
         }
-        watch(&flags.door, first).await
+        watch(&flags.listener, first).await
     })
 }
 
 /// Draws until it is interrupted or the node is gone.
-async fn watch(door: &Door, first: Snapshot) -> Result<(), Failure> {
+async fn watch(listener: &AdminClient, first: Snapshot) -> Result<(), Failure> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
-    let _screen = Screen::open()?;
+    let _screen = AlternateScreen::open()?;
     let mut looks = interval(PERIOD);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     looks.tick().await;
@@ -62,7 +62,7 @@ async fn watch(door: &Door, first: Snapshot) -> Result<(), Failure> {
             _ = terminated.recv() => return Ok(()),
             _ = looks.tick() => {}
         }
-        let now = Snapshot::take(door).await?;
+        let now = Snapshot::take(listener).await?;
         draw(&frame(&now, Some(&before)))?;
         before = now;
     }
@@ -89,9 +89,9 @@ fn draw(text: &str) -> io::Result<()> {
 }
 
 /// A screen of our own; dropped, the terminal is as it was.
-struct Screen;
+struct AlternateScreen;
 
-impl Screen {
+impl AlternateScreen {
     fn open() -> io::Result<Self> {
         let mut out = io::stdout();
         out.write_all(OPEN.as_bytes())?;
@@ -100,7 +100,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for AlternateScreen {
     fn drop(&mut self) {
         let mut out = io::stdout();
         // Nobody is left to be told.

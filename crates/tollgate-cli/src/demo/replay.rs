@@ -19,7 +19,7 @@ use super::upstream::entity_tag;
 
 /// One request of the log.
 #[derive(Clone, Debug)]
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedRequest {
     pub(crate) at: Timestamp,
     pub(crate) client: IpAddr,
     pub(crate) method: Method,
@@ -65,7 +65,7 @@ impl Counts {
 /// The client of the log is told in `x-forwarded-for`, which the proxy of the demonstration
 /// believes of this machine. `progress` hears of every answer.
 pub(crate) async fn replay(
-    log: &[Replayed],
+    log: &[ReplayedRequest],
     proxy: SocketAddr,
     clock: &DemoClock,
     duration: Duration,
@@ -98,7 +98,7 @@ fn scaled(passed: Duration, duration: Duration, span: u64) -> Duration {
 async fn send(
     client: &Client<HttpConnector, Empty<Bytes>>,
     proxy: SocketAddr,
-    replayed: &Replayed,
+    replayed: &ReplayedRequest,
 ) -> Option<StatusCode> {
     let uri = Uri::builder().scheme("http").authority(proxy.to_string());
     let uri = uri.path_and_query(replayed.target.as_str()).build().ok()?;

@@ -22,7 +22,7 @@ use tollgate::{Limiter, tower};
 use tollgate_proxy::Settings;
 
 use super::model;
-use crate::cmd::Failure;
+use crate::failure::Failure;
 
 const POLICY: &str = include_str!("../../../../policies/llm-tokens.yaml");
 
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the limit on tokens stood.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct TokenLimitStatus {
     /// While the model wrote.
     pub(crate) writing: Tokens,
     /// When its answer was settled.
@@ -50,10 +50,10 @@ pub(crate) struct Tokens {
 }
 
 /// Sends one request through a proxy to a model, over real sockets.
-pub(crate) async fn show() -> Result<Shown, Failure> {
+pub(crate) async fn show() -> Result<TokenLimitStatus, Failure> {
     let service = TcpListener::bind("127.0.0.1:0").await?;
     let settings = Settings::new(format!("http://{}", service.local_addr()?).parse()?);
-    settings.json_bodies.read();
+    settings.json_bodies.enable();
     let gate = Arc::new(Semaphore::new(0));
     let serving = tokio::spawn(model::serve(service, Arc::clone(&gate)));
     let policy = tollgate_policy::parse("policies/llm-tokens.yaml", POLICY)?.policy;
@@ -72,7 +72,7 @@ async fn ask(
     proxy: SocketAddr,
     limiter: &Limiter<Memory>,
     gate: &Semaphore,
-) -> Result<Shown, Failure> {
+) -> Result<TokenLimitStatus, Failure> {
     let body = format!("{{\"model\":\"small\",\"stream\":true,\"max_tokens\":{MAX_TOKENS}}}");
     let request = Request::post(format!("http://{proxy}/v1/chat/completions"))
         .header(AUTHORIZATION, "Bearer me")
@@ -89,15 +89,15 @@ async fn ask(
         sleep(Duration::from_millis(1)).await;
         settled = tokens(limiter).await?;
     }
-    Ok(Shown { writing, settled })
+    Ok(TokenLimitStatus { writing, settled })
 }
 
 async fn tokens(limiter: &Limiter<Memory>) -> Result<Tokens, Failure> {
     let named = Named { limit: "tokens", cost: Cost::PEEK, subject: &[("key", Some("me"))] };
     let plan = limiter.policy().plan_named([named], limiter.key());
     let planned = plan.map_err(|(_, error)| error)?.planned;
-    let (verdict, _) = limiter.look_at(limiter.now(), &planned).await?;
-    let standing = verdict.standings.first().ok_or("the policy has no limit on tokens")?;
-    let (used, held, remaining) = (standing.used, standing.held, standing.remaining);
+    let (evaluation, _) = limiter.look_at(limiter.now(), &planned).await?;
+    let status = evaluation.statuses.first().ok_or("the policy has no limit on tokens")?;
+    let (used, held, remaining) = (status.used, status.reserved, status.remaining);
     Ok(Tokens { used, held, remaining })
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use tollgate::{Clock, SystemClock};
-use tollgate_backend::{Backend, Presence, Refunds, hash_key, inspect};
+use tollgate_backend::{Backend, ClientRole, Refunds, hash_key, inspect};
 use tollgate_policy::{
-    KeySource, Loaded, MemcachedSettings, RedisSettings, Settings, SideSettings, StoreSettings,
+    KeySource, LoadedPolicy, MemcachedSettings, MigrationStoreSettings, RedisSettings, Settings,
+    StoreSettings,
 };
 
 use super::{Finding, Level, checks, memcached};
-use crate::cmd::Failure;
+use crate::failure::Failure;
 
 /// How long one server may take to tell of itself.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,20 +19,24 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// What no waiting mends, such as files that are not there.
-pub(super) async fn store(loaded: &Loaded) -> Result<Vec<Finding>, Failure> {
+pub(super) async fn store(loaded: &LoadedPolicy) -> Result<Vec<Finding>, Failure> {
     let mut findings = vec![secret(&loaded.settings)];
     let (one, other) = match loaded.settings.store.clone() {
-        StoreSettings::Memory(bounds) => (SideSettings::Memory(bounds), None),
-        StoreSettings::Redis(redis) => (SideSettings::Redis(redis), None),
-        StoreSettings::Memcached(memcached) => (SideSettings::Memcached(memcached), None),
+        StoreSettings::Memory(bounds) => (MigrationStoreSettings::Memory(bounds), None),
+        StoreSettings::Redis(redis) => (MigrationStoreSettings::Redis(redis), None),
+        StoreSettings::Memcached(memcached) => (MigrationStoreSettings::Memcached(memcached), None),
         StoreSettings::Rollout(rollout) => (rollout.from, Some(rollout.to)),
         StoreSettings::Shadow(shadow) => (shadow.store, Some(shadow.compared_with)),
     };
     for side in std::iter::once(one).chain(other) {
         match side {
-            SideSettings::Memory(_) => findings.push(in_memory()),
-            SideSettings::Redis(redis) => findings.extend(of_redis(loaded, &redis).await?),
-            SideSettings::Memcached(memcached) => findings.extend(of_memcached(&memcached).await),
+            MigrationStoreSettings::Memory(_) => findings.push(in_memory()),
+            MigrationStoreSettings::Redis(redis) => {
+                findings.extend(of_redis(loaded, &redis).await?)
+            }
+            MigrationStoreSettings::Memcached(memcached) => {
+                findings.extend(of_memcached(&memcached).await)
+            }
         }
     }
     Ok(findings)
@@ -60,7 +65,7 @@ fn in_memory() -> Finding {
     Finding::ok("store", what).about("memory")
 }
 
-async fn of_redis(loaded: &Loaded, redis: &RedisSettings) -> Result<Vec<Finding>, Failure> {
+async fn of_redis(loaded: &LoadedPolicy, redis: &RedisSettings) -> Result<Vec<Finding>, Failure> {
     // Somebody who looks is no node: nothing waits for it, and nobody counts it.
     let settings = Settings {
         store: StoreSettings::Redis(Box::new(redis.clone())),
@@ -68,7 +73,8 @@ async fn of_redis(loaded: &Loaded, redis: &RedisSettings) -> Result<Vec<Finding>
     };
     let key = hash_key(&settings.key)?;
     let policy = &loaded.policy;
-    let backend = Backend::open_as(Presence::Observer, &settings, key, policy, Refunds::ByAnswers)?;
+    let backend =
+        Backend::open_as(ClientRole::ReadOnly, &settings, key, policy, Refunds::ByResponses)?;
     let shards = backend.started().await;
     let now = SystemClock.now();
     let inspected = inspect(redis, &shards, PATIENCE).await?;
@@ -82,8 +88,8 @@ async fn of_redis(loaded: &Loaded, redis: &RedisSettings) -> Result<Vec<Finding>
 async fn of_memcached(settings: &MemcachedSettings) -> Vec<Finding> {
     let mut findings = Vec::new();
     for server in &settings.servers {
-        let told = memcached::stats(server, PATIENCE).await;
-        findings.extend(checks::of_memcached(server, told.as_ref()));
+        let message = memcached::stats(server, PATIENCE).await;
+        findings.extend(checks::of_memcached(server, message.as_ref()));
     }
     findings
 }

@@ -22,7 +22,7 @@ pub(super) async fn stats(
 ) -> Result<BTreeMap<String, String>, String> {
     let address: Address = address.parse().map_err(|error| format!("{error}"))?;
     match timeout(within, ask(&address)).await {
-        Ok(told) => told.map_err(|error| error.to_string()),
+        Ok(message) => message.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s", within.as_secs())),
     }
 }
@@ -42,14 +42,14 @@ where
 {
     stream.write_all(b"stats\r\n").await?;
     let mut lines = BufReader::new(stream.take(MOST)).lines();
-    let mut told = BTreeMap::new();
+    let mut message = BTreeMap::new();
     while let Some(line) = lines.next_line().await? {
         let mut words = line.splitn(3, ' ');
         match (words.next(), words.next(), words.next()) {
             (Some("STAT"), Some(name), Some(value)) => {
-                told.insert(name.to_owned(), value.to_owned());
+                message.insert(name.to_owned(), value.to_owned());
             }
-            (Some("END"), None, None) => return Ok(told),
+            (Some("END"), None, None) => return Ok(message),
             _ => break,
         }
     }

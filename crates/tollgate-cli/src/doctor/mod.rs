@@ -9,9 +9,9 @@ mod report;
 
 pub(crate) use finding::{Finding, Level};
 
-use tollgate_policy::Loaded;
+use tollgate_policy::LoadedPolicy;
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::{Form, print};
 
 /// Examines the store of `loaded`, tells what was found, and fails if any of it is as bad as
@@ -19,7 +19,11 @@ use crate::output::{Form, print};
 ///
 /// # Errors
 /// How much was found, after all of it is told.
-pub(crate) async fn run(loaded: &Loaded, form: Form, fails_from: Level) -> Result<(), Failure> {
+pub(crate) async fn run(
+    loaded: &LoadedPolicy,
+    form: Form,
+    fails_from: Level,
+) -> Result<(), Failure> {
     let findings = examine::store(loaded).await?;
     print(&report::render(&findings, form))?;
     match findings.iter().filter(|finding| finding.level >= fails_from).count() {

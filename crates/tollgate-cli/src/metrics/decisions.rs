@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tollgate::core::StoreError;
-use tollgate::core::reading::Source;
+use tollgate::core::reading::DecisionSource;
 use tollgate::observe::{ByDecider, Decider, DegradedCount, OTHER};
 use tollgate_server::metrics::Exposition;
 
-use super::Counted;
+use super::MetricSources;
 use super::families::{
     CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, HOLDS, REFUSALS, REQUESTS, SHADOW,
 };
@@ -17,9 +17,9 @@ const ADMITTED: &str = "admitted";
 const REFUSED: &str = "refused";
 
 /// The most rules that are told apart; what others decided is told together, as of [`OTHER`].
-const MAX_TOLD_RULES: usize = 200;
+const MAX_REPORTED_RULES: usize = 200;
 
-pub(super) fn write(page: &mut Exposition, counted: &Counted) {
+pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
     let (admitted, refused) = counted.decisions.totals();
     let whole = by_decider(admitted).map(|(source, count)| ([ADMITTED, source], count));
     let whole = whole.chain(by_decider(refused).map(|(source, count)| ([REFUSED, source], count)));
@@ -53,17 +53,17 @@ pub(super) fn write(page: &mut Exposition, counted: &Counted) {
     );
 }
 
-fn limits(page: &mut Exposition, counted: &Counted) {
+fn limits(page: &mut Exposition, counted: &MetricSources) {
     let limits = counted.decisions.limits();
     let verdicts = limits.iter().flat_map(|limit| {
         let of = move |verdict, counts| {
-            told(counts).map(move |(source, count)| ([&*limit.limit, verdict, source], count))
+            series(counts).map(move |(source, count)| ([&*limit.limit, verdict, source], count))
         };
         of(ADMITTED, limit.admitted).chain(of(REFUSED, limit.refused))
     });
     page.family(&DECISIONS, verdicts);
     let refusals = limits.iter().flat_map(|limit| {
-        told(limit.refusals).map(|(source, count)| ([&*limit.limit, source], count))
+        series(limit.refusals).map(|(source, count)| ([&*limit.limit, source], count))
     });
     page.family(&REFUSALS, refusals);
     // Most limits are in no rule that is tried.
@@ -91,7 +91,7 @@ fn by_decider(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
 
 /// Those that the store decided, and of the others those that there were: a series for each limit
 /// and everything that might happen would be a page of zeros.
-fn told(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
+fn series(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     let store = Decider::Store.name();
     by_decider(counts).filter(move |(source, count)| *source == store || *count > 0)
 }
@@ -106,7 +106,7 @@ fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'s
             if rules.contains(rule) {
                 return true;
             }
-            let has_room = rules.len() < MAX_TOLD_RULES;
+            let has_room = rules.len() < MAX_REPORTED_RULES;
             if has_room {
                 rules.push(Arc::clone(rule));
             }
@@ -114,8 +114,8 @@ fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'s
         });
         let rule = rule.unwrap_or_else(|| Arc::clone(&other));
         let error = match source {
-            Source::Fallback(error) | Source::Failure(error) => reason(error),
-            Source::Store | Source::Remembered => "none",
+            DecisionSource::Fallback(error) | DecisionSource::Failure(error) => reason(error),
+            DecisionSource::Store | DecisionSource::DenyCache => "none",
         };
         *told.entry((rule, Decider::from(source).name(), error)).or_default() += decisions;
     }

@@ -57,11 +57,11 @@ families! {
     SPANS = Counter "tollgate_trace_spans_total" ["outcome"]
         "Spans of traced requests: taken by the collector (exported), not taken (lost), or too many at once to wait for it (dropped); missing where nothing is traced";
     DURATION = Histogram "tollgate_door_duration_seconds" ["door"]
-        "How long decisions took behind a door, with the store and without the network to the client";
+        "How long decisions took behind a listener, with the store and without the network to the client";
     CONNECTIONS = Gauge "tollgate_door_connections" ["door"]
         "Open connections";
     CONNECTIONS_MAX = Gauge "tollgate_door_connections_max" ["door"]
-        "How many connections a door serves at once; who comes then waits";
+        "How many connections a listener serves at once; who comes then waits";
     MEMORY_ENTRIES = Gauge "tollgate_memory_entries" ["side"]
         "Entries that the store in this process holds";
     MEMORY_REFUNDS = Gauge "tollgate_memory_refunds" ["side"]

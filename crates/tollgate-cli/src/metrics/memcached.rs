@@ -1,6 +1,6 @@
 //! Servers of memcached.
 
-use tollgate_backend::{Leaf, ServerStatus};
+use tollgate_backend::{BaseStore, ServerStatus};
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
@@ -8,12 +8,12 @@ use super::families::{
     MEMCACHED_EVICTED, MEMCACHED_FLUSHES, MEMCACHED_OUTRUN, MEMCACHED_RESTARTS, MEMCACHED_STRANDED,
     MEMCACHED_TORN,
 };
-use super::sided::{Sided, of_each};
+use super::per_store::{PerStore, of_each};
 
-pub(super) fn write(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+pub(super) fn write(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     let servers = of_each(leaves, |leaf| match leaf {
-        Leaf::Memcached(fleet) => fleet.status(),
-        Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
+        BaseStore::Memcached(fleet) => fleet.status(),
+        BaseStore::Memory(_) | BaseStore::Redis(_) => Vec::new(),
     });
     let mut family = |family: &Family, value: fn(&ServerStatus) -> u64| {
         page.family(
@@ -29,7 +29,7 @@ pub(super) fn write(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     family(&MEMCACHED_TORN, |it| it.torn);
     family(&MEMCACHED_OUTRUN, |it| it.outrun);
     family(&MEMCACHED_CONTENDED, |it| it.contended);
-    family(&MEMCACHED_STRANDED, |it| it.stranded);
+    family(&MEMCACHED_STRANDED, |it| it.unrefunded);
     let took = servers.iter().map(|(side, it)| ([*side, &*it.name], it.took));
     page.histogram(&MEMCACHED_DURATION, took);
 }

@@ -1,53 +1,53 @@
 //! What is counted, as Prometheus reads it.
 //!
-//! Labels come from the configuration alone: names of limits, rules, shards and doors. None names a
+//! Labels come from the configuration alone: names of limits, rules, shards and listeners. None names a
 //! subject, so that traffic makes no series.
 
+mod batchers;
 mod decisions;
 mod families;
-mod lanes;
 mod memcached;
+mod migration;
+mod per_store;
 mod process;
 mod shedding;
-mod sided;
 mod store;
-mod two_stores;
 
 use std::sync::{Arc, OnceLock};
 
 use tollgate::core::Policy;
-use tollgate::observe::{Completions, Decisions, Degraded, Holds, Observer, Top};
+use tollgate::observe::{Completions, Decisions, Degraded, Observer, Reservations, Top};
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::http::Metrics;
 use tollgate_server::otlp::ExportCounter;
 
-pub(crate) use process::CountedDoor;
+pub(crate) use process::ListenerMetrics;
 
 /// What is counted while a limiter decides.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct MetricSources {
     decisions: Arc<Decisions>,
     degraded: Arc<Degraded>,
     completions: Arc<Completions>,
-    holds: Arc<Holds>,
+    holds: Arc<Reservations>,
     top: Arc<Top>,
-    /// Doors are opened one after the other, and the first could be asked before the last is known.
-    doors: Arc<OnceLock<Vec<CountedDoor>>>,
+    /// Listeners are opened one after the other, and the first could be asked before the last is known.
+    listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
     /// What becomes of spans, where requests are traced.
     exports: Option<ExportCounter>,
 }
 
-impl Counted {
+impl MetricSources {
     /// Nothing yet, of decisions by `policy`.
     pub(crate) fn new(policy: &Policy) -> Self {
         Self {
             decisions: Arc::new(Decisions::new(policy)),
             degraded: Arc::new(Degraded::new(policy)),
             completions: Arc::default(),
-            holds: Arc::new(Holds::new(policy)),
+            holds: Arc::new(Reservations::new(policy)),
             top: Arc::new(Top::new(policy, SystemClock.now())),
-            doors: Arc::default(),
+            listeners: Arc::default(),
             exports: None,
         }
     }
@@ -69,25 +69,25 @@ impl Counted {
         Arc::clone(&self.top)
     }
 
-    /// Says which doors there are, once.
-    pub(crate) fn set_doors(&self, doors: Vec<CountedDoor>) {
+    /// Says which listeners there are, once.
+    pub(crate) fn set_listeners(&self, listeners: Vec<ListenerMetrics>) {
         // The first word stands.
-        let _ = self.doors.set(doors);
+        let _ = self.listeners.set(listeners);
     }
 
     /// All of it, and how what `limiter` asks and the `file` of its policy stand.
     pub(crate) fn metrics(&self, limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Metrics {
-        let counted = self.clone();
+        let sources = self.clone();
         Metrics::new(move |page| {
             process::build(page);
             process::policy(page, &limiter.policy(), &file.status());
-            decisions::write(page, &counted);
+            decisions::write(page, &sources);
             shedding::write(page, limiter.policy().shedding(), limiter.worker());
             page.family(&families::QUEUED, [([""; 0], limiter.queued() as u64)]);
-            if let Some(exports) = &counted.exports {
+            if let Some(exports) = &sources.exports {
                 process::spans(page, limiter.tracer().counts(), exports.read());
             }
-            process::doors(page, counted.doors.get().map_or(&[], Vec::as_slice));
+            process::listeners(page, sources.listeners.get().map_or(&[], Vec::as_slice));
             store::write(page, limiter.store());
         })
     }

@@ -1,4 +1,4 @@
-//! The build, the policy in force, and the doors.
+//! The build, the policy in force, and the listeners.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -17,9 +17,9 @@ use super::families::{
 };
 use crate::version::VERSION;
 
-/// A door, and what is counted there.
+/// A listener, and what is counted there.
 #[derive(Debug)]
-pub(crate) struct CountedDoor {
+pub(crate) struct ListenerMetrics {
     pub(crate) places: Places,
     /// How long decisions took; none where nothing is decided.
     pub(crate) latency: Option<Arc<Histogram>>,
@@ -43,13 +43,13 @@ pub(super) fn spans(page: &mut Exposition, queue: SpanCounts, exports: ExportCou
     page.family(&SPANS, outcomes.map(|(outcome, spans)| ([outcome], spans)));
 }
 
-pub(super) fn doors(page: &mut Exposition, doors: &[CountedDoor]) {
-    let latencies = doors.iter().filter_map(|door| {
-        let latency = door.latency.as_ref()?;
-        Some(([door.places.door], latency.read()))
+pub(super) fn listeners(page: &mut Exposition, listeners: &[ListenerMetrics]) {
+    let latencies = listeners.iter().filter_map(|listener| {
+        let latency = listener.latency.as_ref()?;
+        Some(([listener.places.door], latency.read()))
     });
     page.histogram(&DURATION, latencies);
-    let places = || doors.iter().map(|door| &door.places);
+    let places = || listeners.iter().map(|listener| &listener.places);
     page.family(&CONNECTIONS, places().map(|places| ([places.door], places.connections())));
     page.family(&CONNECTIONS_MAX, places().map(|places| ([places.door], places.at_once)));
 }

@@ -47,14 +47,17 @@ mod tests {
 
     #[test]
     fn what_is_shed_and_how_loaded_the_node_is() {
-        let said = page(&format!("{LIMITS}shed: {{ worker: {{ in_flight: 2 }} }}"), 7);
+        let described = page(&format!("{LIMITS}shed: {{ worker: {{ in_flight: 2 }} }}"), 7);
         for line in [
             r#"tollgate_shed_requests_total{priority="read",cause="in_flight",mode="enforce"} 3"#,
             "tollgate_shed_level 0",
             "tollgate_shed_in_flight 4",
             "tollgate_shed_in_flight_max 2",
         ] {
-            assert!(said.lines().any(|told| told == line), "{line:?} is not in {said}");
+            assert!(
+                described.lines().any(|message| message == line),
+                "{line:?} is not in {described}"
+            );
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::store::carry::Phase;
 use tollgate::store::memory::Stats;
-use tollgate_backend::{Backend, Counts, Leaf, MapStatus, ShardStatus, phase_word};
+use tollgate::store::rebalance::Phase;
+use tollgate_backend::{Backend, BaseStore, Counts, MapStatus, ShardStatus, phase_word};
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
@@ -14,27 +14,27 @@ use super::families::{
     REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_UP, STOOD_IN,
     STRANDED, UNANSWERED, WINDOWS_LOST,
 };
-use super::sided::{Sided, of_each};
-use super::{lanes, memcached, two_stores};
+use super::per_store::{PerStore, of_each};
+use super::{batchers, memcached, migration};
 
-const PHASES: [Phase; 3] = [Phase::Following, Phase::Leading, Phase::Over];
+const PHASES: [Phase; 3] = [Phase::DualWrite, Phase::Cutover, Phase::Done];
 
 pub(super) fn write(page: &mut Exposition, store: &Backend) {
-    let leaves = store.leaves();
+    let leaves = store.base_stores();
     memory(page, &leaves);
     counts(page, &leaves);
-    let all = of_each(&leaves, Leaf::shards);
+    let all = of_each(&leaves, BaseStore::shards);
     shards(page, &all);
-    lanes::write(page, &all);
+    batchers::write(page, &all);
     maps(page, &leaves);
     memcached::write(page, &leaves);
-    two_stores::write(page, store);
+    migration::write(page, store);
 }
 
-fn memory(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+fn memory(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     let stats = of_each(leaves, |leaf| match leaf {
-        Leaf::Memory(memory) => Some(memory.stats()),
-        Leaf::Redis(_) | Leaf::Memcached(_) => None,
+        BaseStore::Memory(memory) => Some(memory.stats()),
+        BaseStore::Redis(_) | BaseStore::Memcached(_) => None,
     });
     let mut family = |family: &Family, value: fn(&Stats) -> u64| {
         page.family(family, stats.iter().map(|(side, stats)| ([*side], value(stats))));
@@ -48,11 +48,11 @@ fn memory(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     family(&MEMORY_FULL, |stats| stats.full);
 }
 
-fn counts(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+fn counts(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     let counts = of_each(leaves, |leaf| match leaf {
-        Leaf::Memory(_) => None,
-        Leaf::Redis(fleet) => Some(fleet.counts()),
-        Leaf::Memcached(fleet) => Some(fleet.counts()),
+        BaseStore::Memory(_) => None,
+        BaseStore::Redis(fleet) => Some(fleet.counts()),
+        BaseStore::Memcached(fleet) => Some(fleet.counts()),
     });
     let mut family = |family: &Family, value: fn(&Counts) -> u64| {
         page.family(family, counts.iter().map(|(side, counts)| ([*side], value(counts))));
@@ -61,7 +61,7 @@ fn counts(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     family(&STOOD_IN, |counts| counts.stood_in);
     family(&UNANSWERED, |counts| counts.unanswered);
     family(&MISSED, |counts| counts.missed);
-    family(&STRANDED, |counts| counts.stranded);
+    family(&STRANDED, |counts| counts.unrefunded);
     family(&DISCARDED, |counts| counts.discarded);
     family(&LEASED, |counts| counts.leases.decided);
     family(&LEASES, |counts| counts.leases.taken);
@@ -75,9 +75,9 @@ fn counts(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     page.family(&LEASED_UNITS, units);
 }
 
-fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {
+fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     let labels =
-        |(side, shard): &'_ Sided<ShardStatus>| [(*side).to_owned(), shard.name.to_string()];
+        |(side, shard): &'_ PerStore<ShardStatus>| [(*side).to_owned(), shard.name.to_string()];
     let up = |shard: &ShardStatus| u8::from(shard.primary().is_some());
     page.family(&SHARD_UP, shards.iter().map(|it| (labels(it), up(&it.1))));
     let offsets = shards.iter().filter_map(|it| {
@@ -98,13 +98,13 @@ fn shards(page: &mut Exposition, shards: &[Sided<ShardStatus>]) {
     page.histogram(&SHARD_DURATION, shards.iter().map(|it| (labels(it), it.1.took)));
 }
 
-fn maps(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
+fn maps(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     let maps = of_each(leaves, |leaf| match leaf {
-        Leaf::Redis(fleet) => Some(fleet.map_status()),
-        Leaf::Memory(_) | Leaf::Memcached(_) => None,
+        BaseStore::Redis(fleet) => Some(fleet.map_status()),
+        BaseStore::Memory(_) | BaseStore::Memcached(_) => None,
     });
     let version =
-        |(side, map): &Sided<MapStatus>| ([(*side).to_owned(), map.version.to_string()], 1);
+        |(side, map): &PerStore<MapStatus>| ([(*side).to_owned(), map.version.to_string()], 1);
     page.family(&MAP, maps.iter().map(version));
     let heard = || maps.iter().filter_map(|(side, map)| Some((*side, map.nodes?)));
     let nodes = heard().flat_map(|(side, nodes)| {
@@ -119,6 +119,6 @@ fn maps(page: &mut Exposition, leaves: &[Sided<Leaf<'_>>]) {
     });
     page.family(&MOVE_PHASE, phases);
     page.family(&MOVE_CARRIED, moves().map(|(side, it)| ([side], it.carried)));
-    page.family(&MOVE_LAGGING, moves().map(|(side, it)| ([side], it.lagging)));
-    page.family(&MOVE_LEFT_BEHIND, moves().map(|(side, it)| ([side], it.left_behind)));
+    page.family(&MOVE_LAGGING, moves().map(|(side, it)| ([side], it.diverged)));
+    page.family(&MOVE_LEFT_BEHIND, moves().map(|(side, it)| ([side], it.failed_transfers)));
 }

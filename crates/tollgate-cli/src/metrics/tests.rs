@@ -34,7 +34,7 @@ fn assert_known(path: &str) {
 }
 
 #[test]
-fn names_are_told_once_and_say_their_kind() {
+fn names_are_reported_once_and_say_their_kind() {
     let mut names: Vec<_> = ALL.iter().map(|family| family.name).collect();
     names.sort_unstable();
     names.dedup();
@@ -74,7 +74,7 @@ fn the_page_has_every_metric() {
         table += &format!("| `{name}` | {kind} | {labels} | {} |\n", family.help);
     }
     let page = shipped("docs/metrics.md");
-    let told = page.split_once(BEFORE).and_then(|(_, rest)| rest.split_once(AFTER));
-    let (told, _) = told.expect("docs/metrics.md has a table between two marks");
-    assert_eq!(told, table, "put this between the marks of docs/metrics.md:\n{table}");
+    let message = page.split_once(BEFORE).and_then(|(_, rest)| rest.split_once(AFTER));
+    let (message, _) = message.expect("docs/metrics.md has a table between two marks");
+    assert_eq!(message, table, "put this between the marks of docs/metrics.md:\n{table}");
 }

@@ -1,8 +1,8 @@
-//! The doors of `tollgate serve`: which there are, how they are opened, what is read anew.
+//! The listeners of `tollgate serve`: which there are, how they are opened, what is read anew.
 
-pub(crate) mod doors;
+pub(crate) mod listeners;
 pub(crate) mod open;
 pub(crate) mod reload;
+pub(crate) mod simulate_api;
 pub(crate) mod status;
 pub(crate) mod subjects;
-pub(crate) mod what_if;

@@ -1,103 +1,105 @@
-//! Doors are opened, each with what is behind it.
+//! Listeners are opened, each with what is behind it.
 
 use std::sync::Arc;
 
 use tollgate::Limiter;
-use tollgate::overrides::Keep;
-use tollgate::store::Dial;
+use tollgate::overrides::OverrideStore;
+use tollgate::store::RolloutPercentage;
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{
-    Access, ConnectionLimits, GrpcDoor, HttpDoor, HttpOptions, Listener, Port, RespDoor,
-    RespSettings, Served,
+    Access, ConnectionLimits, GrpcListener, HttpListener, HttpOptions, Listener, Port,
+    RespListener, RespSettings, Served,
 };
 
-use super::doors::{Browsers, Door, Doors, Kind};
-use super::{status, subjects, what_if};
-use crate::cmd::Failure;
-use crate::metrics::{Counted, CountedDoor};
+use super::listeners::{BrowserAccess, Kind, ListenerConfig, Listeners};
+use super::{simulate_api, status, subjects};
+use crate::failure::Failure;
+use crate::metrics::{ListenerMetrics, MetricSources};
 use crate::policy_file;
 
-/// A door that listens, and lets nobody in yet.
+/// A listener that listens, and lets nobody in yet.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenListener {
     pub(crate) name: &'static str,
     pub(crate) address: String,
     kind: Kind,
     access: Access,
-    browsers: Browsers,
+    browsers: BrowserAccess,
     listener: Listener,
 }
 
-/// Opens the sockets of all `doors`. Needs a tokio runtime.
-pub(crate) fn listeners(doors: &Doors, port: Port) -> Result<Vec<Opened>, Failure> {
-    doors.0.iter().map(|door| listener(door, port)).collect()
+/// Opens the sockets of all `listeners`. Needs a tokio runtime.
+pub(crate) fn listeners(listeners: &Listeners, port: Port) -> Result<Vec<OpenListener>, Failure> {
+    listeners.0.iter().map(|endpoint| open_listener(endpoint, port)).collect()
 }
 
-fn listener(door: &Door, port: Port) -> Result<Opened, Failure> {
-    let opened = Listener::open(&door.listen, port);
-    let name = door.kind.name();
-    let mut listener = opened.map_err(|error| format!("the {name} door: {error}"))?;
+fn open_listener(endpoint: &ListenerConfig, port: Port) -> Result<OpenListener, Failure> {
+    let opened = Listener::open(&endpoint.listen, port);
+    let name = endpoint.kind.name();
+    let mut listener = opened.map_err(|error| format!("the {name} listener: {error}"))?;
     let address = listener.local_address()?;
-    if let Some(tls) = &door.tls {
+    if let Some(tls) = &endpoint.tls {
         listener = listener.with_tls(tls.clone());
     }
-    let (kind, access, browsers) = (door.kind, door.access.clone(), door.browsers.clone());
-    Ok(Opened { name, address, kind, access, browsers, listener })
+    let (kind, access, browsers) =
+        (endpoint.kind, endpoint.access.clone(), endpoint.browsers.clone());
+    Ok(OpenListener { name, address, kind, access, browsers, listener })
 }
 
-/// What answers behind the doors.
+/// What answers behind the listeners.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct Services {
     pub(crate) limiter: Arc<Limiter<Backend>>,
     pub(crate) file: Arc<PolicyFile>,
-    pub(crate) counted: Counted,
-    pub(crate) overrides: Arc<dyn Keep>,
+    pub(crate) counted: MetricSources,
+    pub(crate) overrides: Arc<dyn OverrideStore>,
     /// The limits whose subjects administrators see in clear.
     pub(crate) revealed: Arc<[Box<str>]>,
 }
 
-/// Puts behind each door what answers there.
-pub(crate) fn serve(opened: Vec<Opened>, behind: &Behind) -> Vec<Served> {
-    let (served, doors) = opened.into_iter().map(|door| behind.answer(door)).unzip();
-    behind.counted.set_doors(doors);
+/// Puts behind each listener what answers there.
+pub(crate) fn serve(opened: Vec<OpenListener>, services: &Services) -> Vec<Served> {
+    let (served, listeners) = opened.into_iter().map(|endpoint| services.answer(endpoint)).unzip();
+    services.counted.set_listeners(listeners);
     served
 }
 
-impl Behind {
-    fn answer(&self, door: Opened) -> (Served, CountedDoor) {
+impl Services {
+    fn answer(&self, endpoint: OpenListener) -> (Served, ListenerMetrics) {
         let limits = ConnectionLimits::default();
-        let Opened { name, kind, access, browsers, listener, .. } = door;
+        let OpenListener { name, kind, access, browsers, listener, .. } = endpoint;
         let limiter = Arc::clone(&self.limiter);
         let (served, latency) = match kind {
             Kind::Http => {
                 let options = HttpOptions { access, ..HttpOptions::default() };
                 let latency = Arc::clone(&options.latency);
-                let door = HttpDoor::new(limiter, options, limits);
-                (Served::new(name, listener, limits, door), Some(latency))
+                let endpoint = HttpListener::new(limiter, options, limits);
+                (Served::new(name, listener, limits, endpoint), Some(latency))
             }
             Kind::Admin => {
                 // Who runs it may ask for verdicts too; that is no traffic.
-                let door = HttpDoor::new(limiter, self.administration(access, browsers), limits);
-                (Served::new(name, listener, limits, door), None)
+                let endpoint =
+                    HttpListener::new(limiter, self.administration(access, browsers), limits);
+                (Served::new(name, listener, limits, endpoint), None)
             }
             Kind::Resp => {
                 let settings = RespSettings { access, limits };
-                let door = RespDoor::new(limiter, settings);
-                let latency = door.latency();
-                (Served::new(name, listener, limits, door), Some(latency))
+                let endpoint = RespListener::new(limiter, settings);
+                let latency = endpoint.latency();
+                (Served::new(name, listener, limits, endpoint), Some(latency))
             }
             Kind::Grpc => {
-                let door = GrpcDoor::new(limiter, access, limits);
-                let latency = door.latency();
-                (Served::new(name, listener, limits, door), Some(latency))
+                let endpoint = GrpcListener::new(limiter, access, limits);
+                let latency = endpoint.latency();
+                (Served::new(name, listener, limits, endpoint), Some(latency))
             }
         };
         let places = served.places();
-        (served, CountedDoor { places, latency })
+        (served, ListenerMetrics { places, latency })
     }
 
-    /// The door of those who run it.
-    fn administration(&self, access: Access, browsers: Browsers) -> HttpOptions {
+    /// The listener of those who run it.
+    fn administration(&self, access: Access, browsers: BrowserAccess) -> HttpOptions {
         let (limiter, file) = (|| Arc::clone(&self.limiter), || Arc::clone(&self.file));
         HttpOptions {
             admin: Some(access.clone()),
@@ -106,7 +108,7 @@ impl Behind {
             status: Some(status::of(limiter(), file())),
             metrics: Some(self.counted.metrics(limiter(), file())),
             rollout: rollout(self.limiter.store()),
-            simulate: Some(what_if::of(limiter())),
+            simulate: Some(simulate_api::of(limiter())),
             dashboard: browsers.dashboard,
             hosts: browsers.hosts,
             overrides: Some(Arc::clone(&self.overrides)),
@@ -119,9 +121,9 @@ impl Behind {
 }
 
 /// What administrators may turn.
-fn rollout(store: &Backend) -> Option<Dial> {
+fn rollout(store: &Backend) -> Option<RolloutPercentage> {
     match store {
-        Backend::Rollout(moving) => Some(moving.dial().clone()),
+        Backend::Rollout(moving) => Some(moving.percentage().clone()),
         _ => None,
     }
 }

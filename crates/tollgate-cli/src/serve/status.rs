@@ -1,32 +1,32 @@
-//! How the store stands, as the administration's door tells it.
+//! How the store stands, as the administration's listener tells it.
 
-mod leaf;
+mod base_store;
+mod migration;
 mod switches;
-mod two_stores;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tollgate::Limiter;
-use tollgate_backend::{Backend, Leaf, PolicyFile, ReloadStatus};
+use tollgate_backend::{Backend, BaseStore, PolicyFile, ReloadStatus};
 use tollgate_server::http::Status;
 
 /// The status of what `limiter` asks, and of the `file` that its policy is from.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Status {
     Status::new(move || {
-        let leaves = limiter.store().leaves();
+        let leaves = limiter.store().base_stores();
         let counts = match (limiter.store(), &leaves[..]) {
-            (Backend::Rollout(moving), _) => two_stores::moving(moving),
-            (Backend::Shadow(compared), _) => two_stores::compared(compared),
-            (_, [(_, leaf), ..]) => leaf::counts(leaf),
+            (Backend::Rollout(moving), _) => migration::moving(moving),
+            (Backend::Shadow(compared), _) => migration::compared(compared),
+            (_, [(_, leaf), ..]) => base_store::counts(leaf),
             (_, []) => Value::Null,
         };
-        let all = |of: fn(&'static str, &Leaf<'_>) -> Vec<Value>| {
+        let all = |of: fn(&'static str, &BaseStore<'_>) -> Vec<Value>| {
             leaves.iter().flat_map(|(side, leaf)| of(side, leaf)).collect::<Vec<_>>()
         };
         let map = match &leaves[..] {
-            [(_, leaf)] => leaf::map(leaf),
+            [(_, leaf)] => base_store::map(leaf),
             // Each of two has its own, beside its counts.
             _ => Value::Null,
         };
@@ -36,8 +36,8 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             "reloads": reloads(&file.status()),
             "store": kind(limiter.store()),
             "map": map,
-            "shards": all(leaf::shards),
-            "servers": all(leaf::servers),
+            "shards": all(base_store::shards),
+            "servers": all(base_store::servers),
             "counts": counts,
             "switches": switches::switches(&limiter.overrides().table(), limiter.now()),
         })

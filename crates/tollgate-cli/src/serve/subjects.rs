@@ -1,9 +1,9 @@
-//! Whom the administration's door lists, of limits that reveal them.
+//! OverrideTarget the administration's listener lists, of limits that reveal them.
 
 use std::sync::Arc;
 
 use tollgate::Limiter;
-use tollgate_backend::{Backend, ListCursor, ListedPage, Sought};
+use tollgate_backend::{Backend, ListCursor, ListFilter, ListedPage};
 use tollgate_server::http::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
 
 /// The subjects that the store of `limiter` knows by their names.
@@ -21,7 +21,7 @@ async fn list(
     let SubjectsAsked { limit, dimension, prefix, after } = asked;
     let at = after.as_deref().map_or_else(|| Ok(ListCursor::default()), str::parse);
     let at = at.map_err(|_| SubjectsError::After)?;
-    let sought = Sought { limit, dimension, prefix: prefix.as_bytes() };
+    let sought = ListFilter { limit, dimension, prefix: prefix.as_bytes() };
     match store.subjects(sought, at).await {
         None => Ok(None),
         Some(Err(error)) => Err(SubjectsError::Store(error.to_string())),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::store::carry::Phase;
+use tollgate::store::rebalance::Phase;
 use tollgate_backend::{Backend, MapStatus, MoveStatus, Refunds, hash_key, phase_word};
-use tollgate_policy::Loaded;
+use tollgate_policy::LoadedPolicy;
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::{Form, print};
 
 /// The time between two looks.
@@ -15,14 +15,14 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Takes part in the move as a node that decides nothing, and tells each change of how far it is,
 /// until it is over. It does not count itself among the nodes. A node that starts later than others is over later than they are.
-pub(crate) async fn run(loaded: &Loaded, form: Form) -> Result<(), Failure> {
+pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
-    let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByAnswers)?;
+    let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByResponses)?;
     backend.started().await;
     let Backend::Redis(fleet) = &backend else {
         return Err("store.redis names no shards".into());
     };
-    let mut told = String::new();
+    let mut message = String::new();
     loop {
         let status = fleet.map_status();
         let Some(moving) = status.moving else {
@@ -32,11 +32,11 @@ pub(crate) async fn run(loaded: &Loaded, form: Form) -> Result<(), Failure> {
             Form::Text => text(&status, &moving),
             Form::Json => format!("{}\n", followed(&status, &moving)),
         };
-        if line != told {
+        if line != message {
             print(&line)?;
-            told = line;
+            message = line;
         }
-        if moving.phase == Phase::Over {
+        if moving.phase == Phase::Done {
             return Ok(());
         }
         tokio::time::sleep(LOOK).await;
@@ -44,23 +44,23 @@ pub(crate) async fn run(loaded: &Loaded, form: Form) -> Result<(), Failure> {
 }
 
 fn text(status: &MapStatus, moving: &MoveStatus) -> String {
-    let said = match (moving.phase, status.nodes) {
+    let described = match (moving.phase, status.nodes) {
         (_, None) => "asking the shards".to_owned(),
-        (Phase::Following, Some(nodes)) if nodes.before > 0 => {
+        (Phase::DualWrite, Some(nodes)) if nodes.before > 0 => {
             format!("waiting for {} on the old map", count(nodes.before, "node"))
         }
-        (Phase::Following, Some(nodes)) if nodes.silent > 0 => {
+        (Phase::DualWrite, Some(nodes)) if nodes.silent > 0 => {
             format!("no answer yet of {}", count(nodes.silent as u64, "shard"))
         }
-        (Phase::Following, Some(_)) => "no node on the old map: about to lead".to_owned(),
-        (Phase::Leading, Some(_)) => {
+        (Phase::DualWrite, Some(_)) => "no node on the old map: about to lead".to_owned(),
+        (Phase::Cutover, Some(_)) => {
             "new owners decide, until the longest window is over".to_owned()
         }
-        (Phase::Over, Some(_)) => "leave store.redis.previous out".to_owned(),
+        (Phase::Done, Some(_)) => "leave store.redis.previous out".to_owned(),
     };
     let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
     let on_new = count(others_alike(status), "node");
-    format!("{phase:9}  {from} -> {to}  {on_new} on the new map; {said}\n")
+    format!("{phase:9}  {from} -> {to}  {on_new} on the new map; {described}\n")
 }
 
 /// The nodes on the new map beside this process, which decides nothing.
@@ -83,7 +83,7 @@ fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     value
 }
 
-/// The map and its move, as the administration's door tells them.
+/// The map and its move, as the administration's listener tells them.
 pub(crate) fn value(status: &MapStatus) -> Value {
     json!({
         "version": status.version.to_string(),
@@ -97,8 +97,8 @@ pub(crate) fn value(status: &MapStatus) -> Value {
             "phase": phase_word(moving.phase),
             "from": moving.from.to_string(),
             "carried": moving.carried,
-            "left_behind": moving.left_behind,
-            "lagging": moving.lagging,
+            "left_behind": moving.failed_transfers,
+            "lagging": moving.diverged,
         })),
     })
 }

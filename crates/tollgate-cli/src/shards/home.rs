@@ -3,11 +3,11 @@
 use serde_json::json;
 use tollgate::HashKey;
 use tollgate::core::Cost;
-use tollgate::core::policy::{LimitFor, NameError, Named, Policy};
-use tollgate_backend::home;
+use tollgate::core::policy::{LimitBinding, NameError, Named, Policy};
+use tollgate_backend::locate;
 use tollgate_policy::RedisSettings;
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::Form;
 
 /// A dimension and its value.
@@ -40,7 +40,7 @@ pub(crate) fn render(
     for limit in policy.limits() {
         let name = limit.limit.name();
         if let Some(subject) = subject(policy, name, key, pairs)? {
-            let (shard, version) = home(redis, key, &subject)?;
+            let (shard, version) = locate(redis, key, &subject)?;
             rows.push((name, subject.to_string(), shard, version));
         }
     }
@@ -83,7 +83,7 @@ fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
 /// Says what could have been given.
 fn nothing_counts_per(policy: &Policy, pairs: &[Pair]) -> String {
     let given: Vec<_> = pairs.iter().map(|pair| &*pair.name).collect();
-    let counts = |limit: &LimitFor| {
+    let counts = |limit: &LimitBinding| {
         let per = limit.per.iter().filter_map(|index| policy.dimensions().get(*index));
         let per: Vec<_> = per.map(|dimension| &*dimension.name).collect();
         (!per.is_empty()).then(|| per.join(" and "))

@@ -3,10 +3,10 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 use tollgate::store::sharded::MapVersion;
-use tollgate_backend::{Backend, Presence, Refunds, ShardStatus, hash_key};
-use tollgate_policy::{Loaded, RedisSettings, ShardSettings, Topology};
+use tollgate_backend::{Backend, ClientRole, Refunds, ShardStatus, hash_key};
+use tollgate_policy::{LoadedPolicy, RedisSettings, ShardSettings, Topology};
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::{Form, print};
 use crate::shards::share::percent;
 
@@ -14,10 +14,14 @@ use crate::shards::share::percent;
 ///
 /// # Errors
 /// That some are not served, after all are told.
-pub(crate) async fn run(loaded: &Loaded, redis: &RedisSettings, form: Form) -> Result<(), Failure> {
-    let (key, refunds) = (hash_key(&loaded.settings.key)?, Refunds::ByAnswers);
+pub(crate) async fn run(
+    loaded: &LoadedPolicy,
+    redis: &RedisSettings,
+    form: Form,
+) -> Result<(), Failure> {
+    let (key, refunds) = (hash_key(&loaded.settings.key)?, Refunds::ByResponses);
     let (settings, policy) = (&loaded.settings, &loaded.policy);
-    let backend = Backend::open_as(Presence::Observer, settings, key, policy, refunds)?;
+    let backend = Backend::open_as(ClientRole::ReadOnly, settings, key, policy, refunds)?;
     let shards = backend.started().await;
     let Backend::Redis(fleet) = &backend else {
         return Err("store.redis names no shards".into());
@@ -112,7 +116,7 @@ fn place(shard: &ShardStatus) -> String {
 }
 
 fn reason(shard: &ShardStatus) -> Option<String> {
-    let of_lanes = || shard.lanes.first()?.last_error.as_ref().map(ToString::to_string);
+    let of_batchers = || shard.batchers.first()?.last_error.as_ref().map(ToString::to_string);
     let of_cluster = || shard.cluster.as_ref()?.last_error.as_ref().map(ToString::to_string);
-    of_cluster().or_else(of_lanes)
+    of_cluster().or_else(of_batchers)
 }

@@ -7,7 +7,7 @@ use tollgate::HashKey;
 use tollgate_backend::{SAMPLE, ShardPlan};
 use tollgate_policy::{RedisSettings, ShardSettings, Topology};
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 use crate::output::Form;
 use crate::shards::share::percent;
 

@@ -13,8 +13,8 @@ mod tests {
 
     #[test]
     fn parts_are_rounded() {
-        let told = [(1, 3), (2, 3), (24_898, 100_000), (0, 7), (7, 7), (0, 0)];
-        let told = told.map(|(part, whole)| percent(part, whole));
-        assert_eq!(told, ["33.3 %", "66.7 %", "24.9 %", "0.0 %", "100.0 %", "0.0 %"]);
+        let message = [(1, 3), (2, 3), (24_898, 100_000), (0, 7), (7, 7), (0, 0)];
+        let message = message.map(|(part, whole)| percent(part, whole));
+        assert_eq!(message, ["33.3 %", "66.7 %", "24.9 %", "0.0 %", "100.0 %", "0.0 %"]);
     }
 }

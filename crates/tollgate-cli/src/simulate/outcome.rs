@@ -7,9 +7,9 @@ use tollgate::core::policy::Meter;
 use tollgate::core::{Policy, Store};
 
 use super::limit_text;
-use super::log::{Log, Oddities};
+use super::log::{Log, ParseIssues};
 use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Tally, Timeline};
-use super::trial::Trial;
+use super::trial::PolicyRun;
 use super::utc::Utc;
 pub(crate) use candidate::CandidateOutcome;
 
@@ -133,7 +133,7 @@ impl Simulation {
         outcome: Outcome,
         compare: Option<Outcome>,
     ) -> Self {
-        let Oddities { malformed, late, examples } = log.oddities();
+        let ParseIssues { malformed, late, examples } = log.issues();
         let example = |example: &super::log::Example| Example {
             log: example.log.clone(),
             line: example.line,
@@ -160,7 +160,7 @@ impl Simulation {
 
 impl Outcome {
     /// The result of `trial`, of the policy named `policy`, with the `top` subjects that were hit most.
-    pub(super) fn new<S: Store>(policy: String, trial: &Trial<S>, top: usize) -> Self {
+    pub(super) fn new<S: Store>(policy: String, trial: &PolicyRun<S>, top: usize) -> Self {
         let tally = trial.tally();
         let refused = tally.counts.refused;
         let refunds = trial.refused_without_refunds().map(|without| Savings {

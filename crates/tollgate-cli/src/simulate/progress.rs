@@ -11,7 +11,7 @@ const STRIDE: u64 = 4_096;
 
 /// Who is shown how far a log has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watcher {
+pub(crate) enum ProgressTarget {
     /// Who sits at a terminal.
     Terminal,
     /// Nobody.
@@ -27,11 +27,11 @@ pub(super) struct Progress {
 
 impl Progress {
     /// The progress of `log`, for `watcher`.
-    pub(super) fn of(log: &Log, watcher: Watcher) -> Self {
+    pub(super) fn of(log: &Log, watcher: ProgressTarget) -> Self {
         let target = match watcher {
             // It hides itself where standard error is no terminal.
-            Watcher::Terminal => ProgressDrawTarget::stderr_with_hz(10),
-            Watcher::Nobody => ProgressDrawTarget::hidden(),
+            ProgressTarget::Terminal => ProgressDrawTarget::stderr_with_hz(10),
+            ProgressTarget::Nobody => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(log.bytes_total(), target);
         let template = match log.bytes_total() {

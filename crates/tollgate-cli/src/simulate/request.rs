@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv6Addr};
 
-use tollgate::core::{Facts, facts};
+use tollgate::core::{RequestAttributes, attributes};
 
 use super::log::{Entry, FieldMap};
 
@@ -70,8 +70,8 @@ impl<'e> Request<'e> {
     }
 
     /// What the policy is asked about.
-    pub(super) fn facts(&self) -> Facts<'_> {
-        Facts {
+    pub(super) fn facts(&self) -> RequestAttributes<'_> {
+        RequestAttributes {
             method: &self.method,
             path: &self.path,
             host: self.host.as_deref(),
@@ -91,7 +91,7 @@ impl<'e> Request<'e> {
     }
 }
 
-impl facts::Headers for Request<'_> {
+impl attributes::Headers for Request<'_> {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         if index > 0 {
             return None;

@@ -9,9 +9,9 @@ use tollgate::store::memory::Bounds;
 
 use super::log::{Input, Log, LogError, Options};
 use super::outcome::{Outcome, Simulation};
-use super::progress::{Progress, Watcher};
+use super::progress::{Progress, ProgressTarget};
 use super::request::Request;
-use super::trial::Trial;
+use super::trial::PolicyRun;
 
 /// A policy to try, and the name that reports give it.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     /// Subjects to show.
     pub(crate) top: usize,
     /// Who is shown how far it is.
-    pub(crate) watcher: Watcher,
+    pub(crate) watcher: ProgressTarget,
 }
 
 /// Puts every entry of the logs to the policies, each on a memory store of its own, in the log's time.
@@ -50,7 +50,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
     // Both policies hash credentials under one key, so that a subject has one name in both.
     let key = HashKey::random();
     let trial = |Candidate { name, policy, bounds }: Candidate| {
-        (name, Trial::new(policy, || Memory::new(bounds), &key))
+        (name, PolicyRun::new(policy, || Memory::new(bounds), &key))
     };
     let mut first = trial(plan.policy);
     let mut second = plan.compare.map(trial);
@@ -66,7 +66,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
         progress.entry(&log);
     }
     progress.finish();
-    let outcome = |(name, trial): (String, Trial<Memory>)| Outcome::new(name, &trial, plan.top);
+    let outcome = |(name, trial): (String, PolicyRun<Memory>)| Outcome::new(name, &trial, plan.top);
     let logs = plan.inputs.iter().map(ToString::to_string).collect();
     Ok(Simulation::new(logs, &log, period, outcome(first), second.map(outcome)))
 }

@@ -4,20 +4,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tollgate::core::policy::{Answers, Meter, Planned, Policy};
+use tollgate::core::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
 use tollgate::core::{Cost, Millis, Store, StoreError, Timestamp};
 use tollgate::{Decision, HashKey, Limiter, Receipt, Revision, Settlement};
 
 use super::log::Entry;
 use super::request::Request;
-use super::tally::{Fate, Tally};
+use super::tally::{RequestOutcome, Tally};
 
 /// Leases that are held at once; beyond, those that end first are given back early.
 const LEASES_MAX: usize = 100_000;
 
 /// A limiter that is asked by the log's clock, with the leases of requests that are under way.
 #[derive(Debug)]
-pub(super) struct Gate<S> {
+pub(super) struct SimulatedLimiter<S> {
     limiter: Limiter<S>,
     leases: BinaryHeap<Reverse<Lease>>,
     begun: u64,
@@ -25,13 +25,13 @@ pub(super) struct Gate<S> {
 
 /// What a gate answered.
 #[derive(Debug)]
-pub(super) struct Judgement {
-    pub(super) planned: Vec<Planned>,
+pub(super) struct SimulatedDecision {
+    pub(super) planned: Vec<PlannedCharge>,
     pub(super) decision: Decision,
-    pub(super) fate: Fate,
+    pub(super) outcome: RequestOutcome,
 }
 
-impl<S: Store> Gate<S> {
+impl<S: Store> SimulatedLimiter<S> {
     /// A gate by `policy` on an empty `store`.
     pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
         let limiter = Limiter::new(policy, store).with_key(key.clone());
@@ -48,7 +48,10 @@ impl<S: Store> Gate<S> {
     /// Its leases are held for the duration that the log tells, and otherwise given back at once: a log without
     /// durations cannot show that too many requests ran at a time. What is charged on completion is charged at once,
     /// and what costs what its answer tells is settled at once: a log tells one time of each request.
-    pub(super) async fn judge(&mut self, request: &Request<'_>) -> Result<Judgement, StoreError> {
+    pub(super) async fn decide(
+        &mut self,
+        request: &Request<'_>,
+    ) -> Result<SimulatedDecision, StoreError> {
         let now = Timestamp::from_millis(request.entry().time);
         self.end_leases(now).await?;
         let policy = self.limiter.policy();
@@ -57,21 +60,22 @@ impl<S: Store> Gate<S> {
         // Nobody waits for a place in flight: that takes time, and here it is the log's.
         let mut decision = self.limiter.check_metered_at(now, &policy, plan, None).await;
         let is_free = policy.answers().refund_statuses.contains(&request.entry().status);
-        let mut fate = if decision.is_admitted() { Fate::Admitted } else { Fate::Refused };
+        let mut outcome =
+            if decision.is_admitted() { RequestOutcome::Admitted } else { RequestOutcome::Refused };
         if let Some(pending) = decision.pending.take() {
             if is_free {
-                fate = Fate::Refunded;
+                outcome = RequestOutcome::Refunded;
             } else {
                 self.limiter.complete_at(now, pending).await?;
                 decision.settle(Settlement::Charged, now);
             }
         }
         if let Some(receipt) = decision.receipt.take() {
-            let (counted, leases) = receipt.split_leases();
+            let (counted, leases) = receipt.split_permits();
             if is_free && !counted.is_empty() {
                 self.limiter.refund_at(now, counted).await?;
-                if fate == Fate::Admitted {
-                    fate = Fate::Refunded;
+                if outcome == RequestOutcome::Admitted {
+                    outcome = RequestOutcome::Refunded;
                 }
             }
             self.hold(leases, now, request.entry().duration).await?;
@@ -79,15 +83,15 @@ impl<S: Store> Gate<S> {
         if let Some(reserved) = decision.reserved.take() {
             if is_free {
                 self.limiter.refund_at(now, reserved).await?;
-                if fate == Fate::Admitted {
-                    fate = Fate::Refunded;
+                if outcome == RequestOutcome::Admitted {
+                    outcome = RequestOutcome::Refunded;
                 }
             } else {
-                let told = |meter: &Meter| told(request.entry(), meter);
-                self.limiter.settle_metered_at(now, reserved, told).await?;
+                let actual_cost = |meter: &Meter| actual_cost(request.entry(), meter);
+                self.limiter.settle_metered_at(now, reserved, actual_cost).await?;
             }
         }
-        Ok(Judgement { planned, decision, fate })
+        Ok(SimulatedDecision { planned, decision, outcome })
     }
 
     async fn hold(
@@ -125,7 +129,7 @@ impl<S: Store> Gate<S> {
 
 /// What a line of a log tells of its request's cost: an answer's size, where it had one, and its time. What it does not
 /// tell costs what was reserved of it.
-fn told(entry: &Entry, meter: &Meter) -> Option<Cost> {
+fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
     let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
     size.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
@@ -162,30 +166,31 @@ impl Ord for Lease {
 /// A policy on trial, beside the same policy without refunds where it has some: what they save shows in what they
 /// would have kept out.
 #[derive(Debug)]
-pub(super) struct Trial<S> {
-    gate: Gate<S>,
+pub(super) struct PolicyRun<S> {
+    gate: SimulatedLimiter<S>,
     tally: Tally,
-    without_refunds: Option<(Gate<S>, u64)>,
+    without_refunds: Option<(SimulatedLimiter<S>, u64)>,
 }
 
-impl<S: Store> Trial<S> {
+impl<S: Store> PolicyRun<S> {
     /// A trial of `policy`, on stores that `store` makes.
     pub(super) fn new(policy: Policy, store: impl Fn() -> S, key: &HashKey) -> Self {
         let tally = Tally::new(&policy);
         let without_refunds = (!policy.answers().refund_statuses.is_empty()).then(|| {
-            let answers = Answers { refund_statuses: Vec::new(), ..policy.answers().clone() };
-            (Gate::new(policy.clone().with_answers(answers), store(), key), 0)
+            let answers =
+                ResponseSettings { refund_statuses: Vec::new(), ..policy.answers().clone() };
+            (SimulatedLimiter::new(policy.clone().with_answers(answers), store(), key), 0)
         });
-        Self { gate: Gate::new(policy, store(), key), tally, without_refunds }
+        Self { gate: SimulatedLimiter::new(policy, store(), key), tally, without_refunds }
     }
 
     /// Puts `request` to the policy.
     pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
-        let Judgement { planned, decision, fate } = self.gate.judge(request).await?;
-        self.tally.record(request, planned, &decision, fate);
+        let SimulatedDecision { planned, decision, outcome } = self.gate.decide(request).await?;
+        self.tally.record(request, planned, &decision, outcome);
         if let Some((gate, refused)) = &mut self.without_refunds {
-            let judgement = gate.judge(request).await?;
-            *refused += u64::from(judgement.fate == Fate::Refused);
+            let decision = gate.decide(request).await?;
+            *refused += u64::from(decision.outcome == RequestOutcome::Refused);
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 use std::env;
 use std::path::Path;
 
-use tollgate::trace::{Parents, Sampler};
+use tollgate::trace::{ParentSampling, Sampler};
 use tollgate_server::otlp::Endpoint;
 
-use crate::cmd::Failure;
+use crate::failure::Failure;
 
 const SERVICE: &str = "tollgate";
 
@@ -67,12 +67,12 @@ impl Environment {
         let Some(name) = &self.sampler else { return Ok(None) };
         let all = 1_000_000;
         let (share, parents) = match &**name {
-            "always_on" => (all, Parents::Ignore),
-            "always_off" => (0, Parents::Ignore),
-            "traceidratio" => (self.ratio()?, Parents::Ignore),
-            "parentbased_always_on" => (all, Parents::Follow),
-            "parentbased_always_off" => (0, Parents::Follow),
-            "parentbased_traceidratio" => (self.ratio()?, Parents::Follow),
+            "always_on" => (all, ParentSampling::Ignore),
+            "always_off" => (0, ParentSampling::Ignore),
+            "traceidratio" => (self.ratio()?, ParentSampling::Ignore),
+            "parentbased_always_on" => (all, ParentSampling::Follow),
+            "parentbased_always_off" => (0, ParentSampling::Follow),
+            "parentbased_traceidratio" => (self.ratio()?, ParentSampling::Follow),
             other => {
                 let known =
                     "always_on, always_off, traceidratio, or one of these after parentbased_";
@@ -141,11 +141,11 @@ mod tests {
                 .sampler()
         };
         for (name, argument, share, parents) in [
-            ("always_on", None, 1_000_000, Parents::Ignore),
-            ("always_off", None, 0, Parents::Ignore),
-            ("traceidratio", Some("0.25"), 250_000, Parents::Ignore),
-            ("parentbased_traceidratio", Some("0.001"), 1_000, Parents::Follow),
-            ("parentbased_traceidratio", None, 1_000_000, Parents::Follow),
+            ("always_on", None, 1_000_000, ParentSampling::Ignore),
+            ("always_off", None, 0, ParentSampling::Ignore),
+            ("traceidratio", Some("0.25"), 250_000, ParentSampling::Ignore),
+            ("parentbased_traceidratio", Some("0.001"), 1_000, ParentSampling::Follow),
+            ("parentbased_traceidratio", None, 1_000_000, ParentSampling::Follow),
         ] {
             let expected = Sampler::new(share, parents);
             assert_eq!(sampler(name, argument).unwrap(), Some(expected), "{name}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_told_is_read_pair_by_pair() {
+    fn what_else_is_reported_is_read_pair_by_pair() {
         let resource =
             |text: &str| Environment { resource: said(text), ..Environment::default() }.resource();
         let pairs = resource("deployment.environment=prod, service.name=x,host.name=a").unwrap();

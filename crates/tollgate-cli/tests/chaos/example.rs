@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::said;
+use crate::described;
 
 #[test]
 fn the_changing_world_ends_within_its_bounds() {
@@ -12,9 +12,9 @@ fn the_changing_world_ends_within_its_bounds() {
         .env("TOLLGATE", env!("CARGO_BIN_EXE_tollgate"))
         .output()
         .unwrap();
-    let said = said(&output);
-    println!("{said}");
-    assert!(output.status.success(), "{said}");
+    let described = described(&output);
+    println!("{described}");
+    assert!(output.status.success(), "{described}");
     for figure in [
         "errors to callers 0 ≤ 0",
         "windows opened early 0 ≤ 0",
@@ -26,6 +26,6 @@ fn the_changing_world_ends_within_its_bounds() {
         "windows moved to the new shard ",
         "units given back ",
     ] {
-        assert!(said.contains(figure), "{figure}: {said}");
+        assert!(described.contains(figure), "{figure}: {described}");
     }
 }

@@ -16,7 +16,7 @@ fn chaos(arguments: &[&str]) -> Command {
 }
 
 /// What it says on standard output and standard error.
-fn said(output: &Output) -> String {
+fn described(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     texts.concat()
 }

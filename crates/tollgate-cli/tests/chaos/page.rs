@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{chaos, said};
+use crate::{chaos, described};
 
 const PAGE: &str = "docs/chaos.md";
 
@@ -19,14 +19,15 @@ fn rows<'p>(page: &'p str, heading: &str) -> Vec<(&'p str, &'p str)> {
 }
 
 #[test]
-fn every_scenario_is_told_and_no_other() {
+fn every_scenario_is_reported_and_no_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = shipped(&root.join(PAGE));
-    let told: Vec<_> = rows(&page, "## Scenarios").into_iter().map(|row| row.0.trim()).collect();
-    let help = said(&chaos(&["--help"]).output().unwrap());
+    let response: Vec<_> =
+        rows(&page, "## Scenarios").into_iter().map(|row| row.0.trim()).collect();
+    let help = described(&chaos(&["--help"]).output().unwrap());
     let listed = help.lines().filter_map(|line| line.trim_start().strip_prefix("- "));
     let listed: Vec<_> = listed.filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(told, listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
+    assert_eq!(response, listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
     for (_, shown) in rows(&page, "## Every fault") {
         for name in shown.split('`').skip(1).step_by(2) {
             assert!(listed.contains(&name), "{name} is no scenario");
@@ -40,17 +41,17 @@ fn every_command_of_it_is_understood() {
     let page = shipped(&root.join(PAGE));
     let (_, block) = page.split_once("```sh\n").unwrap();
     let lines = block.lines().take_while(|line| !line.starts_with("```"));
-    let mut seen = 0;
+    let mut observed = 0;
     for line in lines {
         let command = line.split('#').next().unwrap().trim();
         let words: Vec<_> =
             command.strip_prefix("tollgate chaos").unwrap().split_whitespace().collect();
         // Whatever it does not understand, it says before it helps. What it does, the scenarios show.
         let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", said(&output));
-        seen += 1;
+        assert!(output.status.success(), "{command}: {}", described(&output));
+        observed += 1;
     }
-    assert!(seen > 2, "{seen} commands are hardly the page's");
+    assert!(observed > 2, "{observed} commands are hardly the page's");
 }
 
 #[test]

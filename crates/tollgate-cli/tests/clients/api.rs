@@ -14,22 +14,22 @@ const MAX_BODY_BYTES: u64 = 1 << 16;
 /// An API; it ends with the test's process.
 pub(crate) struct Api {
     address: SocketAddr,
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
 }
 
 impl Api {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let requested = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requested);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let count = Arc::clone(&count);
                 std::thread::spawn(move || serve(&client, &count));
             }
         });
-        Self { address, asked }
+        Self { address, requested }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -42,8 +42,8 @@ impl Api {
     }
 
     /// How many requests have come through.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn requested(&self) -> usize {
+        self.requested.load(Ordering::SeqCst)
     }
 }
 

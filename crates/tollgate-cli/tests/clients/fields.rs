@@ -51,14 +51,14 @@ fn retryheader_reads_the_structured_fields_of_the_draft() {
     let policies =
         json!([["hourly", QUOTA, 3_600, "requests"], ["daily", 1_000, 86_400, "requests"]]);
     assert_eq!(read["policies"], policies);
-    let standings = read["standings"].as_array().unwrap();
-    for (standing, (name, remaining, window)) in
-        standings.iter().zip([("hourly", QUOTA - 1, 3_600), ("daily", 999, 86_400)])
+    let statuses = read["standings"].as_array().unwrap();
+    for (status, (name, remaining, window)) in
+        statuses.iter().zip([("hourly", QUOTA - 1, 3_600), ("daily", 999, 86_400)])
     {
-        assert_eq!((&standing[0], &standing[1]), (&name.into(), &remaining.into()), "{read}");
-        assert!((1..=window).contains(&standing[2].as_u64().unwrap()), "{read}");
+        assert_eq!((&status[0], &status[1]), (&name.into(), &remaining.into()), "{read}");
+        assert!((1..=window).contains(&status[2].as_u64().unwrap()), "{read}");
     }
-    assert_eq!(standings.len(), 2);
+    assert_eq!(statuses.len(), 2);
     assert_eq!(read["delay"], Value::Null, "there is nothing to wait for");
 }
 
@@ -70,7 +70,7 @@ fn retryheader_waits_as_long_as_a_refusal_says() {
     }
     let read = python("ietf.py", &[&url]);
     assert_eq!(read["standings"][0][1], 0, "{read}");
-    let told: f64 = read["retry_after"].as_str().unwrap().parse().unwrap();
-    assert_eq!(read["delay"], told);
-    assert_eq!(read["standings"][0][2], told, "both fields name the same moment");
+    let response: f64 = read["retry_after"].as_str().unwrap().parse().unwrap();
+    assert_eq!(read["delay"], response);
+    assert_eq!(read["standings"][0][2], response, "both fields name the same moment");
 }

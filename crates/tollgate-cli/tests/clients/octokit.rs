@@ -22,7 +22,7 @@ fn waits_for_the_reset_of_a_limit_and_gets_in() {
     let answers = met["answers"].as_array().unwrap();
     // The one that waited was answered by the service as well: it asked no more than came through.
     assert!(answers.iter().all(|answer| answer["status"] == 200), "{met}");
-    assert_eq!(answers.len(), api.asked());
+    assert_eq!(answers.len(), api.requested());
     assert_eq!(met["waits"].as_array().unwrap().len(), 1, "once was enough: {met}");
     assert_eq!(met["waits"][0]["kind"], "primary");
     assert!((1..=6).contains(&met["waits"][0]["seconds"].as_u64().unwrap()), "{met}");
@@ -39,7 +39,7 @@ fn waits_as_a_hidden_limit_says_and_gets_in() {
     let met = octokit(&api.behind(&policy.path()), "recover", "one");
     let answers = met["answers"].as_array().unwrap();
     assert!(answers.iter().all(|answer| answer["status"] == 200), "{met}");
-    assert_eq!(answers.len(), api.asked());
+    assert_eq!(answers.len(), api.requested());
     assert_eq!(met["waits"].as_array().unwrap().len(), 1, "once was enough: {met}");
     assert_eq!(met["waits"][0]["kind"], "secondary");
     assert!((1..=4).contains(&met["waits"][0]["seconds"].as_u64().unwrap()), "{met}");
@@ -47,13 +47,13 @@ fn waits_as_a_hidden_limit_says_and_gets_in() {
 }
 
 #[test]
-fn a_stranger_who_asks_for_seventy_at_once_gets_sixty() {
+fn an_anonymous_client_who_asks_for_seventy_at_once_gets_sixty() {
     let api = Api::start();
     let met = octokit(&api.behind(&policy("github.yaml")), "exhaust", "");
     let answers = met["answers"].as_array().unwrap();
     let (admitted, refused): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| answer["status"] == 200);
-    assert_eq!((admitted.len(), refused.len(), api.asked()), (60, 10, 60));
+    assert_eq!((admitted.len(), refused.len(), api.requested()), (60, 10, 60));
     let mut left: Vec<_> =
         admitted.iter().map(|answer| number(answer, "x-ratelimit-remaining")).collect();
     left.sort_unstable();
@@ -71,14 +71,14 @@ fn a_stranger_who_asks_for_seventy_at_once_gets_sixty() {
 }
 
 #[test]
-fn every_kind_of_request_is_told_of_its_limit() {
+fn every_kind_of_request_is_informed_of_its_limit() {
     let api = Api::start();
     let met = octokit(&api.behind(&policy("github.yaml")), "kinds", "one");
     let [first, again, found, opened] = met["answers"].as_array().unwrap().as_slice() else {
         panic!("{met}")
     };
     assert_eq!(met["waits"], json!([]));
-    let told = |answer: &Value| {
+    let response = |answer: &Value| {
         (
             answer["status"].as_u64().unwrap(),
             field(answer, "x-ratelimit-resource").to_owned(),
@@ -86,10 +86,10 @@ fn every_kind_of_request_is_told_of_its_limit() {
             number(answer, "x-ratelimit-used"),
         )
     };
-    assert_eq!(told(first), (200, "core".into(), 5_000, 1));
-    assert_eq!(told(again), (304, "core".into(), 5_000, 1), "what has not changed is free");
-    assert_eq!(told(found), (200, "search".into(), 30, 1));
-    assert_eq!(told(opened), (201, "core".into(), 5_000, 2));
+    assert_eq!(response(first), (200, "core".into(), 5_000, 1));
+    assert_eq!(response(again), (304, "core".into(), 5_000, 1), "what has not changed is free");
+    assert_eq!(response(found), (200, "search".into(), 30, 1));
+    assert_eq!(response(opened), (201, "core".into(), 5_000, 2));
     let resources = &met["standing"]["resources"];
     assert_eq!(resources["core"]["remaining"], 4_998);
     assert_eq!(resources["search"]["remaining"], 29);

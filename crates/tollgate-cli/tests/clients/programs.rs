@@ -46,8 +46,9 @@ fn printed(command: &mut Command) -> Value {
         let program = OsStr::display(&program);
         panic!("missing program: {program} ({error}); ./test installs it")
     });
-    let (told, errors) =
+    let (response, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{told}{errors}", output.status);
-    serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error} in {told:?}\n{errors}"))
+    assert!(output.status.success(), "{command:?}: {}\n{response}{errors}", output.status);
+    serde_json::from_str(&response)
+        .unwrap_or_else(|error| panic!("{error} in {response:?}\n{errors}"))
 }

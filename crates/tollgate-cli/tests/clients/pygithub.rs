@@ -21,7 +21,7 @@ fn waits_for_the_reset_of_a_limit_and_gets_in() {
         ]);
         let api = Api::start();
         let met = pygithub(&api.behind(&policy.path()), "recover", "one");
-        assert_eq!(met["asked"], api.asked(), "{met}");
+        assert_eq!(met["asked"], api.requested(), "{met}");
         assert_eq!((&met["limit"], &met["remaining"]), (&3.into(), &2.into()), "a new window");
         let [refusal] = met["met"].as_array().unwrap().as_slice() else { panic!("{met}") };
         assert_eq!(refusal["status"], status);
@@ -36,7 +36,7 @@ fn waits_as_a_hidden_limit_says_and_gets_in() {
     let policy = Policy::github_with(&[("quota: 900, window: 1m", "quota: 5, window: 4s")]);
     let api = Api::start();
     let met = pygithub(&api.behind(&policy.path()), "recover", "one");
-    assert_eq!(met["asked"], api.asked(), "{met}");
+    assert_eq!(met["asked"], api.requested(), "{met}");
     assert_eq!(met["limit"], 5_000);
     let [refusal] = met["met"].as_array().unwrap().as_slice() else { panic!("{met}") };
     assert_eq!(refusal["status"], 429);
@@ -52,7 +52,7 @@ fn knows_a_refusal_for_what_it_is() {
         let met = pygithub(&api.behind(&policy), "exhaust", "");
         assert_eq!(met["free"], 60, "asking how it stands is free: {met}");
         assert_eq!(met["admitted"], 60);
-        assert_eq!(api.asked(), 60);
+        assert_eq!(api.requested(), 60);
         assert_eq!(met["status"], status);
         // It calls only a 403 so; what GitHub says with a 429 is a GithubException to it as well.
         assert_eq!(met["is_rate_limit"], status == 403, "{met}");

@@ -46,9 +46,9 @@ fn mistakes_are_shown_with_their_place_all_at_once() {
     std::fs::write(&path, text).unwrap();
     let output = tollgate(&["check", "--policy", &path.display().to_string()]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let response = String::from_utf8(output.stderr).unwrap();
     for words in ["wrong.yaml:5:", "1 hour", "wrong.yaml:9:", "did you mean \"anonymous\"?", "^^^"]
     {
-        assert!(told.contains(words), "{words:?} is not in\n{told}");
+        assert!(response.contains(words), "{words:?} is not in\n{response}");
     }
 }

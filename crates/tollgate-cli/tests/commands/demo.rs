@@ -10,11 +10,11 @@ fn the_demonstration_limits_the_real_log_exactly() {
     // What `tollgate simulate` says of the same log and policy.
     let last = "Replayed 10000: 9985 admitted, 15 refused, 445 refunded (304).";
     assert!(text.contains(last), "{text}");
-    for told in [
+    for response in [
         "  it may write 400 tokens: 400 are held, 89600 are left",
         "  it wrote, with the prompt, 21: settled at the end of its stream, 89979 are left",
     ] {
-        assert!(text.contains(told), "{told}: {text}");
+        assert!(text.contains(response), "{response}: {text}");
     }
     assert!(text.contains("  curl -i http://127.0.0.1:"), "{text}");
 }

@@ -25,29 +25,32 @@ fn source(folder: &tempfile::TempDir) -> PathBuf {
 }
 
 #[test]
-fn a_policy_is_written_that_check_takes_and_every_construct_is_told() {
+fn a_policy_is_written_that_check_takes_and_every_construct_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let policy = folder.path().join("policy.yaml").display().to_string();
     let output = imported(&folder, EDGE, &["--output", &policy]);
     assert!(output.status.success() && output.stdout.is_empty());
-    let told = String::from_utf8(output.stderr).unwrap();
+    let response = String::from_utf8(output.stderr).unwrap();
     let place = source(&folder).display().to_string();
     for line in [
         format!("{place}:5: approximated: value_to_metric: as detailed_metric"),
         format!("{place}:6: kept: rate_limit of 3 in 1s: limit generic_key.slow"),
         "4 kept, 1 approximated, 0 not supported".to_owned(),
     ] {
-        assert!(told.contains(&line), "{line:?} is not in\n{told}");
+        assert!(response.contains(&line), "{line:?} is not in\n{response}");
     }
     let checked = tollgate(&["check", "--policy", &policy]);
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    let said = String::from_utf8(checked.stdout).unwrap();
-    assert!(said.contains("descriptors of edge, each counted by itself"), "{said}");
-    assert!(said.contains("3 requests per 1s of the calendar for each descriptor"), "{said}");
+    let described = String::from_utf8(checked.stdout).unwrap();
+    assert!(described.contains("descriptors of edge, each counted by itself"), "{described}");
+    assert!(
+        described.contains("3 requests per 1s of the calendar for each descriptor"),
+        "{described}"
+    );
 }
 
 #[test]
-fn the_documented_example_is_what_is_written_and_told() {
+fn the_documented_example_is_what_is_written_and_reported() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/coming-from-envoy-ratelimit.md")).unwrap();
     let mut blocks = page.split("```").skip(1).step_by(2);
@@ -58,14 +61,14 @@ fn the_documented_example_is_what_is_written_and_told() {
     let (source, command, policy) = (block("yaml"), block("console"), block("yaml"));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("edge.yaml"), source).unwrap();
-    let (line, told) = command.split_once('\n').unwrap();
+    let (line, response) = command.split_once('\n').unwrap();
     let arguments = line.strip_prefix("$ tollgate ").unwrap().split_whitespace();
     let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .current_dir(folder.path())
         .args(arguments)
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), told);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), response);
     let written = std::fs::read_to_string(folder.path().join("policy.yaml")).unwrap();
     assert_eq!(written, policy);
 }
@@ -85,8 +88,8 @@ fn nothing_is_written_of_files_that_are_wrong() {
     let arguments = ["--output", &policy.display().to_string()];
     let output = imported(&folder, &EDGE.replace("second", "fortnight"), &arguments);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("edge.yaml:6:25: unknown unit \"fortnight\""), "{told}");
+    let response = String::from_utf8(output.stderr).unwrap();
+    assert!(response.contains("edge.yaml:6:25: unknown unit \"fortnight\""), "{response}");
     assert!(!policy.exists());
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use crate::world::{Answer, Proxy, policy, tollgate};
 
 #[test]
-fn a_stranger_has_sixty_requests_an_hour_and_one_reset() {
+fn an_anonymous_client_has_sixty_requests_an_hour_and_one_reset() {
     let proxy = Proxy::start(&policy("github.yaml"));
     let first = proxy.get("/", &[]);
     let reset = first.field("x-ratelimit-reset").to_owned();
@@ -128,7 +128,7 @@ fn sigterm_ends_it_with_a_word_and_success() {
 }
 
 #[test]
-fn what_cannot_work_is_said_in_words() {
+fn what_cannot_work_is_explained() {
     let github = policy("github.yaml").display().to_string();
     let upstream = ["--upstream", "http://127.0.0.1:9"];
     for (arguments, words) in [
@@ -138,7 +138,7 @@ fn what_cannot_work_is_said_in_words() {
     ] {
         let output = tollgate(&[&["proxy"], &arguments[..]].concat());
         assert!(!output.status.success());
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains(words), "{told}");
+        let response = String::from_utf8(output.stderr).unwrap();
+        assert!(response.contains(words), "{response}");
     }
 }

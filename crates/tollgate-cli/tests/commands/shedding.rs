@@ -43,7 +43,7 @@ fn at_three_times_the_capacity_critical_requests_are_served_only_with_shedding()
         policy(folder.path(), mode);
         let service = Service::start();
         let proxy = Arc::new(Proxy::start_at(&service.url(), &path));
-        let (teller, told) = channel();
+        let (teller, response) = channel();
         let readers = (0..READERS).map(|_| {
             let (proxy, teller) = (Arc::clone(&proxy), teller.clone());
             thread::spawn(move || teller.send(proxy.get("/", &[]).status))
@@ -51,7 +51,7 @@ fn at_three_times_the_capacity_critical_requests_are_served_only_with_shedding()
         let readers: Vec<_> = readers.collect();
         // Those that have a place keep it until they are let go.
         for _ in held..READERS {
-            assert_eq!(told.recv_timeout(PATIENCE).unwrap(), refusal, "{mode}");
+            assert_eq!(response.recv_timeout(PATIENCE).unwrap(), refusal, "{mode}");
         }
         // They may be refused before the others have reached the service.
         service.holds(held);
@@ -59,7 +59,7 @@ fn at_three_times_the_capacity_critical_requests_are_served_only_with_shedding()
         assert_eq!(served, goodput, "of 20 critical requests, {mode}");
         service.let_go();
         for _ in 0..held {
-            assert_eq!(told.recv_timeout(PATIENCE).unwrap(), 200, "{mode}");
+            assert_eq!(response.recv_timeout(PATIENCE).unwrap(), 200, "{mode}");
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap().unwrap());
     }

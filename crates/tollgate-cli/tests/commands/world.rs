@@ -27,7 +27,7 @@ pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
     /// What it tells, line by line.
-    told: Mutex<Receiver<String>>,
+    response: Mutex<Receiver<String>>,
 }
 
 impl Proxy {
@@ -51,9 +51,9 @@ impl Proxy {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let told = Mutex::new(lines(child.stderr.take().unwrap()));
+        let response = Mutex::new(lines(child.stderr.take().unwrap()));
         // Of a port that it chooses itself; until then any address will do.
-        Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), told }
+        Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), response }
     }
 
     /// Waits until it listens; answers the line that says so.
@@ -66,10 +66,10 @@ impl Proxy {
 
     /// Waits until the proxy tells a line with these `words`; answers that line.
     pub(crate) fn tells(&self, words: &str) -> String {
-        let told = self.told.lock().unwrap();
+        let response = self.response.lock().unwrap();
         let mut before = String::new();
         loop {
-            match told.recv_timeout(PATIENCE) {
+            match response.recv_timeout(PATIENCE) {
                 Ok(line) if line.contains(words) => return line,
                 Ok(line) => before.push_str(&line),
                 Err(RecvTimeoutError::Timeout) => panic!("no word of {words:?} after:\n{before}"),
@@ -99,7 +99,7 @@ impl Proxy {
     pub(crate) fn terminate(mut self) -> (String, Option<i32>) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let last_words = self.told.lock().unwrap().iter().collect();
+        let last_words = self.response.lock().unwrap().iter().collect();
         (last_words, self.child.wait().unwrap().code())
     }
 }
@@ -112,12 +112,12 @@ impl Drop for Proxy {
 }
 
 /// The lines of `told`, as they come, each with its end.
-fn lines(told: ChildStderr) -> Receiver<String> {
+fn lines(response: ChildStderr) -> Receiver<String> {
     let (teller, lines) = channel();
     std::thread::spawn(move || {
-        let mut told = BufReader::new(told);
+        let mut response = BufReader::new(response);
         let mut line = String::new();
-        while told.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        while response.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
             if teller.send(std::mem::take(&mut line)).is_err() {
                 break;
             }

@@ -68,14 +68,14 @@ fn the_messages_of_another_project_are_understood() {
 #[test]
 fn a_client_that_knows_nothing_can_ask_what_there_is() {
     let folder = TempDir::new().unwrap();
-    let told = python("reflect.py", &tollgate(&folder));
+    let response = python("reflect.py", &tollgate(&folder));
     let services = json!([
         "envoy.service.ratelimit.v3.RateLimitService",
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
     ]);
-    assert_eq!(told["services"], services);
-    assert_eq!(told["health"], json!({ "status": "SERVING" }));
-    assert_eq!(told["answer"]["overallCode"], json!("OK"));
-    assert_eq!(told["answer"]["statuses"][0]["limitRemaining"], json!(598));
+    assert_eq!(response["services"], services);
+    assert_eq!(response["health"], json!({ "status": "SERVING" }));
+    assert_eq!(response["answer"]["overallCode"], json!("OK"));
+    assert_eq!(response["answer"]["statuses"][0]["limitRemaining"], json!(598));
 }

@@ -11,22 +11,22 @@ const FIVE: (&str, &str) = ("quota: 600, window: 1m, anchor: calendar", "quota: 
 #[test]
 fn exactly_as_many_pass_as_the_limit_says() {
     let site = Site::start(&[LONG_WINDOW], &[]);
-    let told = thread::scope(|scope| {
+    let response = thread::scope(|scope| {
         let clients: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
                     let mut connection = site.envoy.connect();
                     let answers = (0..100).map(|_| connection.get("/"));
-                    let told = |answer: crate::world::Answer| {
+                    let response = |answer: crate::world::Answer| {
                         (answer.status, answer.field("x-ratelimit-remaining").to_owned())
                     };
-                    answers.map(told).collect::<Vec<_>>()
+                    answers.map(response).collect::<Vec<_>>()
                 })
             })
             .collect();
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect::<Vec<_>>()
     });
-    let (passed, refused): (Vec<_>, Vec<_>) = told.into_iter().partition(|one| one.0 == 200);
+    let (passed, refused): (Vec<_>, Vec<_>) = response.into_iter().partition(|one| one.0 == 200);
     assert_eq!((passed.len(), refused.len()), (600, 200));
     assert!(refused.iter().all(|one| *one == (429, "0".to_owned())));
     // Each was told of another number: nobody was counted twice, and nobody not at all.
@@ -35,7 +35,7 @@ fn exactly_as_many_pass_as_the_limit_says() {
 }
 
 #[test]
-fn clients_are_told_how_they_stand() {
+fn clients_see_their_status() {
     let site = Site::start(&[FIVE], &[]);
     let key = "x-api-key: one";
     let answer = site.envoy.get("/", &[key]);
@@ -66,8 +66,8 @@ fn a_value_that_is_no_text_is_counted_like_any_other() {
     for remaining in (0..5).rev() {
         let answer = connection.get_with("/", b"x-api-key: \xff\r\n");
         assert_eq!(answer.status, 200);
-        let told = format!("\"per-address\";r={remaining};");
-        assert!(answer.field("ratelimit").starts_with(&told), "{answer:?}");
+        let response = format!("\"per-address\";r={remaining};");
+        assert!(answer.field("ratelimit").starts_with(&response), "{answer:?}");
     }
     assert_eq!(connection.get_with("/", b"x-api-key: \xfe\r\n").status, 429);
     assert_eq!(site.envoy.counted("cluster.service.ratelimit.error"), 0);
@@ -82,7 +82,7 @@ fn what_is_blocked_is_refused_without_a_reason() {
 }
 
 #[test]
-fn envoy_can_tell_by_itself() {
+fn envoy_can_report_by_itself() {
     let own = "failure_mode_deny: false\n                      \
                enable_x_ratelimit_headers: DRAFT_VERSION_03";
     let site = Site::start(

@@ -63,8 +63,8 @@ impl Envoy {
         let read = |path: &Path| std::fs::read_to_string(path).ok()?.parse().ok();
         let admin = until("its admin address", &mut gone, || read(&admin));
         let address = until("a listener", &mut gone, || {
-            let told = try_get(admin, "/listeners", &[])?;
-            told.body.lines().find_map(|line| line.strip_prefix("edge::"))?.parse().ok()
+            let response = try_get(admin, "/listeners", &[])?;
+            response.body.lines().find_map(|line| line.strip_prefix("edge::"))?.parse().ok()
         });
         let envoy = Self { child, address, admin };
         until(
@@ -85,10 +85,10 @@ impl Envoy {
 
     /// The number that Envoy has counted under `name`.
     pub(crate) fn counted(&self, name: &str) -> u64 {
-        let told = try_get(self.admin, &format!("/stats?filter=^{name}$"), &[]).unwrap();
+        let response = try_get(self.admin, &format!("/stats?filter=^{name}$"), &[]).unwrap();
         // In chunks, whose sizes are lines of their own.
         let number = |line: &str| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
-        told.body.lines().find_map(number).unwrap_or(0)
+        response.body.lines().find_map(number).unwrap_or(0)
     }
 
     /// Waits until Envoy has counted at least `number` under `name`.

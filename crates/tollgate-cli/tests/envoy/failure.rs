@@ -11,7 +11,7 @@ const TIMED_OUT: &str = "cluster.tollgate.upstream_rq_timeout";
 const FAILED: &str = "cluster.service.ratelimit.error";
 
 #[test]
-fn without_tollgate_envoy_does_as_it_is_told() {
+fn without_tollgate_envoy_does_as_it_is_reported() {
     for (changes, status) in [(&[][..], 200), (DENY, 500)] {
         let mut site = Site::start(&[LONG_WINDOW], changes);
         assert_eq!(site.envoy.get("/", &[]).field("x-ratelimit-used"), "1");

@@ -17,7 +17,7 @@ const WINDOWS: Changes<'static> = &[
 ];
 
 #[test]
-fn as_much_is_given_back_as_the_service_says() {
+fn as_much_is_refunded_as_the_service_says() {
     let site = Site::start(WINDOWS, &[]);
     let used = |fields: &[&str]| {
         let answer = site.envoy.get("/reports", fields);

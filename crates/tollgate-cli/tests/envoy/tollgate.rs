@@ -1,23 +1,23 @@
-//! `tollgate serve` with one door.
+//! `tollgate serve` with one listener.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// `tollgate serve` with a gRPC door; ended when dropped.
+/// `tollgate serve` with a gRPC listener; ended when dropped.
 pub(crate) struct Tollgate {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl Tollgate {
-    /// Starts on a port that the system chooses, and waits until the door is open.
+    /// Starts on a port that the system chooses, and waits until the listener is open.
     pub(crate) fn start(policy: &Path) -> Self {
         Self::start_at("127.0.0.1:0", policy)
     }
 
-    /// Starts at `address`, and waits until the door is open.
+    /// Starts at `address`, and waits until the listener is open.
     pub(crate) fn start_at(address: &str, policy: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["serve", "--grpc", address, "--policy"])
@@ -25,17 +25,19 @@ impl Tollgate {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut response = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut before = String::new();
         let address = loop {
-            let Some(Ok(line)) = told.next() else { panic!("no door was opened:\n{before}") };
+            let Some(Ok(line)) = response.next() else {
+                panic!("no listener was opened:\n{before}")
+            };
             if let Some(address) = line.strip_prefix("grpc at ") {
                 break address.parse().unwrap();
             }
             before.push_str(&line);
         };
         // What it tells from now on has to go somewhere.
-        std::thread::spawn(move || told.for_each(drop));
+        std::thread::spawn(move || response.for_each(drop));
         Self { child, address }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::{Algorithm, Limit, Millis};
-use tollgate::store::rollout::over_admitted_at_most;
+use tollgate::store::rollout::max_over_admission;
 use tollgate_conformance::{Figure, assert_held};
 
 use crate::client::Client;
@@ -21,7 +21,7 @@ const APART: usize = 5;
 
 /// Charges each token so often at each node, at both in turn, and adds what was admitted.
 fn charge_at(nodes: [&Node; 2], times: usize, admitted: &mut [u64; TOKENS]) {
-    let mut clients = nodes.map(|node| Client::connect(node.door("http")).unwrap());
+    let mut clients = nodes.map(|node| Client::connect(node.listener("http")).unwrap());
     for _ in 0..times {
         for (token, admitted) in admitted.iter_mut().enumerate() {
             for client in &mut clients {
@@ -53,10 +53,13 @@ async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
     // So many units in one second, in which they disagreed.
-    let bound = over_admitted_at_most(&limit, apart, Duration::from_secs(1));
+    let bound = max_over_admission(&limit, apart, Duration::from_secs(1));
     let beyond = admitted.map(|units| units.saturating_sub(QUOTA));
     assert_held(&[
-        Figure::bites("units above the limit of each client", beyond.into_iter().min().unwrap()),
+        Figure::fault_seen(
+            "units above the limit of each client",
+            beyond.into_iter().min().unwrap(),
+        ),
         Figure::at_most("units above a client's limit", beyond.into_iter().max().unwrap(), bound),
     ]);
     for node in nodes {

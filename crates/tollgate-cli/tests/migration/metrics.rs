@@ -12,7 +12,7 @@ use crate::world::Node;
 
 /// The page, which Prometheus's own reader finds in order.
 fn page(node: &Node) -> String {
-    let page = ask(node.door("admin"), "GET", "/metrics", None).body;
+    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -33,18 +33,18 @@ fn page(node: &Node) -> String {
 #[track_caller]
 fn assert_lines(page: &str, lines: &[&str]) {
     for line in lines {
-        assert!(page.lines().any(|told| told == *line), "no `{line}` in\n{page}");
+        assert!(page.lines().any(|response| response == *line), "no `{line}` in\n{page}");
     }
 }
 
 #[tokio::test]
-async fn a_rollout_tells_its_percentage_and_both_stores() {
+async fn a_rollout_reports_its_percentage_and_both_stores() {
     let (old, new) = (Memcached::start(), Redis::start().await);
     let store = rollout(30, &in_memcached(&old), &in_redis(&new));
     let node = node(&Site::new().policy("policy.yaml", 5, &store));
     assert_lines(&page(&node), &["tollgate_rollout_percent 30"]);
     turn(&node, 0);
-    let mut client = Client::connect(node.door("http")).unwrap();
+    let mut client = Client::connect(node.listener("http")).unwrap();
     charge(&mut client, "a");
     turn(&node, 100);
     charge(&mut client, "a");

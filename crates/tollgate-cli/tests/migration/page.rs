@@ -34,13 +34,13 @@ fn start(folder: &Folder) -> Node {
 
 /// Runs the commands of one block, and tells what they print.
 fn run(block: &str, node: &Node, folder: &Folder) -> String {
-    let doors = block
-        .replace("127.0.0.1:8182", node.door("admin"))
-        .replace("127.0.0.1:8181", node.door("http"));
+    let listeners = block
+        .replace("127.0.0.1:8182", node.listener("admin"))
+        .replace("127.0.0.1:8181", node.listener("http"));
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("timeout");
-    shell.args(["--kill-after=1", "60", "bash", "-c", &format!("set -e\n{doors}")]);
+    shell.args(["--kill-after=1", "60", "bash", "-c", &format!("set -e\n{listeners}")]);
     shell.current_dir(folder.policy().parent().unwrap());
     let output = shell.env("PATH", path).env("TOKEN", TOKEN).output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -54,7 +54,7 @@ async fn every_command_of_it_does_what_it_shows() {
     let folder = Folder::with("");
     folder.write("tokens", &format!("{TOKEN}\n"));
     let text = std::fs::read_to_string(PAGE).unwrap();
-    let (mut node, mut told, mut ran) = (None, String::new(), 0);
+    let (mut node, mut response, mut ran) = (None, String::new(), 0);
     for (kind, block) in blocks(&text) {
         match kind {
             "yaml" => {
@@ -64,22 +64,22 @@ async fn every_command_of_it_does_what_it_shows() {
                     .replace("127.0.0.1:11211", &old.address().to_string())
                     .replace("redis://127.0.0.1:6379", &new.url());
                 let tokens = folder.path("tokens");
-                let doors = format!(
+                let listeners = format!(
                     "serve: {{ admin: {{ listen: \"127.0.0.1:0\", tokens: {{ file: \"{}\" }} }} }}\n",
                     tokens.display()
                 );
-                folder.write("policy.yaml", &format!("{POLICY}{store}{doors}"));
+                folder.write("policy.yaml", &format!("{POLICY}{store}{listeners}"));
                 node = Some(start(&folder));
             }
             "sh" => {
-                told = run(block, node.as_ref().expect("a policy comes first"), &folder);
+                response = run(block, node.as_ref().expect("a policy comes first"), &folder);
                 ran += 1;
             }
             "text" => {
-                let mut rest = told.as_str();
+                let mut rest = response.as_str();
                 for shown in block.lines() {
                     let after = rest.split_once(shown).map(|(_, after)| after);
-                    rest = after.unwrap_or_else(|| panic!("no {shown:?} in\n{told}"));
+                    rest = after.unwrap_or_else(|| panic!("no {shown:?} in\n{response}"));
                 }
             }
             other => panic!("{other:?}: every block of this page is run or looked for"),

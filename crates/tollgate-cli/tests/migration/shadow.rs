@@ -39,7 +39,7 @@ async fn planted_differences_are_counted_by_their_kind() {
         alone("memcached.yaml", &in_memcached(&memcached)),
     ];
     let mut clients =
-        [&in_both[0], &in_both[1]].map(|node| Client::connect(node.door("http")).unwrap());
+        [&in_both[0], &in_both[1]].map(|node| Client::connect(node.listener("http")).unwrap());
     // Used in both, in windows that opened one after the other: the same units, another reset.
     for client in &mut clients {
         charge(client, "reset");
@@ -57,28 +57,28 @@ async fn planted_differences_are_counted_by_their_kind() {
         in_memcached(&memcached),
     );
     let node = node(&site.policy("policy.yaml", QUOTA, &store));
-    let mut client = Client::connect(node.door("http")).unwrap();
+    let mut client = Client::connect(node.listener("http")).unwrap();
     for token in ["alike", "reset", "remaining", "verdict"] {
         // Whatever the second store says, the first decides.
         assert!(charge(&mut client, token).is_admitted, "{token}");
     }
-    let told = compared(&node, 4);
+    let response = compared(&node, 4);
     let kinds = json!({ "verdict": 1, "remaining": 1, "reset": 1 });
-    assert_eq!(told["differences"], kinds, "{told}");
+    assert_eq!(response["differences"], kinds, "{response}");
     for of in ["unanswered", "skipped", "uncomparable"] {
-        assert_eq!(told[of], 0, "{of}: {told}");
+        assert_eq!(response[of], 0, "{of}: {response}");
     }
-    assert_eq!(told["examples"].as_array().unwrap().len(), 3, "{told}");
-    assert_examples(&told);
+    assert_eq!(response["examples"].as_array().unwrap().len(), 3, "{response}");
+    assert_examples(&response);
     assert_metrics(&node);
 }
 
 /// Each example tells its limit and both answers, and not whose it is.
-fn assert_examples(told: &Value) {
+fn assert_examples(response: &Value) {
     let example = |kind: &str| {
-        let examples = told["examples"].as_array().unwrap();
+        let examples = response["examples"].as_array().unwrap();
         let found = examples.iter().find(|example| example["kind"] == kind);
-        found.unwrap_or_else(|| panic!("no {kind} in {told}"))
+        found.unwrap_or_else(|| panic!("no {kind} in {response}"))
     };
     let answers = |kind: &str, of: &str| {
         let example = example(kind);
@@ -90,11 +90,11 @@ fn assert_examples(told: &Value) {
     assert_eq!(answers("remaining", "used"), [1, 2]);
     assert_eq!(answers("reset", "used"), [2, 2]);
     let [first, second] = answers("reset", "whole_at_ms").map(|at| at.as_u64().unwrap());
-    assert!(second > first, "{told}");
+    assert!(second > first, "{response}");
 }
 
 fn assert_metrics(node: &Node) {
-    let page = ask(node.door("admin"), "GET", "/metrics", None).body;
+    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
     for line in [
         "tollgate_compared_percent 100",
         "tollgate_compared_charges_total 4",
@@ -103,6 +103,6 @@ fn assert_metrics(node: &Node) {
         "tollgate_compared_differences_total{kind=\"reset\"} 1",
         "tollgate_compared_missed_total{reason=\"skipped\"} 0",
     ] {
-        assert!(page.lines().any(|told| told == line), "no `{line}` in\n{page}");
+        assert!(page.lines().any(|response| response == line), "no `{line}` in\n{page}");
     }
 }

@@ -76,30 +76,30 @@ pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
     let body =
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{token}\"}}}}]}}");
     let Answer { status, body, .. } = exchange(client, "POST", "/v1/check", &body);
-    let told: Value = serde_json::from_str(&body).unwrap();
+    let response: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 200, "{body}");
-    assert!(matches!(told["source"].as_str(), Some("store" | "remembered")), "{body}");
-    let standing = &told["standings"][0];
+    assert!(matches!(response["source"].as_str(), Some("store" | "remembered")), "{body}");
+    let status = &response["standings"][0];
     Told {
-        is_admitted: told["admitted"].as_bool().unwrap(),
-        used: standing["used"].as_u64().unwrap(),
-        reset: standing["reset"].as_u64().unwrap(),
+        is_admitted: response["admitted"].as_bool().unwrap(),
+        used: status["used"].as_u64().unwrap(),
+        reset: status["reset"].as_u64().unwrap(),
     }
 }
 
 /// Turns a node's rollout, as an administrator does: what it was before.
 pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
-    let mut client = Client::connect(node.door("admin")).unwrap();
+    let mut client = Client::connect(node.listener("admin")).unwrap();
     let body = format!("{{\"percent\": {percent}}}");
     let answer = exchange(&mut client, "PUT", "/v1/rollout", &body);
-    let told: Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!((answer.status, &told["percent"]), (200, &percent.into()), "{}", answer.body);
-    told["before"].as_u64().unwrap()
+    let response: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((answer.status, &response["percent"]), (200, &percent.into()), "{}", answer.body);
+    response["before"].as_u64().unwrap()
 }
 
 /// How a node says that it stands.
 pub(crate) fn status(node: &Node) -> Value {
-    serde_json::from_str(&ask(node.door("admin"), "GET", "/v1/status", None).body).unwrap()
+    serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body).unwrap()
 }
 
 fn exchange(client: &mut Client, method: &str, path: &str, body: &str) -> Answer {

@@ -68,16 +68,16 @@ fn wait(condition: impl Fn() -> bool) {
 
 /// Charges these tokens in turn, as far as the pace allows, to the end.
 fn client(node: &Node, tokens: Range<u64>, pace: &Pace) -> Vec<Account> {
-    let mut client = Client::connect(node.door("http")).unwrap();
+    let mut client = Client::connect(node.listener("http")).unwrap();
     let names: Vec<_> = tokens.map(|token| format!("t{token}")).collect();
     let mut accounts = vec![Account::default(); names.len()];
     for round in 0..QUOTA + BEYOND {
         wait(|| pace.allowed.load(Ordering::Relaxed) > round);
         for (name, account) in names.iter().zip(&mut accounts) {
-            let told = charge(&mut client, name);
-            account.admitted += u64::from(told.is_admitted);
-            account.refused += u64::from(!told.is_admitted);
-            account.resets.insert(told.reset);
+            let response = charge(&mut client, name);
+            account.admitted += u64::from(response.is_admitted);
+            account.refused += u64::from(!response.is_admitted);
+            account.resets.insert(response.reset);
             pace.charged.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -114,17 +114,17 @@ fn goes_there_and_back(from: &str, to: &str) {
     for account in &accounts {
         assert_eq!(account.admitted + account.refused, QUOTA + BEYOND, "{accounts:?}");
     }
-    let told = status(&node);
-    let counts = &told["counts"];
+    let response = status(&node);
+    let counts = &response["counts"];
     for of in ["left_behind", "stranded"] {
-        assert_eq!(counts[of], 0, "{of}: {told}");
+        assert_eq!(counts[of], 0, "{of}: {response}");
     }
     for side in ["from", "to"] {
-        assert_eq!(counts[side]["counts"]["stood_in"], 0, "{side}: {told}");
+        assert_eq!(counts[side]["counts"]["stood_in"], 0, "{side}: {response}");
     }
     let most = |of: fn(&Account) -> u64| accounts.iter().map(of).max().unwrap();
     assert_held(&[
-        Figure::bites("windows moved", counts["carried"].as_u64().unwrap()),
+        Figure::fault_seen("windows moved", counts["carried"].as_u64().unwrap()),
         Figure::at_most(
             "units above a client's limit",
             most(|it| it.admitted.saturating_sub(QUOTA)),

@@ -14,7 +14,7 @@ fn least() -> Value {
     json!({ "existingSecret": "limits" })
 }
 
-/// Two nodes over a shard, with every door.
+/// Two nodes over a shard, with every listener.
 fn whole() -> Value {
     json!({
         "existingSecret": "limits",
@@ -67,16 +67,16 @@ fn policy(values: &Value) -> String {
 fn helm_finds_no_fault() {
     let moving = json!({ "rollout": { "percent": "0%", "from": memcached(), "to": redis() } });
     for values in [least(), whole(), two_over(&moving)] {
-        let said = helm::lint(&values).unwrap_or_else(|error| panic!("{error}"));
-        let faults = said["messages"].as_array().unwrap().iter();
+        let described = helm::lint(&values).unwrap_or_else(|error| panic!("{error}"));
+        let faults = described["messages"].as_array().unwrap().iter();
         let faults: Vec<_> = faults.filter(|fault| fault["severity"] != "INFO").collect();
-        assert!(said["passed"] == true && faults.is_empty(), "{said}");
+        assert!(described["passed"] == true && faults.is_empty(), "{described}");
     }
 }
 
 #[test]
 fn what_it_renders_starts_and_is_what_kubernetes_looks_for() {
-    for (values, doors) in
+    for (values, listeners) in
         [(least(), vec!["http", "admin"]), (whole(), vec!["http", "grpc", "resp", "admin"])]
     {
         let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn what_it_renders_starts_and_is_what_kubernetes_looks_for() {
         };
         assert_eq!(
             names(&container["ports"]),
-            doors.iter().map(|door| (*door).to_owned()).collect()
+            listeners.iter().map(|listener| (*listener).to_owned()).collect()
         );
         for (variable, _) in SECRETS
             .iter()
@@ -103,15 +103,16 @@ fn what_it_renders_starts_and_is_what_kubernetes_looks_for() {
         {
             assert!(names(&container["env"]).contains(*variable), "{variable}");
         }
-        let node = Node::start(&texts(&container["args"]), &path, &doors);
+        let node = Node::start(&texts(&container["args"]), &path, &listeners);
         assert_eq!(
-            node.doors().into_iter().collect::<BTreeSet<_>>(),
-            doors.iter().copied().collect()
+            node.listeners().into_iter().collect::<BTreeSet<_>>(),
+            listeners.iter().copied().collect()
         );
         for probe in ["readinessProbe", "livenessProbe"] {
             let probe = &container[probe]["httpGet"];
             assert_eq!(probe["port"], "admin");
-            let url = format!("http://{}{}", node.door("admin"), probe["path"].as_str().unwrap());
+            let url =
+                format!("http://{}{}", node.listener("admin"), probe["path"].as_str().unwrap());
             let fetched = crate::files::run(std::process::Command::new("curl").args(["-sf", &url]));
             assert_eq!(fetched.stdout, b"ok\n", "{url}");
         }
@@ -138,8 +139,9 @@ fn nodes_that_would_count_apart_are_refused() {
     ] {
         let mut values = two_over(&store);
         let error = helm::template(&values).unwrap_err();
-        let said = format!("2 replicas would each count alone in {sides}: name redis or memcached");
-        assert!(error.contains(&said), "{store}: {error}");
+        let described =
+            format!("2 replicas would each count alone in {sides}: name redis or memcached");
+        assert!(error.contains(&described), "{store}: {error}");
         values["replicas"] = json!(1);
         assert!(helm::template(&values).is_ok(), "{store}: one node counts for all");
     }
@@ -177,8 +179,8 @@ fn every_node_knows_how_many_there_are() {
         let checked = tollgate(&["check", "--policy", path.to_str().unwrap()]);
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
         for (at, nodes) in nodes {
-            let said = yaml(&text)["store"].pointer(at).map(|store| store["nodes"].clone());
-            assert_eq!(said, Some(json!(nodes)), "{at} in\n{text}");
+            let described = yaml(&text)["store"].pointer(at).map(|store| store["nodes"].clone());
+            assert_eq!(described, Some(json!(nodes)), "{at} in\n{text}");
         }
     }
     assert!(manifest(&whole(), "PodDisruptionBudget").is_some());
@@ -205,16 +207,19 @@ fn restarts_as_a_running_node_asks(values: &Value, changes: Vec<Change>) {
         let mut values = values.clone();
         put(&mut values, at, to);
         std::fs::write(&path, policy(&values)).unwrap();
-        let told = node.reload();
+        let response = node.reload();
         match keys {
-            [] => assert!(told.ends_with(" 200"), "{at}: {told}"),
+            [] => assert!(response.ends_with(" 200"), "{at}: {response}"),
             keys => {
                 let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
                 let refusal = format!("{} cannot change while this process runs", keys.join(", "));
-                assert!(told.ends_with(" 409") && told.contains(&refusal), "{at}: {told}");
+                assert!(
+                    response.ends_with(" 409") && response.contains(&refusal),
+                    "{at}: {response}"
+                );
             }
         }
-        assert_eq!(restarts_with(&values) != before, !keys.is_empty(), "{at}: {told}");
+        assert_eq!(restarts_with(&values) != before, !keys.is_empty(), "{at}: {response}");
     }
 }
 
@@ -228,8 +233,8 @@ fn put(values: &mut Value, at: &str, to: Value) {
 fn pods_restart_for_what_a_running_node_does_not_take() {
     let rollout = json!({ "rollout": { "percent": "0%", "from": redis(), "to": memcached() } });
     let hidden = json!({ "quota": 5, "window": "1m", "per": "address" });
-    let mut seen = hidden.clone();
-    seen["reveal"] = json!(true);
+    let mut observed = hidden.clone();
+    observed["reveal"] = json!(true);
     restarts_as_a_running_node_asks(
         &two_over(&rollout),
         vec![
@@ -238,7 +243,7 @@ fn pods_restart_for_what_a_running_node_does_not_take() {
             ("/policy/limits/per-address/reveal", json!(false), &[]),
             ("/policy/limits/another", hidden, &[]),
             ("/policy/answers/headers", json!("github"), &[]),
-            ("/policy/limits/another", seen, &["limits.another.reveal"]),
+            ("/policy/limits/another", observed, &["limits.another.reveal"]),
             ("/policy/limits/per-address/reveal", json!(true), &["limits.per-address.reveal"]),
             ("/policy/store/rollout/on_move", json!("start_afresh"), &["store.rollout.on_move"]),
             (

@@ -27,7 +27,7 @@ fn bash_completes_commands_and_flags() {
 }
 
 #[test]
-fn every_shell_has_a_script_that_knows_every_door() {
+fn every_shell_has_a_script_that_knows_every_listener() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = tollgate(&["completions", shell]);
         let script = String::from_utf8(output.stdout).unwrap();

@@ -70,7 +70,7 @@ fn envoy(services: &serde_json::Map<String, Value>, nodes: &[Node], folder: &Tem
     assert_eq!(text.matches("path: \"@service\"").count(), 2);
     text = text.replace("path: \"@service\"", &service);
     for (number, node) in nodes.iter().enumerate() {
-        let (_, port) = node.door("grpc").rsplit_once(':').unwrap();
+        let (_, port) = node.listener("grpc").rsplit_once(':').unwrap();
         let name = format!("tollgate-{}, port_value: 8081", number + 1);
         text = changed(&text, &name, &format!("127.0.0.1, port_value: {port}"));
     }
@@ -87,12 +87,12 @@ async fn two_nodes_behind_envoy_count_together_in_two_shards() {
     let policy = policy(&servers, folder.path());
     let node = |name: &str| Node::start(&texts(&services[name]["command"]), &policy, &["grpc"]);
     let nodes = [node("tollgate-1"), node("tollgate-2")];
-    assert!(nodes.iter().all(|node| node.doors() == ["grpc", "admin"]));
+    assert!(nodes.iter().all(|node| node.listeners() == ["grpc", "admin"]));
     let envoy = envoy(&services, &nodes, &folder);
     envoy.knows_healthy(2);
 
-    let asked = 30;
-    let answers: Vec<_> = (0..asked)
+    let requested = 30;
+    let answers: Vec<_> = (0..requested)
         .map(|_| get(envoy.listener(), "/", "x-api-key: me\r\n").expect("an answer"))
         .collect();
     assert!(answers.iter().all(|answer| answer.status == 200 && answer.body == "hello\n"));

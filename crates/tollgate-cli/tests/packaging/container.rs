@@ -34,7 +34,7 @@ limits: { all: { quota: 3, window: 1h, per: address } }
 rules: [ { limits: all } ]
 ";
 
-/// The policy with the door that the image tells of.
+/// The policy with the listener that the image tells of.
 fn served(access: &str) -> String {
     let port = last("EXPOSE");
     format!("{POLICY}serve: {{ http: {{ listen: \"0.0.0.0:{port}\"{access} }} }}\n")
@@ -65,14 +65,14 @@ fn the_image_is_healthy_as_soon_as_it_serves() {
     fs::write(&policy, served(", tokens: { env: TOLLGATE_TOKENS }")).unwrap();
     assert_eq!(words(&last("ENTRYPOINT")), ["/usr/local/bin/tollgate"]);
     let node = Node::start(&words(&last("CMD")), &policy, &["http"]);
-    assert_eq!(node.doors(), ["http", "admin"]);
+    assert_eq!(node.listeners(), ["http", "admin"]);
 
     let check = last("HEALTHCHECK");
     let (_, command) = check.split_once("CMD ").unwrap();
     let [program, health, address] = &words(command)[..] else { panic!("{command}") };
     assert_eq!((program.as_str(), health.as_str()), ("/usr/local/bin/tollgate", "health"));
     assert!(words(&last("CMD")).windows(2).any(|pair| pair == ["--admin", address]));
-    let healthy = || crate::world::tollgate(&["health", node.door("admin")]).status.success();
+    let healthy = || crate::world::tollgate(&["health", node.listener("admin")]).status.success();
     assert!(healthy());
 }
 
@@ -88,8 +88,8 @@ fn the_image_lets_nobody_in_without_a_token() {
     );
     let output = run(command.envs(SECRETS));
     assert!(!output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("nobody is asked for a token"), "{told}");
+    let response = String::from_utf8(output.stderr).unwrap();
+    assert!(response.contains("nobody is asked for a token"), "{response}");
 }
 
 #[test]

@@ -60,15 +60,15 @@ fn follow(page: &str) {
     let mut shell = Command::new("timeout");
     shell.args(["--kill-after=1", "120", "bash", "-c", &script]).current_dir(folder.path());
     let output = run(shell.env("PATH", path));
-    let told = String::from_utf8(output.stdout).unwrap();
+    let response = String::from_utf8(output.stdout).unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{page}: {complaints}\n{told}");
-    let mut rest = told.as_str();
+    assert!(output.status.success(), "{page}: {complaints}\n{response}");
+    let mut rest = response.as_str();
     for shown in of("text").iter().flat_map(|text| text.lines()) {
         // What differs from build to build is left out.
         let after = rest.split_once(shown.trim_end_matches('…')).map(|(_, after)| after);
         rest = after.unwrap_or_else(|| {
-            panic!("{page}: no {shown:?} in\n{rest}\nof\n{told}\n{}", logs(folder.path()))
+            panic!("{page}: no {shown:?} in\n{rest}\nof\n{response}\n{}", logs(folder.path()))
         });
     }
 }

@@ -13,7 +13,7 @@ fn serve(flags: &[&str]) -> Node {
     Node::start(&texts(&flags), &policy("github.yaml"), &[])
 }
 
-/// What is said of a door that does not answer well.
+/// What is said of a listener that does not answer well.
 fn complaint(address: &str) -> String {
     let output = tollgate(&["health", address]);
     assert_eq!(output.status.code(), Some(1));
@@ -21,13 +21,13 @@ fn complaint(address: &str) -> String {
 }
 
 #[test]
-fn a_node_that_serves_is_healthy_at_either_of_its_http_doors() {
+fn a_node_that_serves_is_healthy_at_either_of_its_http_listeners() {
     let node = serve(&["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-    for door in ["http", "admin"] {
-        let output = tollgate(&["health", node.door(door)]);
+    for endpoint in ["http", "admin"] {
+        let output = tollgate(&["health", node.listener(endpoint)]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let address = node.door("admin").to_owned();
+    let address = node.listener("admin").to_owned();
     drop(node);
     assert!(complaint(&address).starts_with(&format!("{address} cannot be asked: ")));
 }
@@ -41,10 +41,13 @@ fn a_node_is_asked_over_a_unix_domain_socket() {
 }
 
 #[test]
-fn another_door_is_told_from_a_healthy_one() {
+fn another_listener_is_distinguished_from_a_healthy_one() {
     let node = serve(&["--resp", "127.0.0.1:0"]);
-    let told = complaint(node.door("resp"));
-    assert!(told.contains("did not answer in HTTP") || told.contains("cannot be asked"), "{told}");
+    let response = complaint(node.listener("resp"));
+    assert!(
+        response.contains("did not answer in HTTP") || response.contains("cannot be asked"),
+        "{response}"
+    );
     assert!(complaint("systemd:http").contains("only the service manager knows that socket"));
 }
 
@@ -52,7 +55,7 @@ fn another_door_is_told_from_a_healthy_one() {
 fn a_node_that_takes_no_requests_is_not_healthy() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let asked = std::thread::spawn(move || {
+    let requested = std::thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
         let mut request = [0; 1024];
         let length = client.read(&mut request).unwrap();
@@ -60,5 +63,5 @@ fn a_node_that_takes_no_requests_is_not_healthy() {
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
     assert_eq!(complaint(&address), format!("{address} takes no requests: it answered 503\n"));
-    assert!(asked.join().unwrap().starts_with("GET /readyz HTTP/1.1\r\n"));
+    assert!(requested.join().unwrap().starts_with("GET /readyz HTTP/1.1\r\n"));
 }

@@ -13,8 +13,9 @@ const KUBERNETES: &str = "1.31.0";
 /// What Helm says of the chart with `values`, every hint counted as a fault; or why it cannot read it.
 pub(crate) fn lint(values: &Value) -> Result<Value, String> {
     let chart = root().join("deploy/helm/tollgate");
-    let said = ask("helm_lint", &json!({ "paths": [chart], "strict": true, "values": values }))?;
-    Ok(serde_json::from_str(&said).unwrap())
+    let described =
+        ask("helm_lint", &json!({ "paths": [chart], "strict": true, "values": values }))?;
+    Ok(serde_json::from_str(&described).unwrap())
 }
 
 /// The manifests that Helm makes of the chart with `values`, or why it makes none.
@@ -61,7 +62,7 @@ fn ask(tool: &str, arguments: &Value) -> Result<String, String> {
     let answer = answers.find(|answer| answer["id"] == 2).expect("an answer");
     let _ = child.kill();
     let _ = child.wait();
-    let said = answer["result"]["content"][0]["text"].as_str();
-    let said = said.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
-    if answer["result"]["isError"] == true { Err(said) } else { Ok(said) }
+    let described = answer["result"]["content"][0]["text"].as_str();
+    let described = described.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
+    if answer["result"]["isError"] == true { Err(described) } else { Ok(described) }
 }

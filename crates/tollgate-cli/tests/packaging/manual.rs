@@ -81,6 +81,6 @@ fn where_it_cannot_write_it_says_so() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let output = tollgate(&["man", file.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with("cannot write the manual to "), "{told}");
+    let response = String::from_utf8(output.stderr).unwrap();
+    assert!(response.starts_with("cannot write the manual to "), "{response}");
 }

@@ -18,56 +18,62 @@ pub(crate) const SECRETS: [(&str, &str); 4] = [
 /// `tollgate ARGUMENTS…`; ended when dropped.
 pub(crate) struct Node {
     child: Child,
-    doors: Vec<(String, String)>,
+    listeners: Vec<(String, String)>,
 }
 
 impl Node {
-    /// Starts with `arguments`, whose policy is `policy`. The `doors` of the policy and of the arguments are opened
+    /// Starts with `arguments`, whose policy is `policy`. The `listeners` of the policy and of the arguments are opened
     /// on loopback at ports that the system chooses; waits until they are open.
-    pub(crate) fn start(arguments: &[String], policy: &Path, doors: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[String], policy: &Path, listeners: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(arguments.iter().map(|argument| here(argument, policy)))
-            .args(doors.iter().flat_map(|door| [format!("--{door}"), "127.0.0.1:0".to_owned()]))
+            .args(
+                listeners
+                    .iter()
+                    .flat_map(|listener| [format!("--{listener}"), "127.0.0.1:0".to_owned()]),
+            )
             .envs(SECRETS)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (mut doors, mut before) = (Vec::new(), String::new());
+        let mut response = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (mut listeners, mut before) = (Vec::new(), String::new());
         loop {
-            let Some(Ok(line)) = told.next() else { panic!("{arguments:?}: no start:\n{before}") };
+            let Some(Ok(line)) = response.next() else {
+                panic!("{arguments:?}: no start:\n{before}")
+            };
             if line.contains(" limit, ") || line.contains(" limits, ") {
                 break;
             }
-            if let Some((door, address)) = line.split_once(" at ") {
-                doors.push((door.to_owned(), address.to_owned()));
+            if let Some((listener, address)) = line.split_once(" at ") {
+                listeners.push((listener.to_owned(), address.to_owned()));
             }
             before += &format!("{line}\n");
         }
         // What it tells from now on has to go somewhere.
-        std::thread::spawn(move || told.for_each(drop));
-        Self { child, doors }
+        std::thread::spawn(move || response.for_each(drop));
+        Self { child, listeners }
     }
 
-    /// Where a door is.
-    pub(crate) fn door(&self, name: &str) -> &str {
-        let door = self.doors.iter().find(|(door, _)| door == name);
-        &door.unwrap_or_else(|| panic!("no {name} in {:?}", self.doors)).1
+    /// Where a listener is.
+    pub(crate) fn listener(&self, name: &str) -> &str {
+        let listener = self.listeners.iter().find(|(listener, _)| listener == name);
+        &listener.unwrap_or_else(|| panic!("no {name} in {:?}", self.listeners)).1
     }
 
     /// Has it read its policy anew: the answer, and its status.
     pub(crate) fn reload(&self) -> String {
-        let url = format!("http://{}/v1/policy/reload", self.door("admin"));
+        let url = format!("http://{}/v1/policy/reload", self.listener("admin"));
         let (_, token) = SECRETS[3];
         let mut curl = Command::new("curl");
         curl.args(["-s", "-X", "POST", "-w", " %{http_code}", "-H"]);
-        let told = run(curl.args([&format!("authorization: Bearer {token}"), &url]));
-        String::from_utf8(told.stdout).unwrap()
+        let response = run(curl.args([&format!("authorization: Bearer {token}"), &url]));
+        String::from_utf8(response.stdout).unwrap()
     }
 
-    /// The names of its doors, in their order.
-    pub(crate) fn doors(&self) -> Vec<&str> {
-        self.doors.iter().map(|(door, _)| door.as_str()).collect()
+    /// The names of its listeners, in their order.
+    pub(crate) fn listeners(&self) -> Vec<&str> {
+        self.listeners.iter().map(|(listener, _)| listener.as_str()).collect()
     }
 }
 

@@ -88,28 +88,28 @@ impl Session {
         };
         lay_out(folder.path(), here);
         let text = here(&texts[0]);
-        let mut told = Vec::new();
+        let mut response = Vec::new();
         for (kind, block) in blocks(&text) {
             match kind {
-                "console" => told.extend(steps(block)),
+                "console" => response.extend(steps(block)),
                 "yaml" => write_named(folder.path(), block),
                 _ => {}
             }
         }
-        assert!(!told.is_empty(), "{} shows no session", self.page);
-        self.compare(&told, folder.path(), &script(&told, &ports));
+        assert!(!response.is_empty(), "{} shows no session", self.page);
+        self.compare(&response, folder.path(), &script(&response, &ports));
     }
 
-    fn compare(&self, told: &[Step], folder: &Path, script: &str) {
+    fn compare(&self, response: &[Step], folder: &Path, script: &str) {
         let mut shell = Command::new("timeout");
         shell.args(["--kill-after=1", PATIENCE, "bash", "-c", script]).current_dir(folder);
         let output = run(shell.env("PATH", programs()));
         let printed = |index: usize| {
             fs::read_to_string(folder.join(format!("{index}.out"))).unwrap_or_default()
         };
-        let all: String = (0..told.len()).map(printed).collect();
+        let all: String = (0..response.len()).map(printed).collect();
         assert!(output.status.success(), "{}: {output:?}\n{all}", self.page);
-        for (index, step) in told.iter().enumerate() {
+        for (index, step) in response.iter().enumerate() {
             let mut own = printed(index);
             if own.is_empty() {
                 // It had another program say something.

@@ -110,7 +110,7 @@ const OF_THE_WHOLE: [&str; 3] =
 
 #[test]
 fn every_command_of_the_guide_is_run_by_a_test() {
-    let mut seen = 0;
+    let mut observed = 0;
     let mut left_out = Vec::new();
     let readme = "README.md".to_owned();
     for page in pages("docs").into_iter().chain([readme]) {
@@ -119,7 +119,7 @@ fn every_command_of_the_guide_is_run_by_a_test() {
                 assert!(!block.lines().any(|line| line.starts_with("$ ")), "{page}: {block}");
                 continue;
             }
-            seen += 1;
+            observed += 1;
             let by_guide = kind == "sh" && guide::PAGES.contains(&&*page);
             let by_session = SESSIONS.iter().any(|session| session.runs(&page, block));
             let is_known = by_another(&page) || OF_THE_WHOLE.contains(&block);
@@ -129,7 +129,7 @@ fn every_command_of_the_guide_is_run_by_a_test() {
         }
     }
     assert!(left_out.is_empty(), "no test runs\n{}", left_out.join("\n"));
-    assert!(seen > 80, "{seen} blocks are hardly the guide's");
+    assert!(observed > 80, "{observed} blocks are hardly the guide's");
 }
 
 /// Whether a test of another crate or program says that it goes by the page.

@@ -47,7 +47,7 @@ fn known(shown: &str) -> String {
 }
 
 #[test]
-fn what_is_shown_is_told_from_what_is_printed() {
+fn what_is_shown_is_distinguished_from_what_is_printed() {
     let shown = "{\"a\":1,\n\"reset\":1795246246,…\"t\":\"x;t=3600\"}";
     assert_eq!(missing(shown, "{\"a\":1,\"reset\":1800000000,\"b\":2,\"t\":\"x;t=3599\"}"), None);
     assert!(missing(shown, "{\"a\":2,\"reset\":1800000000,\"b\":2,\"t\":\"x;t=3599\"}").is_some());

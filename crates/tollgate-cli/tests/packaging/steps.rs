@@ -54,12 +54,12 @@ pub(crate) fn steps(block: &str) -> Vec<Step> {
 }
 
 #[test]
-fn commands_are_told_from_what_they_print() {
+fn commands_are_distinguished_from_what_they_print() {
     let steps = steps("$ one \\\n    two\nfirst\n$ three 'a\nb'\nsecond\nthird\n$ four &\n… 5\n");
-    let told: Vec<_> = steps.iter().map(|step| (&*step.command, &*step.shown)).collect();
+    let response: Vec<_> = steps.iter().map(|step| (&*step.command, &*step.shown)).collect();
     let expected =
         [("one \\\n    two", "first"), ("three 'a\nb'", "second\nthird"), ("four &", "… 5")];
-    assert_eq!(told, expected);
+    assert_eq!(response, expected);
     assert_eq!((steps[0].staying(), steps[2].staying()), (None, Some("four")));
     assert_eq!((steps[1].last(), steps[2].last()), ("third", "5"));
 }

@@ -7,13 +7,13 @@ use crate::files::run;
 use crate::world::tollgate;
 
 #[test]
-fn it_tells_the_version_and_the_target_in_one_line() {
-    let told = String::from_utf8(tollgate(&["--version"]).stdout).unwrap();
+fn it_reports_the_version_and_the_target_in_one_line() {
+    let response = String::from_utf8(tollgate(&["--version"]).stdout).unwrap();
     let start = concat!("tollgate ", env!("CARGO_PKG_VERSION"), " (");
-    let built_from = told.strip_prefix(start).and_then(|rest| rest.strip_suffix(")\n"));
+    let built_from = response.strip_prefix(start).and_then(|rest| rest.strip_suffix(")\n"));
     let target = built_from.unwrap().rsplit(", ").next().unwrap();
-    assert_eq!(target.split('-').next(), Some(std::env::consts::ARCH), "{told}");
-    assert_eq!(told.lines().count(), 1);
+    assert_eq!(target.split('-').next(), Some(std::env::consts::ARCH), "{response}");
+    assert_eq!(response.lines().count(), 1);
 }
 
 /// What the build script tells cargo of `folder`, a copy of the crate's own place.
@@ -23,10 +23,10 @@ fn built(script: &Path, folder: &Path, profile: &str, given: Option<&str>) -> St
     command.env_remove("TOLLGATE_COMMIT").envs(given.map(|commit| ("TOLLGATE_COMMIT", commit)));
     // A repository above the temporary folder is none of this test's.
     command.env("GIT_CEILING_DIRECTORIES", folder.ancestors().nth(3).unwrap());
-    let told = String::from_utf8(run(&mut command).stdout).unwrap();
+    let response = String::from_utf8(run(&mut command).stdout).unwrap();
     let line =
-        told.lines().find_map(|line| line.strip_prefix("cargo:rustc-env=TOLLGATE_BUILT_FROM="));
-    line.unwrap_or_else(|| panic!("{told}")).to_owned()
+        response.lines().find_map(|line| line.strip_prefix("cargo:rustc-env=TOLLGATE_BUILT_FROM="));
+    line.unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 #[test]

@@ -30,8 +30,8 @@ async fn a_primary_that_dies_under_load_fails_no_request() {
     let lost = proxy.tells("no primary answers");
 
     fleet.replicas[0].promote().await;
-    let told = proxy.tells("connected to");
-    assert!(told.contains(&fleet.replicas[0].url()), "{told}");
+    let response = proxy.tells("connected to");
+    assert!(response.contains(&fleet.replicas[0].url()), "{response}");
     load.passes(REQUESTS);
 
     let answers = load.stop();
@@ -39,9 +39,9 @@ async fn a_primary_that_dies_under_load_fails_no_request() {
     // The other shard counted on, each request once.
     let used = used(&answers, 1);
     let once = used[0]..used[0] + used.len() as u64;
-    let otherwise = used.iter().zip(once).filter(|(told, once)| *told != once).count();
+    let otherwise = used.iter().zip(once).filter(|(response, once)| *response != once).count();
     assert_held(&[
-        Figure::bites("primaries lost", lost.contains("shard=\"a\"").into()),
+        Figure::fault_seen("primaries lost", lost.contains("shard=\"a\"").into()),
         Figure::at_most("requests that failed", failed as u64, 0),
         Figure::at_most("requests that the other shard did not count once", otherwise as u64, 0),
     ]);

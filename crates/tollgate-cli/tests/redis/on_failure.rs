@@ -15,9 +15,9 @@ async fn without_any_shard_each_rule_does_as_it_says() {
          answers: { headers: github }",
         "deadline: 10s, nodes: 2",
     ));
-    let seen = "authorization: Bearer seen";
+    let observed = "authorization: Bearer seen";
     for used in 1..=4 {
-        assert_eq!(proxy.get("/", &[seen]).field("x-ratelimit-used"), used.to_string());
+        assert_eq!(proxy.get("/", &[observed]).field("x-ratelimit-used"), used.to_string());
     }
     for server in fleet.primaries.iter_mut().chain(&mut fleet.replicas) {
         server.kill();
@@ -28,9 +28,9 @@ async fn without_any_shard_each_rule_does_as_it_says() {
         assert_eq!(proxy.get("/search", &[stranger]).status, 200);
     }
     // Of what is left, each of two nodes has a half: of six units, and of all ten.
-    assert_eq!(admitted(&proxy, seen), 3);
+    assert_eq!(admitted(&proxy, observed), 3);
     assert_eq!(admitted(&proxy, stranger), 5);
-    let refused = proxy.get("/", &[seen]);
+    let refused = proxy.get("/", &[observed]);
     assert_eq!(refused.field("x-ratelimit-remaining"), "0", "{refused:?}");
 }
 

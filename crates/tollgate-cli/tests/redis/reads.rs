@@ -7,12 +7,12 @@ use crate::world::Proxy;
 const TEXT: &str = "
 limits: { core: { quota: 10, window: 1h, per: token } }
 rules: [{ limits: core }]
-answers: { headers: github, standing: /rate_limit }";
+answers: { headers: github, status: /rate_limit }";
 
 const REQUESTS: u64 = 20;
 
 #[tokio::test]
-async fn standings_are_read_from_a_replica_and_cost_nothing() {
+async fn statuses_are_read_from_a_replica_and_cost_nothing() {
     let fleet = Fleet::start().await;
     let proxy = Proxy::start(&fleet.policy(TEXT, "deadline: 10s"));
     let token = fleet.token_on(0, &proxy).await;
@@ -29,7 +29,7 @@ async fn standings_are_read_from_a_replica_and_cost_nothing() {
 }
 
 #[tokio::test]
-async fn standings_are_read_from_the_primary_where_the_file_says_so() {
+async fn statuses_are_read_from_the_primary_where_the_file_says_so() {
     let fleet = Fleet::start().await;
     let proxy = Proxy::start(&fleet.policy(TEXT, "deadline: 10s, reads: primaries"));
     let token = fleet.token_on(0, &proxy).await;

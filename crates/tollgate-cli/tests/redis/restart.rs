@@ -53,8 +53,8 @@ fn loses_nothing(policy: &Path, start: impl Fn() -> (Node, String), visit: fn(&m
             visitors.go_on();
             let (next, address) = start();
             visitors.find(number, address);
-            let (code, told) = std::mem::replace(node, next).ended();
-            assert_eq!(code, Some(0), "{words}: {told}");
+            let (code, response) = std::mem::replace(node, next).ended();
+            assert_eq!(code, Some(0), "{words}: {response}");
             ended += 1;
         }
     }
@@ -63,10 +63,10 @@ fn loses_nothing(policy: &Path, start: impl Fn() -> (Node, String), visit: fn(&m
     let counted = counted(policy);
     let owed = sum.charged - sum.given_back;
     assert_held(&[
-        Figure::bites("nodes ended under load", ended),
-        Figure::bites("charges", sum.charged),
-        Figure::bites("charges given back", sum.given_back),
-        Figure::bites("clients that found nobody and went to the other", sum.found_nobody),
+        Figure::fault_seen("nodes ended under load", ended),
+        Figure::fault_seen("charges", sum.charged),
+        Figure::fault_seen("charges given back", sum.given_back),
+        Figure::fault_seen("clients that found nobody and went to the other", sum.found_nobody),
         Figure::at_most("requests that failed", sum.failed, 0),
         Figure::at_most("connections that ended unheard", sum.unheard, CLIENTS as u64 * ended),
         Figure::at_most("units counted too many", counted.saturating_sub(owed), 0),
@@ -80,8 +80,8 @@ fn proxy(policy: &Path, upstream: SocketAddr) -> (Node, String) {
     command.args(["proxy", "--listen", "127.0.0.1:0", "--upstream"]);
     command.arg(format!("http://{upstream}")).arg("--policy").arg(policy);
     let node = Node::start(command);
-    let told = node.told();
-    let (_, at) = told.split_once("listening on http://").expect("where it listens");
+    let response = node.response();
+    let (_, at) = response.split_once("listening on http://").expect("where it listens");
     let address = at.split(',').next().unwrap_or_default().to_owned();
     (node, address)
 }
@@ -89,7 +89,7 @@ fn proxy(policy: &Path, upstream: SocketAddr) -> (Node, String) {
 /// A service, and where it is.
 fn serving(policy: &Path) -> (Node, String) {
     let node = Node::start(node::command(policy, &["--http", "127.0.0.1:0"]));
-    let address = node.door("http").to_owned();
+    let address = node.listener("http").to_owned();
     (node, address)
 }
 
@@ -111,16 +111,16 @@ fn charge_and_give_back(visitor: &mut Visitor) {
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{TOKEN}\"}}}}]}}");
     let mut receipt = Value::Null;
     for _ in 0..2 {
-        let told = post(visitor, "/v1/check", &check);
-        let is_admitted = told["admitted"] == true && told["source"] == "store";
+        let response = post(visitor, "/v1/check", &check);
+        let is_admitted = response["admitted"] == true && response["source"] == "store";
         let sum: &mut Sum = visitor.sum();
         sum.charged += 1;
         sum.failed += u64::from(!is_admitted);
-        receipt = told["receipt"].clone();
+        receipt = response["receipt"].clone();
     }
-    let told = post(visitor, "/v1/refund", &format!("{{\"receipt\":{receipt}}}"));
+    let response = post(visitor, "/v1/refund", &format!("{{\"receipt\":{receipt}}}"));
     // Nothing has changed where the first answer to this was lost on its way.
-    let is_back = told["outcome"] == "given_back" || told["outcome"] == "unchanged";
+    let is_back = response["outcome"] == "given_back" || response["outcome"] == "unchanged";
     let sum = visitor.sum();
     sum.given_back += u64::from(is_back);
     sum.failed += u64::from(!is_back);
@@ -141,6 +141,6 @@ fn counted(policy: &Path) -> u64 {
     let length = body.len();
     let head = "POST /v1/peek HTTP/1.1\r\nhost: test\r\ncontent-type: application/json";
     client.send(format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}")).unwrap();
-    let told: Value = serde_json::from_str(&client.answer().unwrap().body).unwrap();
-    told["standings"][0]["used"].as_u64().unwrap_or_else(|| panic!("{told}"))
+    let response: Value = serde_json::from_str(&client.answer().unwrap().body).unwrap();
+    response["standings"][0]["used"].as_u64().unwrap_or_else(|| panic!("{response}"))
 }

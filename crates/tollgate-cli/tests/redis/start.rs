@@ -9,17 +9,17 @@ rules: [{ limits: core }]
 answers: { headers: github }";
 
 #[tokio::test]
-async fn it_tells_of_each_shard_and_then_that_it_listens() {
+async fn it_reports_each_shard_and_then_that_it_listens() {
     let fleet = Fleet::start().await;
     let policy = fleet.policy(TEXT, "deadline: 10s, step: script");
     let mut proxy = Proxy::spawn("http://127.0.0.1:9", &policy);
     for (shard, primary) in SHARDS.iter().zip(&fleet.primaries) {
-        let told = proxy.tells(&format!("connected to {}", primary.url()));
-        assert!(told.contains("INFO") && told.contains("as a script"), "{told}");
-        assert!(told.contains(&format!("shard=\"{shard}\"")), "{told}");
+        let response = proxy.tells(&format!("connected to {}", primary.url()));
+        assert!(response.contains("INFO") && response.contains("as a script"), "{response}");
+        assert!(response.contains(&format!("shard=\"{shard}\"")), "{response}");
     }
-    let told = proxy.listens();
-    assert!(told.contains("counters in 2 shards of Redis"), "{told}");
+    let response = proxy.listens();
+    assert!(response.contains("counters in 2 shards of Redis"), "{response}");
 }
 
 #[tokio::test]

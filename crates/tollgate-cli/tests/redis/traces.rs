@@ -25,15 +25,15 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
 
     // A trace that begins here: of those none is recorded, and the service is told so.
     assert_eq!(proxy.get("/", &["authorization: Bearer nobody"]).status, 200);
-    let asked = service.next();
-    let untold = asked.field("traceparent").unwrap();
+    let requested = service.next();
+    let untold = requested.field("traceparent").unwrap();
     assert!(untold.starts_with("00-") && untold.ends_with("-00"), "{untold}");
 
     let parent = format!("traceparent: 00-{TRACE}-{CLIENT}-01");
     let token = "authorization: Bearer nobody-is-told-of-this";
     let fields = [&*parent, "tracestate: vendor=1", token];
     assert_eq!(proxy.get("/secret-path", &fields).status, 200);
-    let asked = service.next();
+    let requested = service.next();
     assert_eq!(proxy.get("/secret-path", &fields).status, 429);
 
     let spans = collector.spans("GET", 2);
@@ -42,9 +42,9 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
     assert!(!everything.contains("nobody") && !everything.contains("secret-path"), "{everything}");
 
     let upstream = only(&spans, "upstream");
-    let told = format!("00-{TRACE}-{}-01", hex(&upstream.span_id));
-    assert_eq!(asked.field("traceparent"), Some(&*told));
-    assert_eq!(asked.field("tracestate"), Some("vendor=1"));
+    let response = format!("00-{TRACE}-{}-01", hex(&upstream.span_id));
+    assert_eq!(requested.field("traceparent"), Some(&*response));
+    assert_eq!(requested.field("tracestate"), Some("vendor=1"));
     assert_eq!(upstream.kind, CLIENT_KIND);
 
     let admitted = spans.iter().find(|span| span.span_id == upstream.parent_span_id).unwrap();
@@ -56,16 +56,16 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
         assert_eq!((&*span.name, span.kind), ("GET", SERVER_KIND));
         assert_eq!(hex(&span.parent_span_id), CLIENT);
         assert_eq!(span.trace_state, "vendor=1");
-        let said = |key: &str| text(&span.attributes, key);
-        assert_eq!(said("http.response.status_code"), status);
-        assert_eq!(said("tollgate.verdict"), verdict);
-        assert_eq!(said("tollgate.limits"), "one");
-        assert_eq!(said("tollgate.refused_by"), refused_by);
-        assert_eq!(said("tollgate.remaining"), "0");
-        assert_eq!(said("tollgate.source"), "store");
-        assert_eq!(said("tollgate.rules"), "everything");
-        assert_eq!(said("tollgate.policy.version").len(), 12);
-        let subject = said("tollgate.subjects");
+        let described = |key: &str| text(&span.attributes, key);
+        assert_eq!(described("http.response.status_code"), status);
+        assert_eq!(described("tollgate.verdict"), verdict);
+        assert_eq!(described("tollgate.limits"), "one");
+        assert_eq!(described("tollgate.refused_by"), refused_by);
+        assert_eq!(described("tollgate.remaining"), "0");
+        assert_eq!(described("tollgate.source"), "store");
+        assert_eq!(described("tollgate.rules"), "everything");
+        assert_eq!(described("tollgate.policy.version").len(), 12);
+        let subject = described("tollgate.subjects");
         assert!(subject.starts_with("token=#") && subject.len() == 7 + 32, "{subject}");
 
         let of_shard = |shard: &&_| {
@@ -74,9 +74,9 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
         };
         let shards: Vec<_> = spans.iter().filter(of_shard).collect();
         assert_eq!(shards.len(), 1, "{spans:#?}");
-        let said = |key: &str| text(&shards[0].attributes, key);
-        assert!(SHARDS.contains(&&*said("tollgate.shard")), "{shards:?}");
-        assert_eq!(said("tollgate.outcome"), "answered");
+        let described = |key: &str| text(&shards[0].attributes, key);
+        assert!(SHARDS.contains(&&*described("tollgate.shard")), "{shards:?}");
+        assert_eq!(described("tollgate.outcome"), "answered");
         assert_eq!(shards[0].kind, CLIENT_KIND);
         assert!(shards[0].start_time_unix_nano >= span.start_time_unix_nano);
         assert!(shards[0].end_time_unix_nano <= span.end_time_unix_nano);

@@ -1,4 +1,4 @@
-//! Clients of the HTTP and the Redis protocol doors, byte by byte.
+//! Clients of the HTTP and the Redis protocol listeners, byte by byte.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -103,7 +103,7 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, token: Option<&str>) 
 }
 
 /// The first line of the reply to each of `commands`.
-pub(crate) fn say(address: &str, commands: &[&str]) -> Vec<String> {
+pub(crate) fn send_line(address: &str, commands: &[&str]) -> Vec<String> {
     let mut client = Client::connect(address).unwrap();
     commands
         .iter()

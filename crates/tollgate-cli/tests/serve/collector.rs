@@ -39,7 +39,7 @@ impl Asked {
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     scheme: &'static str,
-    asked: Mutex<Receiver<Asked>>,
+    requested: Mutex<Receiver<Asked>>,
 }
 
 impl Listener {
@@ -51,7 +51,7 @@ impl Listener {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (teller, asked) = channel();
+        let (teller, requested) = channel();
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let (teller, tls) = (teller.clone(), tls.clone());
@@ -64,7 +64,7 @@ impl Listener {
                 });
             }
         });
-        Self { address, scheme, asked: Mutex::new(asked) }
+        Self { address, scheme, requested: Mutex::new(requested) }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -73,7 +73,7 @@ impl Listener {
 
     /// The next request.
     pub(crate) fn next(&self) -> Asked {
-        self.asked.lock().unwrap().recv_timeout(PATIENCE).expect("a request")
+        self.requested.lock().unwrap().recv_timeout(PATIENCE).expect("a request")
     }
 }
 
@@ -87,12 +87,12 @@ fn serve(client: impl Read + Write, teller: &Sender<Asked>) -> Option<()> {
                 return None;
             }
         }
-        let mut asked = Asked { head, body: Vec::new() };
-        let length = asked.field("content-length").map_or(0, |length| length.parse().unwrap());
-        asked.body = vec![0; length];
-        reader.read_exact(&mut asked.body).ok()?;
+        let mut requested = Asked { head, body: Vec::new() };
+        let length = requested.field("content-length").map_or(0, |length| length.parse().unwrap());
+        requested.body = vec![0; length];
+        reader.read_exact(&mut requested.body).ok()?;
         // Told before it is answered: who was answered finds it.
-        teller.send(asked).ok()?;
+        teller.send(requested).ok()?;
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
         reader.get_mut().write_all(answer).and_then(|()| reader.get_mut().flush()).ok()?;
     }
@@ -125,13 +125,17 @@ impl Collector {
     pub(crate) fn spans(&self, name: &str, count: usize) -> Vec<Span> {
         let mut spans = self.spans.lock().unwrap();
         while spans.iter().filter(|span| span.name == name).count() < count {
-            let asked = self.listener.next();
-            assert!(asked.head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{}", asked.head);
-            assert_eq!(asked.field("content-type"), Some("application/x-protobuf"));
-            let request = ExportTraceServiceRequest::decode(&*asked.body).unwrap();
+            let requested = self.listener.next();
+            assert!(
+                requested.head.starts_with("POST /v1/traces HTTP/1.1\r\n"),
+                "{}",
+                requested.head
+            );
+            assert_eq!(requested.field("content-type"), Some("application/x-protobuf"));
+            let request = ExportTraceServiceRequest::decode(&*requested.body).unwrap();
             for resource in request.resource_spans {
-                let told = resource.resource.unwrap();
-                assert_eq!(text(&told.attributes, "service.name"), "tollgate");
+                let response = resource.resource.unwrap();
+                assert_eq!(text(&response.attributes, "service.name"), "tollgate");
                 spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
             }
         }

@@ -7,15 +7,15 @@ use crate::client::{Client, request};
 use crate::grpc::GrpcClient;
 use crate::world::{Folder, Node};
 
-/// Clients of each door at once.
+/// Clients of each listener at once.
 const CLIENTS: usize = 20;
 
 #[test]
 fn sigterm_answers_every_request_under_load() {
     let node = Node::open(&Folder::new("").policy());
     let (started, starts) = channel();
-    let begin = |door: &str, work: fn(&str, &Sender<()>) -> u64| {
-        let (address, started) = (node.door(door).to_owned(), started.clone());
+    let begin = |listener: &str, work: fn(&str, &Sender<()>) -> u64| {
+        let (address, started) = (node.listener(listener).to_owned(), started.clone());
         (0..CLIENTS).map(move |_| {
             let (address, started) = (address.clone(), started.clone());
             thread::spawn(move || work(&address, &started))
@@ -32,22 +32,22 @@ fn sigterm_answers_every_request_under_load() {
     for client in clients {
         assert!(client.join().unwrap() > 0);
     }
-    let (code, told) = node.ended();
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.ends_with("every request in flight has ended\n"), "{told}");
+    let (code, response) = node.ended();
+    assert_eq!(code, Some(0), "{response}");
+    assert!(response.ends_with("every request in flight has ended\n"), "{response}");
 }
 
 /// Asks again and again on one connection, until an answer says that it is the last: each request
 /// that was sent is answered.
 fn ask_until_told(address: &str, started: &Sender<()>) -> u64 {
     let mut client = Client::connect(address).unwrap();
-    for asked in 1.. {
+    for requested in 1.. {
         let answer = client.check().unwrap();
         assert_eq!(answer.status, 200);
         if answer.is_last {
-            return asked;
+            return requested;
         }
-        if asked == 1 {
+        if requested == 1 {
             started.send(()).unwrap();
         }
     }
@@ -73,15 +73,15 @@ fn call_until_told(address: &str, started: &Sender<()>) -> u64 {
 /// and never by half of a reply.
 fn say_until_eof(address: &str, started: &Sender<()>) -> u64 {
     let mut client = Client::connect(address).unwrap();
-    for said in 1.. {
+    for described in 1.. {
         if client.send("PING\r\n").is_err() {
-            return said;
+            return described;
         }
         match client.line() {
             Ok(reply) => assert_eq!(reply, "+PONG"),
-            Err(_) => return said,
+            Err(_) => return described,
         }
-        if said == 1 {
+        if described == 1 {
             started.send(()).unwrap();
         }
     }
@@ -91,11 +91,11 @@ fn say_until_eof(address: &str, started: &Sender<()>) -> u64 {
 #[test]
 fn a_request_that_is_half_sent_is_answered_and_readiness_turns_first() {
     let node = Node::open(&Folder::new("").policy());
-    let mut half = Client::connect(node.door("http")).unwrap();
+    let mut half = Client::connect(node.listener("http")).unwrap();
     let request = request("POST", "/v1/check", None);
     let (head, body) = request.split_at(request.len() - 5);
     half.send(head).unwrap();
-    let mut probe = Client::connect(node.door("admin")).unwrap();
+    let mut probe = Client::connect(node.listener("admin")).unwrap();
     let ready = "GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n";
     probe.send(ready).unwrap();
     assert_eq!(probe.answer().unwrap().status, 200);

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::client::{Client, ask, say};
+use crate::client::{Client, ask, send_line};
 use crate::grpc::{HEALTH, call};
 use crate::world::{Folder, Node};
 
-/// Connections of a flood at each door.
+/// Connections of a flood at each listener.
 const SILENT: usize = 2_000;
 
-/// Connections that a door has at once. Both ends of so many need descriptors: `ulimit -n 12000`.
+/// Connections that a listener has at once. Both ends of so many need descriptors: `ulimit -n 12000`.
 const AT_ONCE: usize = 10_000;
 
 /// Connections beyond those.
@@ -19,10 +19,11 @@ const MORE: usize = 100;
 const OWN: usize = 100;
 
 #[test]
-fn connections_that_say_nothing_end_at_every_door_while_others_are_served() {
+fn connections_that_say_nothing_end_at_every_listener_while_others_are_served() {
     let node = Node::open(&Folder::new("").policy());
-    let doors = ["http", "grpc", "resp"].map(|door| node.door(door));
-    let flood = (0..SILENT).flat_map(|_| doors).map(|door| Client::connect(door).unwrap());
+    let listeners = ["http", "grpc", "resp"].map(|listener| node.listener(listener));
+    let flood =
+        (0..SILENT).flat_map(|_| listeners).map(|listener| Client::connect(listener).unwrap());
     let flood: Vec<Client> = flood.collect();
     for (index, mut client) in flood.into_iter().enumerate() {
         if index % 300 == 0 {
@@ -35,26 +36,26 @@ fn connections_that_say_nothing_end_at_every_door_while_others_are_served() {
 }
 
 fn is_served(node: &Node) {
-    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
-    assert_eq!(call(node.door("grpc"), HEALTH, None).0, "0");
-    assert_eq!(say(node.door("resp"), &["PING"]), ["+PONG"]);
+    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(call(node.listener("grpc"), HEALTH, None).0, "0");
+    assert_eq!(send_line(node.listener("resp"), &["PING"]), ["+PONG"]);
 }
 
 #[test]
-fn a_door_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
+fn a_listener_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
     let node = Node::open(&Folder::new("").policy());
     let mut taken: Vec<Client> = (0..AT_ONCE).map(|_| entered(&node)).collect();
-    let told = node.tells("connections are taken");
-    assert!(told.contains("all 10000") && told.contains("resp"), "{told}");
+    let response = node.tells("connections are taken");
+    assert!(response.contains("all 10000") && response.contains("resp"), "{response}");
     let mut waiting: Vec<Client> = (0..MORE)
         .map(|_| {
-            let mut client = Client::connect(node.door("resp")).unwrap();
+            let mut client = Client::connect(node.listener("resp")).unwrap();
             client.send("PING\r\n").unwrap();
             client
         })
         .collect();
-    // Other doors have places of their own.
-    assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+    // Other listeners have places of their own.
+    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let open = fs::read_dir(format!("/proc/{}/fd", node.id())).unwrap().count();
     assert!((AT_ONCE..AT_ONCE + OWN).contains(&open), "{open} descriptors");
     for client in &mut waiting {
@@ -64,7 +65,7 @@ fn a_door_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
 }
 
 fn entered(node: &Node) -> Client {
-    let mut client = Client::connect(node.door("resp")).unwrap();
+    let mut client = Client::connect(node.listener("resp")).unwrap();
     client.send("PING\r\n").unwrap();
     assert_eq!(client.line().unwrap(), "+PONG");
     client

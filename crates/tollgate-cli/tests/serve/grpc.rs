@@ -1,4 +1,4 @@
-//! A client of the gRPC door that shows what is on the wire.
+//! A client of the gRPC listener that shows what is on the wire.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! `tollgate serve` as it is run: real processes, real sockets, every door.
+//! `tollgate serve` as it is run: real processes, real sockets, every listener.
 
 mod access;
 mod client;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::client::{ask, say};
+use crate::client::{ask, send_line};
 use crate::world::{Folder, Node, PATIENCE, refused};
 
 /// Two limits for everybody, the narrow one of `quota`.
@@ -20,20 +20,20 @@ fn policy(quota: u64) -> String {
 }
 
 fn metrics(node: &Node) -> String {
-    let answer = ask(node.door("admin"), "GET", "/metrics", None);
+    let answer = ask(node.listener("admin"), "GET", "/metrics", None);
     assert_eq!(answer.status, 200);
     answer.body
 }
 
 /// Charges the limit `all`, as often.
 fn check(node: &Node, times: usize) {
-    (0..times).for_each(|_| drop(ask(node.door("http"), "POST", "/v1/check", None)));
+    (0..times).for_each(|_| drop(ask(node.listener("http"), "POST", "/v1/check", None)));
 }
 
 #[track_caller]
 fn assert_lines(page: &str, lines: &[&str]) {
     for line in lines {
-        assert!(page.lines().any(|told| told == *line), "no `{line}` in\n{page}");
+        assert!(page.lines().any(|response| response == *line), "no `{line}` in\n{page}");
     }
 }
 
@@ -66,7 +66,7 @@ fn numbers_are_exact_and_outlive_another_policy() {
     node.signal("-HUP");
     node.tells("the policy was read anew");
     check(&node, 1);
-    assert_eq!(say(node.door("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
+    assert_eq!(send_line(node.listener("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
     assert_lines(
         &metrics(&node),
         &[
@@ -81,7 +81,7 @@ fn numbers_are_exact_and_outlive_another_policy() {
 }
 
 #[test]
-fn a_proxy_tells_of_a_shard_that_is_not_there() {
+fn a_proxy_reports_a_shard_that_is_not_there() {
     // Nothing listens at port 1.
     let text = "limits: { all: { quota: 3, window: 1h } }\n\
                 rules: [ { name: lost, limits: all, on_failure: deny } ]\n\
@@ -92,8 +92,8 @@ fn a_proxy_tells_of_a_shard_that_is_not_there() {
     command.args(["--admin", "127.0.0.1:0", "--policy"]).arg(folder.policy());
     command.env("TOLLGATE_SECRET", "a-secret-of-the-tests");
     let proxy = Node::start(command);
-    let told = proxy.told();
-    let (_, rest) = told.split_once("listening on http://").unwrap();
+    let response = proxy.response();
+    let (_, rest) = response.split_once("listening on http://").unwrap();
     let address = rest.split(',').next().unwrap();
     for _ in 0..3 {
         assert_eq!(ask(address, "GET", "/", None).status, 503);
@@ -109,8 +109,8 @@ fn a_proxy_tells_of_a_shard_that_is_not_there() {
             "tollgate_shard_duration_seconds_count{shard=\"east\"} 3",
         ],
     );
-    let told = "tollgate_degraded_decisions_total{rule=\"lost\",source=\"failure\",error=";
-    assert!(page.lines().any(|line| line.starts_with(told) && line.ends_with("} 3")), "{page}");
+    let response = "tollgate_degraded_decisions_total{rule=\"lost\",source=\"failure\",error=";
+    assert!(page.lines().any(|line| line.starts_with(response) && line.ends_with("} 3")), "{page}");
     assert!(!page.contains("tollgate_memory_"), "its store is not in this process\n{page}");
 }
 
@@ -120,16 +120,16 @@ fn names_that_would_end_their_quotes_are_no_names() {
         policy(3).replace("wide", "'a\"} 9'"),
         policy(3).replace("limits: [all", "name: 'a\"} 9', limits: [all"),
     ] {
-        let told = refused(&Folder::with(&text).policy(), &["--http", "127.0.0.1:0"]);
-        assert!(told.contains("is no name"), "{told}");
+        let response = refused(&Folder::with(&text).policy(), &["--http", "127.0.0.1:0"]);
+        assert!(response.contains("is no name"), "{response}");
     }
 }
 
 #[test]
-fn only_the_door_for_administrators_tells() {
+fn only_the_listener_for_administrators_reports() {
     let folder = Folder::with(&policy(3));
     let node = Node::open(&folder.policy());
-    assert_eq!(ask(node.door("http"), "GET", "/metrics", None).status, 403);
+    assert_eq!(ask(node.listener("http"), "GET", "/metrics", None).status, 403);
 }
 
 #[test]
@@ -165,15 +165,15 @@ fn prometheus_scrapes_it_and_answers() {
     let folder = Folder::with(&policy(3));
     let node = Node::open(&folder.policy());
     check(&node, 5);
-    let prometheus = Prometheus::of(node.door("admin"));
+    let prometheus = Prometheus::of(node.listener("admin"));
     let query = "/api/v1/query?query=tollgate_decisions_total%7Bverdict%3D%22refused%22%2Climit%3D%22all%22%7D";
     let deadline = Instant::now() + PATIENCE;
     loop {
         let answer = ask(&prometheus.address, "GET", query, None);
-        let told: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-        let value = &told["data"]["result"][0]["value"][1];
+        let response: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        let value = &response["data"]["result"][0]["value"][1];
         if !value.is_null() {
-            assert_eq!(value, "2", "{told}");
+            assert_eq!(value, "2", "{response}");
             return;
         }
         assert!(Instant::now() < deadline, "{}", answer.body);

@@ -20,18 +20,18 @@ fn policy(quota: u64) -> String {
 }
 
 fn check(node: &Node) -> Value {
-    let answer = ask(node.door("http"), "POST", "/v1/check", None);
+    let answer = ask(node.listener("http"), "POST", "/v1/check", None);
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
 }
 
 /// What is told of the one limit: capacity, used, remaining.
 fn stands(verdict: &Value) -> [u64; 3] {
-    let standing = &verdict["standings"][0];
-    ["limit", "used", "remaining"].map(|key| standing[key].as_u64().unwrap())
+    let status = &verdict["standings"][0];
+    ["limit", "used", "remaining"].map(|key| status[key].as_u64().unwrap())
 }
 
 fn reloads(node: &Node) -> Value {
-    let answer = ask(node.door("admin"), "GET", "/v1/status", None);
+    let answer = ask(node.listener("admin"), "GET", "/v1/status", None);
     serde_json::from_str::<Value>(&answer.body).unwrap()["reloads"].take()
 }
 
@@ -62,47 +62,47 @@ fn the_log_is_written_for_programs_where_they_read_it() {
     let line: Value = serde_json::from_str(&node.tells("the policy was read anew")).unwrap();
     assert_eq!((&line["level"], &line["limits"]), (&"INFO".into(), &1.into()), "{line}");
     assert!(line["timestamp"].is_string() && line["version"].is_string(), "{line}");
-    assert!(!node.door("http").is_empty(), "it told of its doors");
+    assert!(!node.listener("http").is_empty(), "it told of its doors");
     node.signal("-TERM");
     node.tells("every request in flight has ended");
-    for line in node.told().lines() {
+    for line in node.response().lines() {
         let line: Result<Value, _> = serde_json::from_str(line);
-        assert!(line.is_ok_and(|line| line["level"].is_string()), "{}", node.told());
+        assert!(line.is_ok_and(|line| line["level"].is_string()), "{}", node.response());
     }
 }
 
 #[test]
-fn an_administrator_has_it_read_anew_and_hears_what_is_wrong() {
+fn an_administrator_has_it_read_again_and_receives_what_is_wrong() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());
-    let reload = || ask(node.door("admin"), "POST", "/v1/policy/reload", None);
-    let told = reload();
-    assert_eq!(told.status, 200);
-    assert!(told.body.contains(r#""replaced":false"#), "{}", told.body);
+    let reload = || ask(node.listener("admin"), "POST", "/v1/policy/reload", None);
+    let response = reload();
+    assert_eq!(response.status, 200);
+    assert!(response.body.contains(r#""replaced":false"#), "{}", response.body);
     folder.write("policy.yaml", &policy(10).replace("1h", "1 hour"));
-    let told = reload();
-    assert_eq!(told.status, 409, "{}", told.body);
-    assert!(told.body.contains("policy.yaml:1:"), "{}", told.body);
+    let response = reload();
+    assert_eq!(response.status, 409, "{}", response.body);
+    assert!(response.body.contains("policy.yaml:1:"), "{}", response.body);
     folder.write("policy.yaml", &policy(20));
-    let told = reload();
-    assert!(told.body.contains(r#""replaced":true"#), "{}", told.body);
+    let response = reload();
+    assert!(response.body.contains(r#""replaced":true"#), "{}", response.body);
     let after = check(&node);
-    assert!(told.body.contains(after["policy"].as_str().unwrap()), "{}", told.body);
+    assert!(response.body.contains(after["policy"].as_str().unwrap()), "{}", response.body);
     assert_eq!(stands(&after), [20, 1, 19]);
-    assert_eq!(ask(node.door("http"), "POST", "/v1/policy/reload", None).status, 403);
+    assert_eq!(ask(node.listener("http"), "POST", "/v1/policy/reload", None).status, 403);
 }
 
 #[test]
-fn a_broken_file_changes_nothing_and_is_told_with_its_place() {
+fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());
     let before = check(&node)["policy"].clone();
     folder.write("policy.yaml", &policy(10).replace("1h", "1 hour"));
     node.signal("-HUP");
     node.tells("the policy in force stays so");
-    let told = reloads(&node);
-    assert_eq!((&told["done"], &told["refused"]), (&0.into(), &1.into()));
-    let reason = told["refusal"]["reason"].as_str().unwrap();
+    let response = reloads(&node);
+    assert_eq!((&response["done"], &response["refused"]), (&0.into(), &1.into()));
+    let reason = response["refusal"]["reason"].as_str().unwrap();
     assert!(reason.contains("policy.yaml:1:"), "{reason}");
     assert_eq!(check(&node)["policy"], before);
     // What takes a restart is not half done: the quota stays as well.
@@ -115,7 +115,7 @@ fn a_broken_file_changes_nothing_and_is_told_with_its_place() {
     // The file is what is in force again: nothing is wrong any more, and nothing was done.
     folder.write("policy.yaml", &policy(10));
     node.signal("-HUP");
-    until_reloads(&node, |told| told["refusal"].is_null());
+    until_reloads(&node, |response| response["refusal"].is_null());
     assert_eq!(reloads(&node)["done"], 0);
 }
 
@@ -135,27 +135,27 @@ fn what_an_administrator_had_read_is_put_back_by_the_file() {
     // Seen twice, and so taken.
     thread::sleep(Duration::from_millis(1_200));
     folder.write("policy.yaml", &policy(20));
-    assert_eq!(ask(node.door("admin"), "POST", "/v1/policy/reload", None).status, 200);
+    assert_eq!(ask(node.listener("admin"), "POST", "/v1/policy/reload", None).status, 200);
     assert_eq!(reloads(&node)["done"], 1);
     folder.write("policy.yaml", &policy(10));
-    until_reloads(&node, |told| told["done"] == 2);
+    until_reloads(&node, |response| response["done"] == 2);
     assert_eq!(stands(&check(&node)), [10, 1, 9]);
 }
 
 #[test]
-fn a_file_that_is_gone_is_told_and_is_in_force_again_once_it_is_back() {
+fn a_file_that_is_gone_is_reported_and_is_in_force_again_once_it_is_back() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());
     let before = check(&node)["policy"].clone();
     let away = folder.path("away.yaml");
-    for asked in [false, true] {
+    for requested in [false, true] {
         fs::rename(folder.policy(), &away).unwrap();
-        if asked {
+        if requested {
             node.signal("-HUP");
         }
-        until_reloads(&node, |told| !told["refusal"].is_null());
+        until_reloads(&node, |response| !response["refusal"].is_null());
         fs::rename(&away, folder.policy()).unwrap();
-        until_reloads(&node, |told| told["refusal"].is_null());
+        until_reloads(&node, |response| response["refusal"].is_null());
     }
     assert_eq!((&check(&node)["policy"], &reloads(&node)["done"]), (&before, &0.into()));
 }
@@ -171,7 +171,7 @@ fn an_override_can_be_lifted_when_the_policy_has_its_name_no_more() {
     };
     let folder = Folder::with(&text("calls", "user"));
     let node = Node::open(&folder.policy());
-    let admin = node.door("admin");
+    let admin = node.listener("admin");
     let all = [
         (
             r#""limit":"calls","subject":{"user":"bob","host":"a"}"#,
@@ -182,13 +182,15 @@ fn an_override_can_be_lifted_when_the_policy_has_its_name_no_more() {
         (r#""rule":"calls""#, "rule=calls"),
     ];
     for (whom, _) in all {
-        let said = format!(r#"{{{whom},"counted":true,"expires_in":"1h","reason":"a test"}}"#);
+        let described = format!(r#"{{{whom},"counted":true,"expires_in":"1h","reason":"a test"}}"#);
         let head =
             "PUT /v1/overrides HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
         let mut client = Client::connect(admin).unwrap();
-        client.send(format!("{head}\r\ncontent-length: {}\r\n\r\n{said}", said.len())).unwrap();
-        let told = client.answer().unwrap();
-        assert_eq!(told.status, 200, "{}", told.body);
+        client
+            .send(format!("{head}\r\ncontent-length: {}\r\n\r\n{described}", described.len()))
+            .unwrap();
+        let response = client.answer().unwrap();
+        assert_eq!(response.status, 200, "{}", response.body);
     }
     folder.write("policy.yaml", &text("requests", "name"));
     assert_eq!(ask(admin, "POST", "/v1/policy/reload", None).status, 200);
@@ -196,8 +198,8 @@ fn an_override_can_be_lifted_when_the_policy_has_its_name_no_more() {
     let mistyped = ask(admin, "DELETE", "/v1/overrides?limit=call&everybody=true", None);
     assert_eq!(mistyped.status, 422, "{}", mistyped.body);
     for (whom, query) in all {
-        let told = ask(admin, "DELETE", &format!("/v1/overrides?{query}"), None);
-        assert!(told.body.contains(r#""counted":true"#), "{whom}: {}", told.body);
+        let response = ask(admin, "DELETE", &format!("/v1/overrides?{query}"), None);
+        assert!(response.body.contains(r#""counted":true"#), "{whom}: {}", response.body);
     }
     let left = ask(admin, "GET", "/v1/overrides", None);
     assert!(left.body.contains(r#""overrides":[]"#), "{}", left.body);
@@ -256,7 +258,8 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
     let admitted: u64 = thread::scope(|scope| {
         let clients = [(); 3].map(|()| {
             scope.spawn(|| {
-                let (mut client, mut admitted) = (Client::connect(node.door("http")).unwrap(), 0);
+                let (mut client, mut admitted) =
+                    (Client::connect(node.listener("http")).unwrap(), 0);
                 while !is_over.load(Ordering::Relaxed) {
                     let answer = client.check().unwrap();
                     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -281,7 +284,7 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
         clients.into_iter().map(|client| client.join().unwrap()).sum()
     });
     assert_eq!(stands(&check(&node))[1], admitted + 1, "each was counted once, in one window");
-    let told = reloads(&node);
-    assert!(told["done"].as_u64().unwrap() > 1, "{told}");
-    assert_eq!(told["refused"], 0);
+    let response = reloads(&node);
+    assert!(response["done"].as_u64().unwrap() > 1, "{response}");
+    assert_eq!(response["refused"], 0);
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::client::{ask, say};
+use crate::client::{ask, send_line};
 use crate::world::{Folder, Node, POLICY, command};
 
 const FIRST: &str = "the-first-token-of-all";
@@ -12,15 +12,18 @@ const SECOND: &str = "the-second-token-of-all";
 fn tokens_are_replaced_on_sighup() {
     let folder = Folder::new("");
     folder.write("tokens.txt", FIRST);
-    let door = format!(
+    let listener = format!(
         "{{ listen: \"127.0.0.1:0\", tokens: {{ file: {} }} }}",
         folder.path("tokens.txt").display()
     );
-    folder.write("policy.yaml", &format!("{POLICY}serve: {{ http: {door}, resp: {door} }}\n"));
+    folder.write(
+        "policy.yaml",
+        &format!("{POLICY}serve: {{ http: {listener}, resp: {listener} }}\n"),
+    );
     let node = Node::start(command(&folder.policy(), &[]));
     let admitted = |token: &str| {
-        let status = ask(node.door("http"), "POST", "/v1/check", Some(token)).status;
-        let reply = &say(node.door("resp"), &[&format!("AUTH {token}")])[0];
+        let status = ask(node.listener("http"), "POST", "/v1/check", Some(token)).status;
+        let reply = &send_line(node.listener("resp"), &[&format!("AUTH {token}")])[0];
         assert_eq!(status == 200, reply == "+OK", "{status} {reply}");
         status == 200
     };
@@ -39,19 +42,19 @@ fn certificates_are_replaced_on_sighup() {
     let first = certificate(&folder);
     let (certificate_file, key) = (folder.path("cert.pem"), folder.path("key.pem"));
     let tls = format!("{{ certificate: {}, key: {} }}", certificate_file.display(), key.display());
-    let door = format!("{{ listen: \"127.0.0.1:0\", tls: {tls} }}");
-    folder.write("policy.yaml", &format!("{POLICY}serve: {{ http: {door} }}\n"));
+    let listener = format!("{{ listen: \"127.0.0.1:0\", tls: {tls} }}");
+    folder.write("policy.yaml", &format!("{POLICY}serve: {{ http: {listener} }}\n"));
     let node = Node::start(command(&folder.policy(), &[]));
     assert!(!first.is_empty());
-    assert_eq!(shown(node.door("http")), first);
+    assert_eq!(shown(node.listener("http")), first);
     let second = certificate(&folder);
     node.signal("-HUP");
     node.tells("certificates read anew");
-    assert_eq!(shown(node.door("http")), second);
+    assert_eq!(shown(node.listener("http")), second);
     folder.write("cert.pem", "nothing");
     node.signal("-HUP");
     node.tells("the certificates in force stay so");
-    assert_eq!(shown(node.door("http")), second);
+    assert_eq!(shown(node.listener("http")), second);
 }
 
 /// Writes a certificate of its own, and answers its body.
@@ -64,12 +67,12 @@ fn certificate(folder: &Folder) -> String {
 
 /// The certificate that is shown at `address`.
 fn shown(address: &str) -> String {
-    let told = Command::new("openssl")
+    let response = Command::new("openssl")
         .args(["s_client", "-connect", address])
         .stdin(Stdio::null())
         .output()
         .expect("openssl is missing: ./test installs it");
-    body(&String::from_utf8(told.stdout).unwrap())
+    body(&String::from_utf8(response.stdout).unwrap())
 }
 
 /// What is between the first line that begins a certificate and the one that ends it.
@@ -79,7 +82,7 @@ fn body(text: &str) -> String {
     lines.take_while(|line| *line != "-----END CERTIFICATE-----").collect()
 }
 
-/// Both doors have read the file.
+/// Both listeners have read the file.
 fn read_anew(node: &Node, words: &str) {
     node.signal("-HUP");
     node.tells(words);

@@ -23,7 +23,7 @@ const RESTARTS: usize = 3;
 /// Requests that every client has to see answered before the next restart.
 const BETWEEN: u64 = 20;
 
-/// How the clients of each door ask.
+/// How the clients of each listener ask.
 const HTTP: [Work; 2] = [keep, ask_once];
 const GRPC: [Work; 2] = [keep_calling, call_once];
 const RESP: [Work; 1] = [throttle_once];
@@ -39,25 +39,26 @@ fn sockets_of_the_service_manager_lose_nobody_over_grpc() {
     sockets_lose_nobody([("http", &HTTP), ("grpc", &GRPC)]);
 }
 
-fn sockets_lose_nobody(doors: [(&str, &[Work]); 2]) {
+fn sockets_lose_nobody(listeners: [(&str, &[Work]); 2]) {
     let folder = Folder::new("");
     let policy = folder.policy();
-    let sockets = doors.map(|(door, _)| (door, TcpListener::bind("127.0.0.1:0").unwrap()));
+    let sockets =
+        listeners.map(|(listener, _)| (listener, TcpListener::bind("127.0.0.1:0").unwrap()));
     let mut node = Node::start(given(&policy, &sockets));
     let addresses = sockets.each_ref().map(|(_, socket)| socket.local_addr().unwrap().to_string());
-    let load = Load::start(addresses.iter().zip(doors.map(|(_, works)| works)));
+    let load = Load::start(addresses.iter().zip(listeners.map(|(_, works)| works)));
     let mut ended = 0;
     for _ in 0..RESTARTS {
         load.goes_on();
         node.signal("-TERM");
         let next = Node::start(given(&policy, &sockets));
-        let (code, told) = std::mem::replace(&mut node, next).ended();
-        assert_eq!(code, Some(0), "{told}");
+        let (code, response) = std::mem::replace(&mut node, next).ended();
+        assert_eq!(code, Some(0), "{response}");
         ended += 1;
     }
     load.goes_on();
     assert_held(&[
-        Figure::bites("processes ended under load", ended),
+        Figure::fault_seen("processes ended under load", ended),
         Figure::at_most("connections that nobody took", load.end(), 0),
     ]);
 }
@@ -67,7 +68,7 @@ fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
     let [first, second] = sockets
         .each_ref()
         .map(|(_, socket)| Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
-    let names = sockets.each_ref().map(|(door, _)| *door);
+    let names = sockets.each_ref().map(|(listener, _)| *listener);
     let flags = names.map(|name| [format!("--{name}"), format!("systemd:{name}")]);
     let script = "exec 3<&0 4>&1 </dev/null >/dev/null; LISTEN_PID=$$ exec \"$0\" \"$@\"";
     let flags: Vec<&str> = flags.as_flattened().iter().map(String::as_str).collect();
@@ -91,22 +92,22 @@ fn a_shared_port_loses_no_request_that_was_accepted() {
         Node::start(command(&policy, &flags))
     };
     let mut node = start([any; 3]);
-    let doors = ["http", "grpc", "resp"].map(|door| node.door(door).to_owned());
+    let listeners = ["http", "grpc", "resp"].map(|listener| node.listener(listener).to_owned());
     let works = [&HTTP[..], &GRPC, &RESP];
-    let load = Load::start(doors.iter().zip(works));
+    let load = Load::start(listeners.iter().zip(works));
     let mut ended = 0;
     for _ in 0..RESTARTS {
         load.goes_on();
-        let next = start(doors.each_ref().map(String::as_str));
+        let next = start(listeners.each_ref().map(String::as_str));
         node.signal("-TERM");
-        let (code, told) = std::mem::replace(&mut node, next).ended();
-        assert_eq!(code, Some(0), "{told}");
+        let (code, response) = std::mem::replace(&mut node, next).ended();
+        assert_eq!(code, Some(0), "{response}");
         ended += 1;
     }
     load.goes_on();
     let most = load.clients.len() as u64 * ended;
     assert_held(&[
-        Figure::bites("processes ended under load", ended),
+        Figure::fault_seen("processes ended under load", ended),
         Figure::at_most("connections reset before a byte was sent", load.end(), most),
     ]);
 }
@@ -119,10 +120,10 @@ struct Load {
 
 impl Load {
     /// Some clients of each kind at each address.
-    fn start<'a>(doors: impl Iterator<Item = (&'a String, &'a [Work])>) -> Self {
+    fn start<'a>(listeners: impl Iterator<Item = (&'a String, &'a [Work])>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let works =
-            doors.flat_map(|(address, works)| works.iter().map(move |work| (address, *work)));
+            listeners.flat_map(|(address, works)| works.iter().map(move |work| (address, *work)));
         let client = |(address, work): (&String, Work)| {
             let (answered, address) = (Arc::new(AtomicU64::new(0)), address.clone());
             let (count, is_over) = (Arc::clone(&answered), Arc::clone(&is_over));
@@ -164,7 +165,7 @@ type Work = fn(&str, &AtomicU64) -> u64;
 /// find that nobody is there.
 fn keep(address: &str, answered: &AtomicU64) -> u64 {
     let Ok(mut client) = Client::connect(address) else { return 1 };
-    for asked in 0..100 {
+    for requested in 0..100 {
         match client.check() {
             Ok(answer) => {
                 assert_eq!(answer.status, 200);
@@ -173,8 +174,8 @@ fn keep(address: &str, answered: &AtomicU64) -> u64 {
                     break;
                 }
             }
-            Err(_) if asked == 0 => return 1,
-            Err(error) => panic!("request {asked} of a connection: {error}"),
+            Err(_) if requested == 0 => return 1,
+            Err(error) => panic!("request {requested} of a connection: {error}"),
         }
     }
     0

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::client::{ask, say};
+use crate::client::{ask, send_line};
 use crate::world::{Folder, Node, POLICY, command};
 
 const IN_FILE: &str = "canary-in-a-file-4711";
@@ -25,21 +25,21 @@ fn no_output_shows_a_token() {
     let mut shown = fs::read_to_string(format!("/proc/{}/cmdline", node.id())).unwrap();
     for token in [IN_FILE, SENT] {
         for path in ["/v1/standing", "/v1/nothing", "/readyz"] {
-            shown += &format!("{:?}", ask(node.door("http"), "GET", path, Some(token)));
+            shown += &format!("{:?}", ask(node.listener("http"), "GET", path, Some(token)));
         }
     }
     for token in [IN_ENVIRONMENT, SENT] {
         let commands = [&format!("AUTH {token}"), "CLIENT LIST", "INFO", "COMMAND INFO AUTH"];
-        shown += &say(node.door("resp"), &commands.map(|command| command)).concat();
+        shown += &send_line(node.listener("resp"), &commands.map(|command| command)).concat();
     }
     // A file that cannot be used is told of, and not shown.
     folder.write("tokens.txt", "canary-4711");
     node.signal("-HUP");
     node.tells("the tokens in force stay so");
     node.signal("-TERM");
-    let (code, told) = node.ended();
+    let (code, response) = node.ended();
     assert_eq!(code, Some(0));
-    shown += &told;
+    shown += &response;
     let help = command(&folder.policy(), &["--help"]).env("DOOR_TOKENS", IN_ENVIRONMENT).output();
     shown += &String::from_utf8(help.unwrap().stdout).unwrap();
     assert!(shown.contains("tokens") && !shown.contains("4711"), "{shown}");

@@ -1,10 +1,10 @@
 //! Clients that begin to ask and do not go on.
 
-use crate::client::{Client, ask, say};
+use crate::client::{Client, ask, send_line};
 use crate::grpc::{HEALTH, call};
 use crate::world::{Folder, Node};
 
-/// Half-sent requests at a door.
+/// Half-sent requests at a listener.
 const SLOW: usize = 2_000;
 
 #[test]
@@ -24,13 +24,13 @@ fn two_thousand_half_sent_introductions_over_grpc_end_while_others_are_served() 
 #[test]
 fn two_thousand_half_sent_commands_end_while_others_are_served() {
     end_while_served("resp", "*3\r\n$4\r\nECHO\r\n$10\r\nabc", |address| {
-        assert_eq!(say(address, &["PING"]), ["+PONG"]);
+        assert_eq!(send_line(address, &["PING"]), ["+PONG"]);
     });
 }
 
-fn end_while_served(door: &str, half: &str, serve: fn(&str)) {
+fn end_while_served(listener: &str, half: &str, serve: fn(&str)) {
     let node = Node::open(&Folder::new("").policy());
-    let address = node.door(door);
+    let address = node.listener(listener);
     let slow = (0..SLOW).map(|_| {
         let mut client = Client::connect(address).unwrap();
         client.send(half).unwrap();

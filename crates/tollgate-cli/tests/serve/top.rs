@@ -16,15 +16,15 @@ fn node() -> (Folder, Node) {
     let folder = Folder::new("");
     let node = Node::open(&folder.policy());
     for _ in 0..3 {
-        assert_eq!(ask(node.door("http"), "POST", "/v1/check", None).status, 200);
+        assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
     }
     (folder, node)
 }
 
 #[test]
-fn one_frame_tells_counts_and_top_subjects() {
+fn one_frame_reports_counts_and_top_subjects() {
     let (_folder, node) = node();
-    let at = format!("http://{}", node.door("admin"));
+    let at = format!("http://{}", node.listener("admin"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     let output = command.args(["top", "--once", "--admin", &at]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -41,14 +41,14 @@ fn one_frame_tells_counts_and_top_subjects() {
         .args(["top", "--admin", &at])
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && told.contains("--once"), "{told}");
+    let response = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && response.contains("--once"), "{response}");
 }
 
 #[test]
 fn a_terminal_is_drawn_on_until_it_is_interrupted_and_then_as_it_was() {
     let (_folder, node) = node();
-    let at = format!("http://{}", node.door("admin"));
+    let at = format!("http://{}", node.listener("admin"));
     let mut top = Command::new("python3")
         .args(["-c", ON_A_TERMINAL, env!("CARGO_BIN_EXE_tollgate"), "top", "--admin", &at])
         .stdin(Stdio::piped())

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// Longer than anything takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A policy with a limit that no test reaches, for every door.
+/// A policy with a limit that no test reaches, for every listener.
 pub(crate) const POLICY: &str = "
 subjects: { address: { client_address: {} } }
 limits: { many: { quota: 1000000, window: 1h, per: address }, all: { quota: 1000000, window: 1h } }
@@ -68,8 +68,8 @@ pub(crate) fn refused(policy: &Path, flags: &[&str]) -> String {
 
 /// What a line of the log says, in whichever form.
 pub(crate) fn message(line: &str) -> String {
-    let told: Option<serde_json::Value> = serde_json::from_str(line).ok();
-    let message = told.and_then(|told| told["message"].as_str().map(str::to_owned));
+    let response: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let message = response.and_then(|response| response["message"].as_str().map(str::to_owned));
     message.unwrap_or_else(|| line.to_owned())
 }
 
@@ -77,27 +77,27 @@ pub(crate) fn message(line: &str) -> String {
 pub(crate) struct Node {
     child: Child,
     lines: Mutex<Receiver<String>>,
-    /// What it told before all doors were open, and nobody has waited for yet.
+    /// What it told before all listeners were open, and nobody has waited for yet.
     before: Mutex<VecDeque<String>>,
-    told: Arc<Mutex<String>>,
-    doors: Vec<(String, String)>,
+    response: Arc<Mutex<String>>,
+    listeners: Vec<(String, String)>,
 }
 
 impl Node {
-    /// One with every door, at ports that the system chooses.
+    /// One with every listener, at ports that the system chooses.
     pub(crate) fn open(policy: &Path) -> Self {
         let any = "127.0.0.1:0";
         let flags = ["--http", any, "--grpc", any, "--resp", any, "--admin", any];
         Self::start(command(policy, &flags))
     }
 
-    /// Starts `command`, and waits until its doors are open.
+    /// Starts `command`, and waits until its listeners are open.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let (teller, lines) = channel();
-        let told = Arc::new(Mutex::new(String::new()));
+        let response = Arc::new(Mutex::new(String::new()));
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        let all = Arc::clone(&told);
+        let all = Arc::clone(&response);
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 *all.lock().unwrap() += &format!("{line}\n");
@@ -106,13 +106,13 @@ impl Node {
             }
         });
         let (lines, before) = (Mutex::new(lines), Mutex::default());
-        let mut node = Self { child, lines, before, told, doors: Vec::new() };
+        let mut node = Self { child, lines, before, response, listeners: Vec::new() };
         let mut before = VecDeque::new();
         loop {
             let line = node.next();
             match message(&line).split_once(" at ") {
-                Some((door, address)) if !door.contains(' ') => {
-                    node.doors.push((door.to_owned(), address.to_owned()));
+                Some((listener, address)) if !listener.contains(' ') => {
+                    node.listeners.push((listener.to_owned(), address.to_owned()));
                 }
                 _ if line.contains(" limit, ") || line.contains(" limits, ") => break,
                 _ => before.push_back(line),
@@ -122,10 +122,10 @@ impl Node {
         node
     }
 
-    /// Where a door is.
-    pub(crate) fn door(&self, name: &str) -> &str {
-        let door = self.doors.iter().find(|(door, _)| door == name);
-        &door.unwrap_or_else(|| panic!("no {name} in {:?}", self.doors)).1
+    /// Where a listener is.
+    pub(crate) fn listener(&self, name: &str) -> &str {
+        let listener = self.listeners.iter().find(|(listener, _)| listener == name);
+        &listener.unwrap_or_else(|| panic!("no {name} in {:?}", self.listeners)).1
     }
 
     /// Waits for a line with these `words`.
@@ -143,12 +143,12 @@ impl Node {
             return line;
         }
         let line = self.lines.lock().unwrap().recv_timeout(PATIENCE);
-        line.unwrap_or_else(|error| panic!("{error} after:\n{}", self.told()))
+        line.unwrap_or_else(|error| panic!("{error} after:\n{}", self.response()))
     }
 
     /// All that it told until now.
-    pub(crate) fn told(&self) -> String {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn response(&self) -> String {
+        self.response.lock().unwrap().clone()
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -165,7 +165,7 @@ impl Node {
         let code = self.child.wait().unwrap().code();
         // The sender goes with the last line.
         while self.lines.lock().unwrap().recv_timeout(PATIENCE).is_ok() {}
-        (code, self.told())
+        (code, self.response())
     }
 }
 

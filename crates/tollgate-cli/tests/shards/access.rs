@@ -75,11 +75,11 @@ pub(crate) fn found(server: &Server, user: &str, check: &str) -> (String, String
          store: {{ redis: {{ shards: {{ a: {{ primary: \"{}\" }} }} }} }}\n",
         server.url().replace("://", &format!("://{user}")),
     ));
-    let told = doctor(&["--policy", folder.policy().to_str().unwrap(), "--json"]);
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let response = doctor(&["--policy", folder.policy().to_str().unwrap(), "--json"]);
+    let response: Value = serde_json::from_slice(&response.stdout).unwrap();
     let is_meant = |finding: &&Value| finding["check"] == check;
-    let finding = told["findings"].as_array().unwrap().iter().find(is_meant);
-    let finding = finding.unwrap_or_else(|| panic!("{told:#}"));
+    let finding = response["findings"].as_array().unwrap().iter().find(is_meant);
+    let finding = finding.unwrap_or_else(|| panic!("{response:#}"));
     let text = |name: &str| finding[name].as_str().unwrap().to_owned();
     assert_eq!(finding["remedy"].is_null(), text("level") == "ok", "{finding:#}");
     (text("level"), text("what"))

@@ -12,22 +12,22 @@ async fn shards_are_listed_with_their_shares_and_their_health() {
     let policy = fleet.policy("policy.yaml", &[0, 1], None);
     let policy = policy.to_str().unwrap();
     let listed = shards(&["--policy", policy]);
-    let told = text(&listed.stdout);
+    let response = text(&listed.stdout);
     assert!(listed.status.success(), "{}", text(&listed.stderr));
     for server in &fleet.servers {
-        let line = told.lines().find(|line| line.contains(&server.url())).unwrap();
+        let line = response.lines().find(|line| line.contains(&server.url())).unwrap();
         assert!(
             line.contains("static") && line.contains("50.0 %") && line.contains("up"),
-            "{told}"
+            "{response}"
         );
     }
     fleet.servers[1].kill();
     let listed = shards(&["--policy", policy, "--json"]);
     assert_eq!(listed.status.code(), Some(1));
     assert!(text(&listed.stderr).contains("1 of 2 shards are not served"));
-    let told: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(told["shards"][0]["served"], true);
-    assert_eq!(told["shards"][1]["served"], false);
+    let response: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(response["shards"][0]["served"], true);
+    assert_eq!(response["shards"][1]["served"], false);
 }
 
 #[tokio::test]
@@ -41,8 +41,8 @@ async fn a_subject_has_a_home_and_a_plan_says_who_moves() {
     assert!(text(&home.stdout).contains("lives on s"), "{}", text(&home.stdout));
     let nobody = shards(&["--policy", old, "--home", "user=42"]);
     assert_eq!(nobody.status.code(), Some(1), "no limit counts per user");
-    let said = text(&nobody.stderr);
-    assert!(said.contains("no subject \"user\"; it has token"), "{said}");
+    let described = text(&nobody.stderr);
+    assert!(described.contains("no subject \"user\"; it has token"), "{described}");
     let twice = shards(&["--policy", old, "--home", "token=t1,token=t2"]);
     assert_eq!(twice.status.code(), Some(1), "{}", text(&twice.stdout));
     assert!(text(&twice.stderr).contains("\"token\" is given twice"), "{}", text(&twice.stderr));
@@ -55,8 +55,8 @@ async fn a_subject_has_a_home_and_a_plan_says_who_moves() {
     assert!((32_000..35_000).contains(&moved), "a third of 100000: {moved}");
     assert!(plan["flows"].as_array().unwrap().iter().all(|flow| flow["to"] == "s2"), "{plan}");
     // What is to be pasted is what the policy file takes.
-    let told = text(&shards(&["--policy", old, "--plan", new]).stdout).to_owned();
-    assert!(told.contains("      shards:\n        s0: {}\n        s1: {}\n"), "{told}");
+    let response = text(&shards(&["--policy", old, "--plan", new]).stdout).to_owned();
+    assert!(response.contains("      shards:\n        s0: {}\n        s1: {}\n"), "{response}");
     let same = shards(&["--policy", old, "--plan", old]);
     assert!(text(&same.stdout).contains("there is nothing to begin"), "{}", text(&same.stdout));
     let follow = shards(&["--policy", new, "--follow"]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::{Algorithm, Limit, Millis};
-use tollgate::store::carry::over_admitted_at_most;
+use tollgate::store::rebalance::max_over_admission;
 use tollgate_conformance::{Figure, assert_held};
 
 use crate::fleet::{Fleet, QUOTA, charge, node, shards};
@@ -20,15 +20,15 @@ const APART: usize = 10;
 const ALARM: &str = "1 node uses another map of shards";
 
 #[tokio::test]
-async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_told() {
+async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     let fleet = Fleet::start(2).await;
     let right = node(&fleet.policy("right.yaml", &[0], None));
     let wrong = node(&fleet.policy("wrong.yaml", &[0, 1], None));
     let mut admitted = charge(&[&right, &wrong], TOKENS, APART);
     assert!(admitted.iter().all(|units| *units == 2 * APART), "{admitted:?}");
     for node in [&right, &wrong] {
-        // Who came last may have heard of the other before its doors were open.
-        if !node.told().contains(ALARM) {
+        // Who came last may have heard of the other before its listeners were open.
+        if !node.response().contains(ALARM) {
             node.tells(ALARM);
         }
     }
@@ -41,11 +41,14 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_told() {
         FixedWindow::new(QUOTA as u64, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
     // So many units in one second, in which they disagreed.
-    let bound = over_admitted_at_most(&limit, APART as u64, Duration::from_secs(1));
+    let bound = max_over_admission(&limit, APART as u64, Duration::from_secs(1));
     let beyond: Vec<_> = admitted.iter().map(|units| units.saturating_sub(QUOTA)).collect();
     let most = *beyond.iter().max().unwrap() as u64;
     assert_held(&[
-        Figure::bites("units above the limits of all clients", beyond.iter().sum::<usize>() as u64),
+        Figure::fault_seen(
+            "units above the limits of all clients",
+            beyond.iter().sum::<usize>() as u64,
+        ),
         Figure::at_most("units above a client's limit", most, bound),
     ]);
     assert!(admitted.iter().all(|units| *units >= QUOTA), "nobody loses quota: {admitted:?}");
@@ -54,7 +57,7 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_told() {
 
 /// A map is made of names: two nodes that reach other servers by one name have the same.
 #[tokio::test]
-async fn a_shard_that_is_elsewhere_for_one_node_is_told() {
+async fn a_shard_that_is_elsewhere_for_one_node_is_reported() {
     let fleet = Fleet::start(3).await;
     let right = fleet.policy("right.yaml", &[0, 1], None);
     let text = std::fs::read_to_string(&right).unwrap();
@@ -65,7 +68,10 @@ async fn a_shard_that_is_elsewhere_for_one_node_is_told() {
     let beyond: Vec<_> = admitted.iter().map(|units| units.saturating_sub(QUOTA)).collect();
     let most = *beyond.iter().max().unwrap() as u64;
     assert_held(&[
-        Figure::bites("units above the limits of all clients", beyond.iter().sum::<usize>() as u64),
+        Figure::fault_seen(
+            "units above the limits of all clients",
+            beyond.iter().sum::<usize>() as u64,
+        ),
         Figure::at_most("units above a client's limit", most, QUOTA as u64),
     ]);
     for node in &nodes {
@@ -73,6 +79,9 @@ async fn a_shard_that_is_elsewhere_for_one_node_is_told() {
     }
     let arguments = ["--policy", right.to_str().unwrap(), "--plan", wrong.to_str().unwrap()];
     let plan = shards(&arguments);
-    let told = String::from_utf8_lossy(&plan.stdout);
-    assert!(told.contains("s1 has other servers") && !told.contains("nothing to begin"), "{told}");
+    let response = String::from_utf8_lossy(&plan.stdout);
+    assert!(
+        response.contains("s1 has other servers") && !response.contains("nothing to begin"),
+        "{response}"
+    );
 }

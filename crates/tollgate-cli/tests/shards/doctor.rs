@@ -15,18 +15,18 @@ async fn a_deployment_is_examined() {
 
     let well = doctor(&["--policy", policy, "--json"]);
     assert!(well.status.success(), "{}", text(&well.stderr));
-    let told: Value = serde_json::from_slice(&well.stdout).unwrap();
-    assert_ne!(told["worst"], "problem", "{told:#}");
+    let response: Value = serde_json::from_slice(&well.stdout).unwrap();
+    assert_ne!(response["worst"], "problem", "{response:#}");
     let served = |finding: &&Value| finding["check"] == "serves" && finding["level"] == "ok";
-    assert_eq!(told["findings"].as_array().unwrap().iter().filter(served).count(), 2);
+    assert_eq!(response["findings"].as_array().unwrap().iter().filter(served).count(), 2);
 
     fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
     let bad = doctor(&["--policy", policy]);
     assert_eq!(bad.status.code(), Some(1));
-    let told = text(&bad.stdout);
-    assert!(told.contains("PROBLEM  eviction"), "{told}");
-    assert!(told.contains("CONFIG SET maxmemory-policy noeviction"), "{told}");
-    assert_eq!(told.matches("PROBLEM").count(), 1, "{told}");
+    let response = text(&bad.stdout);
+    assert!(response.contains("PROBLEM  eviction"), "{response}");
+    assert!(response.contains("CONFIG SET maxmemory-policy noeviction"), "{response}");
+    assert_eq!(response.matches("PROBLEM").count(), 1, "{response}");
 
     fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
     let strict = doctor(&["--policy", policy, "--strict"]);
@@ -36,9 +36,12 @@ async fn a_deployment_is_examined() {
     fleet.servers[1].kill();
     let gone = doctor(&["--policy", policy]);
     assert_eq!(gone.status.code(), Some(1));
-    let told = text(&gone.stdout);
-    assert!(told.contains("PROBLEM  serves") && told.contains("PROBLEM  reach"), "{told}");
-    assert!(!told.contains("the same on every node"), "no secret is shown: {told}");
+    let response = text(&gone.stdout);
+    assert!(
+        response.contains("PROBLEM  serves") && response.contains("PROBLEM  reach"),
+        "{response}"
+    );
+    assert!(!response.contains("the same on every node"), "no secret is shown: {response}");
 }
 
 /// What a server does that has no memory for more: every counter ends by itself one day, and so those
@@ -61,15 +64,15 @@ async fn a_server_that_may_drop_counters_is_a_problem() {
     let (mut found, mut missed) = (0, 0);
     for evicts in DROP_COUNTERS {
         fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", evicts]).await;
-        let told = doctor(&["--policy", policy]);
-        let is_told = text(&told.stdout).contains("PROBLEM  eviction");
+        let response = doctor(&["--policy", policy]);
+        let is_told = text(&response.stdout).contains("PROBLEM  eviction");
         found += u64::from(is_told);
-        missed += u64::from(told.status.success() || !is_told);
+        missed += u64::from(response.status.success() || !is_told);
     }
     fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
     let kept = doctor(&["--policy", policy]);
     assert_held(&[
-        Figure::bites("ways to drop counters that doctor finds", found),
+        Figure::fault_seen("ways to drop counters that doctor finds", found),
         Figure::at_most("that it passes", missed, 0),
         Figure::at_most("servers that drop nothing and fail", (!kept.status.success()).into(), 0),
     ]);

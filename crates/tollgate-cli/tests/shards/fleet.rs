@@ -78,7 +78,7 @@ pub(crate) fn charge(nodes: &[&Node], tokens: usize, times: usize) -> Vec<usize>
     thread::scope(|scope| {
         let clients: Vec<_> = nodes
             .iter()
-            .map(|node| scope.spawn(|| charge_at(node.door("http"), tokens, times)))
+            .map(|node| scope.spawn(|| charge_at(node.listener("http"), tokens, times)))
             .collect();
         for client in clients {
             let counts = client.join().unwrap();

@@ -5,8 +5,8 @@ use std::fs;
 use crate::fleet::{Fleet, charge, node, shards};
 
 /// The phases as the lines begin with them, each line once.
-fn phases(told: &str) -> Vec<&str> {
-    let mut phases: Vec<_> = told.lines().filter_map(|line| line.split(' ').next()).collect();
+fn phases(response: &str) -> Vec<&str> {
+    let mut phases: Vec<_> = response.lines().filter_map(|line| line.split(' ').next()).collect();
     phases.dedup();
     phases
 }
@@ -21,18 +21,18 @@ async fn a_move_is_followed_to_its_end() {
     let decides = node(&path);
     charge(&[&decides], 4, 2);
     let followed = shards(&["--policy", path.to_str().unwrap(), "--follow"]);
-    let told = String::from_utf8(followed.stdout).unwrap();
-    assert!(followed.status.success(), "{told}{}", String::from_utf8_lossy(&followed.stderr));
+    let response = String::from_utf8(followed.stdout).unwrap();
+    assert!(followed.status.success(), "{response}{}", String::from_utf8_lossy(&followed.stderr));
     // Who looks rarely may miss a phase, and sees none after a later one.
-    let seen = phases(&told);
+    let observed = phases(&response);
     assert!(
         ["following leading over", "leading over", "following over"]
-            .contains(&seen.join(" ").as_str()),
-        "{told}"
+            .contains(&observed.join(" ").as_str()),
+        "{response}"
     );
-    let last = told.lines().last().unwrap();
-    assert!(last.contains("  1 node on the new map; "), "the one that decides: {told}");
-    assert!(last.contains(" -> ") && last.contains("leave store.redis.previous out"), "{told}");
+    let last = response.lines().last().unwrap();
+    assert!(last.contains("  1 node on the new map; "), "the one that decides: {response}");
+    assert!(last.contains(" -> ") && last.contains("leave store.redis.previous out"), "{response}");
     // The node has come as far by itself.
     decides.tells("the move is over");
 }
@@ -44,10 +44,13 @@ async fn programs_follow_too() {
     let brief = fs::read_to_string(&path).unwrap().replace("window: 1h", "window: 1s");
     fs::write(&path, brief).unwrap();
     let followed = shards(&["--policy", path.to_str().unwrap(), "--follow", "--json"]);
-    let told = String::from_utf8(followed.stdout).unwrap();
-    let lines = told.lines().map(|line| serde_json::from_str(line).unwrap());
+    let response = String::from_utf8(followed.stdout).unwrap();
+    let lines = response.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<serde_json::Value> = lines.collect();
     let last = lines.last().unwrap();
     assert_eq!((&last["moving"]["phase"], &last["nodes"]["alike"]), (&"over".into(), &0.into()));
-    assert!(last["moving"].get("carried").is_none(), "who decides nothing carries nothing: {told}");
+    assert!(
+        last["moving"].get("carried").is_none(),
+        "who decides nothing carries nothing: {response}"
+    );
 }

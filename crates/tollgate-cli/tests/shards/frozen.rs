@@ -84,12 +84,13 @@ fn charge_all(clients: &mut [Client]) -> [usize; 2] {
 fn stands_by(node: &Node, circuit: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let told: Value =
-            serde_json::from_str(&ask(node.door("admin"), "GET", "/v1/status", None).body).unwrap();
-        if told["shards"][0]["lanes"][0]["circuit"] == circuit {
+        let response: Value =
+            serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body)
+                .unwrap();
+        if response["shards"][0]["lanes"][0]["circuit"] == circuit {
             return;
         }
-        assert!(Instant::now() < deadline, "{told}");
+        assert!(Instant::now() < deadline, "{response}");
         thread::sleep(std::time::Duration::from_millis(5));
     }
 }
@@ -106,7 +107,7 @@ async fn it_costs_neither_memory_nor_connections() {
     ));
     let node = node(&folder.policy());
     let mut clients: Vec<_> =
-        (0..CLIENTS).map(|_| Client::connect(node.door("http")).unwrap()).collect();
+        (0..CLIENTS).map(|_| Client::connect(node.listener("http")).unwrap()).collect();
     let [by_store, _] = charge_all(&mut clients);
     assert!(by_store > 0, "the shard was never asked");
     // What stands in for the shard has its tables from here on.
@@ -122,7 +123,7 @@ async fn it_costs_neither_memory_nor_connections() {
     let sockets = after.sockets.saturating_sub(before.sockets);
     assert_eq!((alone, again), (CLIENTS * CHARGES, [0, CLIENTS * CHARGES]), "it was frozen");
     assert_held(&[
-        Figure::bites("decisions by the node alone", (alone + again[1]) as u64),
+        Figure::fault_seen("decisions by the node alone", (alone + again[1]) as u64),
         Figure::at_most("KiB more in memory", growth, GROWTH),
         Figure::at_most("sockets more", sockets as u64, SEEKING),
     ]);

@@ -18,15 +18,15 @@ async fn an_empty_server_stays_empty(version: Version) {
     let policy = policy.to_str().unwrap();
     let server = &fleet.servers[0];
     for round in 0..2 {
-        let told = crate::doctor::doctor(&["--policy", policy]);
-        assert!(told.status.success(), "{round}: {told:?}");
-        let told = crate::fleet::shards(&["--policy", policy]);
-        assert!(told.status.success(), "{round}: {told:?}");
-        assert_eq!(asked(server, &["KEYS", "*"]).await, Value::Array(Vec::new()));
+        let response = crate::doctor::doctor(&["--policy", policy]);
+        assert!(response.status.success(), "{round}: {response:?}");
+        let response = crate::fleet::shards(&["--policy", policy]);
+        assert!(response.status.success(), "{round}: {response:?}");
+        assert_eq!(requested(server, &["KEYS", "*"]).await, Value::Array(Vec::new()));
         if version.has_functions() {
-            assert_eq!(asked(server, &["FUNCTION", "LIST"]).await, Value::Array(Vec::new()));
+            assert_eq!(requested(server, &["FUNCTION", "LIST"]).await, Value::Array(Vec::new()));
         }
-        let memory: String = redis::from_redis_value(asked(server, &["INFO"]).await).unwrap();
+        let memory: String = redis::from_redis_value(requested(server, &["INFO"]).await).unwrap();
         let scripts = u8::from(version.has_functions());
         let kept = format!("number_of_cached_scripts:{scripts}\r\n");
         assert!(memory.contains(&kept), "{round}: no {kept} in {memory}");
@@ -52,7 +52,7 @@ async fn rights_that_the_step_lacks_are_told_before_it_is_given(version: Version
     assert_eq!(level, "problem", "{what}");
 }
 
-async fn asked(server: &Server, words: &[&str]) -> Value {
+async fn requested(server: &Server, words: &[&str]) -> Value {
     let mut connection = server.connect().await;
     redis::cmd(words[0]).arg(&words[1..]).query_async(&mut connection).await.unwrap()
 }

@@ -1,7 +1,7 @@
 //! Two processes go from one map to another, one after the other, under load.
 
 use tollgate::core::Cost;
-use tollgate::store::carry::held_back_at_most;
+use tollgate::store::rebalance::max_double_count;
 
 use crate::fleet::{Fleet, QUOTA, charge, node};
 
@@ -44,12 +44,12 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
     let more = charge(&[&first, &second], TOKENS, 8);
     admitted.iter_mut().zip(more).for_each(|(all, count)| *all += count);
     // Each node carries a subject once a phase, when a charge of the other may be under way.
-    let held_back = held_back_at_most(CARRIES, Cost::ONE) as usize;
+    let held_back = max_double_count(CARRIES, Cost::ONE) as usize;
     let exact = QUOTA - held_back..=QUOTA;
     assert!(admitted.iter().all(|count| exact.contains(count)), "no window more: {admitted:?}");
 
     for node in [&first, &second] {
-        let status = crate::client::ask(node.door("admin"), "GET", "/v1/status", None).body;
+        let status = crate::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
         assert!(status.contains("\"phase\":\"leading\""), "{status}");
         assert!(status.contains("\"stood_in\":0"), "{status}");
         assert!(status.contains("\"lagging\":0"), "{status}");

@@ -4,7 +4,7 @@ use crate::client::ask;
 use crate::fleet::{Fleet, charge, node};
 
 #[tokio::test]
-async fn it_holds_the_move_and_is_told() {
+async fn it_holds_the_move_and_is_reported() {
     let fleet = Fleet::start(2).await;
     let stays = node(&fleet.policy("old.yaml", &[0], None));
     // It has said which map it uses once it has an answer.
@@ -12,7 +12,7 @@ async fn it_holds_the_move_and_is_told() {
     let waits = node(&fleet.policy("new.yaml", &[0, 1], Some(&[0])));
     waits.tells("1 node uses the map that is left");
     stays.tells("1 node uses another map of shards");
-    let status = || ask(waits.door("admin"), "GET", "/v1/status", None).body;
+    let status = || ask(waits.listener("admin"), "GET", "/v1/status", None).body;
     assert!(status().contains("\"phase\":\"following\""), "{}", status());
     assert!(status().contains("\"before\":1"), "{}", status());
     drop(stays);

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use crate::setup::*;
 
 #[test]
-fn both_policies_are_told_with_their_difference() {
+fn both_policies_are_reported_with_their_difference() {
     let folder = TempDir::new().unwrap();
     let other = without_refunds(folder.path());
     let page = folder.path().join("report.html").display().to_string();
@@ -91,8 +91,8 @@ fn a_candidate_is_compared_with_its_limit() {
     assert!(count("only_candidate_refuses") > 0 && candidate["rule"] == "30 per 1h");
     assert!(report["compare"]["limits"]["all"]["candidate"].is_null());
 
-    let told = format!("all as 30 per 1h: {refused} would be refused");
+    let response = format!("all as 30 per 1h: {refused} would be refused");
     let table = simulate(&[&arguments[..], &["--report", &page]].concat());
-    assert!(table.contains(&told), "{table}");
+    assert!(table.contains(&response), "{table}");
     assert!(std::fs::read_to_string(page).unwrap().contains("tried as 30 per 1h"));
 }

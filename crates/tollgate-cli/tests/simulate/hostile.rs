@@ -40,7 +40,7 @@ fn an_empty_log_is_a_report_of_nothing() {
 }
 
 #[test]
-fn clients_by_host_name_are_told_apart() {
+fn clients_by_host_name_are_distinguished() {
     let folder = TempDir::new().unwrap();
     let log: String = (0..60)
         .flat_map(|_| ["a.example.com", "b.example.com"])

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use crate::setup::*;
 
 #[test]
-fn standard_input_gzip_and_many_files_tell_the_same() {
+fn standard_input_gzip_and_many_files_report_the_same() {
     let folder = TempDir::new().unwrap();
     let text = std::fs::read(shipped_log()).unwrap();
     let packed = gzip(&text);
@@ -72,7 +72,7 @@ fn json_lines_with_a_map_of_fields() {
 }
 
 #[test]
-fn leases_are_held_for_the_durations_that_the_log_tells() {
+fn leases_are_held_for_the_durations_that_the_log_reports() {
     let folder = TempDir::new().unwrap();
     let policy = write(
         folder.path(),
@@ -137,9 +137,9 @@ fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_an_exit_code() {
+fn what_cannot_be_used_is_reported_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());
-    for (arguments, code, said) in [
+    for (arguments, code, described) in [
         (vec!["--policy", &github], 2, "LOG"),
         (vec![&log], 2, "--policy"),
         (vec!["--policy", &github, "--field", "tiem=ts", &log], 2, "unknown field `tiem`"),
@@ -155,6 +155,6 @@ fn what_cannot_be_used_is_told_with_an_exit_code() {
     ] {
         let (found, errors) = failed(&arguments);
         assert_eq!(found, code, "{arguments:?}: {errors}");
-        assert!(errors.contains(said), "{arguments:?}: {errors}");
+        assert!(errors.contains(described), "{arguments:?}: {errors}");
     }
 }

@@ -63,7 +63,7 @@ fn the_points_over_time_add_up_to_the_totals() {
 }
 
 #[test]
-fn the_table_tells_the_same() {
+fn the_table_reports_the_same() {
     let table = simulate(&["--policy", &policy("github.yaml"), "--top", "3", &shipped_log()]);
     for part in [
         "10,000 requests: 9,985 admitted, 15 refused (0.15 %), 445 refunded",

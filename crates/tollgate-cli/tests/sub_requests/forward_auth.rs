@@ -52,7 +52,7 @@ fn ask(at: SocketAddr, method: &str, fields: &[&str]) -> Answer {
 }
 
 #[test]
-fn who_may_pass_is_told_so_and_who_may_not_gets_a_whole_answer() {
+fn who_may_pass_is_reported_so_and_who_may_not_gets_a_whole_answer() {
     for proxy in [TRAEFIK, CADDY] {
         let node = tollgate(&limit_of(2));
         for used in [1, 2] {

@@ -16,8 +16,8 @@ fn two_hundred_at_once_and_a_hundred_pass() {
 }
 
 #[test]
-fn clients_are_told_how_they_stand() {
-    laws::clients_are_told_how_they_stand(HAPROXY);
+fn clients_see_their_status() {
+    laws::clients_see_their_status(HAPROXY);
 }
 
 #[test]
@@ -51,6 +51,6 @@ fn a_policy_that_denies_without_its_store_is_obeyed() {
 }
 
 #[test]
-fn a_door_with_tokens_believes_who_shows_one() {
-    laws::a_door_with_tokens_believes_who_shows_one(HAPROXY, WITH_TOKEN);
+fn a_listener_with_tokens_believes_who_shows_one() {
+    laws::a_listener_with_tokens_believes_who_shows_one(HAPROXY, WITH_TOKEN);
 }

@@ -15,7 +15,7 @@ pub(crate) fn two_hundred_at_once_and_a_hundred_pass(kind: Kind) {
     let answers: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     let (passed, refused): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| answer.status == 200);
-    assert_eq!((passed.len(), site.api.asked()), (100, 100), "{answers:?}");
+    assert_eq!((passed.len(), site.api.requested()), (100, 100), "{answers:?}");
     assert!(refused.iter().all(|answer| answer.status == 429), "{answers:?}");
     let mut left: Vec<u64> =
         passed.iter().map(|answer| number(answer, "x-ratelimit-remaining")).collect();
@@ -23,7 +23,7 @@ pub(crate) fn two_hundred_at_once_and_a_hundred_pass(kind: Kind) {
     assert_eq!(left, Vec::from_iter(0..100), "every answer tells its own standing");
 }
 
-pub(crate) fn clients_are_told_how_they_stand(kind: Kind) {
+pub(crate) fn clients_see_their_status(kind: Kind) {
     let site = Site::start(kind, &policy("github.yaml"), &[]);
     let first = site.get("/user", &[]);
     let reset = first.field("x-ratelimit-reset").to_owned();
@@ -34,7 +34,7 @@ pub(crate) fn clients_are_told_how_they_stand(kind: Kind) {
         assert!(answer.field("retry-after").is_empty(), "{answer:?}");
     }
     let refused = site.get("/user", &[]);
-    assert_eq!((refused.status, site.api.asked()), (429, 60));
+    assert_eq!((refused.status, site.api.requested()), (429, 60));
     for answer in [&first, &refused] {
         assert_eq!(answer.field("x-ratelimit-limit"), "60");
         assert_eq!(answer.field("x-ratelimit-resource"), "core");
@@ -54,17 +54,20 @@ pub(crate) fn clients_are_told_how_they_stand(kind: Kind) {
 pub(crate) fn rules_see_the_request_that_is_held(kind: Kind) {
     let site = Site::start(kind, &policy("github.yaml"), &[]);
     let token = "authorization: Bearer one";
-    let told = |answer: &Answer| {
+    let response = |answer: &Answer| {
         let resource = answer.field("x-ratelimit-resource").to_owned();
         (answer.status, resource, number(answer, "x-ratelimit-used"))
     };
-    assert_eq!(told(&site.get("/user", &[token])), (200, "core".into(), 1));
-    assert_eq!(told(&site.get("/search/issues?q=a%20b", &[token])), (200, "search".into(), 1));
+    assert_eq!(response(&site.get("/user", &[token])), (200, "core".into(), 1));
+    assert_eq!(response(&site.get("/search/issues?q=a%20b", &[token])), (200, "search".into(), 1));
     let path = "/repos/octocat/hello/issues";
     let opened = client::send(site.edge.address, "POST", path, &[token], r#"{"title":"hello"}"#);
-    assert_eq!(told(&opened), (201, "core".into(), 2));
-    assert_eq!(told(&site.get("/user", &["authorization: Bearer two"])), (200, "core".into(), 1));
-    assert_eq!(told(&site.get("/user", &[])), (200, "core".into(), 1), "a stranger by address");
+    assert_eq!(response(&opened), (201, "core".into(), 2));
+    assert_eq!(
+        response(&site.get("/user", &["authorization: Bearer two"])),
+        (200, "core".into(), 1)
+    );
+    assert_eq!(response(&site.get("/user", &[])), (200, "core".into(), 1), "a stranger by address");
 }
 
 pub(crate) fn nobody_forges_a_request_an_address_or_a_token(kind: Kind) {
@@ -96,7 +99,7 @@ pub(crate) fn nobody_forges_a_request_an_address_or_a_token(kind: Kind) {
     for fields in forged {
         assert_eq!(site.get("/user", fields).status, 429, "{fields:?}");
     }
-    assert_eq!(site.api.asked(), forged.len());
+    assert_eq!(site.api.requested(), forged.len());
 }
 
 /// A sub-request is its request and some fields more: a head that the proxy takes may be too much for
@@ -119,7 +122,7 @@ pub(crate) fn nobody_passes_by_the_size_of_a_head(kind: Kind) {
         let status = site.get(&format!("/user?{}", "a".repeat(length)), &[]).status;
         assert!(matches!(status, 400 | 413 | 414 | 429 | 431), "{status} with {length} bytes");
     }
-    assert_eq!((site.get("/user", &[]).status, site.api.asked()), (429, 1));
+    assert_eq!((site.get("/user", &[]).status, site.api.requested()), (429, 1));
 }
 
 /// As it is shipped: an outage of the limiter is not one of the service.
@@ -132,7 +135,7 @@ pub(crate) fn everything_passes_while_tollgate_is_not_there(kind: Kind) {
         let answer = site.get("/user", &[]);
         assert_eq!((answer.status, answer.field("x-ratelimit-limit")), (200, ""), "{answer:?}");
     }
-    assert_eq!(site.api.asked(), 4);
+    assert_eq!(site.api.requested(), 4);
 }
 
 pub(crate) fn nothing_passes_while_tollgate_is_not_there(kind: Kind, changes: Changes<'_>) {
@@ -143,7 +146,7 @@ pub(crate) fn nothing_passes_while_tollgate_is_not_there(kind: Kind, changes: Ch
     for _ in 0..3 {
         assert_eq!(site.get("/user", &[]).status, 503);
     }
-    assert_eq!(site.api.asked(), 1);
+    assert_eq!(site.api.requested(), 1);
 }
 
 /// Tollgate's own word that nothing may pass is no outage of Tollgate.
@@ -162,7 +165,7 @@ pub(crate) fn a_policy_that_denies_without_its_store_is_obeyed(kind: Kind) {
     std::fs::write(&path, text + &store).unwrap();
     let site = Site::start(kind, &path, &[]);
     let answer = site.get("/user", &[]);
-    assert_eq!((answer.status, site.api.asked()), (503, 0), "{answer:?}");
+    assert_eq!((answer.status, site.api.requested()), (503, 0), "{answer:?}");
     let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
     assert!(
         problem["type"].as_str().unwrap().ends_with("#temporary-reduced-capacity"),
@@ -170,17 +173,17 @@ pub(crate) fn a_policy_that_denies_without_its_store_is_obeyed(kind: Kind) {
     );
 }
 
-/// `with_token` makes the configuration show the token of the door.
-pub(crate) fn a_door_with_tokens_believes_who_shows_one(kind: Kind, with_token: Changes<'_>) {
+/// `with_token` makes the configuration show the token of the listener.
+pub(crate) fn a_listener_with_tokens_believes_who_shows_one(kind: Kind, with_token: Changes<'_>) {
     let folder = tempfile::TempDir::new().unwrap();
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, "0123456789abcdef\n").unwrap();
     let path = folder.path().join("policy.yaml");
-    let door = format!(
+    let listener = format!(
         "serve: {{ http: {{ listen: '127.0.0.1:1', tokens: {{ file: {} }} }} }}\n",
         tokens.display()
     );
-    std::fs::write(&path, limit_of(2) + &door).unwrap();
+    std::fs::write(&path, limit_of(2) + &listener).unwrap();
     let believed = Site::start(kind, &path, with_token);
     let statuses = [(); 3].map(|()| believed.get("/user", &["x-tollgate-token: another"]).status);
     assert_eq!(statuses, [200, 200, 429]);
@@ -189,7 +192,7 @@ pub(crate) fn a_door_with_tokens_believes_who_shows_one(kind: Kind, with_token: 
         let answer = stranger.get("/user", fields);
         assert!([403, 500].contains(&answer.status), "{answer:?}");
     }
-    assert_eq!(stranger.api.asked(), 0);
+    assert_eq!(stranger.api.requested(), 0);
 }
 
 pub(crate) fn number(answer: &Answer, name: &str) -> u64 {

@@ -25,8 +25,8 @@ fn two_hundred_at_once_and_a_hundred_pass() {
 }
 
 #[test]
-fn clients_are_told_how_they_stand() {
-    laws::clients_are_told_how_they_stand(NGINX);
+fn clients_see_their_status() {
+    laws::clients_see_their_status(NGINX);
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn a_policy_that_denies_without_its_store_is_obeyed() {
 }
 
 #[test]
-fn a_door_with_tokens_believes_who_shows_one() {
-    laws::a_door_with_tokens_believes_who_shows_one(NGINX, WITH_TOKEN);
+fn a_listener_with_tokens_believes_who_shows_one() {
+    laws::a_listener_with_tokens_believes_who_shows_one(NGINX, WITH_TOKEN);
 }
 
 #[test]
@@ -69,15 +69,15 @@ fn another_location_s_refusals_stay_what_they_are() {
     let denied = [("auth_request     /_tollgate;", "auth_request /_tollgate; deny all;")];
     let site = Site::with_policy(NGINX, &limit_of(5), &denied);
     let answer = site.get("/user", &[]);
-    assert_eq!((answer.status, answer.field("retry-after"), site.api.asked()), (403, "", 0));
+    assert_eq!((answer.status, answer.field("retry-after"), site.api.requested()), (403, "", 0));
 }
 
 #[test]
-fn what_has_not_changed_is_given_back() {
+fn what_has_not_changed_is_refunded() {
     let site = Site::with_policy(NGINX, &limit_of(2), WITH_REFUNDS);
     for _ in 0..10 {
         let answer = site.get("/user", &["if-none-match: \"tag\""]);
-        // The standing of its arrival: nothing was given back yet.
+        // The status of its arrival: nothing was given back yet.
         assert_eq!((answer.status, number(&answer, "x-ratelimit-remaining")), (304, 1));
     }
     let statuses = [(); 3].map(|()| site.get("/user", &[]).status);

@@ -1,4 +1,4 @@
-//! `tollgate serve` with a door for HTTP.
+//! `tollgate serve` with a listener for HTTP.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ impl Tollgate {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut told = String::new();
+        let mut response = String::new();
         let address = loop {
-            let Some(Ok(line)) = lines.next() else { panic!("it ended with:\n{told}") };
+            let Some(Ok(line)) = lines.next() else { panic!("it ended with:\n{response}") };
             if let Some(address) = line.strip_prefix("http at ") {
                 break address.parse().unwrap();
             }
-            told += &format!("{line}\n");
+            response += &format!("{line}\n");
         };
         // What it tells later goes nowhere, and does not stop it.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));

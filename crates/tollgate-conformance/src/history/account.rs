@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_core::{Algorithm, Ask, Found, Limit, Subject};
+use tollgate_core::{Algorithm, Limit, Operation, StoredState, Subject};
 
 use super::call::{History, Loss, Outcome};
-use super::event::{Event, Teller};
+use super::event::{AnswerSource, Event};
 use super::holds::{self, Holds};
 
 /// One limit and subject.
@@ -47,7 +47,7 @@ impl<'h> Account<'h> {
     fn new(subject: &'h Subject, mut events: Vec<Event<'h>>, losses: &[Loss]) -> Option<Self> {
         let holds = holds::all(&events);
         for event in &mut events {
-            if let Ask::Settle { id, .. } = event.ask {
+            if let Operation::Settle { id, .. } = event.operation {
                 event.reserved = holds.get(&id).map_or(0, holds::Held::units);
             }
         }
@@ -59,13 +59,13 @@ impl<'h> Account<'h> {
             let epoch = losses.partition_point(|loss| loss.until <= event.issued);
             let between = losses.get(epoch).is_some_and(|loss| event.straddles(loss));
             match event.told {
-                Some((Teller::Store, ..)) if !between => epochs[epoch].push(*event),
-                Some((Teller::Store, ..)) | None => uncertain.push(*event),
+                Some((AnswerSource::Store, ..)) if !between => epochs[epoch].push(*event),
+                Some((AnswerSource::Store, ..)) | None => uncertain.push(*event),
                 // Another one answered, but the store may have carried it out unheard.
-                Some((Teller::Fallback, ..)) if event.may_be_unheard => {
+                Some((AnswerSource::Fallback, ..)) if event.may_be_unheard => {
                     uncertain.push(Event { told: None, ..*event });
                 }
-                Some((Teller::Memory | Teller::Fallback, ..)) => {}
+                Some((AnswerSource::Memory | AnswerSource::Fallback, ..)) => {}
             }
         }
         Some(Self { limit, subject, events, epochs, uncertain, holds })
@@ -83,7 +83,7 @@ impl<'h> Account<'h> {
 fn losses_of(events: &[Event<'_>], losses: &[Loss]) -> Vec<Loss> {
     let replaces = |event: &&Event<'_>| {
         let found = event.reading().map(|reading| reading.found);
-        found == Some(Found::Discarded) && event.counted() > 0
+        found == Some(StoredState::Discarded) && event.counted() > 0
     };
     let own = events.iter().filter(replaces);
     let own = own.map(|event| Loss { from: event.issued, until: event.answered });

@@ -14,7 +14,7 @@ pub struct Allowance {
     /// are under way, and give back because they are refused: others see them used.
     pub held: u64,
     /// Units of a limit and subject that were held so and could not be given back.
-    pub stranded: u64,
+    pub unrefunded: u64,
     /// Units that what stands in for the store may admit by itself, in each window of a limit and
     /// subject, beside what the store admits.
     pub fallback: u64,

@@ -1,6 +1,6 @@
 //! What is recorded: calls in real time, and what each was told.
 
-use tollgate_core::{Ask, Charge, Limit, Readings, Subject, Timestamp};
+use tollgate_core::{Charge, Limit, Operation, Readings, Subject, Timestamp};
 
 /// A place in the real time of one history: of two moments the later has the larger number.
 ///
@@ -12,18 +12,22 @@ pub const NEVER: Moment = Moment::MAX;
 
 /// One charge of a call, kept.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedCharge {
     /// The limit.
     pub limit: Limit,
     /// Who is limited.
     pub subject: Subject,
     /// What to do.
-    pub ask: Ask,
+    pub operation: Operation,
 }
 
-impl From<&Charge<'_>> for Asked {
+impl From<&Charge<'_>> for RecordedCharge {
     fn from(charge: &Charge<'_>) -> Self {
-        Self { limit: charge.limit.clone(), subject: charge.subject.clone(), ask: charge.ask }
+        Self {
+            limit: charge.limit.clone(),
+            subject: charge.subject.clone(),
+            operation: charge.operation,
+        }
     }
 }
 
@@ -50,7 +54,7 @@ pub struct Call {
     /// The time by which it was decided: the caller's.
     pub now: Timestamp,
     /// What was asked.
-    pub charges: Vec<Asked>,
+    pub charges: Vec<RecordedCharge>,
     /// What was told.
     pub outcome: Outcome,
 }

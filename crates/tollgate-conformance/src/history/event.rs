@@ -3,17 +3,18 @@
 use std::fmt;
 
 use tollgate_core::{
-    Ask, ChargeId, Fit, Found, Limit, Reading, Refusals, Source, StoreError, Timestamp,
+    Admission, ChargeId, DecisionSource, Limit, Operation, Reading, Refusals, StoreError,
+    StoredState, Timestamp,
 };
 
-use super::call::{Asked, Call, Loss, Moment, NEVER, Outcome};
+use super::call::{Call, Loss, Moment, NEVER, Outcome, RecordedCharge};
 
 /// Units, with room for sums and differences of any number of costs.
 pub(super) type Units = i128;
 
 /// Who told a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Teller {
+pub(super) enum AnswerSource {
     Store,
     /// The node, of an answer that the store gave it before.
     Memory,
@@ -37,9 +38,9 @@ pub(super) struct Event<'h> {
     pub(super) answered: Moment,
     pub(super) now: Timestamp,
     pub(super) limit: &'h Limit,
-    pub(super) ask: Ask,
+    pub(super) operation: Operation,
     /// `None` where nobody heard.
-    pub(super) told: Option<(Teller, Decision, &'h Reading)>,
+    pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
     /// Whether its call is on several subjects, which may have several homes.
     pub(super) spans: bool,
     /// Whether the store may have carried it out though something else answered.
@@ -50,23 +51,28 @@ pub(super) struct Event<'h> {
 
 impl<'h> Event<'h> {
     /// The charge `asked`, at `place` in the call of this number.
-    pub(super) fn new(number: usize, call: &'h Call, place: usize, asked: &'h Asked) -> Self {
+    pub(super) fn new(
+        number: usize,
+        call: &'h Call,
+        place: usize,
+        asked: &'h RecordedCharge,
+    ) -> Self {
         let Call { issued, answered, now, .. } = *call;
         let told = match &call.outcome {
             Outcome::Answered(readings) => readings.get(place).and_then(|reading| {
-                let teller = match readings.source() {
-                    Source::Store => Teller::Store,
-                    Source::Remembered => Teller::Memory,
-                    Source::Fallback(_) => Teller::Fallback,
-                    Source::Failure(_) => return None,
+                let source = match readings.source() {
+                    DecisionSource::Store => AnswerSource::Store,
+                    DecisionSource::DenyCache => AnswerSource::Memory,
+                    DecisionSource::Fallback(_) => AnswerSource::Fallback,
+                    DecisionSource::Failure(_) => return None,
                 };
-                Some((teller, decision(call, readings), reading))
+                Some((source, decision(call, readings), reading))
             }),
             Outcome::Unknown | Outcome::NotCarriedOut => None,
         };
-        let (limit, ask, spans) = (&asked.limit, asked.ask, spans(call));
+        let (limit, operation, spans) = (&asked.limit, asked.operation, spans(call));
         // One home can have no answer, and another one be out of reach.
-        let may_be_unheard = spans || !is_surely_unheard(call);
+        let may_be_unheard = spans || !is_certainly_not_received(call);
         let reserved = 0;
         Self {
             call: number,
@@ -74,7 +80,7 @@ impl<'h> Event<'h> {
             answered,
             now,
             limit,
-            ask,
+            operation,
             told,
             spans,
             may_be_unheard,
@@ -84,9 +90,9 @@ impl<'h> Event<'h> {
 
     /// The reading that the store told of its primary state. A look may be answered by a copy.
     pub(super) fn reading(&self) -> Option<&'h Reading> {
-        match (self.ask, self.told) {
-            (Ask::Look { .. }, _) => None,
-            (_, Some((Teller::Store, _, reading))) => Some(reading),
+        match (self.operation, self.told) {
+            (Operation::Peek { .. }, _) => None,
+            (_, Some((AnswerSource::Store, _, reading))) => Some(reading),
             _ => None,
         }
     }
@@ -94,15 +100,15 @@ impl<'h> Event<'h> {
     /// The units of a take that the store admitted.
     pub(super) fn admitted(&self) -> Units {
         match self.told {
-            Some((Teller::Store, Decision::Admitted, _)) => self.asked(),
+            Some((AnswerSource::Store, Decision::Admitted, _)) => self.asked(),
             _ => 0,
         }
     }
 
     /// The units that somebody was given: of a take that was admitted, or beyond a reservation.
     pub(super) fn granted(&self) -> Units {
-        match self.ask {
-            Ask::Settle { .. } => self.counted(),
+        match self.operation {
+            Operation::Settle { .. } => self.counted(),
             _ => self.admitted(),
         }
     }
@@ -110,11 +116,11 @@ impl<'h> Event<'h> {
     /// The units that the store counted: those of an admitted take, of a refused one where the limit
     /// counts refusals, and what a settlement took beyond its reservation.
     pub(super) fn counted(&self) -> Units {
-        if let Ask::Settle { .. } = self.ask {
+        if let Operation::Settle { .. } = self.operation {
             return self.reading().map_or(0, |reading| Units::from(reading.added));
         }
         match self.told {
-            Some((Teller::Store, Decision::Refused, _))
+            Some((AnswerSource::Store, Decision::Refused, _))
                 if self.limit.refusals() == Refusals::Counted =>
             {
                 self.asked()
@@ -126,7 +132,7 @@ impl<'h> Event<'h> {
     /// The units that it may hold while its call is under way, and that are given back then.
     pub(super) fn held(&self) -> Units {
         match self.told {
-            Some((Teller::Store, Decision::Refused, _)) if self.spans => self.asked(),
+            Some((AnswerSource::Store, Decision::Refused, _)) if self.spans => self.asked(),
             _ => 0,
         }
     }
@@ -138,38 +144,46 @@ impl<'h> Event<'h> {
 
     /// The units that may have counted: all of them where nobody heard.
     pub(super) fn may_count(&self) -> Units {
-        match self.ask {
+        match self.operation {
             _ if self.told.is_some() => self.counted(),
-            Ask::Settle { cost, .. } => (Units::from(cost.get()) - self.reserved).max(0),
+            Operation::Settle { cost, .. } => (Units::from(cost.get()) - self.reserved).max(0),
             _ => self.asked(),
         }
     }
 
     /// The charge that it is, gives back or renews.
     pub(super) const fn id(&self) -> Option<ChargeId> {
-        match self.ask {
-            Ask::Take { id, .. } | Ask::Refund { id, .. } | Ask::Renew { id } => Some(id),
-            Ask::Reserve { id, .. } | Ask::Extend { id, .. } | Ask::Settle { id, .. } => Some(id),
-            Ask::Look { .. } | Ask::Forget => None,
+        match self.operation {
+            Operation::Charge { id, .. }
+            | Operation::Refund { id, .. }
+            | Operation::Renew { id } => Some(id),
+            Operation::Reserve { id, .. }
+            | Operation::Extend { id, .. }
+            | Operation::Settle { id, .. } => Some(id),
+            Operation::Peek { .. } | Operation::Reset => None,
         }
     }
 
     /// The units that a take asks for.
     pub(super) fn asked(&self) -> Units {
-        match self.ask {
-            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } => Units::from(cost.get()),
+        match self.operation {
+            Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
+                Units::from(cost.get())
+            }
             _ => 0,
         }
     }
 
     /// The units that a refund or a settlement gave back; all that it may where nobody heard.
-    pub(super) fn given_back(&self) -> Units {
-        match (self.ask, self.told) {
-            (Ask::Refund { .. } | Ask::Settle { .. }, Some((_, _, reading))) => {
-                Units::from(reading.given_back)
+    pub(super) fn refunded(&self) -> Units {
+        match (self.operation, self.told) {
+            (Operation::Refund { .. } | Operation::Settle { .. }, Some((_, _, reading))) => {
+                Units::from(reading.refunded)
             }
-            (Ask::Refund { cost, .. }, None) => Units::from(cost.get()),
-            (Ask::Settle { cost, .. }, None) => (self.reserved - Units::from(cost.get())).max(0),
+            (Operation::Refund { cost, .. }, None) => Units::from(cost.get()),
+            (Operation::Settle { cost, .. }, None) => {
+                (self.reserved - Units::from(cost.get())).max(0)
+            }
             _ => 0,
         }
     }
@@ -188,9 +202,10 @@ impl<'h> Event<'h> {
     /// outlive their window: where they are all that is stored, it tells of no window.
     pub(super) fn is_of_state(&self) -> bool {
         let Some(reading) = self.reading() else { return false };
-        let finds = matches!(self.ask, Ask::Settle { .. } | Ask::Extend { .. }) || reading.held > 0;
-        let may_be_of_holds = finds && reading.used == 0 && reading.given_back == 0;
-        reading.found == Found::State && !may_be_of_holds || self.counted() > 0
+        let finds = matches!(self.operation, Operation::Settle { .. } | Operation::Extend { .. })
+            || reading.reserved > 0;
+        let may_be_of_holds = finds && reading.used == 0 && reading.refunded == 0;
+        reading.found == StoredState::Present && !may_be_of_holds || self.counted() > 0
     }
 
     /// Whether it was told before `other` was asked.
@@ -210,15 +225,18 @@ fn spans(call: &Call) -> bool {
 }
 
 /// Whether something else answered a call because it never came to the store.
-fn is_surely_unheard(call: &Call) -> bool {
+fn is_certainly_not_received(call: &Call) -> bool {
     let Outcome::Answered(readings) = &call.outcome else { return false };
-    matches!(readings.source(), Source::Fallback(StoreError::Unavailable | StoreError::Full))
+    matches!(
+        readings.source(),
+        DecisionSource::Fallback(StoreError::Unavailable | StoreError::Full)
+    )
 }
 
 /// A call is admitted if all of its takes fit.
 fn decision(call: &Call, readings: &[Reading]) -> Decision {
-    let refused = |(asked, reading): (&Asked, &Reading)| {
-        asked.ask.taken().is_some() && reading.fit != Fit::Now
+    let refused = |(asked, reading): (&RecordedCharge, &Reading)| {
+        asked.operation.as_charge().is_some() && reading.admission != Admission::Now
     };
     let any = call.charges.iter().zip(readings).any(refused);
     if any { Decision::Refused } else { Decision::Admitted }
@@ -232,38 +250,44 @@ impl fmt::Display for Event<'_> {
             write!(f, "{}", self.answered)?;
         }
         let now = self.now.as_millis();
-        match self.ask {
-            Ask::Take { cost, .. } => write!(f, ") take {} at {now}: ", cost.get()),
-            Ask::Look { cost } => write!(f, ") look for {} at {now}: ", cost.get()),
-            Ask::Refund { cost, mark, .. } => {
-                write!(f, ") refund {} to {} at {now}: ", cost.get(), mark.0)
+        match self.operation {
+            Operation::Charge { cost, .. } => write!(f, ") take {} at {now}: ", cost.get()),
+            Operation::Peek { cost } => write!(f, ") look for {} at {now}: ", cost.get()),
+            Operation::Refund { cost, position, .. } => {
+                write!(f, ") refund {} to {} at {now}: ", cost.get(), position.0)
             }
-            Ask::Renew { .. } => write!(f, ") renew at {now}: "),
-            Ask::Forget => write!(f, ") forget at {now}: "),
-            Ask::Reserve { cost, .. } => write!(f, ") reserve {} at {now}: ", cost.get()),
-            Ask::Extend { .. } => write!(f, ") extend at {now}: "),
-            Ask::Settle { cost, .. } => write!(f, ") settle at {} at {now}: ", cost.get()),
+            Operation::Renew { .. } => write!(f, ") renew at {now}: "),
+            Operation::Reset => write!(f, ") forget at {now}: "),
+            Operation::Reserve { cost, .. } => write!(f, ") reserve {} at {now}: ", cost.get()),
+            Operation::Extend { .. } => write!(f, ") extend at {now}: "),
+            Operation::Settle { cost, .. } => write!(f, ") settle at {} at {now}: ", cost.get()),
         }?;
-        let Some((teller, decision, reading)) = self.told else { return f.write_str("unknown") };
-        match (self.ask, decision) {
-            (Ask::Take { .. }, Decision::Admitted) => f.write_str("admitted, ")?,
-            (Ask::Take { .. }, Decision::Refused) => write!(f, "refused ({:?}), ", reading.fit)?,
-            (Ask::Reserve { .. }, Decision::Admitted) => f.write_str("held, ")?,
-            (Ask::Reserve { .. }, Decision::Refused) => write!(f, "refused ({:?}), ", reading.fit)?,
-            (Ask::Refund { .. }, _) => write!(f, "gave back {}, ", reading.given_back)?,
-            (Ask::Settle { .. } | Ask::Extend { .. }, _) if reading.fit != Fit::Now => {
+        let Some((source, decision, reading)) = self.told else { return f.write_str("unknown") };
+        match (self.operation, decision) {
+            (Operation::Charge { .. }, Decision::Admitted) => f.write_str("admitted, ")?,
+            (Operation::Charge { .. }, Decision::Refused) => {
+                write!(f, "refused ({:?}), ", reading.admission)?
+            }
+            (Operation::Reserve { .. }, Decision::Admitted) => f.write_str("held, ")?,
+            (Operation::Reserve { .. }, Decision::Refused) => {
+                write!(f, "refused ({:?}), ", reading.admission)?
+            }
+            (Operation::Refund { .. }, _) => write!(f, "gave back {}, ", reading.refunded)?,
+            (Operation::Settle { .. } | Operation::Extend { .. }, _)
+                if reading.admission != Admission::Now =>
+            {
                 f.write_str("not held, ")?;
             }
-            (Ask::Settle { .. }, _) => {
-                write!(f, "gave back {}, took {}, ", reading.given_back, reading.added)?;
+            (Operation::Settle { .. }, _) => {
+                write!(f, "gave back {}, took {}, ", reading.refunded, reading.added)?;
             }
             _ => {}
         }
-        write!(f, "used {}, whole at {}", reading.used, reading.whole_at.as_millis())?;
-        match teller {
-            Teller::Store => Ok(()),
-            Teller::Memory => f.write_str(", remembered"),
-            Teller::Fallback => f.write_str(", by the fallback"),
+        write!(f, "used {}, whole at {}", reading.used, reading.full_reset_at.as_millis())?;
+        match source {
+            AnswerSource::Store => Ok(()),
+            AnswerSource::Memory => f.write_str(", remembered"),
+            AnswerSource::Fallback => f.write_str(", by the fallback"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::decide::refundable_until;
-use tollgate_core::{Ask, ChargeId, Fit, Mark, OnExpiry, Timestamp};
+use tollgate_core::{Admission, ChargeId, ChargePosition, OnExpiry, Operation, Timestamp};
 
 use super::call::Moment;
 use super::clocks::Clocks;
@@ -15,7 +15,7 @@ pub(super) struct Held<'h> {
     /// The call that made it.
     pub(super) made: Event<'h>,
     /// Where it was put; `None` where nobody heard.
-    pub(super) mark: Option<Mark>,
+    pub(super) position: Option<ChargePosition>,
     /// The ends that were told, each with the moment of the answer, in the order of the questions.
     told: Vec<(Moment, Timestamp)>,
     /// The latest end that it may have been given, told or not.
@@ -32,26 +32,27 @@ pub(super) type Holds<'h> = BTreeMap<ChargeId, Held<'h>>;
 pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
     let mut holds = Holds::new();
     for event in events {
-        match event.ask {
-            Ask::Reserve { id, until, .. } if event.may_be_admitted() > 0 => {
-                let end = event.limit.hold().end(until, event.now);
+        match event.operation {
+            Operation::Reserve { id, until, .. } if event.may_be_admitted() > 0 => {
+                let end = event.limit.reservation_terms().end(until, event.now);
                 let held = holds.entry(id).or_insert_with(|| Held::new(event));
                 held.told.push((event.answered, end));
                 held.latest = held.latest.max(end);
             }
-            Ask::Extend { id, until, .. } => {
+            Operation::Extend { id, until, .. } => {
                 let Some(held) = holds.get_mut(&id) else { continue };
-                let end = event.limit.hold().end(until, event.now);
+                let end = event.limit.reservation_terms().end(until, event.now);
                 match event.told {
-                    Some((.., reading)) if reading.fit != Fit::Now => {}
+                    Some((.., reading)) if reading.admission != Admission::Now => {}
                     Some(_) => held.told.push((event.answered, end)),
                     None => {}
                 }
                 held.latest = held.latest.max(end);
             }
-            Ask::Settle { id, .. } => {
+            Operation::Settle { id, .. } => {
                 let Some(held) = holds.get_mut(&id) else { continue };
-                held.settled |= event.told.is_none_or(|(.., told)| told.fit == Fit::Now);
+                held.settled |=
+                    event.told.is_none_or(|(.., told)| told.admission == Admission::Now);
             }
             _ => {}
         }
@@ -61,8 +62,8 @@ pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
 
 impl<'h> Held<'h> {
     fn new(made: &Event<'h>) -> Self {
-        let mark = made.reading().map(|reading| reading.mark);
-        Self { made: *made, mark, told: Vec::new(), latest: Timestamp::EPOCH, settled: false }
+        let position = made.reading().map(|reading| reading.position);
+        Self { made: *made, position, told: Vec::new(), latest: Timestamp::EPOCH, settled: false }
     }
 
     /// The units.
@@ -72,15 +73,15 @@ impl<'h> Held<'h> {
 
     /// Whether it is given back if it runs out.
     pub(super) fn is_released(&self) -> bool {
-        self.made.limit.hold().on_expiry == OnExpiry::Release
+        self.made.limit.reservation_terms().on_expiry == OnExpiry::Release
     }
 
     /// Whether it was put into the window that ends at `resets_at`, and is given back into it if it
     /// runs out.
     pub(super) fn is_released_into(&self, resets_at: Timestamp) -> bool {
         let limit = self.made.limit;
-        let is_there = |mark| refundable_until(limit, mark) == resets_at;
-        self.is_released() && self.mark.is_none_or(is_there) && self.first_end() < resets_at
+        let is_there = |position| refundable_until(limit, position) == resets_at;
+        self.is_released() && self.position.is_none_or(is_there) && self.first_end() < resets_at
     }
 
     /// Whether `event` may have seen it run out, whoever told the store that it was so late.

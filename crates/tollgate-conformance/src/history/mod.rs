@@ -38,17 +38,17 @@ mod holds;
 mod recorded;
 mod recorder;
 mod report;
-mod reserving;
+mod reserving_workload;
 mod rules;
 mod window;
 mod workload;
 
 pub use allowance::Allowance;
-pub use call::{Asked, Call, History, Loss, Moment, NEVER, Outcome};
+pub use call::{Call, History, Loss, Moment, NEVER, Outcome, RecordedCharge};
 pub use recorded::Recorded;
-pub use recorder::{DEFAULT_CALLS, Issued, Losing, Recorder};
+pub use recorder::{DEFAULT_CALLS, Issued, LossGuard, Recorder};
 pub use report::{MAX_VIOLATIONS, Report, Rule, Violation};
-pub use reserving::Reserving;
+pub use reserving_workload::ReservingWorkload;
 pub use workload::{LARGEST_COST, Refunds, Subjects, Workload};
 
 impl History {

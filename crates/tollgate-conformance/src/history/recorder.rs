@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate_core::{Charge, Readings, Timestamp};
 
-use super::call::{Asked, Call, History, Loss, Moment, NEVER, Outcome};
+use super::call::{Call, History, Loss, Moment, NEVER, Outcome, RecordedCharge};
 
 /// The calls that a recorder holds unless another number is set.
 pub const DEFAULT_CALLS: usize = 1 << 20;
@@ -38,7 +38,7 @@ impl Recorder {
     /// Records that a call is made; to be asked before anything is sent.
     #[must_use = "the answer is recorded with it"]
     pub fn issue(&self, now: Timestamp, charges: &[Charge<'_>]) -> Issued<'_> {
-        let charges = charges.iter().map(Asked::from).collect();
+        let charges = charges.iter().map(RecordedCharge::from).collect();
         let mut history = self.lock();
         if history.calls.len() == self.max_calls {
             history.unrecorded += 1;
@@ -53,23 +53,23 @@ impl Recorder {
     /// Records that the store loses its whole state, from now until what is returned is dropped:
     /// whoever kills or flushes it holds that meanwhile.
     #[must_use = "the loss ends when this is dropped"]
-    pub fn losing(&self) -> Losing<'_> {
+    pub fn begin_loss(&self) -> LossGuard<'_> {
         self.begin(losses)
     }
 
     /// Records that the store loses what it counts from now on until what is returned is dropped,
     /// as where a server takes over that has heard of a part of it.
     #[must_use = "the cut ends when this is dropped"]
-    pub fn cutting(&self) -> Losing<'_> {
+    pub fn begin_cut(&self) -> LossGuard<'_> {
         self.begin(cuts)
     }
 
-    fn begin(&self, kind: fn(&mut History) -> &mut Vec<Loss>) -> Losing<'_> {
+    fn begin(&self, kind: fn(&mut History) -> &mut Vec<Loss>) -> LossGuard<'_> {
         let mut history = self.lock();
         let all = kind(&mut history);
         all.push(Loss { from: self.tick(), until: NEVER });
         let index = all.len() - 1;
-        Losing { recorder: self, kind, index }
+        LossGuard { recorder: self, kind, index }
     }
 
     /// What was recorded so far. Calls without an answer yet have an unknown outcome.
@@ -122,13 +122,13 @@ impl Issued<'_> {
 
 /// A store that loses its state, or the end of it.
 #[derive(Debug)]
-pub struct Losing<'r> {
+pub struct LossGuard<'r> {
     recorder: &'r Recorder,
     kind: fn(&mut History) -> &mut Vec<Loss>,
     index: usize,
 }
 
-impl Drop for Losing<'_> {
+impl Drop for LossGuard<'_> {
     fn drop(&mut self) {
         let until = self.recorder.tick();
         (self.kind)(&mut self.recorder.lock())[self.index].until = until;

@@ -18,7 +18,7 @@ pub enum Rule {
     Interval,
     /// What was answered before something else was asked, counts in it.
     Order,
-    /// An answer agrees with itself: verdict, used, remaining and times.
+    /// An answer agrees with itself: evaluation, used, remaining and times.
     Reading,
     /// Nothing is used that nobody was charged: what was refused, or did not answer, takes at most
     /// what it may.

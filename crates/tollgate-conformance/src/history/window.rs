@@ -41,14 +41,14 @@ impl<'h> Window<'h> {
         let mut windows = BTreeMap::<Timestamp, Self>::new();
         for event in epoch.iter().filter(|event| event.is_of_state()) {
             let Some(reading) = event.reading() else { continue };
-            let window = windows.entry(reading.whole_at).or_default();
-            window.resets_at = reading.whole_at;
-            if clocks.latest_before(event.answered) >= reading.whole_at {
+            let window = windows.entry(reading.full_reset_at).or_default();
+            window.resets_at = reading.full_reset_at;
+            if clocks.latest_before(event.answered) >= reading.full_reset_at {
                 window.late += event.admitted();
                 window.uncertain.push(*event);
             } else if event.counted() > 0 {
                 window.charges.push(*event);
-            } else if event.given_back() > 0 {
+            } else if event.refunded() > 0 {
                 window.refunds.push(*event);
             } else {
                 window.sights.push(*event);
@@ -76,23 +76,23 @@ impl<'h> Window<'h> {
         for place in 1..windows.len() {
             let (before, after) = windows.split_at_mut(place);
             let Some(first) = before.last_mut() else { continue };
-            if !first.first_told().is_some_and(&is_cut) {
+            if !first.first_reported().is_some_and(&is_cut) {
                 continue;
             }
-            let over_at = first.resets_at.after(limit.window());
-            for anew in after.iter().take_while(|window| window.resets_at < over_at) {
+            let expires_at = first.resets_at.after(limit.window());
+            for anew in after.iter().take_while(|window| window.resets_at < expires_at) {
                 first.uncertain.extend_from_slice(&anew.charges);
             }
         }
     }
 
     /// When the first answer told of the window.
-    pub(super) fn first_told(&self) -> Option<&Event<'h>> {
-        self.all_told().min_by_key(|event| event.answered)
+    pub(super) fn first_reported(&self) -> Option<&Event<'h>> {
+        self.certain_events().min_by_key(|event| event.answered)
     }
 
     /// Everything that was told of it with certainty.
-    pub(super) fn all_told(&self) -> impl Iterator<Item = &Event<'h>> {
+    pub(super) fn certain_events(&self) -> impl Iterator<Item = &Event<'h>> {
         self.charges.iter().chain(&self.refunds).chain(&self.sights)
     }
 
@@ -100,12 +100,12 @@ impl<'h> Window<'h> {
     pub(super) fn has_refunds(&self) -> bool {
         !self.refunds.is_empty()
             || !self.holds.is_empty()
-            || self.uncertain.iter().any(|event| event.given_back() > 0)
+            || self.uncertain.iter().any(|event| event.refunded() > 0)
     }
 
     /// Whether it counts more than a store can count: then the numbers say nothing.
     pub(super) fn is_saturated(&self) -> bool {
-        self.all_told().any(|event| event.used() >= Units::from(MAX_EXACT))
+        self.certain_events().any(|event| event.used() >= Units::from(MAX_EXACT))
     }
 }
 
@@ -113,7 +113,7 @@ impl<'h> Window<'h> {
 /// ends at `resets_at`.
 fn may_hold(resets_at: Timestamp, event: &Event<'_>, limit: &FixedWindow) -> bool {
     if let Some(reading) = event.reading() {
-        return reading.whole_at == resets_at;
+        return reading.full_reset_at == resets_at;
     }
     let opened_at = resets_at.as_millis().saturating_sub(limit.window().get());
     let ahead = event.now.after(event.limit.skew_max());

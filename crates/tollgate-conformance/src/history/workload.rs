@@ -6,8 +6,8 @@ use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Limit, LimitError, Mark, Millis, Refusals,
-    Repeats, Store, Subject, Timestamp, Value,
+    Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, LimitError,
+    Millis, Operation, Refusals, Store, Subject, Timestamp, Value,
 };
 
 use crate::{PlainHash, Random};
@@ -28,7 +28,7 @@ pub enum Refunds {
     Often,
 }
 
-/// Whom a call charges.
+/// OverrideTarget a call charges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subjects {
     /// One subject, on each of the call's limits.
@@ -52,7 +52,7 @@ pub struct Workload {
     pub calls: u64,
     /// Whether they give back.
     pub refunds: Refunds,
-    /// Whom a call charges.
+    /// OverrideTarget a call charges.
     pub of_a_call: Subjects,
     clock: AtomicU64,
 }
@@ -82,7 +82,7 @@ impl Workload {
             let gives_back = self.refunds == Refunds::Often && random.chance(30);
             if gives_back && !receipts.is_empty() {
                 let index = random.within(0..=receipts.len() as u64 - 1) as usize;
-                self.give_back(store, now, &receipts[index]).await;
+                self.refund_units(store, now, &receipts[index]).await;
                 if random.chance(70) {
                     receipts.swap_remove(index);
                 }
@@ -110,35 +110,44 @@ impl Workload {
                 if self.of_a_call == Subjects::Several {
                     subject = random.within(0..=self.subjects - 1);
                 }
-                Taken { limit, subject: numbered(subject), cost, mark: Mark::default() }
+                Taken {
+                    limit,
+                    subject: numbered(subject),
+                    cost,
+                    position: ChargePosition::default(),
+                }
             })
             .collect();
-        let ask = |taken: &Taken| Ask::Take { cost: taken.cost, id };
+        let ask = |taken: &Taken| Operation::Charge { cost: taken.cost, id };
         let charges = self.charges(&taken, ask);
         let told = store.apply(now, &charges).await.ok().filter(|told| {
-            told.len() == charges.len() && told.iter().all(|told| told.fit == Fit::Now)
+            told.len() == charges.len() && told.iter().all(|told| told.admission == Admission::Now)
         })?;
         for (taken, reading) in taken.iter_mut().zip(told.iter()) {
-            taken.mark = reading.mark;
+            taken.position = reading.position;
         }
         taken.retain(|taken| taken.cost != Cost::PEEK);
         (!taken.is_empty()).then_some(Receipt { id, taken })
     }
 
-    async fn give_back<S: Store>(&self, store: &S, now: Timestamp, receipt: &Receipt) {
+    async fn refund_units<S: Store>(&self, store: &S, now: Timestamp, receipt: &Receipt) {
         let Receipt { id, taken } = receipt;
         let ask = |taken: &Taken| {
-            let (cost, mark, repeats) = (taken.cost, taken.mark, Repeats::Guarded);
-            Ask::Refund { cost, mark, id: *id, repeats }
+            let (cost, position, deduplication) = (taken.cost, taken.position, Deduplication::ById);
+            Operation::Refund { cost, position, id: *id, deduplication }
         };
         // An error is the history's to tell.
         let _ = store.apply(now, &self.charges(taken, ask)).await;
     }
 
-    fn charges<'a>(&'a self, taken: &'a [Taken], ask: impl Fn(&Taken) -> Ask) -> Vec<Charge<'a>> {
+    fn charges<'a>(
+        &'a self,
+        taken: &'a [Taken],
+        ask: impl Fn(&Taken) -> Operation,
+    ) -> Vec<Charge<'a>> {
         let charge = |taken: &'a Taken| {
             let limit = &self.limits[taken.limit];
-            Charge { limit, subject: &taken.subject, ask: ask(taken) }
+            Charge { limit, subject: &taken.subject, operation: ask(taken) }
         };
         taken.iter().map(charge).collect()
     }
@@ -153,7 +162,7 @@ struct Taken {
     limit: usize,
     subject: Subject,
     cost: Cost,
-    mark: Mark,
+    position: ChargePosition,
 }
 
 fn limits_of_each_kind() -> Result<Vec<Limit>, LimitError> {

@@ -13,10 +13,10 @@ pub(super) trait Account: Debug + Send {
     fn used(&self, seen: u64, at: u64) -> u64;
 
     /// When nothing of it will be used any more.
-    fn whole_at(&self, now: u64) -> u64;
+    fn full_reset_at(&self, now: u64) -> u64;
 
     /// Where a charge at `now` is put.
-    fn mark(&self, now: u64) -> u64;
+    fn position(&self, now: u64) -> u64;
 
     /// Whether what is kept comes from an impossible future and counts as nothing.
     fn is_impossible(&self, now: u64) -> bool;
@@ -33,7 +33,7 @@ pub(super) trait Account: Debug + Send {
     }
 
     /// The moment from which nothing counts that is not refunded.
-    fn over_at(&self) -> u64;
+    fn expires_at(&self) -> u64;
 }
 
 /// What one charge counts for.
@@ -48,10 +48,10 @@ pub(super) struct Charged {
 
 impl Charged {
     /// Takes up to `units` of what is left of it.
-    pub(super) fn give_back(&mut self, units: u64) -> u64 {
-        let given_back = units.min(self.units);
-        self.units -= given_back;
-        given_back
+    pub(super) fn refund_units(&mut self, units: u64) -> u64 {
+        let refunded = units.min(self.units);
+        self.units -= refunded;
+        refunded
     }
 }
 

@@ -20,7 +20,7 @@ struct Lease {
 
 impl Concurrency {
     pub(super) fn new(of: &algo::Concurrency, skew: u64) -> Self {
-        Self { lease: of.lease().get(), skew, leases: Vec::new() }
+        Self { lease: of.permit_ttl().get(), skew, leases: Vec::new() }
     }
 
     fn possible(&self, seen: u64) -> impl Iterator<Item = &Lease> {
@@ -53,11 +53,11 @@ impl Account for Concurrency {
         self.held(seen, at).map(|lease| lease.units).sum::<u64>().min(MAX_EXACT)
     }
 
-    fn whole_at(&self, now: u64) -> u64 {
+    fn full_reset_at(&self, now: u64) -> u64 {
         self.held(now, now).map(|lease| lease.granted_at + self.lease).max().unwrap_or(now)
     }
 
-    fn mark(&self, _now: u64) -> u64 {
+    fn position(&self, _now: u64) -> u64 {
         0
     }
 
@@ -93,7 +93,7 @@ impl Account for Concurrency {
         true
     }
 
-    fn over_at(&self) -> u64 {
+    fn expires_at(&self) -> u64 {
         self.leases.iter().map(|lease| lease.granted_at + self.lease).max().unwrap_or(0)
     }
 }

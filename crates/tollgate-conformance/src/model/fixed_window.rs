@@ -46,11 +46,11 @@ impl Account for FixedWindow {
         self.in_force(seen, at).map_or(0, |end| units_in(&self.charges, end))
     }
 
-    fn whole_at(&self, now: u64) -> u64 {
+    fn full_reset_at(&self, now: u64) -> u64 {
         self.end(now)
     }
 
-    fn mark(&self, now: u64) -> u64 {
+    fn position(&self, now: u64) -> u64 {
         self.end(now)
     }
 
@@ -73,10 +73,10 @@ impl Account for FixedWindow {
         let Some(end) = self.in_force(now, now) else { return 0 };
         let mut charges = self.charges.iter_mut();
         let found = charges.find(|charge| charge.id == id && charge.place == end);
-        found.map_or(0, |charge| charge.give_back(units))
+        found.map_or(0, |charge| charge.refund_units(units))
     }
 
-    fn over_at(&self) -> u64 {
+    fn expires_at(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 }

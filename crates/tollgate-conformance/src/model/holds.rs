@@ -1,6 +1,6 @@
 //! What is reserved and not settled yet.
 
-use tollgate_core::{ChargeId, MAX_HOLDS, OnExpiry};
+use tollgate_core::{ChargeId, MAX_RESERVATIONS, OnExpiry};
 
 /// The reservations of one limit and subject, the one that ends first at the front.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl Holds {
     }
 
     pub(super) fn have_room(&self, units: u64, at_most: u64) -> bool {
-        self.units() + units <= at_most && self.0.len() < MAX_HOLDS
+        self.units() + units <= at_most && self.0.len() < MAX_RESERVATIONS
     }
 
     /// When the first of them runs out.

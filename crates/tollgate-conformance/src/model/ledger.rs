@@ -1,7 +1,8 @@
 //! One limit and subject.
 
 use tollgate_core::{
-    Algorithm, ChargeId, Cost, Fit, Found, Limit, Mark, OnExpiry, Reading, Refusals, Timestamp,
+    Admission, Algorithm, ChargeId, ChargePosition, Cost, Limit, OnExpiry, Reading, Refusals,
+    StoredState, Timestamp,
 };
 
 use super::account::Account;
@@ -39,47 +40,47 @@ impl Ledger {
 
     /// How the limit stands at `now` for one more charge of `cost`.
     #[must_use]
-    pub fn standing(&self, now: Timestamp, cost: Cost) -> Reading {
-        self.standing_for(now, cost, Purpose::Charge)
+    pub fn status(&self, now: Timestamp, cost: Cost) -> Reading {
+        self.status_for(now, cost, Purpose::Charge)
     }
 
     /// How the limit stands at `now` for one more reservation of `cost`.
     #[must_use]
     pub fn standing_of_reservation(&self, now: Timestamp, cost: Cost) -> Reading {
-        self.standing_for(now, cost, Purpose::Hold)
+        self.status_for(now, cost, Purpose::Hold)
     }
 
-    fn standing_for(&self, now: Timestamp, cost: Cost, purpose: Purpose) -> Reading {
+    fn status_for(&self, now: Timestamp, cost: Cost, purpose: Purpose) -> Reading {
         let moment = now.as_millis();
         let released = self.released(moment);
         let current = released.as_ref().unwrap_or(self);
         let used = current.account.used(moment, moment);
-        let fit = current.fit(moment, cost, purpose);
+        let admission = current.admission(moment, cost, purpose);
         let (found, held) = if current.account.is_impossible(moment) {
-            (Found::Discarded, 0)
+            (StoredState::Discarded, 0)
         } else if used > 0 {
-            (Found::State, current.holds.units())
+            (StoredState::Present, current.holds.units())
         } else {
-            (Found::Nothing, current.holds.units())
+            (StoredState::Missing, current.holds.units())
         };
         Reading {
-            fit,
-            again: fit,
+            admission,
+            fits_again: admission,
             used,
-            whole_at: Timestamp::from_millis(current.account.whole_at(moment)),
-            mark: Mark(current.account.mark(moment)),
-            given_back: 0,
+            full_reset_at: Timestamp::from_millis(current.account.full_reset_at(moment)),
+            position: ChargePosition(current.account.position(moment)),
+            refunded: 0,
             added: 0,
-            held,
+            reserved: held,
             found,
         }
     }
 
     /// Counts a charge that fits every limit of its call.
     pub fn admit(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
-        let before = self.standing(now, cost);
+        let before = self.status(now, cost);
         self.count(now, cost, id);
-        Reading { fit: Fit::Now, found: before.found, ..self.standing(now, cost) }
+        Reading { admission: Admission::Now, found: before.found, ..self.status(now, cost) }
     }
 
     /// Counts a reservation that fits every limit of its call.
@@ -93,12 +94,16 @@ impl Ledger {
         let before = self.standing_of_reservation(now, cost);
         self.count(now, cost, id);
         if cost != Cost::PEEK {
-            let terms = self.limit.hold();
+            let terms = self.limit.reservation_terms();
             let until = until.as_millis().min(now.as_millis() + terms.max.get());
             let (units, on_expiry) = (cost.get(), terms.on_expiry);
             self.holds.add(Hold { id, units, until, on_expiry });
         }
-        Reading { fit: Fit::Now, found: before.found, ..self.standing_of_reservation(now, cost) }
+        Reading {
+            admission: Admission::Now,
+            found: before.found,
+            ..self.standing_of_reservation(now, cost)
+        }
     }
 
     /// Answers a charge that some limit of its call refused, and counts it if this limit does.
@@ -118,79 +123,85 @@ impl Ledger {
         id: ChargeId,
         purpose: Purpose,
     ) -> Reading {
-        let before = self.standing_for(now, cost, purpose);
+        let before = self.status_for(now, cost, purpose);
         if self.limit.refusals() == Refusals::Free {
             return before;
         }
         self.count(now, cost, id);
-        let after = self.standing_for(now, cost, purpose);
-        let fit = if before.fit == Fit::Now { Fit::Now } else { after.fit };
-        Reading { fit, found: before.found, ..after }
+        let after = self.status_for(now, cost, purpose);
+        let admission =
+            if before.admission == Admission::Now { Admission::Now } else { after.admission };
+        Reading { admission, found: before.found, ..after }
     }
 
     /// Gives back what `id` was charged.
     pub fn refund(&mut self, now: Timestamp, id: ChargeId) -> Reading {
-        let before = self.standing(now, Cost::PEEK);
+        let before = self.status(now, Cost::PEEK);
         let mut current = self.as_of(now.as_millis());
-        let given_back = match before.found {
-            Found::Discarded => 0,
-            Found::Nothing | Found::State => current.account.refund(now.as_millis(), id, u64::MAX),
+        let refunded = match before.found {
+            StoredState::Discarded => 0,
+            StoredState::Missing | StoredState::Present => {
+                current.account.refund(now.as_millis(), id, u64::MAX)
+            }
         };
-        if given_back > 0 {
+        if refunded > 0 {
             *self = current;
         }
-        Reading { given_back, found: before.found, ..self.standing(now, Cost::PEEK) }
+        Reading { refunded, found: before.found, ..self.status(now, Cost::PEEK) }
     }
 
     /// Puts the end of a lease off: fits if it was held.
     pub fn renew(&mut self, now: Timestamp, id: ChargeId) -> Reading {
         let renewed = self.account.renew(now.as_millis(), id);
-        let fit = if renewed { Fit::Now } else { Fit::Never };
-        Reading { fit, ..self.standing(now, Cost::PEEK) }
+        let admission = if renewed { Admission::Now } else { Admission::Never };
+        Reading { admission, ..self.status(now, Cost::PEEK) }
     }
 
     /// Puts the end of a reservation off: fits if it was held.
     pub fn extend(&mut self, now: Timestamp, id: ChargeId, until: Timestamp) -> Reading {
-        let standing = self.standing(now, Cost::PEEK);
+        let status = self.status(now, Cost::PEEK);
         let mut current = self.as_of(now.as_millis());
-        let Some(mut hold) = current.holds.take(id).filter(|_| standing.found != Found::Discarded)
+        let Some(mut hold) =
+            current.holds.take(id).filter(|_| status.found != StoredState::Discarded)
         else {
-            return Reading { fit: Fit::Never, ..standing };
+            return Reading { admission: Admission::Never, ..status };
         };
-        let until = until.as_millis().min(now.as_millis() + self.limit.hold().max.get());
+        let until =
+            until.as_millis().min(now.as_millis() + self.limit.reservation_terms().max.get());
         if until > hold.until {
             hold.until = until;
             current.holds.add(hold);
             *self = current;
         }
-        Reading { fit: Fit::Now, ..self.standing(now, Cost::PEEK) }
+        Reading { admission: Admission::Now, ..self.status(now, Cost::PEEK) }
     }
 
     /// Puts `cost` in the place of what is reserved: fits if it was held.
     pub fn settle(&mut self, now: Timestamp, id: ChargeId, cost: Cost) -> Reading {
-        let before = self.standing(now, Cost::PEEK);
+        let before = self.status(now, Cost::PEEK);
         let moment = now.as_millis();
         let mut current = self.as_of(moment);
-        let Some(hold) = current.holds.take(id).filter(|_| before.found != Found::Discarded) else {
-            return Reading { fit: Fit::Never, ..before };
+        let Some(hold) = current.holds.take(id).filter(|_| before.found != StoredState::Discarded)
+        else {
+            return Reading { admission: Admission::Never, ..before };
         };
-        let (mut given_back, mut added) = (0, 0);
+        let (mut refunded, mut added) = (0, 0);
         if cost.get() < hold.units {
-            given_back = current.account.refund(moment, id, hold.units - cost.get());
+            refunded = current.account.refund(moment, id, hold.units - cost.get());
         } else {
-            let most = self.limit.capacity() + self.limit.hold().overdraft;
+            let most = self.limit.capacity() + self.limit.reservation_terms().overdraft;
             added = (cost.get() - hold.units).min(most.saturating_sub(before.used));
             current.count(now, Cost::up_to(added), id);
         }
         *self = current;
-        let after = self.standing(now, Cost::PEEK);
-        Reading { fit: Fit::Now, given_back, added, found: before.found, ..after }
+        let after = self.status(now, Cost::PEEK);
+        Reading { admission: Admission::Now, refunded, added, found: before.found, ..after }
     }
 
     /// The moment from which nothing counts that is not refunded.
     #[must_use]
-    pub fn over_at(&self) -> Timestamp {
-        Timestamp::from_millis(self.account.over_at().max(self.holds.last_end()))
+    pub fn expires_at(&self) -> Timestamp {
+        Timestamp::from_millis(self.account.expires_at().max(self.holds.last_end()))
     }
 
     fn count(&mut self, now: Timestamp, cost: Cost, id: ChargeId) {
@@ -230,10 +241,10 @@ impl Ledger {
         Self { limit, account, holds: self.holds.clone() }
     }
 
-    fn fit(&self, now: u64, cost: Cost, purpose: Purpose) -> Fit {
-        let (needed, at_most) = (cost.needed(), self.limit.hold().at_most);
+    fn admission(&self, now: u64, cost: Cost, purpose: Purpose) -> Admission {
+        let (needed, at_most) = (cost.needed(), self.limit.reservation_terms().at_most);
         if needed > self.limit.capacity() || purpose == Purpose::Hold && cost.get() > at_most {
-            return Fit::Never;
+            return Admission::Never;
         }
         let is_impossible = self.account.is_impossible(now);
         let fits = |at: u64| {
@@ -248,9 +259,9 @@ impl Ledger {
                 && (purpose == Purpose::Charge || has_room)
         };
         if fits(now) {
-            return Fit::Now;
+            return Admission::Now;
         }
-        Fit::At(Timestamp::from_millis(first_moment(now, fits)))
+        Admission::At(Timestamp::from_millis(first_moment(now, fits)))
     }
 }
 

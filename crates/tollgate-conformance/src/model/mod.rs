@@ -17,7 +17,8 @@ mod two_bucket;
 use std::collections::HashMap;
 
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Reading, Readings, Repeats, Subject, Timestamp,
+    Admission, Algorithm, Charge, ChargeId, Cost, Deduplication, Operation, Reading, Readings,
+    Subject, Timestamp,
 };
 
 pub use ledger::Ledger;
@@ -41,14 +42,21 @@ impl Model {
 
     /// Carries out `charges` at `now`, all or nothing, as [`tollgate_core::Store::apply`] says.
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
-        let admitted = charges.iter().all(|charge| match charge.ask {
-            Ask::Take { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
-            Ask::Reserve { cost, .. } if !has_leases(charge) => {
-                self.ledger(charge).standing_of_reservation(now, cost).fit == Fit::Now
+        let admitted = charges.iter().all(|charge| match charge.operation {
+            Operation::Charge { cost, .. } => {
+                self.ledger(charge).status(now, cost).admission == Admission::Now
             }
-            Ask::Reserve { cost, .. } => self.ledger(charge).standing(now, cost).fit == Fit::Now,
-            Ask::Look { .. } | Ask::Refund { .. } | Ask::Renew { .. } | Ask::Forget => true,
-            Ask::Extend { .. } | Ask::Settle { .. } => true,
+            Operation::Reserve { cost, .. } if !has_leases(charge) => {
+                self.ledger(charge).standing_of_reservation(now, cost).admission == Admission::Now
+            }
+            Operation::Reserve { cost, .. } => {
+                self.ledger(charge).status(now, cost).admission == Admission::Now
+            }
+            Operation::Peek { .. }
+            | Operation::Refund { .. }
+            | Operation::Renew { .. }
+            | Operation::Reset => true,
+            Operation::Extend { .. } | Operation::Settle { .. } => true,
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -56,9 +64,9 @@ impl Model {
     /// The moment from which nothing that was charged to this limit and subject counts, so that a
     /// store may have forgotten it.
     #[must_use]
-    pub fn over_at(&self, limit: &str, subject: &Subject) -> Timestamp {
+    pub fn expires_at(&self, limit: &str, subject: &Subject) -> Timestamp {
         let ledger = self.ledgers.get(&(limit.into(), subject.clone()));
-        ledger.map_or(Timestamp::EPOCH, Ledger::over_at)
+        ledger.map_or(Timestamp::EPOCH, Ledger::expires_at)
     }
 
     fn ledger(&mut self, charge: &Charge<'_>) -> &mut Ledger {
@@ -66,28 +74,28 @@ impl Model {
     }
 
     fn carry_out(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
-        match charge.ask {
-            Ask::Reserve { .. } | Ask::Extend { .. } | Ask::Settle { .. } => {
+        match charge.operation {
+            Operation::Reserve { .. } | Operation::Extend { .. } | Operation::Settle { .. } => {
                 self.carry_out_reservation(now, charge, admitted)
             }
-            Ask::Take { cost, id } if admitted => self.ledger(charge).admit(now, cost, id),
-            Ask::Take { cost, id } => self.ledger(charge).refuse(now, cost, id),
-            Ask::Look { cost } => self.ledger(charge).standing(now, cost),
-            Ask::Refund { id, repeats, .. } => {
+            Operation::Charge { cost, id } if admitted => self.ledger(charge).admit(now, cost, id),
+            Operation::Charge { cost, id } => self.ledger(charge).refuse(now, cost, id),
+            Operation::Peek { cost } => self.ledger(charge).status(now, cost),
+            Operation::Refund { id, deduplication, .. } => {
                 let asked = (key(charge), id);
                 // A lease is given back by its id, which is gone with it: nothing is remembered.
-                let may_repeat = repeats == Repeats::Guarded && !has_leases(charge);
+                let may_repeat = deduplication == Deduplication::ById && !has_leases(charge);
                 if may_repeat && self.refunded.contains(&asked) {
-                    return self.ledger(charge).standing(now, Cost::PEEK);
+                    return self.ledger(charge).status(now, Cost::PEEK);
                 }
                 self.refunded.push(asked);
                 self.ledger(charge).refund(now, id)
             }
-            Ask::Renew { id } => self.ledger(charge).renew(now, id),
-            Ask::Forget => {
-                let found = self.ledger(charge).standing(now, Cost::PEEK).found;
+            Operation::Renew { id } => self.ledger(charge).renew(now, id),
+            Operation::Reset => {
+                let found = self.ledger(charge).status(now, Cost::PEEK).found;
                 self.ledgers.remove(&key(charge));
-                Reading { found, ..self.ledger(charge).standing(now, Cost::PEEK) }
+                Reading { found, ..self.ledger(charge).status(now, Cost::PEEK) }
             }
         }
     }
@@ -102,20 +110,25 @@ impl Model {
     ) -> Reading {
         let is_lease = has_leases(charge);
         let ledger = self.ledger(charge);
-        match charge.ask {
-            Ask::Reserve { cost, id, .. } if is_lease && admitted => ledger.admit(now, cost, id),
-            Ask::Reserve { cost, id, .. } if is_lease => ledger.refuse(now, cost, id),
-            Ask::Reserve { cost, id, until } if admitted => ledger.reserve(now, cost, id, until),
-            Ask::Reserve { cost, id, .. } => ledger.refuse_reservation(now, cost, id),
-            Ask::Extend { id, .. } if is_lease => ledger.renew(now, id),
-            Ask::Extend { id, until, .. } => ledger.extend(now, id, until),
-            Ask::Settle { id, .. } if is_lease => {
-                let reading = ledger.refund(now, id);
-                let fit = if reading.given_back > 0 { Fit::Now } else { Fit::Never };
-                Reading { fit, ..reading }
+        match charge.operation {
+            Operation::Reserve { cost, id, .. } if is_lease && admitted => {
+                ledger.admit(now, cost, id)
             }
-            Ask::Settle { id, cost, .. } => ledger.settle(now, id, cost),
-            _ => ledger.standing(now, Cost::PEEK),
+            Operation::Reserve { cost, id, .. } if is_lease => ledger.refuse(now, cost, id),
+            Operation::Reserve { cost, id, until } if admitted => {
+                ledger.reserve(now, cost, id, until)
+            }
+            Operation::Reserve { cost, id, .. } => ledger.refuse_reservation(now, cost, id),
+            Operation::Extend { id, .. } if is_lease => ledger.renew(now, id),
+            Operation::Extend { id, until, .. } => ledger.extend(now, id, until),
+            Operation::Settle { id, .. } if is_lease => {
+                let reading = ledger.refund(now, id);
+                let admission =
+                    if reading.refunded > 0 { Admission::Now } else { Admission::Never };
+                Reading { admission, ..reading }
+            }
+            Operation::Settle { id, cost, .. } => ledger.settle(now, id, cost),
+            _ => ledger.status(now, Cost::PEEK),
         }
     }
 }

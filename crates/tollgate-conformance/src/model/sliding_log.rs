@@ -56,11 +56,11 @@ impl Account for SlidingLog {
         counted.map(|charge| charge.units).sum::<u64>().min(MAX_EXACT)
     }
 
-    fn whole_at(&self, now: u64) -> u64 {
-        if self.used(now, now) == 0 { now } else { self.over_at() }
+    fn full_reset_at(&self, now: u64) -> u64 {
+        if self.used(now, now) == 0 { now } else { self.expires_at() }
     }
 
-    fn mark(&self, now: u64) -> u64 {
+    fn position(&self, now: u64) -> u64 {
         self.moment(now, now)
     }
 
@@ -84,10 +84,10 @@ impl Account for SlidingLog {
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
         found
             .filter(|charge| moment - charge.place < window)
-            .map_or(0, |charge| charge.give_back(units))
+            .map_or(0, |charge| charge.refund_units(units))
     }
 
-    fn over_at(&self) -> u64 {
+    fn expires_at(&self) -> u64 {
         let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
         unrefunded.map(|charge| charge.place + self.window).max().unwrap_or(0)
     }

@@ -56,11 +56,11 @@ impl Account for SlidingWindow {
         counted.map(|charge| charge.units).sum::<u64>().min(MAX_EXACT)
     }
 
-    fn whole_at(&self, now: u64) -> u64 {
-        if self.used(now, now) == 0 { now } else { self.over_at() }
+    fn full_reset_at(&self, now: u64) -> u64 {
+        if self.used(now, now) == 0 { now } else { self.expires_at() }
     }
 
-    fn mark(&self, now: u64) -> u64 {
+    fn position(&self, now: u64) -> u64 {
         self.head(now, now)
     }
 
@@ -83,10 +83,10 @@ impl Account for SlidingWindow {
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
         found
             .filter(|charge| head - charge.place < blocks)
-            .map_or(0, |charge| charge.give_back(units))
+            .map_or(0, |charge| charge.refund_units(units))
     }
 
-    fn over_at(&self) -> u64 {
+    fn expires_at(&self) -> u64 {
         let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
         unrefunded.map(|charge| self.leaves_at(charge.place)).max().unwrap_or(0)
     }

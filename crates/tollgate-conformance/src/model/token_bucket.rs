@@ -18,18 +18,18 @@ pub(super) struct TokenBucket {
 #[derive(Clone, Debug)]
 struct Event {
     at: u64,
-    happened: Happened,
+    happened: EventKind,
 }
 
 #[derive(Clone, Debug)]
-enum Happened {
+enum EventKind {
     Taken {
         id: ChargeId,
         shares: u128,
         /// The last moment at which, after this charge and left alone, nothing overflows.
         brim_at: u64,
     },
-    GivenBack {
+    Refunded {
         shares: u128,
     },
 }
@@ -72,8 +72,8 @@ impl TokenBucket {
             level = arrive(level, since, event.at);
             since = event.at;
             match event.happened {
-                Happened::Taken { shares, .. } => level -= shares,
-                Happened::GivenBack { shares } => level += shares,
+                EventKind::Taken { shares, .. } => level -= shares,
+                EventKind::Refunded { shares } => level += shares,
             }
         }
         arrive(level, since, self.moment(seen, at))
@@ -95,12 +95,12 @@ impl Account for TokenBucket {
         u64::try_from(self.burst - whole_tokens).expect("at most the burst")
     }
 
-    fn whole_at(&self, now: u64) -> u64 {
+    fn full_reset_at(&self, now: u64) -> u64 {
         let missing = self.full() - self.level(now, now);
         self.moment(now, now) + millis(missing.div_ceil(self.quota))
     }
 
-    fn mark(&self, now: u64) -> u64 {
+    fn position(&self, now: u64) -> u64 {
         self.brim_at(now)
     }
 
@@ -115,9 +115,9 @@ impl Account for TokenBucket {
             self.events.clear();
         }
         let shares = (u128::from(units) * self.window).min(self.level(now, now));
-        self.events.push(Event { at, happened: Happened::Taken { id, shares, brim_at: 0 } });
+        self.events.push(Event { at, happened: EventKind::Taken { id, shares, brim_at: 0 } });
         let after = self.brim_at(now);
-        if let Some(Event { happened: Happened::Taken { brim_at, .. }, .. }) =
+        if let Some(Event { happened: EventKind::Taken { brim_at, .. }, .. }) =
             self.events.last_mut()
         {
             *brim_at = after;
@@ -129,7 +129,7 @@ impl Account for TokenBucket {
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let at = self.moment(now, now);
         let taken = self.events.iter().find_map(|event| match event.happened {
-            Happened::Taken { id: own, shares, brim_at } if own == id => Some((shares, brim_at)),
+            EventKind::Taken { id: own, shares, brim_at } if own == id => Some((shares, brim_at)),
             _ => None,
         });
         let Some((taken, brim_at)) = taken else { return 0 };
@@ -138,13 +138,13 @@ impl Account for TokenBucket {
         let asked = u128::from(units) * self.window;
         let shares = asked.min(taken).min(arriving).min(missing);
         if shares > 0 {
-            self.events.push(Event { at, happened: Happened::GivenBack { shares } });
+            self.events.push(Event { at, happened: EventKind::Refunded { shares } });
         }
         millis(shares.div_ceil(self.window))
     }
 
-    fn over_at(&self) -> u64 {
-        self.whole_at(self.newest())
+    fn expires_at(&self) -> u64 {
+        self.full_reset_at(self.newest())
     }
 }
 

@@ -50,11 +50,11 @@ impl Account for TwoBucket {
         u64::try_from(estimate.div_ceil(self.window.into())).expect("at most twice the quota")
     }
 
-    fn whole_at(&self, now: u64) -> u64 {
-        if self.used(now, now) == 0 { now } else { self.over_at() }
+    fn full_reset_at(&self, now: u64) -> u64 {
+        if self.used(now, now) == 0 { now } else { self.expires_at() }
     }
 
-    fn mark(&self, now: u64) -> u64 {
+    fn position(&self, now: u64) -> u64 {
         self.head(now, now).0
     }
 
@@ -75,10 +75,12 @@ impl Account for TwoBucket {
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let (bucket, _) = self.head(now, now);
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
-        found.filter(|charge| bucket - charge.place < 2).map_or(0, |charge| charge.give_back(units))
+        found
+            .filter(|charge| bucket - charge.place < 2)
+            .map_or(0, |charge| charge.refund_units(units))
     }
 
-    fn over_at(&self) -> u64 {
+    fn expires_at(&self) -> u64 {
         let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
         unrefunded.map(|charge| (charge.place + 2) * self.window).max().unwrap_or(0)
     }

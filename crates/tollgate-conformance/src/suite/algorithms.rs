@@ -1,6 +1,6 @@
 //! What holds for every algorithm.
 
-use tollgate_core::{Fit, Refusals, Store};
+use tollgate_core::{Admission, Refusals, Store};
 
 use super::scene::{START, Scene, every, fixed, moment};
 
@@ -19,11 +19,11 @@ async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
         let scene = Scene::new(store, prefix, &format!("quota-{name}"), algorithm);
         for id in 1..=5 {
             let reading = scene.take(0, 1, id).await;
-            assert_eq!((reading.fit, reading.used), (Fit::Now, id as u64), "{name}");
-            assert_eq!(reading.again == Fit::Now, id < 5, "{name}: {reading:?}");
+            assert_eq!((reading.admission, reading.used), (Admission::Now, id as u64), "{name}");
+            assert_eq!(reading.fits_again == Admission::Now, id < 5, "{name}: {reading:?}");
         }
         let refused = scene.take(0, 1, 6).await;
-        assert!(matches!(refused.fit, Fit::At(_)), "{name}: {refused:?}");
+        assert!(matches!(refused.admission, Admission::At(_)), "{name}: {refused:?}");
         assert_eq!(refused.used, 5, "{name}");
     }
 }
@@ -36,13 +36,17 @@ async fn exactly_the_wait<S: Store>(store: &S, prefix: &str) {
             let scene = Scene::new(store, prefix, &case, algorithm);
             scene.take(100, 1, 1).await;
             scene.take(350, 2, 2).await;
-            let Fit::At(ready) = scene.take(400, cost, 3).await.fit else {
+            let Admission::At(ready) = scene.take(400, cost, 3).await.admission else {
                 panic!("{case} is refused for a time")
             };
             let wait = ready.as_millis() - START;
             let early = scene.take(wait - 1, cost, 4).await;
-            assert_eq!(early.fit, Fit::At(ready), "{case}: one millisecond early");
-            assert_eq!(scene.take(wait, cost, 5).await.fit, Fit::Now, "{case}: in time");
+            assert_eq!(early.admission, Admission::At(ready), "{case}: one millisecond early");
+            assert_eq!(
+                scene.take(wait, cost, 5).await.admission,
+                Admission::Now,
+                "{case}: in time"
+            );
         }
     }
 }
@@ -52,12 +56,15 @@ async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
         let scene = Scene::new(store, prefix, &format!("peek-{name}"), algorithm);
         for at in [0, 10, 20] {
             let peek = scene.peek(at).await;
-            assert_eq!((peek.fit, peek.used), (Fit::Now, 0), "{name}");
+            assert_eq!((peek.admission, peek.used), (Admission::Now, 0), "{name}");
         }
-        assert_eq!(scene.take(30, 1, 1).await.fit, Fit::Now, "{name}");
+        assert_eq!(scene.take(30, 1, 1).await.admission, Admission::Now, "{name}");
         let (one, other) = (scene.peek(40).await, scene.peek(40).await);
-        assert!(one.fit != Fit::Now && one.used == 1, "{name}: {one:?}");
-        assert_eq!((one.fit, one.used, one.whole_at), (other.fit, other.used, other.whole_at));
+        assert!(one.admission != Admission::Now && one.used == 1, "{name}: {one:?}");
+        assert_eq!(
+            (one.admission, one.used, one.full_reset_at),
+            (other.admission, other.used, other.full_reset_at)
+        );
     }
 }
 
@@ -65,9 +72,9 @@ async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
 async fn never<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("never-{name}"), algorithm);
-        assert_eq!(scene.take(0, 6, 1).await.fit, Fit::Never, "{name}");
-        assert_eq!(scene.take(0, 5, 2).await.fit, Fit::Now, "{name}");
-        assert_eq!(scene.take(0, (1 << 53) - 1, 3).await.fit, Fit::Never, "{name}");
+        assert_eq!(scene.take(0, 6, 1).await.admission, Admission::Never, "{name}");
+        assert_eq!(scene.take(0, 5, 2).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.take(0, (1 << 53) - 1, 3).await.admission, Admission::Never, "{name}");
     }
 }
 
@@ -83,11 +90,15 @@ async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
             scene.limit = scene.limit.with_refusals(refusals).expect("not in flight");
             scene.take(0, 1, 1).await;
             let refused = scene.take(0, 2, 2).await;
-            assert!(matches!(refused.fit, Fit::At(_)), "{case}: {refused:?}");
+            assert!(matches!(refused.admission, Admission::At(_)), "{case}: {refused:?}");
             let peek = scene.peek(0).await;
             match refusals {
-                Refusals::Free => assert_eq!((peek.fit, peek.used), (Fit::Now, 1), "{case}"),
-                Refusals::Counted => assert!(peek.used >= 2 && peek.fit != Fit::Now, "{case}"),
+                Refusals::Free => {
+                    assert_eq!((peek.admission, peek.used), (Admission::Now, 1), "{case}")
+                }
+                Refusals::Counted => {
+                    assert!(peek.used >= 2 && peek.admission != Admission::Now, "{case}")
+                }
             }
         }
     }
@@ -95,13 +106,13 @@ async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
 
 async fn one_reset<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "one-reset", fixed(3, 1_000));
-    let reset = scene.take(7, 1, 1).await.whole_at;
+    let reset = scene.take(7, 1, 1).await.full_reset_at;
     assert_eq!(reset, moment(1_007));
     for (at, id) in [(8, 2), (500, 3), (900, 4), (1_006, 5)] {
-        assert_eq!(scene.take(at, 1, id).await.whole_at, reset, "at {at}");
+        assert_eq!(scene.take(at, 1, id).await.full_reset_at, reset, "at {at}");
     }
     let next = scene.take(1_007, 1, 6).await;
-    assert_eq!((next.used, next.whole_at), (1, moment(2_007)));
+    assert_eq!((next.used, next.full_reset_at), (1, moment(2_007)));
 }
 
 /// After a limit's algorithm was changed, what the old one kept counts as nothing.
@@ -118,8 +129,8 @@ async fn another_algorithm<S: Store>(store: &S, prefix: &str) {
             assert_eq!(scene.take(0, 1, 1).await.used, 1);
             scene.limit = tollgate_core::Limit::new("suite", new).expect("a name");
             let reading = scene.take(1, 1, 2).await;
-            assert_eq!((reading.fit, reading.used), (Fit::Now, 1), "{case}");
-            assert_ne!(scene.take(1, 1, 3).await.fit, Fit::Now, "{case}");
+            assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "{case}");
+            assert_ne!(scene.take(1, 1, 3).await.admission, Admission::Now, "{case}");
         }
     }
 }

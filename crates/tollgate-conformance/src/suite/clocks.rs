@@ -1,7 +1,7 @@
 //! Clocks that step back, and state from where no clock can have been.
 
 use tollgate_core::time::DEFAULT_SKEW_MAX;
-use tollgate_core::{Fit, Found, Store};
+use tollgate_core::{Admission, Store, StoredState};
 
 use super::scene::{Scene, every};
 
@@ -16,9 +16,9 @@ async fn time_never_runs_backwards<S: Store>(store: &S, prefix: &str) {
         let scene = Scene::new(store, prefix, &format!("back-{name}"), algorithm);
         scene.take(10_000, 1, 1).await;
         let behind = scene.take(9_000, 1, 2).await;
-        assert_eq!((behind.fit, behind.used), (Fit::Now, 2), "{name}");
-        assert_ne!(scene.take(8_000, 1, 3).await.fit, Fit::Now, "{name}");
-        assert_ne!(scene.take(10_000, 1, 4).await.fit, Fit::Now, "{name}");
+        assert_eq!((behind.admission, behind.used), (Admission::Now, 2), "{name}");
+        assert_ne!(scene.take(8_000, 1, 3).await.admission, Admission::Now, "{name}");
+        assert_ne!(scene.take(10_000, 1, 4).await.admission, Admission::Now, "{name}");
     }
 }
 
@@ -28,12 +28,20 @@ async fn an_impossible_future_counts_as_nothing<S: Store>(store: &S, prefix: &st
         let future = 1_000 * 3_600_000;
         scene.take(future, 1, 1).await;
         let near = future - DEFAULT_SKEW_MAX.get();
-        assert_ne!(scene.take(near, 1, 2).await.fit, Fit::Now, "{name}: within the skew");
+        assert_ne!(
+            scene.take(near, 1, 2).await.admission,
+            Admission::Now,
+            "{name}: within the skew"
+        );
         let peek = scene.peek(0).await;
-        assert_eq!((peek.fit, peek.found), (Fit::Now, Found::Discarded), "{name}");
+        assert_eq!(
+            (peek.admission, peek.found),
+            (Admission::Now, StoredState::Discarded),
+            "{name}"
+        );
         let reading = scene.take(0, 1, 3).await;
-        assert_eq!((reading.fit, reading.used), (Fit::Now, 1), "{name}");
-        assert_eq!(reading.found, Found::Discarded, "{name}");
-        assert_ne!(scene.take(0, 1, 4).await.fit, Fit::Now, "{name}: counted anew");
+        assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "{name}");
+        assert_eq!(reading.found, StoredState::Discarded, "{name}");
+        assert_ne!(scene.take(0, 1, 4).await.admission, Admission::Now, "{name}: counted anew");
     }
 }

@@ -1,6 +1,6 @@
 //! What is forgotten: the subject starts afresh, and nobody else does.
 
-use tollgate_core::{Ask, Fit, Found, Store};
+use tollgate_core::{Admission, Operation, Store, StoredState};
 
 use super::scene::{Scene, every, take};
 
@@ -10,15 +10,27 @@ pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
         let other = Scene::new(store, prefix, &format!("remember-{name}"), algorithm);
         for scene in [&scene, &other] {
             scene.take(0, 5, 1).await;
-            assert_ne!(scene.take(1, 1, 2).await.fit, Fit::Now, "{name}: used up");
+            assert_ne!(scene.take(1, 1, 2).await.admission, Admission::Now, "{name}: used up");
         }
-        let forgotten = scene.ask(2, Ask::Forget).await;
-        assert_eq!((forgotten.used, forgotten.fit), (0, Fit::Now), "{name}");
-        assert_eq!(forgotten.found, Found::State, "{name}: what was there");
-        let again = scene.ask(2, Ask::Forget).await;
-        assert_eq!((again.used, again.found), (0, Found::Nothing), "{name}: nothing was there");
-        assert_eq!(scene.take(3, 5, 3).await.fit, Fit::Now, "{name}: all of the quota is there");
-        assert_ne!(scene.ask(3, take(1, 4)).await.fit, Fit::Now, "{name}: and no more than that");
+        let forgotten = scene.ask(2, Operation::Reset).await;
+        assert_eq!((forgotten.used, forgotten.admission), (0, Admission::Now), "{name}");
+        assert_eq!(forgotten.found, StoredState::Present, "{name}: what was there");
+        let again = scene.ask(2, Operation::Reset).await;
+        assert_eq!(
+            (again.used, again.found),
+            (0, StoredState::Missing),
+            "{name}: nothing was there"
+        );
+        assert_eq!(
+            scene.take(3, 5, 3).await.admission,
+            Admission::Now,
+            "{name}: all of the quota is there"
+        );
+        assert_ne!(
+            scene.ask(3, take(1, 4)).await.admission,
+            Admission::Now,
+            "{name}: and no more than that"
+        );
         assert_eq!(other.peek(3).await.used, 5, "{name}: another subject keeps what it used");
     }
 }

@@ -1,6 +1,6 @@
 //! Leases: held until given back, renewed or over.
 
-use tollgate_core::{Fit, Mark, Store};
+use tollgate_core::{Admission, ChargePosition, Store};
 
 use super::scene::{Scene, concurrency, fixed, moment};
 
@@ -15,22 +15,26 @@ async fn ended_leases_are_free<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "lease-ends", concurrency(2, 1_000));
     scene.take(0, 1, 1).await;
     scene.take(300, 1, 2).await;
-    assert_eq!(scene.take(999, 1, 3).await.fit, Fit::At(moment(1_000)));
+    assert_eq!(scene.take(999, 1, 3).await.admission, Admission::At(moment(1_000)));
     let third = scene.take(1_000, 1, 3).await;
-    assert_eq!((third.fit, third.used), (Fit::Now, 2));
-    assert_eq!(third.again, Fit::At(moment(1_300)));
-    assert_eq!(scene.renew(1_000, 1).await.fit, Fit::Never, "the first is over");
+    assert_eq!((third.admission, third.used), (Admission::Now, 2));
+    assert_eq!(third.fits_again, Admission::At(moment(1_300)));
+    assert_eq!(scene.renew(1_000, 1).await.admission, Admission::Never, "the first is over");
 }
 
 async fn renewed_leases_are_held<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "lease-renewed", concurrency(1, 1_000));
     scene.take(0, 1, 1).await;
     for at in [900, 1_800, 2_700] {
-        assert_eq!(scene.renew(at, 1).await.fit, Fit::Now, "at {at}");
-        assert_eq!(scene.take(at, 1, 2).await.fit, Fit::At(moment(at + 1_000)), "at {at}");
+        assert_eq!(scene.renew(at, 1).await.admission, Admission::Now, "at {at}");
+        assert_eq!(
+            scene.take(at, 1, 2).await.admission,
+            Admission::At(moment(at + 1_000)),
+            "at {at}"
+        );
     }
-    assert_eq!(scene.renew(3_700, 1).await.fit, Fit::Never, "it ran out");
-    assert_eq!(scene.take(3_700, 1, 2).await.fit, Fit::Now);
+    assert_eq!(scene.renew(3_700, 1).await.admission, Admission::Never, "it ran out");
+    assert_eq!(scene.take(3_700, 1, 2).await.admission, Admission::Now);
 }
 
 async fn given_back_leases_are_free<S: Store>(store: &S, prefix: &str) {
@@ -38,9 +42,13 @@ async fn given_back_leases_are_free<S: Store>(store: &S, prefix: &str) {
     for id in 1..=3 {
         scene.take(0, 1, id).await;
     }
-    assert_eq!(scene.refund(10, 1, Mark::default(), 2).await, 1);
-    assert_eq!(scene.refund(10, 1, Mark::default(), 2).await, 0, "it is gone");
-    assert_eq!(scene.take(10, 2, 4).await.fit, Fit::At(moment(1_000)), "one is free, not two");
+    assert_eq!(scene.refund(10, 1, ChargePosition::default(), 2).await, 1);
+    assert_eq!(scene.refund(10, 1, ChargePosition::default(), 2).await, 0, "it is gone");
+    assert_eq!(
+        scene.take(10, 2, 4).await.admission,
+        Admission::At(moment(1_000)),
+        "one is free, not two"
+    );
     assert_eq!(scene.take(10, 1, 5).await.used, 3);
 }
 
@@ -48,5 +56,5 @@ async fn only_concurrency_has_leases<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "no-lease", fixed(2, 1_000));
     scene.take(0, 1, 1).await;
     let reading = scene.renew(10, 1).await;
-    assert_eq!((reading.fit, reading.used), (Fit::Never, 1));
+    assert_eq!((reading.admission, reading.used), (Admission::Never, 1));
 }

@@ -1,6 +1,6 @@
 //! Looks: they tell what a take would do, and do nothing.
 
-use tollgate_core::{Ask, Charge, Fit, Limit, Store};
+use tollgate_core::{Admission, Charge, Limit, Operation, Store};
 
 use super::scene::{Scene, apply, every, fixed, look, subject, take};
 
@@ -17,10 +17,10 @@ async fn looks_tell_what_a_take_would_do<S: Store>(store: &S, prefix: &str) {
             let seen = scene.ask(at, look(units)).await;
             let again = scene.ask(at, look(units)).await;
             assert_eq!(seen, again, "{name}: a look changes nothing, not even for a look");
-            assert_eq!((seen.used, seen.whole_at), (peek.used, peek.whole_at), "{name}");
-            assert_eq!((seen.again, seen.given_back), (seen.fit, 0), "{name}");
+            assert_eq!((seen.used, seen.full_reset_at), (peek.used, peek.full_reset_at), "{name}");
+            assert_eq!((seen.fits_again, seen.refunded), (seen.admission, 0), "{name}");
             let taken = scene.take(at, units, id).await;
-            assert_eq!(seen.fit, taken.fit, "{name}: {units} at {at}");
+            assert_eq!(seen.admission, taken.admission, "{name}: {units} at {at}");
         }
     }
 }
@@ -31,15 +31,15 @@ async fn looks_stand_each_for_itself<S: Store>(store: &S, prefix: &str) {
         let subject = subject(prefix, &format!("look-beside-{name}"));
         let taken = Limit::new("taken", algorithm).expect("a name");
         let seen = Limit::new("seen", fixed(1, 60_000)).expect("a name");
-        let charge = |limit, ask: Ask| Charge { limit, subject: &subject, ask };
+        let charge = |limit, operation: Operation| Charge { limit, subject: &subject, operation };
         let beside = [charge(&taken, take(3, 1)), charge(&seen, look(2))];
         let first = apply(store, 0, &beside).await;
-        assert_eq!((first[0].fit, first[0].used), (Fit::Now, 3), "{name}");
-        assert_eq!((first[1].fit, first[1].used), (Fit::Never, 0), "{name}");
+        assert_eq!((first[0].admission, first[0].used), (Admission::Now, 3), "{name}");
+        assert_eq!((first[1].admission, first[1].used), (Admission::Never, 0), "{name}");
         let refused = [charge(&seen, look(1)), charge(&taken, take(3, 2))];
         let second = apply(store, 0, &refused).await;
-        assert_eq!((second[0].fit, second[0].used), (Fit::Now, 0), "{name}");
-        assert_ne!(second[1].fit, Fit::Now, "{name}");
+        assert_eq!((second[0].admission, second[0].used), (Admission::Now, 0), "{name}");
+        assert_ne!(second[1].admission, Admission::Now, "{name}");
         assert_eq!(second[1].used, 3, "{name}: nothing was charged");
     }
 }

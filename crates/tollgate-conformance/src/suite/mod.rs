@@ -1,7 +1,6 @@
 //! Fixed cases that every store must pass.
 
 mod algorithms;
-mod carried;
 mod clocks;
 mod forgetting;
 mod leases;
@@ -10,10 +9,11 @@ mod many;
 mod refunds;
 mod reservations;
 mod scene;
+mod transfer;
 
 use tollgate_core::Store;
 
-pub use carried::check_carried;
+pub use transfer::check_transfer;
 
 use crate::trace::{Trace, run_trace, seeds};
 

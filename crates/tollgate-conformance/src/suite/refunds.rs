@@ -1,7 +1,9 @@
 //! Refunds: into where they were taken from, once, and nowhere else.
 
 use tollgate_core::algo::{SlidingLog, SlidingWindow};
-use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Fit, Millis, Repeats, Store};
+use tollgate_core::{
+    Admission, Algorithm, Charge, ChargeId, Cost, Deduplication, Millis, Operation, Store,
+};
 
 use super::scene::{START, Scene, apply, every};
 
@@ -16,13 +18,13 @@ async fn given_back_once<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("refund-{name}"), algorithm);
         scene.take(0, 2, 1).await;
-        let mark = scene.take(0, 3, 2).await.mark;
-        assert_ne!(scene.take(0, 1, 3).await.fit, Fit::Now, "{name}");
-        assert_eq!(scene.refund(0, 3, mark, 2).await, 3, "{name}");
-        assert_eq!(scene.refund(0, 3, mark, 2).await, 0, "{name}: asked again");
+        let position = scene.take(0, 3, 2).await.position;
+        assert_ne!(scene.take(0, 1, 3).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.refund(0, 3, position, 2).await, 3, "{name}");
+        assert_eq!(scene.refund(0, 3, position, 2).await, 0, "{name}: asked again");
         assert_eq!(scene.peek(0).await.used, 2, "{name}");
-        assert_eq!(scene.take(0, 3, 4).await.fit, Fit::Now, "{name}");
-        assert_eq!(scene.refund(0, 3, mark, 2).await, 0, "{name}: asked a third time");
+        assert_eq!(scene.take(0, 3, 4).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.refund(0, 3, position, 2).await, 0, "{name}: asked a third time");
         assert_eq!(scene.peek(0).await.used, 5, "{name}");
     }
 }
@@ -31,9 +33,9 @@ async fn not_into_a_later_window<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("late-refund-{name}"), algorithm);
         let first = scene.take(0, 5, 1).await;
-        let over = first.whole_at.as_millis() - START;
-        assert_eq!(scene.take(over, 5, 2).await.fit, Fit::Now, "{name}: a new window");
-        assert_eq!(scene.refund(over, 5, first.mark, 1).await, 0, "{name}: its window is over");
+        let over = first.full_reset_at.as_millis() - START;
+        assert_eq!(scene.take(over, 5, 2).await.admission, Admission::Now, "{name}: a new window");
+        assert_eq!(scene.refund(over, 5, first.position, 1).await, 0, "{name}: its window is over");
         assert_eq!(scene.peek(over).await.used, 5, "{name}");
     }
 }
@@ -41,9 +43,9 @@ async fn not_into_a_later_window<S: Store>(store: &S, prefix: &str) {
 async fn what_was_never_charged<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let charged = Scene::new(store, prefix, &format!("charged-{name}"), algorithm);
-        let mark = charged.take(0, 5, 1).await.mark;
+        let position = charged.take(0, 5, 1).await.position;
         let other = Scene::new(store, prefix, &format!("uncharged-{name}"), algorithm);
-        assert_eq!(other.refund(0, 5, mark, 1).await, 0, "{name}: never charged");
+        assert_eq!(other.refund(0, 5, position, 1).await, 0, "{name}: never charged");
         assert_eq!(other.peek(0).await.used, 0, "{name}");
         assert_eq!(charged.peek(0).await.used, 5, "{name}: another subject");
     }
@@ -57,25 +59,26 @@ async fn to_two_places_in_one_call<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in
         [("blocks", Algorithm::SlidingWindow(blocks)), ("log", Algorithm::SlidingLog(log))]
     {
-        for repeats in [Repeats::Impossible, Repeats::Guarded] {
-            let case = format!("two-places-{name}-{repeats:?}");
+        for deduplication in [Deduplication::Unneeded, Deduplication::ById] {
+            let case = format!("two-places-{name}-{deduplication:?}");
             let scene = Scene::new(store, prefix, &case, algorithm);
-            let first = scene.take(0, 2, 1).await.mark;
+            let first = scene.take(0, 2, 1).await.position;
             scene.take(0, 1, 2).await;
-            let second = scene.take(300, 4, 1).await.mark;
+            let second = scene.take(300, 4, 1).await.position;
             assert_ne!(first, second, "{case}");
-            let refund = |units, mark, id| {
+            let refund = |units, position, id| {
                 let cost = Cost::new(units).expect("a few units");
-                let ask = Ask::Refund { cost, mark, id: ChargeId(id), repeats };
-                Charge { limit: &scene.limit, subject: &scene.subject, ask }
+                let operation =
+                    Operation::Refund { cost, position, id: ChargeId(id), deduplication };
+                Charge { limit: &scene.limit, subject: &scene.subject, operation }
             };
             let both = [refund(2, first, 1), refund(4, second, 3)];
             let given = apply(store, 300, &both).await;
-            assert_eq!([given[0].given_back, given[1].given_back], [2, 4], "{case}");
+            assert_eq!([given[0].refunded, given[1].refunded], [2, 4], "{case}");
             assert_eq!((given[1].used, scene.peek(300).await.used), (1, 1), "{case}");
-            if repeats == Repeats::Guarded {
+            if deduplication == Deduplication::ById {
                 let again = apply(store, 300, &both).await;
-                assert!(again.iter().all(|reading| reading.given_back == 0), "{case}: again");
+                assert!(again.iter().all(|reading| reading.refunded == 0), "{case}: again");
             }
         }
     }

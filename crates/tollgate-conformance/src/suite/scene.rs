@@ -5,8 +5,8 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Mark, Millis, Reading, Readings, Repeats, Store,
-    Subject, Timestamp, Value,
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
+    Reading, Readings, Store, Subject, Timestamp, Value,
 };
 
 use crate::PlainHash;
@@ -27,8 +27,8 @@ impl<'s, S: Store> Scene<'s, S> {
         Self { store, limit, subject: subject(prefix, case) }
     }
 
-    pub(super) async fn ask(&self, at: u64, ask: Ask) -> Reading {
-        let charge = Charge { limit: &self.limit, subject: &self.subject, ask };
+    pub(super) async fn ask(&self, at: u64, operation: Operation) -> Reading {
+        let charge = Charge { limit: &self.limit, subject: &self.subject, operation };
         apply(self.store, at, &[charge]).await[0]
     }
 
@@ -41,14 +41,20 @@ impl<'s, S: Store> Scene<'s, S> {
         self.take(at, 0, 0).await
     }
 
-    pub(super) async fn refund(&self, at: u64, units: u64, mark: Mark, id: u128) -> u64 {
+    pub(super) async fn refund(
+        &self,
+        at: u64,
+        units: u64,
+        position: ChargePosition,
+        id: u128,
+    ) -> u64 {
         let (cost, id) = (cost(units), ChargeId(id));
-        let repeats = Repeats::Guarded;
-        self.ask(at, Ask::Refund { cost, mark, id, repeats }).await.given_back
+        let deduplication = Deduplication::ById;
+        self.ask(at, Operation::Refund { cost, position, id, deduplication }).await.refunded
     }
 
     pub(super) async fn renew(&self, at: u64, id: u128) -> Reading {
-        self.ask(at, Ask::Renew { id: ChargeId(id) }).await
+        self.ask(at, Operation::Renew { id: ChargeId(id) }).await
     }
 }
 
@@ -63,13 +69,13 @@ pub(super) fn moment(at: u64) -> Timestamp {
     Timestamp::from_millis(START + at)
 }
 
-pub(super) fn take(units: u64, id: u128) -> Ask {
-    Ask::Take { cost: cost(units), id: ChargeId(id) }
+pub(super) fn take(units: u64, id: u128) -> Operation {
+    Operation::Charge { cost: cost(units), id: ChargeId(id) }
 }
 
 /// Whether `units` would fit.
-pub(super) fn look(units: u64) -> Ask {
-    Ask::Look { cost: cost(units) }
+pub(super) fn look(units: u64) -> Operation {
+    Operation::Peek { cost: cost(units) }
 }
 
 fn cost(units: u64) -> Cost {

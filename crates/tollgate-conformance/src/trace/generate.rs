@@ -1,6 +1,6 @@
 //! Traces from a seed, with values at the bounds on purpose.
 
-use tollgate_core::{Cost, MAX_EXACT, Millis, Repeats, Timestamp};
+use tollgate_core::{Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
 
 use super::limits::{random_limit, with_random_hold};
 use super::{Call, Op, Take, Trace};
@@ -100,8 +100,8 @@ fn next_moment(random: &mut Random, now: u64, limits: &[tollgate_core::Limit]) -
 fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
     let back = random.one_of(&[0, 0, 0, 1, 1, 2, 3, 5, 8]);
     match random.within(0..=39) / 4 {
-        0 => Call::Refund(back, Repeats::Impossible),
-        1 | 2 => Call::Refund(back, Repeats::Guarded),
+        0 => Call::Refund(back, Deduplication::Unneeded),
+        1 | 2 => Call::Refund(back, Deduplication::ById),
         3 => Call::Renew(back),
         4 => Call::Look(random_takes(random, limits)),
         5 if random.within(0..=3) == 0 => Call::Forget(random_takes(random, limits)[0]),

@@ -5,7 +5,7 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, HoldTerms, Limit, LimitError, MAX_EXACT, Millis, OnExpiry, Refusals,
+    Algorithm, Limit, LimitError, MAX_EXACT, Millis, OnExpiry, Refusals, ReservationTerms,
 };
 
 use crate::Random;
@@ -27,15 +27,15 @@ pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
 
 /// `limit` with terms for its reservations that are met often; leases have none.
 pub(super) fn with_random_hold(random: &mut Random, limit: Limit) -> Limit {
-    let hold = HoldTerms {
+    let hold = ReservationTerms {
         max: Millis::new(random.one_of(&[1, 7, 60, 1_000, 50_000])),
         at_most: random.one_of(&[1, 3, 10, MAX_EXACT, MAX_EXACT]),
         on_expiry: random.one_of(&[OnExpiry::Release, OnExpiry::Release, OnExpiry::Charge]),
         overdraft: random.one_of(&[0, 1, 4]),
     };
-    let without_overdraft = HoldTerms { overdraft: 0, ..hold };
-    let overdrawn = limit.clone().with_hold(hold);
-    overdrawn.or_else(|_| limit.clone().with_hold(without_overdraft)).unwrap_or(limit)
+    let without_overdraft = ReservationTerms { overdraft: 0, ..hold };
+    let overdrawn = limit.clone().with_reservation_terms(hold);
+    overdrawn.or_else(|_| limit.clone().with_reservation_terms(without_overdraft)).unwrap_or(limit)
 }
 
 fn random_algorithm(random: &mut Random, kind: u64) -> Result<Algorithm, LimitError> {

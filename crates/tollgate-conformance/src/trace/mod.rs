@@ -7,7 +7,7 @@ mod run;
 
 use std::fmt;
 
-use tollgate_core::{Cost, Limit, Reading, Repeats, StoreError, Timestamp};
+use tollgate_core::{Cost, Deduplication, Limit, Reading, StoreError, Timestamp};
 
 pub use limits::random_limit;
 pub use run::{run_trace, run_trace_by};
@@ -40,7 +40,7 @@ pub enum Call {
     /// Looks, each for itself, at what the same charge would do.
     Look(Vec<Take>),
     /// Gives an admitted charge back: the one of this number, counted back from the last.
-    Refund(usize, Repeats),
+    Refund(usize, Deduplication),
     /// Renews the leases of an admitted charge: the one of this number, counted back from the last.
     Renew(usize),
     /// A reservation over one or more limits, all or nothing, for so many milliseconds.

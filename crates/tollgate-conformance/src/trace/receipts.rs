@@ -1,6 +1,6 @@
 //! What a trace was admitted for, and can be asked about again.
 
-use tollgate_core::{Ask, ChargeId, Cost, Mark, Repeats, Timestamp};
+use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, Timestamp};
 
 use super::{Call, Take};
 
@@ -14,8 +14,8 @@ pub(super) struct Receipts {
 /// An admitted charge or reservation.
 pub(super) struct Receipt {
     pub(super) id: ChargeId,
-    pub(super) takes: Vec<(Take, Mark)>,
-    pub(super) refund: Option<Repeats>,
+    pub(super) takes: Vec<(Take, ChargePosition)>,
+    pub(super) refund: Option<Deduplication>,
 }
 
 impl Receipts {
@@ -33,43 +33,52 @@ impl Receipts {
         all.for_each(|receipt| receipt.takes.retain(|(of, _)| is_other(of)));
     }
 
-    pub(super) fn refunds(&mut self, back: usize, repeats: Repeats) -> Vec<(Take, Ask)> {
+    pub(super) fn refunds(
+        &mut self,
+        back: usize,
+        deduplication: Deduplication,
+    ) -> Vec<(Take, Operation)> {
         let Some(receipt) = self.charges.iter_mut().rev().nth(back) else { return Vec::new() };
         // Whoever gave its receipt away with the asking cannot ask again.
-        let repeats = match receipt.refund {
-            None => *receipt.refund.insert(repeats),
-            Some(Repeats::Guarded) => Repeats::Guarded,
-            Some(Repeats::Impossible) => return Vec::new(),
+        let deduplication = match receipt.refund {
+            None => *receipt.refund.insert(deduplication),
+            Some(Deduplication::ById) => Deduplication::ById,
+            Some(Deduplication::Unneeded) => return Vec::new(),
         };
         let id = receipt.id;
-        receipt.asks(|take, mark| Ask::Refund { cost: take.cost, mark, id, repeats })
+        receipt.asks(|take, position| Operation::Refund {
+            cost: take.cost,
+            position,
+            id,
+            deduplication,
+        })
     }
 
-    pub(super) fn renewals(&self, back: usize) -> Vec<(Take, Ask)> {
+    pub(super) fn renewals(&self, back: usize) -> Vec<(Take, Operation)> {
         let Some(receipt) = self.charges.iter().rev().nth(back) else { return Vec::new() };
-        receipt.takes.iter().map(|(take, _)| (*take, Ask::Renew { id: receipt.id })).collect()
+        receipt.takes.iter().map(|(take, _)| (*take, Operation::Renew { id: receipt.id })).collect()
     }
 
-    pub(super) fn extensions(&self, back: usize, until: Timestamp) -> Vec<(Take, Ask)> {
+    pub(super) fn extensions(&self, back: usize, until: Timestamp) -> Vec<(Take, Operation)> {
         let Some(receipt) = self.reservations.iter().rev().nth(back) else { return Vec::new() };
-        receipt.asks(|_, mark| Ask::Extend { id: receipt.id, mark, until })
+        receipt.asks(|_, position| Operation::Extend { id: receipt.id, position, until })
     }
 
-    pub(super) fn settlements(&self, back: usize, percent: u64) -> Vec<(Take, Ask)> {
+    pub(super) fn settlements(&self, back: usize, percent: u64) -> Vec<(Take, Operation)> {
         let Some(receipt) = self.reservations.iter().rev().nth(back) else { return Vec::new() };
         let id = receipt.id;
         let real = |cost: Cost| {
             let units = u128::from(cost.get()) * u128::from(percent) / 100;
             Cost::up_to(u64::try_from(units).unwrap_or(u64::MAX))
         };
-        receipt.asks(|take, mark| Ask::Settle { id, mark, cost: real(take.cost) })
+        receipt.asks(|take, position| Operation::Settle { id, position, cost: real(take.cost) })
     }
 }
 
 impl Receipt {
     /// What is asked of each part that cost anything.
-    fn asks(&self, ask: impl Fn(&Take, Mark) -> Ask) -> Vec<(Take, Ask)> {
+    fn asks(&self, ask: impl Fn(&Take, ChargePosition) -> Operation) -> Vec<(Take, Operation)> {
         let cost_anything = self.takes.iter().filter(|(take, _)| take.cost != Cost::PEEK);
-        cost_anything.map(|(take, mark)| (*take, ask(take, *mark))).collect()
+        cost_anything.map(|(take, position)| (*take, ask(take, *position))).collect()
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tollgate_core::decide::refundable_until;
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Millis, Reading, Store, Subject,
-    Timestamp, Value,
+    Admission, Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Store,
+    StoredState, Subject, Timestamp, Value,
 };
 
 use super::receipts::{Receipt, Receipts};
@@ -108,10 +108,10 @@ impl Run<'_> {
         let subjects = self.subjects.clone();
         let charges: Vec<_> = asks
             .iter()
-            .map(|(take, ask)| Charge {
+            .map(|(take, operation)| Charge {
                 limit: &self.trace.limits[take.limit],
                 subject: &subjects[usize::from(take.subject)],
-                ask: *ask,
+                operation: *operation,
             })
             .collect();
         let expected = self.model.apply(now, &charges);
@@ -128,70 +128,72 @@ impl Run<'_> {
                 return Err(difference(limit, Some(expected), Ok(answered)));
             }
         }
-        if matches!(op.call, Call::Take(_) | Call::Reserve(..)) && expected.all_fit() {
+        if matches!(op.call, Call::Take(_) | Call::Reserve(..)) && expected.all_admitted() {
             let takes = asks.iter().zip(answered.iter());
-            let takes = takes.map(|((take, _), reading)| (*take, reading.mark)).collect();
+            let takes = takes.map(|((take, _), reading)| (*take, reading.position)).collect();
             self.receipts.add(&op.call, Receipt { id, takes, refund: None });
         }
         Ok(())
     }
 
-    fn asks(&mut self, op: &Op, id: ChargeId) -> Vec<(Take, Ask)> {
+    fn asks(&mut self, op: &Op, id: ChargeId) -> Vec<(Take, Operation)> {
         let until = |millis: u64| op.now.after(Millis::new(millis));
         match &op.call {
-            Call::Take(takes) => {
-                takes.iter().map(|take| (*take, Ask::Take { cost: take.cost, id })).collect()
-            }
+            Call::Take(takes) => takes
+                .iter()
+                .map(|take| (*take, Operation::Charge { cost: take.cost, id }))
+                .collect(),
             Call::Reserve(takes, millis) => {
                 let until = until(*millis);
-                let reserve = |take: &Take| (*take, Ask::Reserve { cost: take.cost, id, until });
+                let reserve =
+                    |take: &Take| (*take, Operation::Reserve { cost: take.cost, id, until });
                 takes.iter().map(reserve).collect()
             }
             Call::Look(takes) => {
-                takes.iter().map(|take| (*take, Ask::Look { cost: take.cost })).collect()
+                takes.iter().map(|take| (*take, Operation::Peek { cost: take.cost })).collect()
             }
-            Call::Refund(back, repeats) => self.receipts.refunds(*back, *repeats),
+            Call::Refund(back, deduplication) => self.receipts.refunds(*back, *deduplication),
             Call::Extend(back, millis) => self.receipts.extensions(*back, until(*millis)),
             Call::Settle(back, percent) => self.receipts.settlements(*back, *percent),
             Call::Renew(back) => self.receipts.renewals(*back),
             Call::Forget(take) => {
                 self.receipts.forget(*take);
-                vec![(*take, Ask::Forget)]
+                vec![(*take, Operation::Reset)]
             }
         }
     }
 
     /// `now`, or the latest moment if a store may have forgotten by then what counts at `now`.
-    fn settled_moment(&self, now: Timestamp, asks: &[(Take, Ask)]) -> Timestamp {
-        let between = |over_at: Timestamp| now < over_at && over_at <= self.latest;
-        let may_be_forgotten = asks.iter().any(|(take, ask)| {
+    fn settled_moment(&self, now: Timestamp, asks: &[(Take, Operation)]) -> Timestamp {
+        let between = |expires_at: Timestamp| now < expires_at && expires_at <= self.latest;
+        let may_be_forgotten = asks.iter().any(|(take, operation)| {
             let limit = &self.trace.limits[take.limit];
             let subject = &self.subjects[usize::from(take.subject)];
-            let refund_over = match ask {
-                Ask::Refund { mark, .. } => between(refundable_until(limit, *mark)),
+            let refund_over = match operation {
+                Operation::Refund { position, .. } => between(refundable_until(limit, *position)),
                 _ => false,
             };
-            refund_over || between(self.model.over_at(limit.name(), subject))
+            refund_over || between(self.model.expires_at(limit.name(), subject))
         });
         if may_be_forgotten { self.latest.max(now) } else { now }
     }
 }
 
 /// Whether two readings tell a client the same. Of `found` only what was discarded counts, and of
-/// `mark` only the one of an admitted charge: nobody is told of the others.
+/// `position` only the one of an admitted charge: nobody is told of the others.
 fn agree(charge: &Charge<'_>, expected: &Reading, answered: &Reading) -> bool {
-    let admitted = charge.ask.taken().is_some_and(|(cost, _)| cost != Cost::PEEK)
-        && expected.fit == Fit::Now
+    let admitted = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
+        && expected.admission == Admission::Now
         && !is_concurrency(charge.limit);
-    expected.fit == answered.fit
-        && expected.again == answered.again
+    expected.admission == answered.admission
+        && expected.fits_again == answered.fits_again
         && expected.used == answered.used
-        && expected.whole_at == answered.whole_at
-        && expected.given_back == answered.given_back
+        && expected.full_reset_at == answered.full_reset_at
+        && expected.refunded == answered.refunded
         && expected.added == answered.added
-        && expected.held == answered.held
-        && (expected.found == Found::Discarded) == (answered.found == Found::Discarded)
-        && (!admitted || expected.mark == answered.mark)
+        && expected.reserved == answered.reserved
+        && (expected.found == StoredState::Discarded) == (answered.found == StoredState::Discarded)
+        && (!admitted || expected.position == answered.position)
 }
 
 const fn is_concurrency(limit: &Limit) -> bool {

@@ -85,6 +85,6 @@ fn every_fault_is_found_by_its_rule() {
 
 #[test]
 #[should_panic(expected = "the history is not sound")]
-fn whoever_asserts_is_told() {
+fn whoever_asserts_is_reported() {
     report(faults::wobbles, 0, FIXED, Refunds::Never).assert_sound();
 }

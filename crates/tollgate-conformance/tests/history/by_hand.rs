@@ -1,13 +1,13 @@
-//! Histories made by hand, at the edge of what is sound.
+//! ReplicationEpochs made by hand, at the edge of what is sound.
 
 use tollgate_conformance::PlainHash;
 use tollgate_conformance::history::{
-    Allowance, Asked, Call, History, Loss, Moment, NEVER, Outcome, Report, Rule,
+    Allowance, Call, History, Loss, Moment, NEVER, Outcome, RecordedCharge, Report, Rule,
 };
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{
-    Algorithm, Ask, ChargeId, Cost, Fit, Found, Limit, Mark, Millis, Reading, Readings, Source,
-    StoreError, Subject, Timestamp, Value,
+    Admission, Algorithm, ChargeId, ChargePosition, Cost, DecisionSource, Limit, Millis, Operation,
+    Reading, Readings, StoreError, StoredState, Subject, Timestamp, Value,
 };
 
 const NOW: u64 = 1_000_000;
@@ -18,14 +18,21 @@ pub(super) fn call(issued: Moment, answered: Moment, cost: u64, outcome: Outcome
     let window = FixedWindow::new(QUOTA, Millis::new(1_000), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
     let subject = Subject::new([("user", Value::Clear(b"42"))], &PlainHash);
-    let ask = Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(u128::from(issued)) };
-    let charges = vec![Asked { limit, subject, ask }];
+    let operation =
+        Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(u128::from(issued)) };
+    let charges = vec![RecordedCharge { limit, subject, operation }];
     Call { issued, answered, now: Timestamp::from_millis(NOW), charges, outcome }
 }
 
 pub(super) fn reading(used: u64) -> Reading {
-    let mark = Mark(RESET.as_millis());
-    Reading { used, whole_at: RESET, mark, found: Found::State, ..Reading::default() }
+    let position = ChargePosition(RESET.as_millis());
+    Reading {
+        used,
+        full_reset_at: RESET,
+        position,
+        found: StoredState::Present,
+        ..Reading::default()
+    }
 }
 
 /// A take of `cost` that was admitted, and told that `used` are used after it.
@@ -47,7 +54,7 @@ fn broken_rules(calls: &[Call]) -> Vec<Rule> {
 }
 
 #[test]
-fn calls_that_overlap_may_be_told_in_any_order() {
+fn calls_that_overlap_may_be_reported_in_any_order() {
     // The one that was asked first and answered last was counted in between.
     let calls = [admitted(0, 9, 2, 5), admitted(1, 4, 3, 3), admitted(2, 5, 1, 6)];
     assert_eq!(broken_rules(&calls), []);
@@ -72,7 +79,11 @@ fn a_gap_is_filled_by_calls_without_an_answer_that_were_asked_before_it_was_seen
 fn what_is_counted_exactly_to_the_quota_passes_and_one_more_does_not() {
     let mut calls: Vec<_> =
         (1..=QUOTA).map(|used| admitted(used * 2, used * 2 + 1, 1, used)).collect();
-    let refusal = Reading { fit: Fit::At(RESET), again: Fit::At(RESET), ..reading(QUOTA) };
+    let refusal = Reading {
+        admission: Admission::At(RESET),
+        fits_again: Admission::At(RESET),
+        ..reading(QUOTA)
+    };
     calls.push(call(90, 91, 1, Outcome::Answered(Readings::one(refusal))));
     assert_eq!(broken_rules(&calls), []);
     calls.push(admitted(92, 93, 1, QUOTA));
@@ -108,8 +119,8 @@ fn a_loss_ends_every_window_early_and_nothing_else_does() {
 #[test]
 fn a_stand_in_admits_up_to_its_bound() {
     let by_fallback = |issued, cost| {
-        let told = Readings::one(Reading { found: Found::Nothing, ..reading(cost) });
-        let told = told.with_source(Source::Fallback(StoreError::TimedOut));
+        let told = Readings::one(Reading { found: StoredState::Missing, ..reading(cost) });
+        let told = told.with_source(DecisionSource::Fallback(StoreError::TimedOut));
         call(issued, issued + 1, cost, Outcome::Answered(told))
     };
     let calls = [by_fallback(0, 2), by_fallback(2, 3), admitted(4, 5, 10, 10)];
@@ -122,8 +133,8 @@ fn a_stand_in_admits_up_to_its_bound() {
 #[test]
 fn what_stood_in_fills_a_gap_only_where_the_store_may_have_heard_it() {
     let filled_by = |error| {
-        let told = Readings::one(Reading { found: Found::Nothing, ..reading(3) });
-        let told = told.with_source(Source::Fallback(error));
+        let told = Readings::one(Reading { found: StoredState::Missing, ..reading(3) });
+        let told = told.with_source(DecisionSource::Fallback(error));
         let stood_in = call(2, 3, 3, Outcome::Answered(told));
         let calls = [admitted(0, 1, 1, 1), stood_in, admitted(4, 5, 1, 5)];
         check(&calls, Allowance { fallback: 3, ..Allowance::default() })
@@ -140,10 +151,10 @@ fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
     let mut full = admitted(0, 1, QUOTA, QUOTA);
     full.charges[0].subject = other();
     let refused_elsewhere = |answered| {
-        let refusal = Reading { fit: Fit::At(RESET), ..reading(QUOTA) };
+        let refusal = Reading { admission: Admission::At(RESET), ..reading(QUOTA) };
         let told = Outcome::Answered([reading(2), refusal].into_iter().collect());
         let mut call = call(2, answered, 3, told);
-        call.charges.push(Asked { subject: other(), ..call.charges[0].clone() });
+        call.charges.push(RecordedCharge { subject: other(), ..call.charges[0].clone() });
         call
     };
     let seen = [admitted(0, 1, 1, 1), admitted(4, 5, 1, 5), admitted(8, 9, 1, 3)];
@@ -155,9 +166,10 @@ fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
     assert_eq!(held(2, 7).violations[0].rule, Rule::Refusal);
     // It was told, and so its units were given back, before they were seen.
     assert_eq!(held(3, 3).violations[0].rule, Rule::Refusal);
-    let stranded = |stranded| check(&seen[..2], Allowance { stranded, ..Allowance::default() });
-    stranded(3).assert_sound();
-    assert_eq!(stranded(2).violations[0].rule, Rule::Refusal);
+    let unrefunded =
+        |unrefunded| check(&seen[..2], Allowance { unrefunded, ..Allowance::default() });
+    unrefunded(3).assert_sound();
+    assert_eq!(unrefunded(2).violations[0].rule, Rule::Refusal);
     let forgotten = [admitted(0, 1, 2, 2), admitted(2, 3, 1, 2)];
     let report = check(&forgotten, Allowance { held: 9, ..Allowance::default() });
     assert_eq!(report.violations[0].rule, Rule::Order);
@@ -181,7 +193,7 @@ fn a_violation_names_the_limit_the_subject_and_both_answers() {
 #[test]
 fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
-    let anew = Reading { whole_at: later, found: Found::Nothing, ..reading(1) };
+    let anew = Reading { full_reset_at: later, found: StoredState::Missing, ..reading(1) };
     let calls = [admitted(4, 5, 2, 2), call(8, 9, 1, Outcome::Answered(Readings::one(anew)))];
     let judged = |from, until| {
         let cuts = vec![Loss { from, until }];
@@ -195,13 +207,17 @@ fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
 
 /// A new primary opened a window anew, and then a node told it of the one that it had lost.
 #[test]
-fn a_window_that_was_lost_in_a_cut_and_told_again_counts_what_the_one_between_did() {
+fn a_window_that_was_lost_in_a_cut_and_reported_again_counts_what_the_one_between_did() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
-    let anew = |used| Reading { whole_at: later, mark: Mark(later.as_millis()), ..reading(used) };
+    let anew = |used| Reading {
+        full_reset_at: later,
+        position: ChargePosition(later.as_millis()),
+        ..reading(used)
+    };
     let told =
         |issued, reading| call(issued, issued + 1, 1, Outcome::Answered(Readings::one(reading)));
     let lost = [admitted(4, 5, 1, 1)];
-    let between = [told(8, Reading { found: Found::Nothing, ..anew(1) }), told(10, anew(2))];
+    let between = [told(8, Reading { found: StoredState::Missing, ..anew(1) }), told(10, anew(2))];
     let judged = |used, cuts| {
         let calls = [&lost[..], &between[..], &[admitted(12, 13, 1, used)]].concat();
         let history = History { calls, cuts, ..History::default() };
@@ -216,10 +232,13 @@ fn a_window_that_was_lost_in_a_cut_and_told_again_counts_what_the_one_between_di
 
 /// A settlement of what the charge of `id` held, and what it did.
 fn settled(issued: Moment, id: u128, cost: u64, reading: Reading) -> Call {
-    let told = Outcome::Answered(Readings::one(Reading { fit: Fit::Now, ..reading }));
+    let told = Outcome::Answered(Readings::one(Reading { admission: Admission::Now, ..reading }));
     let mut call = call(issued, issued + 1, 0, told);
-    call.charges[0].ask =
-        Ask::Settle { id: ChargeId(id), mark: reading.mark, cost: Cost::new(cost).unwrap() };
+    call.charges[0].operation = Operation::Settle {
+        id: ChargeId(id),
+        position: reading.position,
+        cost: Cost::new(cost).unwrap(),
+    };
     call
 }
 
@@ -227,10 +246,11 @@ fn settled(issued: Moment, id: u128, cost: u64, reading: Reading) -> Call {
 fn a_reservation_is_settled_once_and_by_the_difference() {
     let mut reserved = admitted(0, 1, 5, 5);
     let until = Timestamp::from_millis(NOW + 500);
-    reserved.charges[0].ask = Ask::Reserve { cost: Cost::new(5).unwrap(), id: ChargeId(7), until };
+    reserved.charges[0].operation =
+        Operation::Reserve { cost: Cost::new(5).unwrap(), id: ChargeId(7), until };
     let broken = |calls: &[Call]| broken_rules(&[&[reserved.clone()], calls].concat());
     let settlement = |rules: Vec<Rule>| rules.contains(&Rule::Settlement);
-    let below = |given_back| Reading { given_back, ..reading(5 - given_back) };
+    let below = |refunded| Reading { refunded, ..reading(5 - refunded) };
     let above = |added| Reading { added, ..reading(5 + added) };
     assert!(!settlement(broken(&[settled(2, 7, 3, below(2))])));
     assert!(!settlement(broken(&[settled(2, 7, 3, below(1))])), "of a bucket that refilled");
@@ -240,7 +260,7 @@ fn a_reservation_is_settled_once_and_by_the_difference() {
     assert!(settlement(broken(&[settled(2, 8, 0, below(1))])), "of what nobody reserved");
     assert!(settlement(broken(&[settled(2, 7, 5, below(0)), settled(4, 7, 5, below(0))])));
     let again = Call { ..settled(4, 7, 0, below(0)) };
-    let unchanged = Reading { fit: Fit::Never, ..reading(3) };
+    let unchanged = Reading { admission: Admission::Never, ..reading(3) };
     let again = Call { outcome: Outcome::Answered(Readings::one(unchanged)), ..again };
     assert!(!settlement(broken(&[settled(2, 7, 3, below(2)), again])), "it says so");
 }

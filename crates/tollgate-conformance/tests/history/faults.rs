@@ -5,8 +5,8 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Charge, Cost, Fit, Found, Limit, Mark, Millis, Reading, Readings, Repeats,
-    Source, Store, StoreError, Timestamp,
+    Admission, Algorithm, Charge, ChargePosition, Cost, DecisionSource, Deduplication, Limit,
+    Millis, Operation, Reading, Readings, Store, StoreError, StoredState, Timestamp,
 };
 
 use super::at_once;
@@ -55,19 +55,19 @@ pub(crate) fn sound(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> An
 
 /// Whether this call is one of those in which a fault shows that does not show always.
 fn strikes(now: Timestamp, charges: &[Charge<'_>]) -> bool {
-    let id = charges.iter().find_map(|charge| match charge.ask {
-        Ask::Take { id, .. } | Ask::Refund { id, .. } => Some(id.0 as u64),
+    let id = charges.iter().find_map(|charge| match charge.operation {
+        Operation::Charge { id, .. } | Operation::Refund { id, .. } => Some(id.0 as u64),
         _ => None,
     });
     (now.as_millis() + id.unwrap_or(0)).is_multiple_of(5)
 }
 
 fn is_take(charge: &Charge<'_>) -> bool {
-    matches!(charge.ask, Ask::Take { cost, .. } if cost != Cost::PEEK)
+    matches!(charge.operation, Operation::Charge { cost, .. } if cost != Cost::PEEK)
 }
 
 fn is_peek(charge: &Charge<'_>) -> bool {
-    matches!(charge.ask, Ask::Take { cost: Cost::PEEK, .. })
+    matches!(charge.operation, Operation::Charge { cost: Cost::PEEK, .. })
 }
 
 /// The answer of a sound store with every reading changed by `change`, where the fault strikes.
@@ -87,20 +87,20 @@ fn told(
 pub(crate) fn admits_one_more(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     told(cells, now, charges, |charge, reading| {
         if is_take(charge) {
-            (reading.fit, reading.again) = (Fit::Now, Fit::Now);
+            (reading.admission, reading.fits_again) = (Admission::Now, Admission::Now);
         }
     })
 }
 
 pub(crate) fn wobbles(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     told(cells, now, charges, |_, reading| {
-        reading.whole_at = reading.whole_at.after(Millis::new(1));
+        reading.full_reset_at = reading.full_reset_at.after(Millis::new(1));
     })
 }
 
 pub(crate) fn loses_updates(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let told = sound(cells, now, charges)?;
-    if strikes(now, charges) && told.all_fit() {
+    if strikes(now, charges) && told.all_admitted() {
         give_back(cells, now, charges, &told);
     }
     Ok(told)
@@ -108,18 +108,20 @@ pub(crate) fn loses_updates(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
 
 fn give_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>], told: &Readings) {
     for (charge, reading) in charges.iter().zip(told.iter()) {
-        if let Ask::Take { cost, id } = charge.ask {
-            let (mark, repeats) = (reading.mark, Repeats::Impossible);
-            let ask = Ask::Refund { cost, mark, id, repeats };
-            sound(cells, now, &[Charge { ask, ..*charge }]).unwrap();
+        if let Operation::Charge { cost, id } = charge.operation {
+            let (position, deduplication) = (reading.position, Deduplication::Unneeded);
+            let ask = Operation::Refund { cost, position, id, deduplication };
+            sound(cells, now, &[Charge { operation: ask, ..*charge }]).unwrap();
         }
     }
 }
 
 pub(crate) fn charges_refusals(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let told = sound(cells, now, charges)?;
-    if !told.all_fit() {
-        for (charge, _) in charges.iter().zip(&*told).filter(|(_, told)| told.fit == Fit::Now) {
+    if !told.all_admitted() {
+        for (charge, _) in
+            charges.iter().zip(&*told).filter(|(_, told)| told.admission == Admission::Now)
+        {
             sound(cells, now, &[*charge]).unwrap();
         }
     }
@@ -127,14 +129,14 @@ pub(crate) fn charges_refusals(cells: &Cells, now: Timestamp, charges: &[Charge<
 }
 
 /// The same charges, each asked something else.
-fn asked<'a>(charges: &[Charge<'a>], ask: impl Fn(Ask) -> Ask) -> Vec<Charge<'a>> {
-    charges.iter().map(|charge| Charge { ask: ask(charge.ask), ..*charge }).collect()
+fn asked<'a>(charges: &[Charge<'a>], ask: impl Fn(Operation) -> Operation) -> Vec<Charge<'a>> {
+    charges.iter().map(|charge| Charge { operation: ask(charge.operation), ..*charge }).collect()
 }
 
 pub(crate) fn refunds_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let unguarded = asked(charges, |ask| match ask {
-        Ask::Refund { cost, mark, id, .. } => {
-            Ask::Refund { cost, mark, id, repeats: Repeats::Impossible }
+        Operation::Refund { cost, position, id, .. } => {
+            Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
         }
         other => other,
     });
@@ -143,13 +145,13 @@ pub(crate) fn refunds_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
 
 pub(crate) fn refunds_later(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let open = charges.iter().map(|charge| {
-        let look = Charge { ask: Ask::Look { cost: Cost::PEEK }, ..*charge };
-        sound(cells, now, &[look]).unwrap()[0].whole_at
+        let look = Charge { operation: Operation::Peek { cost: Cost::PEEK }, ..*charge };
+        sound(cells, now, &[look]).unwrap()[0].full_reset_at
     });
-    let marks = charges.iter().zip(open).map(|(charge, open)| match charge.ask {
-        Ask::Refund { cost, id, repeats, .. } => {
-            let mark = Mark(open.as_millis());
-            Charge { ask: Ask::Refund { cost, mark, id, repeats }, ..*charge }
+    let marks = charges.iter().zip(open).map(|(charge, open)| match charge.operation {
+        Operation::Refund { cost, id, deduplication, .. } => {
+            let position = ChargePosition(open.as_millis());
+            Charge { operation: Operation::Refund { cost, position, id, deduplication }, ..*charge }
         }
         _ => *charge,
     });
@@ -158,8 +160,8 @@ pub(crate) fn refunds_later(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
 
 pub(crate) fn gives_back_more(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let more = asked(charges, |ask| match ask {
-        Ask::Refund { cost, mark, id, repeats } => {
-            Ask::Refund { cost: cost.plus(Cost::ONE), mark, id, repeats }
+        Operation::Refund { cost, position, id, deduplication } => {
+            Operation::Refund { cost: cost.plus(Cost::ONE), position, id, deduplication }
         }
         other => other,
     });
@@ -169,7 +171,7 @@ pub(crate) fn gives_back_more(cells: &Cells, now: Timestamp, charges: &[Charge<'
 /// Says that it gave back, and gives back twice as much.
 pub(crate) fn hides_refunds(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let told = refunds_twice(cells, now, charges);
-    if charges.iter().any(|charge| matches!(charge.ask, Ask::Refund { .. })) {
+    if charges.iter().any(|charge| matches!(charge.operation, Operation::Refund { .. })) {
         refunds_twice(cells, now, charges)?;
     }
     told
@@ -177,7 +179,7 @@ pub(crate) fn hides_refunds(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
 
 pub(crate) fn refuses_with_room(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     told(cells, now, charges, |_, reading| {
-        if reading.fit != Fit::Now {
+        if reading.admission != Admission::Now {
             reading.used = 0;
         }
     })
@@ -206,7 +208,7 @@ pub(crate) fn sees_half(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -
 pub(crate) fn finds_nothing(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     told(cells, now, charges, |charge, reading| {
         if is_peek(charge) {
-            (reading.used, reading.found) = (0, Found::Nothing);
+            (reading.used, reading.found) = (0, StoredState::Missing);
         }
     })
 }
@@ -226,7 +228,7 @@ pub(crate) fn restarts_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_
 pub(crate) fn ends_late(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     told(cells, now, charges, |charge, reading| {
         let late = charge.limit.window().get() * 2 + charge.limit.skew_max().get();
-        reading.whole_at = now.after(Millis::new(late));
+        reading.full_reset_at = now.after(Millis::new(late));
     })
 }
 
@@ -245,8 +247,8 @@ pub(crate) fn charges_errors_twice(
 
 pub(crate) fn promises_the_past(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     told(cells, now, charges, |_, reading| {
-        if reading.fit != Fit::Now {
-            reading.fit = Fit::At(now);
+        if reading.admission != Admission::Now {
+            reading.admission = Admission::At(now);
         }
     })
 }
@@ -256,13 +258,13 @@ pub(crate) fn leaves_one_out(cells: &Cells, now: Timestamp, charges: &[Charge<'_
 }
 
 pub(crate) fn stands_in_for_all(_: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let readings = charges.iter().map(|_| Reading { whole_at: now, ..Reading::default() });
+    let readings = charges.iter().map(|_| Reading { full_reset_at: now, ..Reading::default() });
     let readings: Readings = readings.collect();
-    Ok(readings.with_source(Source::Fallback(StoreError::Unavailable)))
+    Ok(readings.with_source(DecisionSource::Fallback(StoreError::Unavailable)))
 }
 
 pub(crate) fn remembers_to_admit(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    Ok(sound(cells, now, charges)?.with_source(Source::Remembered))
+    Ok(sound(cells, now, charges)?.with_source(DecisionSource::DenyCache))
 }
 
 /// Decides by twice the quota, and tells less than it counted.
@@ -271,8 +273,8 @@ pub(crate) fn is_lax(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> A
     let lax = charges.iter().zip(&limits).map(|(charge, limit)| Charge { limit, ..*charge });
     let mut told = sound(cells, now, &lax.collect::<Vec<_>>())?;
     for (reading, charge) in told.iter_mut().zip(charges) {
-        reading.used = match charge.ask {
-            Ask::Take { cost, .. } if reading.fit == Fit::Now => cost.get(),
+        reading.used = match charge.operation {
+            Operation::Charge { cost, .. } if reading.admission == Admission::Now => cost.get(),
             _ => charge.limit.capacity(),
         };
     }

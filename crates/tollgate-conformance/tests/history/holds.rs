@@ -1,9 +1,10 @@
 //! Reservations: callers that hold, settle and die are judged, and each fault of a hold is found.
 
 use tollgate_conformance::Cells;
-use tollgate_conformance::history::{Allowance, Recorded, Report, Reserving, Rule};
+use tollgate_conformance::history::{Allowance, Recorded, Report, ReservingWorkload, Rule};
 use tollgate_core::{
-    Ask, Charge, ChargeId, Cost, Fit, HoldTerms, Limit, OnExpiry, Store, Timestamp,
+    Admission, Charge, ChargeId, Cost, Limit, OnExpiry, Operation, ReservationTerms, Store,
+    Timestamp,
 };
 
 use super::faults::{Answer, Broken, Fault, Lossy, sound};
@@ -13,7 +14,7 @@ const SEEDS: u64 = 5;
 /// Enough for many reservations of one caller to run out.
 const CALLS: u64 = 4_000;
 
-fn judge<S: Store>(workload: &Reserving, store: S) {
+fn judge<S: Store>(workload: &ReservingWorkload, store: S) {
     println!("seed {}", workload.seed);
     judged(store, async |store, caller| workload.call(store, caller).await);
 }
@@ -21,17 +22,23 @@ fn judge<S: Store>(workload: &Reserving, store: S) {
 #[test]
 fn eight_callers_that_reserve_and_die_pass() {
     for seed in 0..10 {
-        judge(&Reserving::new(seed, Reserving::limits_of_each_kind()), Cells::default());
-        judge(&Reserving::new(seed, Reserving::limits_of_each_kind()), Lossy::default());
+        judge(
+            &ReservingWorkload::new(seed, ReservingWorkload::limits_of_each_kind()),
+            Cells::default(),
+        );
+        judge(
+            &ReservingWorkload::new(seed, ReservingWorkload::limits_of_each_kind()),
+            Lossy::default(),
+        );
     }
 }
 
 /// The report on one caller of the limit of this name.
 fn report(fault: Fault, seed: u64, name: &str) -> Report {
-    let limits = Reserving::limits_of_each_kind();
+    let limits = ReservingWorkload::limits_of_each_kind();
     let limits: Vec<_> = limits.into_iter().filter(|limit| limit.name() == name).collect();
     assert_eq!(limits.len(), 1, "{name}");
-    let mut workload = Reserving::new(seed, limits);
+    let mut workload = ReservingWorkload::new(seed, limits);
     workload.calls = CALLS;
     let store = Recorded::new(Broken { cells: Cells::default(), fault });
     at_once(workload.call(&store, 0));
@@ -80,26 +87,31 @@ fn by_terms(
     cells: &Cells,
     now: Timestamp,
     charges: &[Charge<'_>],
-    terms: impl Fn(HoldTerms) -> HoldTerms,
+    terms: impl Fn(ReservationTerms) -> ReservationTerms,
 ) -> Answer {
     let charge = only(charges);
-    let limit: Limit = charge.limit.clone().with_hold(terms(*charge.limit.hold())).unwrap();
+    let limit: Limit = charge
+        .limit
+        .clone()
+        .with_reservation_terms(terms(*charge.limit.reservation_terms()))
+        .unwrap();
     sound(cells, now, &[Charge { limit: &limit, ..*charge }])
 }
 
 fn keeps(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let told = sound(cells, now, charges)?;
     let charge = only(charges);
-    if matches!(charge.ask, Ask::Settle { .. }) && told[0].given_back > 0 {
-        let ask = Ask::Take { cost: Cost::up_to(told[0].given_back), id: ChargeId(u128::MAX) };
-        sound(cells, now, &[Charge { ask, ..*charge }])?;
+    if matches!(charge.operation, Operation::Settle { .. }) && told[0].refunded > 0 {
+        let operation =
+            Operation::Charge { cost: Cost::up_to(told[0].refunded), id: ChargeId(u128::MAX) };
+        sound(cells, now, &[Charge { operation, ..*charge }])?;
     }
     Ok(told)
 }
 
 fn gives_in_secret(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let mut told = sound(cells, now, charges)?;
-    told[0].given_back = 0;
+    told[0].refunded = 0;
     Ok(told)
 }
 
@@ -119,40 +131,58 @@ fn boasts(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
 
 fn doubles(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let mut told = sound(cells, now, charges)?;
-    told[0].given_back *= 2;
+    told[0].refunded *= 2;
     Ok(told)
 }
 
 fn settles_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let mut told = sound(cells, now, charges)?;
-    if matches!(only(charges).ask, Ask::Settle { .. }) {
-        told[0].fit = Fit::Now;
+    if matches!(only(charges).operation, Operation::Settle { .. }) {
+        told[0].admission = Admission::Now;
     }
     Ok(told)
 }
 
 fn overdraws(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    by_terms(cells, now, charges, |terms| HoldTerms { overdraft: terms.overdraft + 6, ..terms })
+    by_terms(cells, now, charges, |terms| ReservationTerms {
+        overdraft: terms.overdraft + 6,
+        ..terms
+    })
 }
 
 fn never_releases(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    by_terms(cells, now, charges, |terms| HoldTerms { on_expiry: OnExpiry::Charge, ..terms })
+    by_terms(cells, now, charges, |terms| ReservationTerms { on_expiry: OnExpiry::Charge, ..terms })
 }
 
 fn releases(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    by_terms(cells, now, charges, |terms| HoldTerms { on_expiry: OnExpiry::Release, ..terms })
+    by_terms(cells, now, charges, |terms| ReservationTerms {
+        on_expiry: OnExpiry::Release,
+        ..terms
+    })
 }
 
 fn runs_out_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let charge = only(charges);
-    let Ask::Reserve { cost, id, until } = charge.ask else { return sound(cells, now, charges) };
+    let Operation::Reserve { cost, id, until } = charge.operation else {
+        return sound(cells, now, charges);
+    };
     let half = Timestamp::from_millis(now.as_millis().midpoint(until.as_millis()));
-    sound(cells, now, &[Charge { ask: Ask::Reserve { cost, id, until: half }, ..*charge }])
+    sound(
+        cells,
+        now,
+        &[Charge { operation: Operation::Reserve { cost, id, until: half }, ..*charge }],
+    )
 }
 
 fn forgets_extensions(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let charge = only(charges);
-    let Ask::Extend { id, mark, .. } = charge.ask else { return sound(cells, now, charges) };
+    let Operation::Extend { id, position, .. } = charge.operation else {
+        return sound(cells, now, charges);
+    };
     // The end that it has already: never nearer.
-    sound(cells, now, &[Charge { ask: Ask::Extend { id, mark, until: now }, ..*charge }])
+    sound(
+        cells,
+        now,
+        &[Charge { operation: Operation::Extend { id, position, until: now }, ..*charge }],
+    )
 }

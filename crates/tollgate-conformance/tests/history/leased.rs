@@ -1,8 +1,11 @@
-//! Histories of a limit of which nodes take parts in advance, made by hand.
+//! ReplicationEpochs of a limit of which nodes take parts in advance, made by hand.
 
 use tollgate_conformance::history::{Allowance, Call, History, Outcome, Report, Rule};
-use tollgate_core::{Ask, ChargeId, Cost, Fit, LimitMode, Mark, Reading, Readings, Repeats};
-use tollgate_core::{Found, Timestamp};
+use tollgate_core::{
+    Admission, ChargeId, ChargePosition, Cost, Deduplication, LimitMode, Operation, Reading,
+    Readings,
+};
+use tollgate_core::{StoredState, Timestamp};
 
 use super::by_hand::{QUOTA, RESET, admitted, call, reading};
 
@@ -22,17 +25,21 @@ fn broken_rules(calls: &[Call], leased: u64) -> Vec<Rule> {
 
 /// A refusal of `cost` that says so much is used.
 fn refused(issued: u64, cost: u64, used: u64) -> Call {
-    let told = Reading { fit: Fit::At(RESET), again: Fit::At(RESET), ..reading(used) };
+    let told = Reading {
+        admission: Admission::At(RESET),
+        fits_again: Admission::At(RESET),
+        ..reading(used)
+    };
     call(issued, issued + 1, cost, Outcome::Answered(Readings::one(told)))
 }
 
 /// A refund of `cost` of what the charge of this number took, after which so much is used.
-fn given_back(issued: u64, of: u64, cost: u64, used: u64) -> Call {
-    let told = Reading { given_back: cost, ..reading(used) };
+fn refunded(issued: u64, of: u64, cost: u64, used: u64) -> Call {
+    let told = Reading { refunded: cost, ..reading(used) };
     let mut call = call(issued, issued + 1, cost, Outcome::Answered(Readings::one(told)));
-    let (mark, repeats) = (Mark(RESET.as_millis()), Repeats::Guarded);
+    let (position, deduplication) = (ChargePosition(RESET.as_millis()), Deduplication::ById);
     let (cost, id) = (Cost::new(cost).unwrap(), ChargeId(of.into()));
-    call.charges[0].ask = Ask::Refund { cost, mark, id, repeats };
+    call.charges[0].operation = Operation::Refund { cost, position, id, deduplication };
     call
 }
 
@@ -46,7 +53,7 @@ fn what_others_have_unused_is_seen_used_up_to_its_bound() {
 }
 
 #[test]
-fn nodes_may_tell_the_same_numbers_and_old_ones() {
+fn nodes_may_report_the_same_numbers_and_old_ones() {
     let calls = [admitted(0, 1, 1, 1), admitted(2, 3, 1, 9), admitted(4, 5, 1, 2)];
     assert_eq!(broken_rules(&calls, 7), []);
     let same = [admitted(0, 1, 1, 1), admitted(2, 3, 1, 2), admitted(4, 5, 1, 2)];
@@ -64,16 +71,16 @@ fn a_refusal_is_early_by_what_others_have_at_most() {
 }
 
 #[test]
-fn a_refusal_has_heard_of_what_was_given_back_before() {
+fn a_refusal_has_heard_of_what_was_refunded_before() {
     let charges = [admitted(0, 1, 5, 5), admitted(2, 3, 2, 7)];
-    let after = [&charges[..], &[given_back(4, 2, 2, 5), refused(6, 1, QUOTA)]].concat();
+    let after = [&charges[..], &[refunded(4, 2, 2, 5), refused(6, 1, QUOTA)]].concat();
     assert_eq!(broken_rules(&after, 5), []);
     assert_eq!(broken_rules(&after, 4), [Rule::Lease]);
-    let meanwhile = Call { answered: 9, ..given_back(4, 2, 2, 5) };
+    let meanwhile = Call { answered: 9, ..refunded(4, 2, 2, 5) };
     let meanwhile = [&charges[..], &[meanwhile, refused(6, 1, QUOTA)]].concat();
     assert_eq!(broken_rules(&meanwhile, 3), []);
     // What a node decides out of its lease it may decide before it hears of the refund.
-    let by_lease = [&charges[..], &[given_back(4, 2, 2, 5), admitted(6, 7, 1, 9)]].concat();
+    let by_lease = [&charges[..], &[refunded(4, 2, 2, 5), admitted(6, 7, 1, 9)]].concat();
     assert_eq!(broken_rules(&by_lease, 1), []);
 }
 
@@ -82,13 +89,14 @@ fn nothing_else_is_weaker() {
     let over = [admitted(0, 1, 5, 5), admitted(2, 3, 5, 10), admitted(4, 5, 1, 10)];
     assert_eq!(broken_rules(&over, QUOTA), [Rule::Quota]);
     let later = Timestamp::from_millis(RESET.as_millis() + 1);
-    let reset = Reading { whole_at: later, mark: Mark(later.as_millis()), ..reading(2) };
+    let reset =
+        Reading { full_reset_at: later, position: ChargePosition(later.as_millis()), ..reading(2) };
     let moved = call(2, 3, 1, Outcome::Answered(Readings::one(reset)));
     assert_eq!(broken_rules(&[admitted(0, 1, 1, 1), moved], QUOTA), [Rule::Reset]);
-    let nothing = Reading { found: Found::Nothing, ..reading(1) };
+    let nothing = Reading { found: StoredState::Missing, ..reading(1) };
     let anew = call(2, 3, 1, Outcome::Answered(Readings::one(nothing)));
     assert_eq!(broken_rules(&[admitted(0, 1, 1, 1), anew], QUOTA), [Rule::Reset]);
-    let twice = [admitted(0, 1, 2, 2), given_back(2, 0, 2, 0), given_back(4, 0, 2, 0)];
+    let twice = [admitted(0, 1, 2, 2), refunded(2, 0, 2, 0), refunded(4, 0, 2, 0)];
     assert!(broken_rules(&twice, QUOTA).contains(&Rule::Refund));
 }
 

@@ -4,12 +4,12 @@
 //! replicated rate limiter in Redis" (2021), with its lesson that the reset is stored as data
 //! beside the count: every answer within a window reports the same reset.
 
-use super::{At, Step};
+use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_span, check_units};
-use crate::mark::Mark;
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// Where windows begin.
@@ -72,19 +72,19 @@ impl FixedWindow {
     /// `skew` at most, or one that is set by as much: one window more for each that begins in what
     /// they disagree by, and the one that was open.
     #[must_use]
-    pub const fn admits_at_most(&self, ran: Millis, skew: Millis) -> u64 {
+    pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
         let windows = ran.get().saturating_add(skew.get()).div_ceil(self.window.get());
         windows.saturating_add(1).saturating_mul(self.quota)
     }
 
     /// The window in force, or the one that a charge would open.
     #[inline(always)]
-    fn current(&self, state: Option<&State>, at: At) -> (State, Found) {
+    fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let found = match state {
-            Some(state) if at.now >= state.resets_at => Found::Nothing,
-            Some(state) if at.is_impossible(self.opened_at(state)) => Found::Discarded,
-            Some(state) => return (*state, Found::State),
-            None => Found::Nothing,
+            Some(state) if at.now >= state.resets_at => StoredState::Missing,
+            Some(state) if at.is_from_future(self.opened_at(state)) => StoredState::Discarded,
+            Some(state) => return (*state, StoredState::Present),
+            None => StoredState::Missing,
         };
         let resets_at = match self.anchor {
             Anchor::FirstRequest => at.now.after(self.window),
@@ -103,46 +103,53 @@ impl FixedWindow {
     }
 }
 
-impl Step for FixedWindow {
+impl CellStep for FixedWindow {
     type State = State;
 
     #[inline(always)]
-    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
         let (window, found) = self.current(state, at);
-        let fit = if cost.needed() <= self.quota.saturating_sub(window.used) {
-            Fit::Now
+        let admission = if cost.needed() <= self.quota.saturating_sub(window.used) {
+            Admission::Now
         } else if cost.needed() <= self.quota {
-            Fit::At(window.resets_at)
+            Admission::At(window.resets_at)
         } else {
-            Fit::Never
+            Admission::Never
         };
         Reading {
-            fit,
-            again: fit,
+            admission,
+            fits_again: admission,
             used: window.used,
-            whole_at: window.resets_at,
-            mark: Mark(window.resets_at.as_millis()),
-            given_back: 0,
+            full_reset_at: window.resets_at,
+            position: ChargePosition(window.resets_at.as_millis()),
+            refunded: 0,
             added: 0,
-            held: 0,
+            reserved: 0,
             found,
         }
     }
 
     #[inline(always)]
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (window, _) = self.current(state.as_ref(), at);
         State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..window }
     }
 
-    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+    fn refund(
+        &self,
+        state: &mut State,
+        cost: Cost,
+        position: ChargePosition,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> u64 {
         let (window, found) = self.current(Some(state), at);
-        if found != Found::State || window.resets_at.as_millis() != mark.0 {
+        if found != StoredState::Present || window.resets_at.as_millis() != position.0 {
             return 0;
         }
-        let given_back = cost.get().min(window.used);
-        state.used -= given_back;
-        given_back
+        let refunded = cost.get().min(window.used);
+        state.used -= refunded;
+        refunded
     }
 
     /// Where two overlap, the window that opened first is the one that its client was told of.
@@ -156,11 +163,11 @@ impl Step for FixedWindow {
     }
 
     #[inline(always)]
-    fn over_at(&self, state: &State) -> Timestamp {
+    fn expires_at(&self, state: &State) -> Timestamp {
         state.resets_at
     }
 
-    fn refundable_until(&self, mark: Mark) -> Timestamp {
-        Timestamp::from_millis(mark.0)
+    fn refundable_until(&self, position: ChargePosition) -> Timestamp {
+        Timestamp::from_millis(position.0)
     }
 }

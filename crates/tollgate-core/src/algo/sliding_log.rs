@@ -6,12 +6,12 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step, fits_when_left, join_series, keep_last};
+use super::{CellStep, StepTime, admission_after_expiry, keep_last, merge_series};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_range, check_span};
-use crate::mark::Mark;
-use crate::reading::{Found, Reading};
+use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The largest quota: what one subject's state can grow to.
@@ -65,48 +65,52 @@ impl SlidingLog {
     }
 
     /// The entries that count and the moment of the decision, never before the newest of them.
-    fn current<'a>(&self, state: Option<&'a State>, at: At) -> (&'a [Entry], Timestamp, Found) {
+    fn current<'a>(
+        &self,
+        state: Option<&'a State>,
+        at: StepTime,
+    ) -> (&'a [Entry], Timestamp, StoredState) {
         let Some(newest) = state.and_then(|state| state.entries.last()) else {
-            return (&[], at.now, Found::Nothing);
+            return (&[], at.now, StoredState::Missing);
         };
-        if at.is_impossible(newest.at) {
-            return (&[], at.now, Found::Discarded);
+        if at.is_from_future(newest.at) {
+            return (&[], at.now, StoredState::Discarded);
         }
         let now = at.now.max(newest.at);
         let entries = state.map_or(&[][..], |state| &state.entries);
         let left = entries.partition_point(|entry| entry.at.after(self.window) <= now);
-        let found = if left < entries.len() { Found::State } else { Found::Nothing };
+        let found = if left < entries.len() { StoredState::Present } else { StoredState::Missing };
         (&entries[left..], now, found)
     }
 }
 
-impl Step for SlidingLog {
+impl CellStep for SlidingLog {
     type State = State;
 
-    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
         let (entries, now, found) = self.current(state, at);
         let used = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.used));
         let leaving = entries.iter().map(|entry| (entry.used, entry.at.after(self.window)));
-        let fit = fits_when_left(self.quota, used, cost.needed(), leaving);
+        let admission = admission_after_expiry(self.quota, used, cost.needed(), leaving);
         Reading {
-            fit,
-            again: fit,
+            admission,
+            fits_again: admission,
             used: used.min(MAX_EXACT),
-            whole_at: entries
+            full_reset_at: entries
                 .iter()
                 .rfind(|entry| entry.used > 0)
                 .map_or(at.now, |entry| entry.at.after(self.window)),
-            mark: Mark(now.as_millis()),
-            given_back: 0,
+            position: ChargePosition(now.as_millis()),
+            refunded: 0,
             added: 0,
-            held: 0,
+            reserved: 0,
             found,
         }
     }
 
     /// Refused charges that count could fill the log without end. The oldest entries leave as soon
     /// as the newer ones fill the quota by themselves: no decision can depend on them any more.
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (entries, now, _) = self.current(state.as_ref(), at);
         let counted = entries.len();
         let mut entries = state.map(|state| state.entries).unwrap_or_default();
@@ -134,35 +138,42 @@ impl Step for SlidingLog {
         State { entries }
     }
 
-    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+    fn refund(
+        &self,
+        state: &mut State,
+        cost: Cost,
+        position: ChargePosition,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> u64 {
         let (entries, _, _) = self.current(Some(state), at);
         let first = state.entries.len() - entries.len();
-        let found = state.entries.iter().position(|entry| entry.at.as_millis() == mark.0);
+        let found = state.entries.iter().position(|entry| entry.at.as_millis() == position.0);
         let Some(index) = found.filter(|index| *index >= first) else { return 0 };
         let entry = &mut state.entries[index];
-        let given_back = cost.get().min(entry.used);
-        entry.used -= given_back;
+        let refunded = cost.get().min(entry.used);
+        entry.used -= refunded;
         // The newest stays, empty: older entries may be gone that would count before it.
         if entry.used == 0 && index + 1 < state.entries.len() {
             state.entries.remove(index);
         }
-        given_back
+        refunded
     }
 
     fn join(&self, one: State, other: State) -> State {
         let larger = |a: Entry, b: Entry| Entry { used: a.used.max(b.used), ..a };
-        let mut entries = join_series(&one.entries, &other.entries, |entry| entry.at, larger);
+        let mut entries = merge_series(&one.entries, &other.entries, |entry| entry.at, larger);
         let newest = entries.last().map(|entry| entry.at);
         entries.retain(|entry| entry.used > 0 || Some(entry.at) == newest);
         keep_last(&mut entries, MAX_QUOTA);
         State { entries }
     }
 
-    fn over_at(&self, state: &State) -> Timestamp {
+    fn expires_at(&self, state: &State) -> Timestamp {
         state.entries.last().map_or(Timestamp::EPOCH, |entry| entry.at.after(self.window))
     }
 
-    fn refundable_until(&self, mark: Mark) -> Timestamp {
-        Timestamp::from_millis(mark.0).after(self.window)
+    fn refundable_until(&self, position: ChargePosition) -> Timestamp {
+        Timestamp::from_millis(position.0).after(self.window)
     }
 }

@@ -6,12 +6,12 @@
 
 use alloc::vec::Vec;
 
-use super::{At, Step, fits_when_left, join_series};
+use super::{CellStep, StepTime, admission_after_expiry, merge_series};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_range, check_span, check_units};
-use crate::mark::Mark;
-use crate::reading::{Found, Reading};
+use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The most blocks of one window: what one subject's state can grow to.
@@ -91,49 +91,53 @@ impl SlidingWindow {
     }
 
     /// The blocks that count, and the number of the current one, which is never older than them.
-    fn current<'a>(&self, state: Option<&'a State>, at: At) -> (&'a [Block], u64, Found) {
+    fn current<'a>(
+        &self,
+        state: Option<&'a State>,
+        at: StepTime,
+    ) -> (&'a [Block], u64, StoredState) {
         let head = at.now.as_millis() / self.precision.get();
         let Some(newest) = state.and_then(|state| state.blocks.last()) else {
-            return (&[], head, Found::Nothing);
+            return (&[], head, StoredState::Missing);
         };
         let newest_starts = newest.number.saturating_mul(self.precision.get());
-        if newest_starts > MAX_EXACT || at.is_impossible(Timestamp::from_millis(newest_starts)) {
-            return (&[], head, Found::Discarded);
+        if newest_starts > MAX_EXACT || at.is_from_future(Timestamp::from_millis(newest_starts)) {
+            return (&[], head, StoredState::Discarded);
         }
         let head = head.max(newest.number);
         let blocks = state.map_or(&[][..], |state| &state.blocks);
         let left =
             blocks.partition_point(|block| block.number.saturating_add(self.blocks()) <= head);
-        let found = if left < blocks.len() { Found::State } else { Found::Nothing };
+        let found = if left < blocks.len() { StoredState::Present } else { StoredState::Missing };
         (&blocks[left..], head, found)
     }
 }
 
-impl Step for SlidingWindow {
+impl CellStep for SlidingWindow {
     type State = State;
 
-    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
         let (blocks, head, found) = self.current(state, at);
         let used = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.used));
         let leaving = blocks.iter().map(|block| (block.used, self.leaves_at(block.number)));
-        let fit = fits_when_left(self.quota, used, cost.needed(), leaving);
+        let admission = admission_after_expiry(self.quota, used, cost.needed(), leaving);
         Reading {
-            fit,
-            again: fit,
+            admission,
+            fits_again: admission,
             used: used.min(MAX_EXACT),
-            whole_at: blocks
+            full_reset_at: blocks
                 .iter()
                 .rfind(|block| block.used > 0)
                 .map_or(at.now, |block| self.leaves_at(block.number)),
-            mark: Mark(head),
-            given_back: 0,
+            position: ChargePosition(head),
+            refunded: 0,
             added: 0,
-            held: 0,
+            reserved: 0,
             found,
         }
     }
 
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (blocks, head, _) = self.current(state.as_ref(), at);
         let counted = blocks.len();
         let mut blocks = state.map(|state| state.blocks).unwrap_or_default();
@@ -151,39 +155,46 @@ impl Step for SlidingWindow {
         State { blocks }
     }
 
-    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+    fn refund(
+        &self,
+        state: &mut State,
+        cost: Cost,
+        position: ChargePosition,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> u64 {
         let (blocks, _, _) = self.current(Some(state), at);
         let counted = blocks.len();
         let first = state.blocks.len() - counted;
-        let Some(index) = state.blocks.iter().position(|block| block.number == mark.0) else {
+        let Some(index) = state.blocks.iter().position(|block| block.number == position.0) else {
             return 0;
         };
         if index < first {
             return 0;
         }
         let block = &mut state.blocks[index];
-        let given_back = cost.get().min(block.used);
-        block.used -= given_back;
+        let refunded = cost.get().min(block.used);
+        block.used -= refunded;
         // The newest stays, empty: older blocks may be gone that would count before it.
         if block.used == 0 && index + 1 < state.blocks.len() {
             state.blocks.remove(index);
         }
-        given_back
+        refunded
     }
 
     fn join(&self, one: State, other: State) -> State {
         let larger = |a: Block, b: Block| Block { used: a.used.max(b.used), ..a };
-        let mut blocks = join_series(&one.blocks, &other.blocks, |block| block.number, larger);
+        let mut blocks = merge_series(&one.blocks, &other.blocks, |block| block.number, larger);
         keep_newest_of_empty(&mut blocks);
         State { blocks }
     }
 
-    fn over_at(&self, state: &State) -> Timestamp {
+    fn expires_at(&self, state: &State) -> Timestamp {
         state.blocks.last().map_or(Timestamp::EPOCH, |block| self.leaves_at(block.number))
     }
 
-    fn refundable_until(&self, mark: Mark) -> Timestamp {
-        self.leaves_at(mark.0)
+    fn refundable_until(&self, position: ChargePosition) -> Timestamp {
+        self.leaves_at(position.0)
     }
 }
 

@@ -4,12 +4,12 @@
 //! that are left; GCRA's theoretical arrival time is the moment at which the bucket is full.
 //! The level is kept in units of 1/window token, so that a millisecond adds exactly `quota` units.
 
-use super::{At, Step};
+use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_range, check_span, check_units};
-use crate::mark::Mark;
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// `quota` tokens arrive evenly per `window`; at most `burst` are kept.
@@ -75,11 +75,11 @@ impl TokenBucket {
 
     /// The level as of now.
     #[inline(always)]
-    fn current(&self, state: Option<&State>, at: At) -> (State, Found) {
+    fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let full = State { level: self.full(), at: at.now };
-        let Some(state) = state else { return (full, Found::Nothing) };
-        if at.is_impossible(state.at) || state.level > self.full() {
-            return (full, Found::Discarded);
+        let Some(state) = state else { return (full, StoredState::Missing) };
+        if at.is_from_future(state.at) || state.level > self.full() {
+            return (full, StoredState::Discarded);
         }
         let now = at.now.max(state.at);
         let missing = self.full() - state.level;
@@ -87,9 +87,9 @@ impl TokenBucket {
         // What passes 64 bits passes what is missing too.
         let arrived = elapsed.saturating_mul(self.quota);
         if arrived >= missing {
-            return (State { at: now, ..full }, Found::Nothing);
+            return (State { at: now, ..full }, StoredState::Missing);
         }
-        (State { level: state.level + arrived, at: now }, Found::State)
+        (State { level: state.level + arrived, at: now }, StoredState::Present)
     }
 
     /// The moment at which the level has risen by `missing`.
@@ -99,39 +99,39 @@ impl TokenBucket {
     }
 }
 
-impl Step for TokenBucket {
+impl CellStep for TokenBucket {
     type State = State;
 
     #[inline(always)]
-    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
         let (state, found) = self.current(state, at);
         let window = self.window.get();
         let tokens = state.level / window;
         let missing = self.full() - state.level;
         // What passes 64 bits passes every level; a product is faster than `<= tokens`.
-        let fit = if cost.needed().saturating_mul(window) <= state.level {
-            Fit::Now
+        let admission = if cost.needed().saturating_mul(window) <= state.level {
+            Admission::Now
         } else if cost.needed() <= self.burst {
-            Fit::At(self.risen_at(&state, cost.needed() * window - state.level))
+            Admission::At(self.risen_at(&state, cost.needed() * window - state.level))
         } else {
-            Fit::Never
+            Admission::Never
         };
         Reading {
-            fit,
-            again: fit,
+            admission,
+            fits_again: admission,
             used: self.burst - tokens,
-            whole_at: self.risen_at(&state, missing),
-            mark: Mark(state.at.after(Millis::new(missing / self.quota)).as_millis()),
-            given_back: 0,
+            full_reset_at: self.risen_at(&state, missing),
+            position: ChargePosition(state.at.after(Millis::new(missing / self.quota)).as_millis()),
+            refunded: 0,
             added: 0,
-            held: 0,
+            reserved: 0,
             found,
         }
     }
 
     /// A refused charge that counts takes what is left: the bucket has no debts.
     #[inline(always)]
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
         let taken = cost.get().min(self.burst) * self.window.get();
         State { level: state.level.saturating_sub(taken), ..state }
@@ -139,7 +139,7 @@ impl Step for TokenBucket {
 
     /// Gives back what of the tokens had not arrived again by itself.
     ///
-    /// `mark` is the moment at which the bucket, left alone after the charge, would have been full.
+    /// `position` is the moment at which the bucket, left alone after the charge, would have been full.
     /// From then on the charge is over. Before it, a bucket that had never been charged would have
     /// turned away what arrived above its rim: so at most the tokens that arrive until that moment
     /// are given back, and no refund makes more than was taken. The moment is a whole millisecond,
@@ -148,9 +148,16 @@ impl Step for TokenBucket {
     /// The mark does not know of refunds that come later. So one refund by itself is exact, and of
     /// several each after the first may give what had arrived already: in any stretch the admitted,
     /// unrefunded cost is at most `burst`, what arrives in it, and what those others gave back.
-    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+    fn refund(
+        &self,
+        state: &mut State,
+        cost: Cost,
+        position: ChargePosition,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> u64 {
         let (now, _) = self.current(Some(state), at);
-        let outstanding = Timestamp::from_millis(mark.0).since(now.at).get();
+        let outstanding = Timestamp::from_millis(position.0).since(now.at).get();
         let missing = self.full() - now.level;
         let owed = outstanding.saturating_mul(self.quota).min(missing);
         let given = cost.get().min(self.burst).saturating_mul(self.window.get()).min(owed);
@@ -162,17 +169,17 @@ impl Step for TokenBucket {
 
     /// The emptier one, as of when the later one was computed.
     fn join(&self, one: State, other: State) -> State {
-        let at = At { now: one.at.max(other.at), skew_max: Millis::ZERO };
+        let at = StepTime { now: one.at.max(other.at), skew_max: Millis::ZERO };
         let ((one, _), (other, _)) = (self.current(Some(&one), at), self.current(Some(&other), at));
         State { level: one.level.min(other.level), at: at.now }
     }
 
     #[inline(always)]
-    fn over_at(&self, state: &State) -> Timestamp {
+    fn expires_at(&self, state: &State) -> Timestamp {
         self.risen_at(state, self.full().saturating_sub(state.level))
     }
 
-    fn refundable_until(&self, mark: Mark) -> Timestamp {
-        Timestamp::from_millis(mark.0)
+    fn refundable_until(&self, position: ChargePosition) -> Timestamp {
+        Timestamp::from_millis(position.0)
     }
 }

@@ -4,12 +4,12 @@
 //! (2017): the previous calendar bucket counts by the part of it that the sliding window still
 //! covers. Here in integers: `previous × (window − elapsed) + current × window`, never divided.
 
-use super::{At, Step};
+use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_range, check_span, check_units};
-use crate::mark::Mark;
-use crate::reading::{Fit, Found, Reading};
+use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// At most about `quota` units in the last `window`.
@@ -60,15 +60,15 @@ impl TwoBucket {
     }
 
     /// The buckets as of now, and the milliseconds since the current one began.
-    fn current(&self, state: Option<&State>, at: At) -> (State, u64, Found) {
+    fn current(&self, state: Option<&State>, at: StepTime) -> (State, u64, StoredState) {
         let window = self.window.get();
         let now = at.now.as_millis();
         let bucket = now / window;
         let fresh = State { bucket, previous: 0, current: 0 };
-        let Some(state) = state else { return (fresh, now % window, Found::Nothing) };
+        let Some(state) = state else { return (fresh, now % window, StoredState::Missing) };
         let starts = state.bucket.saturating_mul(window);
-        if starts > MAX_EXACT || at.is_impossible(Timestamp::from_millis(starts)) {
-            return (fresh, now % window, Found::Discarded);
+        if starts > MAX_EXACT || at.is_from_future(Timestamp::from_millis(starts)) {
+            return (fresh, now % window, StoredState::Discarded);
         }
         // A limit that was lowered counts as full: its products stay exact.
         let state = State {
@@ -77,20 +77,20 @@ impl TwoBucket {
             ..*state
         };
         if state.bucket >= bucket {
-            return (state, now.saturating_sub(starts), Found::State);
+            return (state, now.saturating_sub(starts), StoredState::Present);
         }
         if state.bucket + 1 == bucket {
             let rolled = State { bucket, previous: state.current, current: 0 };
-            let found = if state.current > 0 { Found::State } else { Found::Nothing };
+            let found = if state.current > 0 { StoredState::Present } else { StoredState::Missing };
             return (rolled, now % window, found);
         }
-        (fresh, now % window, Found::Nothing)
+        (fresh, now % window, StoredState::Missing)
     }
 
     /// The first moment at which `needed` fits, if it does not fit now.
-    fn fits_at(&self, state: &State, needed: u64) -> Fit {
+    fn fits_at(&self, state: &State, needed: u64) -> Admission {
         if needed > self.quota {
-            return Fit::Never;
+            return Admission::Never;
         }
         let window = self.window.get();
         let free = self.quota - needed;
@@ -102,62 +102,69 @@ impl TwoBucket {
         };
         let room = (free - staying) * window;
         let elapsed = room.checked_div(fading).map_or(0, |left| window - left.min(window));
-        Fit::At(Timestamp::from_millis(bucket * window + elapsed))
+        Admission::At(Timestamp::from_millis(bucket * window + elapsed))
     }
 }
 
-impl Step for TwoBucket {
+impl CellStep for TwoBucket {
     type State = State;
 
-    fn read(&self, state: Option<&State>, cost: Cost, at: At) -> Reading {
+    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
         let (state, elapsed, found) = self.current(state, at);
         let window = self.window.get();
         let weight = state.previous * (window - elapsed) + state.current * window;
         let free = (self.quota * window).saturating_sub(weight);
-        let fit = if cost.needed().saturating_mul(window) <= free {
-            Fit::Now
+        let admission = if cost.needed().saturating_mul(window) <= free {
+            Admission::Now
         } else {
             self.fits_at(&state, cost.needed())
         };
-        let whole_at = match (state.previous, state.current) {
+        let full_reset_at = match (state.previous, state.current) {
             (0, 0) => at.now,
             (_, 0) => Timestamp::from_millis((state.bucket + 1) * window),
             _ => Timestamp::from_millis((state.bucket + 2) * window),
         };
-        let mark = Mark(state.bucket);
+        let position = ChargePosition(state.bucket);
         Reading {
-            fit,
-            again: fit,
+            admission,
+            fits_again: admission,
             used: weight.div_ceil(window),
-            whole_at,
-            mark,
-            given_back: 0,
+            full_reset_at,
+            position,
+            refunded: 0,
             added: 0,
-            held: 0,
+            reserved: 0,
             found,
         }
     }
 
     /// A refused charge that counts fills the current bucket at most to the quota: the estimate
     /// stays exact in 53 bits, and who keeps hammering stays out.
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: At) -> State {
+    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _, _) = self.current(state.as_ref(), at);
         State { current: state.current.saturating_add(cost.get()).min(self.quota), ..state }
     }
 
-    fn refund(&self, state: &mut State, cost: Cost, mark: Mark, _id: ChargeId, at: At) -> u64 {
+    fn refund(
+        &self,
+        state: &mut State,
+        cost: Cost,
+        position: ChargePosition,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> u64 {
         let (now, _, _) = self.current(Some(state), at);
-        let still_counts = now.bucket.saturating_sub(mark.0) < 2;
-        let bucket = if still_counts && mark.0 == state.bucket {
+        let still_counts = now.bucket.saturating_sub(position.0) < 2;
+        let bucket = if still_counts && position.0 == state.bucket {
             &mut state.current
-        } else if still_counts && mark.0.checked_add(1) == Some(state.bucket) {
+        } else if still_counts && position.0.checked_add(1) == Some(state.bucket) {
             &mut state.previous
         } else {
             return 0;
         };
-        let given_back = cost.get().min(*bucket);
-        *bucket -= given_back;
-        given_back
+        let refunded = cost.get().min(*bucket);
+        *bucket -= refunded;
+        refunded
     }
 
     fn join(&self, one: State, other: State) -> State {
@@ -171,12 +178,12 @@ impl Step for TwoBucket {
         State { bucket, previous: most(bucket.checked_sub(1)), current: most(Some(bucket)) }
     }
 
-    fn over_at(&self, state: &State) -> Timestamp {
+    fn expires_at(&self, state: &State) -> Timestamp {
         let last = if state.current > 0 { state.bucket + 2 } else { state.bucket + 1 };
         Timestamp::from_millis(last.saturating_mul(self.window.get()))
     }
 
-    fn refundable_until(&self, mark: Mark) -> Timestamp {
-        Timestamp::from_millis(mark.0.saturating_add(2).saturating_mul(self.window.get()))
+    fn refundable_until(&self, position: ChargePosition) -> Timestamp {
+        Timestamp::from_millis(position.0.saturating_add(2).saturating_mul(self.window.get()))
     }
 }

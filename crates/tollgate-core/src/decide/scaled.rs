@@ -1,33 +1,33 @@
 //! A cell for a limit that takes over the counters of another one in proportion.
 
 use super::{Cell, assess, decide};
-use crate::charge::Ask;
+use crate::charge::Operation;
 use crate::charge_id::ChargeId;
 use crate::cost::Cost;
 use crate::limit::{Algorithm, Limit};
-use crate::reading::Found;
+use crate::reading::StoredState;
 use crate::time::{MAX_EXACT, Timestamp};
 
 impl Limit {
-    /// What this limit begins with where `cell` is what `former` counted: the same part of the
+    /// What this limit begins with where `cell` is what `predecessor` counted: the same part of the
     /// capacity is used, rounded up to whole units. `None` where nothing was used or `cell` counts
     /// as none, and for requests in flight, which hold their leases where they were taken.
     ///
     /// A fixed window ends when the old one was to end, and never later than one that opens now. Else
     /// it is as if that much were used now.
     #[must_use]
-    pub fn scaled(&self, cell: &Cell, former: &Self, now: Timestamp) -> Option<Cell> {
+    pub fn scaled(&self, cell: &Cell, predecessor: &Self, now: Timestamp) -> Option<Cell> {
         let in_flight = |limit: &Self| matches!(limit.algorithm(), Algorithm::Concurrency(_));
-        let reading = assess(Some(cell), former, Cost::PEEK, now);
-        if in_flight(self) || in_flight(former) || reading.found != Found::State {
+        let reading = assess(Some(cell), predecessor, Cost::PEEK, now);
+        if in_flight(self) || in_flight(predecessor) || reading.found != StoredState::Present {
             return None;
         }
-        let used = part(reading.used, former.capacity(), self.capacity());
+        let used = part(reading.used, predecessor.capacity(), self.capacity());
         let cost = Cost::new(used).filter(|cost| *cost != Cost::PEEK)?;
-        let take = Ask::Take { cost, id: ChargeId::default() };
+        let take = Operation::Charge { cost, id: ChargeId::default() };
         let mut cell = decide(None, self, take, now).1?;
         if let Cell::FixedWindow(window) = &mut cell {
-            window.resets_at = window.resets_at.min(reading.whole_at);
+            window.resets_at = window.resets_at.min(reading.full_reset_at);
         }
         Some(cell)
     }

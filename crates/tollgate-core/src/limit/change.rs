@@ -64,10 +64,10 @@ impl Limit {
     /// This limit in the place of `old`, whose fixed windows may still run and be longer: they end
     /// when they were to end, and are not taken for state from an impossible future.
     #[must_use]
-    pub fn in_place_of(mut self, old: &Self) -> Self {
+    pub fn replacing(mut self, old: &Self) -> Self {
         let is_fixed = |limit: &Self| matches!(limit.algorithm, Algorithm::FixedWindow(_));
         if self.state_digest == old.state_digest && is_fixed(&self) && is_fixed(old) {
-            let longest = old.believed_ahead().get().saturating_add(old.window().get());
+            let longest = old.skew_tolerance().get().saturating_add(old.window().get());
             let explained = self.skew_max.get().saturating_add(self.window().get());
             self.shortened_by = Millis::new(longest.saturating_sub(explained));
         }
@@ -118,7 +118,7 @@ fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
         Algorithm::SlidingWindow(limit) => limit.precision().get(),
         Algorithm::TwoBucket(limit) => limit.window().get(),
         Algorithm::TokenBucket(limit) => limit.window().get(),
-        Algorithm::Concurrency(limit) => limit.lease().get(),
+        Algorithm::Concurrency(limit) => limit.permit_ttl().get(),
         Algorithm::SlidingLog(_) => 0,
     };
     Some([kind(algorithm), grain, 0, 0, 0])
@@ -138,7 +138,7 @@ fn definition(algorithm: &Algorithm) -> [u64; 5] {
         Algorithm::TwoBucket(limit) => (limit.quota(), limit.window(), 0),
         Algorithm::SlidingLog(limit) => (limit.quota(), limit.window(), 0),
         Algorithm::TokenBucket(limit) => (limit.quota(), limit.window(), limit.burst()),
-        Algorithm::Concurrency(limit) => (limit.quota(), limit.lease(), 0),
+        Algorithm::Concurrency(limit) => (limit.quota(), limit.permit_ttl(), 0),
     };
     [kind(algorithm), quota, window.get(), third, 1]
 }

@@ -1,8 +1,8 @@
 //! Where a limit is decided: by the store each time, or by nodes out of what they took in advance.
 
 use super::{Algorithm, Limit, Refusals};
+use crate::charge_position::ChargePosition;
 use crate::limit_error::LimitError;
-use crate::mark::Mark;
 use crate::time::{Millis, Timestamp};
 
 /// Where charges on a limit are decided.
@@ -65,20 +65,21 @@ impl Limit {
         self.mode
     }
 
-    /// When units that were put at `mark` may be used; `None` of a limit that cannot be leased.
+    /// When units that were put at `position` may be used; `None` of a limit that cannot be leased.
     #[must_use]
-    pub fn lease_span(&self, mark: Mark) -> Option<LeaseSpan> {
+    pub fn lease_span(&self, position: ChargePosition) -> Option<LeaseSpan> {
         let (opens, until) = match &self.algorithm {
-            Algorithm::FixedWindow(limit) => {
-                (mark.0.saturating_sub(limit.window().get()), Timestamp::from_millis(mark.0))
-            }
+            Algorithm::FixedWindow(limit) => (
+                position.0.saturating_sub(limit.window().get()),
+                Timestamp::from_millis(position.0),
+            ),
             Algorithm::SlidingWindow(limit) => {
-                let opens = mark.0.saturating_mul(limit.precision().get());
+                let opens = position.0.saturating_mul(limit.precision().get());
                 (opens, Timestamp::from_millis(opens).after(limit.precision()))
             }
             _ => return None,
         };
-        let from = opens.saturating_sub(self.believed_ahead().get());
+        let from = opens.saturating_sub(self.skew_tolerance().get());
         Some(LeaseSpan { from: Timestamp::from_millis(from), until })
     }
 
@@ -117,7 +118,7 @@ mod tests {
     use crate::algo::{
         Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
     };
-    use crate::charge::Ask;
+    use crate::charge::Operation;
     use crate::charge_id::ChargeId;
     use crate::cost::Cost;
     use crate::decide::decide;
@@ -149,7 +150,7 @@ mod tests {
         ] {
             let refused = limit(algorithm).with_mode(LimitMode::Leased);
             assert!(matches!(refused, Err(LimitError::NotLeasable { .. })), "{algorithm:?}");
-            assert!(limit(algorithm).lease_span(Mark(7)).is_none());
+            assert!(limit(algorithm).lease_span(ChargePosition(7)).is_none());
             assert!(limit(algorithm).with_mode(LimitMode::Exact).is_ok());
         }
     }
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn a_unit_is_put_to_the_same_place_at_every_moment_of_its_span() {
         let start = Timestamp::from_millis(1_700_000_000_123);
-        let take = |id| Ask::Take { cost: Cost::ONE, id: ChargeId(id) };
+        let take = |id| Operation::Charge { cost: Cost::ONE, id: ChargeId(id) };
         for algorithm in [
             Algorithm::FixedWindow(FixedWindow::new(5, MINUTE, Anchor::FirstRequest).unwrap()),
             Algorithm::FixedWindow(FixedWindow::new(5, MINUTE, Anchor::Calendar).unwrap()),
@@ -166,7 +167,7 @@ mod tests {
         ] {
             let limit = limit(algorithm);
             let (reading, cell) = decide(None, &limit, take(1), start);
-            let span = limit.lease_span(reading.mark).unwrap();
+            let span = limit.lease_span(reading.position).unwrap();
             assert!(span.includes(start));
             let millis = Timestamp::as_millis;
             for (now, is_in) in [
@@ -180,7 +181,7 @@ mod tests {
                 let now = Timestamp::from_millis(now);
                 assert_eq!(span.includes(now), is_in, "{algorithm:?} at {now:?}");
                 let (again, _) = decide(cell.clone(), &limit, take(2), now);
-                assert_eq!(again.mark == reading.mark, is_in, "{algorithm:?} at {now:?}");
+                assert_eq!(again.position == reading.position, is_in, "{algorithm:?} at {now:?}");
             }
         }
     }

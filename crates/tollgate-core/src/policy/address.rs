@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
-use crate::facts::{Facts, Headers};
+use crate::attributes::{Headers, RequestAttributes};
 
 /// The most forwarding steps that are followed.
 pub const MAX_HOPS: usize = 32;
@@ -137,10 +137,10 @@ impl fmt::Display for Network {
 impl Forwarding {
     /// The client's address: the peer's, or the nearest that trusted proxies tell of.
     #[must_use]
-    pub fn client(&self, facts: &Facts<'_>) -> Option<IpAddr> {
-        let mut nearest = plain(facts.peer?);
+    pub fn client(&self, attributes: &RequestAttributes<'_>) -> Option<IpAddr> {
+        let mut nearest = plain(attributes.peer?);
         let hops = self.hops.unwrap_or(MAX_HOPS).min(MAX_HOPS);
-        let mut told = Told::new(facts.headers, self.header);
+        let mut told = ForwardedHops::new(attributes.headers, self.header);
         for _ in 0..hops {
             if !self.trusted.iter().any(|network| network.contains(nearest)) {
                 break;
@@ -154,7 +154,7 @@ impl Forwarding {
 }
 
 /// The addresses that the headers tell of, from the last one on.
-struct Told<'a> {
+struct ForwardedHops<'a> {
     headers: &'a dyn Headers,
     header: AddressHeader,
     name: &'static str,
@@ -162,7 +162,7 @@ struct Told<'a> {
     field: &'a [u8],
 }
 
-impl<'a> Told<'a> {
+impl<'a> ForwardedHops<'a> {
     fn new(headers: &'a dyn Headers, header: AddressHeader) -> Self {
         let name = match header {
             AddressHeader::XForwardedFor => "x-forwarded-for",

@@ -21,39 +21,39 @@ pub enum HeaderProfile {
 
 /// How to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answers {
+pub struct ResponseSettings {
     /// Which header profiles to send, all of them on every limited answer.
     pub headers: Vec<HeaderProfile>,
     /// Statuses of the service's answer that give the charge back.
     pub refund_statuses: Vec<u16>,
     /// Whether a request is given back that the proxy could not get answered by its upstream.
-    pub refund_upstream_failure: Refund,
+    pub refund_upstream_failure: RefundPolicy,
     /// The status of a refusal: 429 by default, GitHub's 403 also is in use.
     pub refuse_status: u16,
-    /// The path at which a client sees all its standings, never charged; none by default.
-    pub standing_path: Option<Box<str>>,
+    /// The path at which a client sees all its statuses, never charged; none by default.
+    pub status_path: Option<Box<str>>,
     /// What becomes of charges that no rule speaks of, while the store has no answer.
     pub on_failure: OnFailure,
 }
 
 /// Whether a charge is given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Refund {
+pub enum RefundPolicy {
     /// The charge stands.
     #[default]
     Keep,
     /// The charge is given back.
-    GiveBack,
+    Refund,
 }
 
-impl Default for Answers {
+impl Default for ResponseSettings {
     fn default() -> Self {
         Self {
             headers: alloc::vec![HeaderProfile::Ietf],
             refund_statuses: Vec::new(),
-            refund_upstream_failure: Refund::Keep,
+            refund_upstream_failure: RefundPolicy::Keep,
             refuse_status: 429,
-            standing_path: None,
+            status_path: None,
             on_failure: OnFailure::default(),
         }
     }

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use super::host::host_name;
 use super::path::{NormalPath, PathPattern};
-use crate::facts::Facts;
+use crate::attributes::RequestAttributes;
 
 /// Conditions that must all hold; of several values in one, any may. None at all hold for every
 /// request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Match {
+pub struct RequestMatch {
     /// Methods, as sent.
     pub methods: Vec<Box<str>>,
     /// Path patterns.
@@ -36,14 +36,14 @@ pub struct HeaderMatch {
 
 /// The first condition of a rule that a request does not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unmet {
+pub enum Mismatch {
     /// No path pattern fits.
     Path,
     /// No method fits.
     Method,
     /// No host fits.
     Host,
-    /// A header is not there, or has another value; its index in [`Match::headers`].
+    /// A header is not there, or has another value; its index in [`RequestMatch::headers`].
     Header(usize),
     /// It has no value for this dimension; an index into the policy's.
     Has(usize),
@@ -58,23 +58,23 @@ pub(super) struct Matched<'a> {
     pub(super) path: &'a NormalPath<'a>,
 }
 
-impl Match {
+impl RequestMatch {
     /// Checks what the rule says of the caller: hosts and headers, not method or path.
-    pub(super) fn check_caller(&self, facts: &Facts<'_>) -> Result<(), Unmet> {
-        let host = || facts.host.map(host_name);
+    pub(super) fn check_caller(&self, attributes: &RequestAttributes<'_>) -> Result<(), Mismatch> {
+        let host = || attributes.host.map(host_name);
         let speaks_of_host = self.hosts.is_empty()
             || host().is_some_and(|host| self.hosts.iter().any(|own| host_fits(own, &host)));
         if !speaks_of_host {
-            return Err(Unmet::Host);
+            return Err(Mismatch::Host);
         }
-        match self.headers.iter().position(|header| !header.fits(facts)) {
-            Some(index) => Err(Unmet::Header(index)),
+        match self.headers.iter().position(|header| !header.fits(attributes)) {
+            Some(index) => Err(Mismatch::Header(index)),
             None => Ok(()),
         }
     }
 
     /// Whether the method fits.
-    pub(super) fn speaks_of_method(&self, method: &str) -> bool {
+    pub(super) fn matches_method(&self, method: &str) -> bool {
         self.methods.is_empty() || self.methods.iter().any(|own| **own == *method)
     }
 
@@ -88,8 +88,8 @@ impl Match {
 }
 
 impl HeaderMatch {
-    fn fits(&self, facts: &Facts<'_>) -> bool {
-        let mut values = (0..).map_while(|index| facts.headers.value(&self.name, index));
+    fn fits(&self, attributes: &RequestAttributes<'_>) -> bool {
+        let mut values = (0..).map_while(|index| attributes.headers.value(&self.name, index));
         values.any(|found| {
             self.value.as_ref().is_none_or(|value| found.trim_ascii() == value.as_bytes())
         })

@@ -6,20 +6,20 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use super::pointer::JsonPointer;
+use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
-use crate::facts::Facts;
 use crate::time::Millis;
 
 /// A limit of a rule whose cost the answer tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metered {
+pub struct MeteredLimit {
     /// Index into [`Policy::limits`](super::Policy::limits). The rule uses it; the cost there is
     /// what is reserved of a request that does not say.
     pub limit: usize,
     /// What tells the cost.
     pub meter: Arc<Meter>,
     /// What of a request says how much to reserve; `None` where nothing does.
-    pub reserve: Option<Reserve>,
+    pub reserve: Option<ReservationAmount>,
 }
 
 /// What of an answer tells what its request cost.
@@ -51,16 +51,16 @@ pub enum Meter {
 
 /// What of a request says how much it may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reserve {
+pub struct ReservationAmount {
     /// Where it says so.
-    pub source: ReserveSource,
+    pub source: ReservationSource,
     /// The most that is reserved, whatever it says.
     pub at_most: Option<Cost>,
 }
 
 /// Where a request says how much it may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReserveSource {
+pub enum ReservationSource {
     /// The whole number in a header field.
     Header {
         /// The field's name in lower case.
@@ -102,22 +102,24 @@ impl Meter {
     }
 }
 
-impl Metered {
+impl MeteredLimit {
     /// What is reserved of a request, at least one unit: a reservation of nothing could not be
     /// settled. `otherwise` where it does not say.
-    pub(super) fn estimate(&self, facts: &Facts<'_>, otherwise: Cost) -> Estimate {
-        let said = self.reserve.as_ref().and_then(|reserve| reserve.said(facts));
+    pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
+        let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
         let reserved = said.unwrap_or(otherwise).max(Cost::ONE);
         Estimate { meter: Arc::clone(&self.meter), reserved }
     }
 }
 
-impl Reserve {
-    fn said(&self, facts: &Facts<'_>) -> Option<Cost> {
+impl ReservationAmount {
+    fn said(&self, attributes: &RequestAttributes<'_>) -> Option<Cost> {
         let said = match &self.source {
-            ReserveSource::Header { field } => whole_number(facts.headers.value(field, 0)?)?,
-            ReserveSource::Json { pointer } => {
-                whole_number(facts.headers.in_body(pointer)?.as_bytes())?
+            ReservationSource::Header { field } => {
+                whole_number(attributes.headers.value(field, 0)?)?
+            }
+            ReservationSource::Json { pointer } => {
+                whole_number(attributes.headers.in_body(pointer)?.as_bytes())?
             }
         };
         Some(self.at_most.map_or(said, |at_most| said.min(at_most)))

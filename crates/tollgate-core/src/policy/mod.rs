@@ -22,26 +22,26 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use address::{AddressHeader, Forwarding, Network};
-pub use answers::{Answers, HeaderProfile};
+pub use answers::{HeaderProfile, ResponseSettings};
 pub use descriptors::Domain;
-pub use matching::{HeaderMatch, Match, Unmet};
-pub use metered::{Estimate, Meter, Metered, Reserve, ReserveSource};
+pub use matching::{HeaderMatch, Mismatch, RequestMatch};
+pub use metered::{Estimate, Meter, MeteredLimit, ReservationAmount, ReservationSource};
 pub use named::{NameError, Named, NamedPlan};
 pub use path::PathPattern;
-pub use plan::{Plan, Planned, RuleSwitch};
+pub use plan::{Plan, PlannedCharge, RuleSwitch};
 pub use pointer::{JsonPointer, PointerError};
 pub use priority::Priority;
 pub use queue::Queue;
-pub use rule::{ChargeOn, Mode, OnFailure, Rule, Use};
+pub use rule::{ChargeOn, LimitRef, OnFailure, Rule, RuleMode};
 pub use shedding::Shedding;
-pub use subject::{Dimension, Source};
+pub use subject::{Dimension, SubjectSource};
 
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
 /// Which of the rules that match decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
+pub enum MatchMode {
     /// The first rule that matches, alone.
     #[default]
     FirstMatch,
@@ -51,7 +51,7 @@ pub enum Rules {
 
 /// A limit and the dimensions of whom it limits.
 #[derive(Clone, Debug)]
-pub struct LimitFor {
+pub struct LimitBinding {
     /// The limit.
     pub limit: Arc<Limit>,
     /// Indices into [`Policy::dimensions`]; none for one counter over everybody.
@@ -62,11 +62,11 @@ pub struct LimitFor {
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub(crate) dimensions: Vec<Dimension>,
-    pub(crate) limits: Vec<LimitFor>,
+    pub(crate) limits: Vec<LimitBinding>,
     pub(crate) rules: Vec<Rule>,
-    pub(crate) order: Rules,
+    pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
-    pub(crate) answers: Answers,
+    pub(crate) answers: ResponseSettings,
     /// In the order of their names.
     pub(crate) domains: Vec<Domain>,
     pub(crate) shedding: Shedding,
@@ -78,9 +78,9 @@ impl Policy {
     #[must_use]
     pub fn new(
         dimensions: Vec<Dimension>,
-        limits: Vec<LimitFor>,
+        limits: Vec<LimitBinding>,
         rules: Vec<Rule>,
-        order: Rules,
+        match_mode: MatchMode,
     ) -> Option<Self> {
         let known = |index: &usize| *index < dimensions.len();
         let limits_are_whole = limits.iter().all(|limit| limit.per.iter().all(known));
@@ -90,12 +90,12 @@ impl Policy {
                 && rule.metered.iter().all(|metered| uses(metered.limit))
                 && rule.matches.has.iter().chain(&rule.matches.lacks).all(known)
         });
-        let (forwarding, answers) = (Forwarding::default(), Answers::default());
+        let (forwarding, answers) = (Forwarding::default(), ResponseSettings::default());
         (limits_are_whole && rules_are_whole).then_some(Self {
             dimensions,
             limits,
             rules,
-            order,
+            match_mode,
             forwarding,
             answers,
             domains: Vec::new(),
@@ -112,7 +112,7 @@ impl Policy {
 
     /// Sets what clients are answered.
     #[must_use]
-    pub fn with_answers(mut self, answers: Answers) -> Self {
+    pub fn with_answers(mut self, answers: ResponseSettings) -> Self {
         self.answers = answers;
         self
     }
@@ -129,36 +129,37 @@ impl Policy {
     }
 
     /// This policy in the place of `old` at `now`: each limit that keeps its counters
-    /// [in the place of](Limit::in_place_of) the old one, or [succeeding](Limit::succeeding) it.
+    /// [in the place of](Limit::replacing) the old one, or [with_predecessor](Limit::with_predecessor) it.
     #[must_use]
-    pub fn in_place_of(mut self, old: &Self, now: Timestamp) -> Self {
-        for limit_for in &mut self.limits {
-            let (digest, name) = (limit_for.limit.state_digest(), limit_for.limit.name());
+    pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
+        for binding in &mut self.limits {
+            let (digest, name) = (binding.limit.state_digest(), binding.limit.name());
             let keeps = old.limits.iter().find(|old| old.limit.state_digest() == digest);
             let former = old.limits.iter().find(|old| old.limit.name() == name);
             if keeps.is_none() && former.is_none() {
                 continue;
             }
-            let mut limit = Limit::clone(&limit_for.limit);
+            let mut limit = Limit::clone(&binding.limit);
             if let Some(old) = keeps {
-                limit = limit.in_place_of(&old.limit);
+                limit = limit.replacing(&old.limit);
             }
             if let Some(old) = former {
-                limit = limit.succeeding(&old.limit, now);
+                limit = limit.with_predecessor(&old.limit, now);
             }
-            limit_for.limit = Arc::new(limit);
+            binding.limit = Arc::new(limit);
         }
         self
     }
 
-    /// Whether anything is read from the bodies of requests, so that a door has reason to read them.
+    /// Whether anything is read from the bodies of requests, so that a listener has reason to read them.
     #[must_use]
     pub fn reads_bodies(&self) -> bool {
-        let is_json = |dimension: &Dimension| matches!(dimension.source, Source::Json { .. });
+        let is_json =
+            |dimension: &Dimension| matches!(dimension.source, SubjectSource::Json { .. });
         let metered = self.rules.iter().flat_map(|rule| &rule.metered);
         let mut sources = metered.filter_map(|metered| Some(&metered.reserve.as_ref()?.source));
         self.dimensions.iter().any(is_json)
-            || sources.any(|source| matches!(source, ReserveSource::Json { .. }))
+            || sources.any(|source| matches!(source, ReservationSource::Json { .. }))
     }
 
     /// The dimensions of subjects.
@@ -169,7 +170,7 @@ impl Policy {
 
     /// The limits.
     #[must_use]
-    pub fn limits(&self) -> &[LimitFor] {
+    pub fn limits(&self) -> &[LimitBinding] {
         &self.limits
     }
 
@@ -181,8 +182,8 @@ impl Policy {
 
     /// Which of the rules that match decide.
     #[must_use]
-    pub const fn order(&self) -> Rules {
-        self.order
+    pub const fn match_mode(&self) -> MatchMode {
+        self.match_mode
     }
 
     /// Which proxies are believed.
@@ -193,7 +194,7 @@ impl Policy {
 
     /// What clients are answered.
     #[must_use]
-    pub const fn answers(&self) -> &Answers {
+    pub const fn answers(&self) -> &ResponseSettings {
         &self.answers
     }
 

@@ -11,7 +11,7 @@ use super::address::plain;
 use super::host::host_name;
 use super::plan::add;
 use super::subject::{credential, network_name};
-use super::{Dimension, LimitFor, Mode, OnFailure, Planned, Policy, Source};
+use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode, SubjectSource};
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject, Value};
 
@@ -31,7 +31,7 @@ pub struct Named<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct NamedPlan {
     /// At most one charge a limit and subject.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedCharge>,
     /// The strictest word of the rules that enforce these limits.
     pub on_failure: OnFailure,
 }
@@ -58,17 +58,17 @@ impl Policy {
     }
 
     fn limit_index(&self, name: &str) -> Result<usize, NameError> {
-        let is_it = |limit_for: &LimitFor| limit_for.limit.name() == name;
+        let is_it = |binding: &LimitBinding| binding.limit.name() == name;
         self.limits.iter().position(is_it).ok_or_else(|| NameError::Limit(name.into()))
     }
 
     fn by_name(
         &self,
-        limit_for: &LimitFor,
+        binding: &LimitBinding,
         named: &Named<'_>,
         key: &dyn KeyedHash,
-    ) -> Result<Planned, NameError> {
-        let dimensions = || limit_for.per.iter().filter_map(|index| self.dimensions.get(*index));
+    ) -> Result<PlannedCharge, NameError> {
+        let dimensions = || binding.per.iter().filter_map(|index| self.dimensions.get(*index));
         let is_of_limit = |name: &str| dimensions().any(|dimension| *dimension.name == *name);
         if let Some((name, _)) = named.subject.iter().find(|(name, _)| !is_of_limit(name)) {
             return Err(NameError::Dimension((*name).into()));
@@ -79,12 +79,12 @@ impl Policy {
         let pairs = dimensions()
             .zip(&values)
             .map(|(dimension, given)| (&*dimension.name, dimension.value(given.as_deref())));
-        let (limit, subject) = (limit_for.limit.clone(), Subject::new(pairs, key));
-        Ok(Planned::new(limit, subject, named.cost))
+        let (limit, subject) = (binding.limit.clone(), Subject::new(pairs, key));
+        Ok(PlannedCharge::new(limit, subject, named.cost))
     }
 
     fn on_failure_of(&self, limit: usize) -> OnFailure {
-        let enforcing = self.rules.iter().filter(|rule| rule.mode == Mode::Enforce);
+        let enforcing = self.rules.iter().filter(|rule| rule.mode == RuleMode::Enforce);
         let using = enforcing.filter(|rule| rule.limits.iter().any(|used| used.limit == limit));
         using.map(|rule| rule.on_failure).max().unwrap_or_default()
     }
@@ -114,7 +114,7 @@ impl Dimension {
         subject: &[(&str, Option<&'v str>)],
     ) -> Result<Option<Cow<'v, str>>, NameError> {
         let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);
-        if let Source::Constant { value } = &self.source {
+        if let SubjectSource::Constant { value } = &self.source {
             // There is no other, so nobody needs to say it.
             return match given {
                 None => Ok(Some(String::from(&**value).into())),
@@ -131,23 +131,23 @@ impl Dimension {
 
     fn normal<'v>(&self, given: &'v str) -> Result<Cow<'v, str>, NameError> {
         Ok(match &self.source {
-            Source::Credential { .. } => {
+            SubjectSource::Credential { .. } => {
                 // Cut at ASCII, so what is left is text.
                 String::from_utf8_lossy(credential(given.as_bytes()))
             }
-            Source::Header { .. } => given.trim_ascii().into(),
-            Source::ClientAddress { ipv4_prefix, ipv6_prefix } => {
+            SubjectSource::Header { .. } => given.trim_ascii().into(),
+            SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix } => {
                 let address: IpAddr =
                     given.parse().map_err(|_| NameError::Address(self.name.clone()))?;
                 network_name(plain(address), *ipv4_prefix, *ipv6_prefix).into()
             }
-            Source::Host => host_name(given).into(),
-            Source::Cookie { .. }
-            | Source::PathParameter { .. }
-            | Source::Json { .. }
-            | Source::Route
-            | Source::Method
-            | Source::Constant { .. } => given.into(),
+            SubjectSource::Host => host_name(given).into(),
+            SubjectSource::Cookie { .. }
+            | SubjectSource::PathParameter { .. }
+            | SubjectSource::Json { .. }
+            | SubjectSource::Route
+            | SubjectSource::Method
+            | SubjectSource::Constant { .. } => given.into(),
         })
     }
 }

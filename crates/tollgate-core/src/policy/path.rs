@@ -37,7 +37,7 @@ pub enum PathPatternError {
     /// A parameter has no name, or a brace stands inside a segment.
     Parameter,
     /// Two parameters have one name.
-    TwoOfOneName,
+    DuplicateParameter,
     /// A `*` stands beside other text.
     Wildcard,
     /// No path in normal form has such a segment.
@@ -50,7 +50,7 @@ impl fmt::Display for PathPatternError {
             Self::NotAbsolute => "a path pattern begins with `/`",
             Self::RestNotLast => "`**` can only be the last segment",
             Self::Parameter => "a parameter is a whole segment such as `{id}`",
-            Self::TwoOfOneName => "two parameters have the same name",
+            Self::DuplicateParameter => "two parameters have the same name",
             Self::Wildcard => "`*` stands for a whole segment, `**` for all that follow",
             Self::NeverMatches => "no path has a segment `.` or `..`, nor a query or a fragment",
         })
@@ -87,7 +87,7 @@ impl PathPattern {
                 },
             };
             if matches!(segment, Segment::Parameter(_)) && segments.contains(&segment) {
-                return Err(PathPatternError::TwoOfOneName);
+                return Err(PathPatternError::DuplicateParameter);
             }
             segments.push(segment);
         }
@@ -266,7 +266,7 @@ mod tests {
             ("/a/**/b", PathPatternError::RestNotLast),
             ("/{}", PathPatternError::Parameter),
             ("/a{b}", PathPatternError::Parameter),
-            ("/{a}/{a}", PathPatternError::TwoOfOneName),
+            ("/{a}/{a}", PathPatternError::DuplicateParameter),
             ("/a*", PathPatternError::Wildcard),
             ("/a/***", PathPatternError::Wildcard),
             ("/a/../b", PathPatternError::NeverMatches),

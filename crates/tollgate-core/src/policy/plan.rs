@@ -3,19 +3,19 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::matching::{Matched, Unmet};
-use super::metered::{Estimate, Metered};
+use super::matching::{Matched, Mismatch};
+use super::metered::{Estimate, MeteredLimit};
 use super::path::NormalPath;
 use super::subject::subject;
-use super::{ChargeOn, Mode, OnFailure, Policy, Priority, Queue, Rule, Rules, Use};
+use super::{ChargeOn, LimitRef, MatchMode, OnFailure, Policy, Priority, Queue, Rule, RuleMode};
+use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
-use crate::facts::Facts;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::Limit;
 
 /// One limit, for one subject, at one cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedCharge {
     /// The limit.
     pub limit: Arc<Limit>,
     /// Who is limited.
@@ -26,7 +26,7 @@ pub struct Planned {
     pub estimates: Vec<Estimate>,
 }
 
-impl Planned {
+impl PlannedCharge {
     /// A charge whose cost is known.
     #[must_use]
     pub const fn new(limit: Arc<Limit>, subject: Subject, cost: Cost) -> Self {
@@ -46,14 +46,14 @@ pub struct Plan<'p> {
     /// The rules that matched.
     pub rules: Vec<&'p Rule>,
     /// What decides whether it passes, all or nothing.
-    pub enforced: Vec<Planned>,
+    pub enforced: Vec<PlannedCharge>,
     /// What is counted and judged beside it, all or nothing, and stops nobody.
-    pub shadowed: Vec<Planned>,
+    pub shadowed: Vec<PlannedCharge>,
     /// How much the request matters when some are shed: the highest word of its rules, or its
     /// method's.
     pub priority: Priority,
     /// The names of those rules that matched and that a switch keeps from refusing.
-    pub calmed: Vec<Arc<str>>,
+    pub unenforced: Vec<Arc<str>>,
 }
 
 /// What was said of a rule in the place of its policy's word, for a time.
@@ -90,86 +90,95 @@ impl Plan<'_> {
 
     fn enforcing(&self) -> impl Iterator<Item = &Rule> {
         let refuses =
-            |rule: &&Rule| rule.mode == Mode::Enforce && !self.calmed.contains(&rule.name);
+            |rule: &&Rule| rule.mode == RuleMode::Enforce && !self.unenforced.contains(&rule.name);
         self.rules.iter().copied().filter(refuses)
     }
 }
 
 impl Policy {
-    /// Which rules `facts` meet, and what they are charged.
+    /// Which rules `attributes` meet, and what they are charged.
     #[must_use]
-    pub fn plan(&self, facts: &Facts<'_>, key: &dyn KeyedHash) -> Plan<'_> {
-        self.plan_switched(facts, key, |_| RuleSwitch::On)
+    pub fn plan(&self, attributes: &RequestAttributes<'_>, key: &dyn KeyedHash) -> Plan<'_> {
+        self.plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
     /// As [`plan`](Self::plan), by what `switch` says of each rule that matches.
     #[must_use]
     pub fn plan_switched(
         &self,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
         key: &dyn KeyedHash,
         switch: impl Fn(&Rule) -> RuleSwitch,
     ) -> Plan<'_> {
-        let path = NormalPath::new(facts.path);
+        let path = NormalPath::new(attributes.path);
         let mut plan = Plan::default();
         for rule in &self.rules {
-            let Ok(matched) = self.matched(rule, facts, &path) else { continue };
+            let Ok(matched) = self.matched(rule, attributes, &path) else { continue };
             plan.rules.push(rule);
             let switch = switch(rule);
             if switch != RuleSwitch::On {
-                plan.calmed.push(Arc::clone(&rule.name));
+                plan.unenforced.push(Arc::clone(&rule.name));
             }
             let asked = if switch == RuleSwitch::Off { &[][..] } else { &rule.limits };
             for used in asked {
-                let mut planned = self.planned(used, facts, &matched, key);
-                let is_it = |metered: &&Metered| metered.limit == used.limit;
+                let mut planned = self.planned(used, attributes, &matched, key);
+                let is_it = |metered: &&MeteredLimit| metered.limit == used.limit;
                 if let Some(metered) = rule.metered.iter().find(is_it) {
-                    let estimate = metered.estimate(facts, used.cost);
+                    let estimate = metered.estimate(attributes, used.cost);
                     planned.cost = estimate.reserved;
                     planned.estimates.push(estimate);
                 }
                 match (rule.mode, switch) {
-                    (Mode::Enforce, RuleSwitch::On) => add(&mut plan.enforced, planned),
+                    (RuleMode::Enforce, RuleSwitch::On) => add(&mut plan.enforced, planned),
                     _ => add(&mut plan.shadowed, planned),
                 }
             }
-            if self.order == Rules::FirstMatch {
+            if self.match_mode == MatchMode::FirstMatch {
                 break;
             }
         }
         let said = plan.rules.iter().filter_map(|rule| rule.priority).max();
-        plan.priority = said.unwrap_or_else(|| Priority::of_method(facts.method));
+        plan.priority = said.unwrap_or_else(|| Priority::of_method(attributes.method));
         plan
     }
 
-    /// The first condition of `rule` that `facts` do not meet, or `None` if it matches.
+    /// The first condition of `rule` that `attributes` do not meet, or `None` if it matches.
     #[must_use]
-    pub fn unmet(&self, rule: &Rule, facts: &Facts<'_>) -> Option<Unmet> {
-        self.matched(rule, facts, &NormalPath::new(facts.path)).err()
+    pub fn first_mismatch(
+        &self,
+        rule: &Rule,
+        attributes: &RequestAttributes<'_>,
+    ) -> Option<Mismatch> {
+        self.matched(rule, attributes, &NormalPath::new(attributes.path)).err()
     }
 
-    /// Every visible limit that `facts`' caller can meet at any path, one for each resource, at no
+    /// Every visible limit that `attributes`' caller can meet at any path, one for each resource, at no
     /// cost: of several the one whose rule comes first.
     #[must_use]
-    pub fn standings_plan(&self, facts: &Facts<'_>, key: &dyn KeyedHash) -> Vec<Planned> {
-        self.standings_plan_switched(facts, key, |_| RuleSwitch::On)
+    pub fn status_plan(
+        &self,
+        attributes: &RequestAttributes<'_>,
+        key: &dyn KeyedHash,
+    ) -> Vec<PlannedCharge> {
+        self.status_plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// As [`standings_plan`](Self::standings_plan), by what `switch` says of each rule that refuses:
+    /// As [`status_plan`](Self::status_plan), by what `switch` says of each rule that refuses:
     /// one that a switch keeps from refusing tells of no limit.
     #[must_use]
-    pub fn standings_plan_switched(
+    pub fn status_plan_switched(
         &self,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
         key: &dyn KeyedHash,
         switch: impl Fn(&Rule) -> RuleSwitch,
-    ) -> Vec<Planned> {
-        let path = NormalPath::new(facts.path);
-        let mut planned: Vec<Planned> = Vec::new();
-        let refuses = |rule: &&Rule| rule.mode == Mode::Enforce && switch(rule) == RuleSwitch::On;
+    ) -> Vec<PlannedCharge> {
+        let path = NormalPath::new(attributes.path);
+        let mut planned: Vec<PlannedCharge> = Vec::new();
+        let refuses =
+            |rule: &&Rule| rule.mode == RuleMode::Enforce && switch(rule) == RuleSwitch::On;
         for rule in self.rules.iter().filter(refuses) {
             let matched = Matched { rule: &rule.name, pattern: None, path: &path };
-            if self.check_caller(rule, facts, &matched).is_err() {
+            if self.check_caller(rule, attributes, &matched).is_err() {
                 continue;
             }
             for used in &rule.limits {
@@ -177,8 +186,8 @@ impl Policy {
                 let visible = found.visibility() == crate::limit::Visibility::Visible;
                 let is_new = planned.iter().all(|old| old.limit.resource() != found.resource());
                 if visible && is_new {
-                    let used = Use { cost: Cost::PEEK, ..*used };
-                    planned.push(self.planned(&used, facts, &matched, key));
+                    let used = LimitRef { cost: Cost::PEEK, ..*used };
+                    planned.push(self.planned(&used, attributes, &matched, key));
                 }
             }
         }
@@ -188,54 +197,54 @@ impl Policy {
     fn matched<'a>(
         &self,
         rule: &'a Rule,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
         path: &'a NormalPath<'a>,
-    ) -> Result<Matched<'a>, Unmet> {
-        let pattern = rule.matches.pattern(path).ok_or(Unmet::Path)?;
+    ) -> Result<Matched<'a>, Mismatch> {
+        let pattern = rule.matches.pattern(path).ok_or(Mismatch::Path)?;
         let matched = Matched { rule: &rule.name, pattern, path };
-        if !rule.matches.speaks_of_method(facts.method) {
-            return Err(Unmet::Method);
+        if !rule.matches.matches_method(attributes.method) {
+            return Err(Mismatch::Method);
         }
-        self.check_caller(rule, facts, &matched)?;
+        self.check_caller(rule, attributes, &matched)?;
         Ok(matched)
     }
 
     fn check_caller(
         &self,
         rule: &Rule,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
-    ) -> Result<(), Unmet> {
-        rule.matches.check_caller(facts)?;
+    ) -> Result<(), Mismatch> {
+        rule.matches.check_caller(attributes)?;
         let has = |index: &usize| {
-            self.dimensions[*index].source.is_present(&self.forwarding, facts, matched)
+            self.dimensions[*index].source.is_present(&self.forwarding, attributes, matched)
         };
         if let Some(index) = rule.matches.has.iter().find(|index| !has(index)) {
-            return Err(Unmet::Has(*index));
+            return Err(Mismatch::Has(*index));
         }
         match rule.matches.lacks.iter().find(|index| has(index)) {
-            Some(index) => Err(Unmet::Lacks(*index)),
+            Some(index) => Err(Mismatch::Lacks(*index)),
             None => Ok(()),
         }
     }
 
     fn planned(
         &self,
-        used: &Use,
-        facts: &Facts<'_>,
+        used: &LimitRef,
+        attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
         key: &dyn KeyedHash,
-    ) -> Planned {
-        let limit_for = &self.limits[used.limit];
-        let per = limit_for.per.iter().filter_map(|index| self.dimensions.get(*index));
-        let subject = subject(per, &self.forwarding, facts, matched, key);
-        Planned::new(Arc::clone(&limit_for.limit), subject, used.cost)
+    ) -> PlannedCharge {
+        let binding = &self.limits[used.limit];
+        let per = binding.per.iter().filter_map(|index| self.dimensions.get(*index));
+        let subject = subject(per, &self.forwarding, attributes, matched, key);
+        PlannedCharge::new(Arc::clone(&binding.limit), subject, used.cost)
     }
 }
 
 /// Adds a charge; one on the same limit and subject costs what both cost.
-pub(super) fn add(plan: &mut Vec<Planned>, planned: Planned) {
-    let same = |old: &&mut Planned| {
+pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
+    let same = |old: &&mut PlannedCharge| {
         Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject
     };
     match plan.iter_mut().find(same) {

@@ -3,13 +3,13 @@
 use crate::time::Millis;
 
 /// The longest that a request may wait.
-pub const LONGEST_QUEUE_WAIT: Millis = Millis::from_secs(60);
+pub const MAX_QUEUE_WAIT: Millis = Millis::from_secs(60);
 
 /// How many may wait for one subject's places where nothing says otherwise.
 pub const DEFAULT_QUEUE_LENGTH: usize = 100;
 
 /// The most that may wait for one subject's places.
-pub const LONGEST_QUEUE: usize = 1_000;
+pub const MAX_QUEUE_LENGTH: usize = 1_000;
 
 /// How long requests wait where nothing but concurrency limits refuses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::matching::Match;
-use super::metered::Metered;
+use super::matching::RequestMatch;
+use super::metered::MeteredLimit;
 use super::priority::Priority;
 use super::queue::Queue;
 use crate::cost::Cost;
@@ -15,14 +15,14 @@ pub struct Rule {
     /// Its name, unique in the policy.
     pub name: Arc<str>,
     /// Which requests it speaks of.
-    pub matches: Match,
+    pub matches: RequestMatch,
     /// What they are charged.
-    pub limits: Vec<Use>,
+    pub limits: Vec<LimitRef>,
     /// Those of its limits whose cost the answer tells, each at most once. They are reserved when a
     /// request arrives, by whoever sees its answer; everybody else charges what would be reserved.
-    pub metered: Vec<Metered>,
+    pub metered: Vec<MeteredLimit>,
     /// Whether it refuses.
-    pub mode: Mode,
+    pub mode: RuleMode,
     /// When it charges.
     pub charge: ChargeOn,
     /// What it does while the store has no answer.
@@ -37,8 +37,8 @@ impl Rule {
     /// A rule that refuses, charges when the request arrives, and for want of the store decides by
     /// this node's share. Its requests matter by their methods, and wait for nothing.
     #[must_use]
-    pub fn new(name: impl Into<Arc<str>>, matches: Match, limits: Vec<Use>) -> Self {
-        let (mode, charge) = (Mode::default(), ChargeOn::default());
+    pub fn new(name: impl Into<Arc<str>>, matches: RequestMatch, limits: Vec<LimitRef>) -> Self {
+        let (mode, charge) = (RuleMode::default(), ChargeOn::default());
         let (on_failure, priority, queue) = (OnFailure::default(), None, None);
         let (name, metered) = (name.into(), Vec::new());
         Self { name, matches, limits, metered, mode, charge, on_failure, priority, queue }
@@ -47,7 +47,7 @@ impl Rule {
 
 /// A limit as a rule uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct LimitRef {
     /// Index into [`Policy::limits`](super::Policy::limits).
     pub limit: usize,
     /// What one request costs, or where the answer tells that, what is reserved until then.
@@ -56,7 +56,7 @@ pub struct Use {
 
 /// Whether a rule refuses or only counts what it would refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum RuleMode {
     /// Refuses.
     #[default]
     Enforce,
@@ -80,7 +80,7 @@ pub enum ChargeOn {
 pub enum OnFailure {
     /// It passes: an outage of the limiter is not one of the service.
     Allow,
-    /// This node decides alone, by its share of each limit and from the last standing that it saw.
+    /// This node decides alone, by its share of each limit and from the last status that it saw.
     /// It passes where nothing stands in for the store.
     #[default]
     Local,

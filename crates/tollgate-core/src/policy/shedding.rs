@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
-use super::{LimitFor, Planned, Policy, Priority};
+use super::{LimitBinding, PlannedCharge, Policy, Priority};
 use crate::algo::Concurrency;
 use crate::cost::Cost;
 use crate::key::Subject;
@@ -113,7 +113,7 @@ impl FleetShedding {
         capacity: u64,
         reserved: u64,
         lease: Millis,
-    ) -> Result<[LimitFor; 2], LimitError> {
+    ) -> Result<[LimitBinding; 2], LimitError> {
         let others = capacity.saturating_sub(reserved);
         Ok([pool(FLEET_POOL, capacity, lease)?, pool(FLEET_NONCRITICAL, others, lease)?])
     }
@@ -126,10 +126,10 @@ impl FleetShedding {
 }
 
 /// A limit for everybody together, of which clients are not told: no counter is theirs.
-fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitFor, LimitError> {
+fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitError> {
     let algorithm = Algorithm::Concurrency(Concurrency::new(quota, lease)?);
     let limit = Limit::new(name, algorithm)?.with_visibility(Visibility::Hidden);
-    Ok(LimitFor { limit: Arc::new(limit), per: Vec::new() })
+    Ok(LimitBinding { limit: Arc::new(limit), per: Vec::new() })
 }
 
 impl Shedding {
@@ -166,10 +166,10 @@ impl Policy {
 
     /// What a request of `priority` is charged in the pool of `fleet`, for as long as it runs.
     #[must_use]
-    pub fn fleet_plan(&self, fleet: &FleetShedding, priority: Priority) -> Vec<Planned> {
+    pub fn fleet_plan(&self, fleet: &FleetShedding, priority: Priority) -> Vec<PlannedCharge> {
         let planned = |index: usize| {
             let limit = Arc::clone(&self.limits.get(index)?.limit);
-            Some(Planned::new(limit, Subject::default(), Cost::ONE))
+            Some(PlannedCharge::new(limit, Subject::default(), Cost::ONE))
         };
         fleet.charged(priority).filter_map(planned).collect()
     }

@@ -10,7 +10,7 @@ use super::host::host_name;
 use super::matching::Matched;
 use super::path::PathPattern;
 use super::pointer::JsonPointer;
-use crate::facts::{Facts, Headers};
+use crate::attributes::{Headers, RequestAttributes};
 use crate::key::{KeyedHash, Subject, Value};
 
 /// One dimension of a subject: its name and where its value comes from.
@@ -19,12 +19,12 @@ pub struct Dimension {
     /// Its name in the policy.
     pub name: Box<str>,
     /// Where its value comes from.
-    pub source: Source,
+    pub source: SubjectSource,
 }
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SubjectSource {
     /// A credential in a header, such as `authorization` or `x-api-key`: hashed before it is used.
     /// The name of a scheme before it (`Bearer`, `token`) does not count.
     Credential {
@@ -53,7 +53,7 @@ pub enum Source {
         /// Its name in the pattern.
         parameter: Box<str>,
     },
-    /// The text or number there in the request's body, which is JSON, if the door has read it.
+    /// The text or number there in the request's body, which is JSON, if the listener has read it.
     Json {
         /// Where it stands.
         pointer: JsonPointer,
@@ -77,15 +77,15 @@ enum Read<'a> {
     Owned(String),
 }
 
-impl Source {
+impl SubjectSource {
     /// Whether the request has a value.
     pub(super) fn is_present(
         &self,
         forwarding: &Forwarding,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
     ) -> bool {
-        self.read(forwarding, facts, matched).is_some()
+        self.read(forwarding, attributes, matched).is_some()
     }
 
     pub(super) fn is_secret(&self) -> bool {
@@ -95,21 +95,21 @@ impl Source {
     fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
-        facts: &Facts<'a>,
+        attributes: &RequestAttributes<'a>,
         matched: &Matched<'a>,
     ) -> Option<Read<'a>> {
         match self {
             Self::Credential { header } => {
-                let value = credential(facts.headers.value(header, 0)?);
+                let value = credential(attributes.headers.value(header, 0)?);
                 (!value.is_empty()).then_some(Read::Borrowed(value))
             }
             Self::Header { header } => {
-                let value = facts.headers.value(header, 0)?.trim_ascii();
+                let value = attributes.headers.value(header, 0)?.trim_ascii();
                 (!value.is_empty()).then_some(Read::Borrowed(value))
             }
-            Self::Cookie { cookie } => self::cookie(facts.headers, cookie).map(Read::Borrowed),
+            Self::Cookie { cookie } => self::cookie(attributes.headers, cookie).map(Read::Borrowed),
             Self::ClientAddress { ipv4_prefix, ipv6_prefix } => {
-                let address = forwarding.client(facts)?;
+                let address = forwarding.client(attributes)?;
                 Some(Read::Owned(network_name(address, *ipv4_prefix, *ipv6_prefix)))
             }
             Self::PathParameter { parameter } => {
@@ -117,15 +117,15 @@ impl Source {
                 pattern.parameter(parameter, matched.path).map(Read::Borrowed)
             }
             Self::Json { pointer } => {
-                let text = facts.headers.in_body(pointer)?;
+                let text = attributes.headers.in_body(pointer)?;
                 (!text.is_empty()).then_some(Read::Owned(text))
             }
-            Self::Host => Some(Read::Owned(host_name(facts.host?))),
+            Self::Host => Some(Read::Owned(host_name(attributes.host?))),
             Self::Route => {
                 let pattern = matched.pattern.map(PathPattern::as_str);
                 Some(Read::Borrowed(pattern.unwrap_or(matched.rule).as_bytes()))
             }
-            Self::Method => Some(Read::Borrowed(facts.method.as_bytes())),
+            Self::Method => Some(Read::Borrowed(attributes.method.as_bytes())),
             Self::Constant { value } => Some(Read::Borrowed(value.as_bytes())),
         }
     }
@@ -135,13 +135,13 @@ impl Source {
 pub(super) fn subject<'d>(
     dimensions: impl Iterator<Item = &'d Dimension> + Clone,
     forwarding: &Forwarding,
-    facts: &Facts<'_>,
+    attributes: &RequestAttributes<'_>,
     matched: &Matched<'_>,
     key: &dyn KeyedHash,
 ) -> Subject {
     let values: Vec<_> = dimensions
         .clone()
-        .map(|dimension| dimension.source.read(forwarding, facts, matched))
+        .map(|dimension| dimension.source.read(forwarding, attributes, matched))
         .collect();
     let pairs = dimensions.zip(&values).map(|(dimension, read)| {
         let bytes = match read {

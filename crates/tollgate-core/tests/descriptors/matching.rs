@@ -1,4 +1,4 @@
-use tollgate_core::policy::descriptors::{Level, LevelError, MAX_DEPTH};
+use tollgate_core::policy::descriptors::{DescriptorLevel, LevelError, MAX_DEPTH};
 
 use crate::world::{Entries, edge, limited, node, policy};
 
@@ -17,7 +17,7 @@ fn tree() -> Vec<tollgate_core::policy::descriptors::Node> {
 
 fn met(entries: Entries<'_>) -> Option<usize> {
     let domain = edge(tree());
-    let rule = domain.meet(entries)?.rule;
+    let rule = domain.find_match(entries)?.rule;
     match rule.allowance {
         tollgate_core::policy::descriptors::Allowance::Limit(index) => Some(index),
         _ => None,
@@ -60,22 +60,25 @@ fn there_is_no_going_back() {
     let below = |index| vec![node("user", limited(index), Vec::new())];
     let domain =
         edge(vec![node("path=/a", limited(0), Vec::new()), node("path=/*", None, below(1))]);
-    assert!(domain.meet(&[("path", "/a"), ("user", "7")]).is_none());
-    assert!(domain.meet(&[("path", "/b"), ("user", "7")]).is_some());
+    assert!(domain.find_match(&[("path", "/a"), ("user", "7")]).is_none());
+    assert!(domain.find_match(&[("path", "/b"), ("user", "7")]).is_some());
 }
 
 #[test]
 fn nodes_side_by_side_differ() {
     let twice = |one, other| {
-        Level::new(vec![node(one, None, Vec::new()), node(other, None, Vec::new())]).err()
+        DescriptorLevel::new(vec![node(one, None, Vec::new()), node(other, None, Vec::new())]).err()
     };
-    let error = LevelError::Twice { first: 0, second: 1, key: "a".into() };
+    let error = LevelError::Duplicate { first: 0, second: 1, key: "a".into() };
     assert_eq!(twice("a", "a"), Some(error.clone()));
     assert_eq!(twice("a=b*", "a=b*"), Some(error));
     assert_eq!(twice("a", "a=b"), None);
     // What the reference server takes for one.
     assert_eq!(twice("a=b_c", "a_b=c"), None);
-    assert_eq!(Level::new(vec![node("", None, Vec::new())]).err(), Some(LevelError::EmptyKey));
+    assert_eq!(
+        DescriptorLevel::new(vec![node("", None, Vec::new())]).err(),
+        Some(LevelError::EmptyKey)
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use tollgate_core::policy::descriptors::{
-    Allowance, Descriptor, Hits, Limited, NodeMode, NodeValue, Outcome, QuotaGroup, Rate, Rule,
-    Sharing, TimeUnit,
+    Allowance, Descriptor, DescriptorOutcome, DescriptorRule, Hits, Limited, NodeMode, NodeValue,
+    QuotaGroup, Rate, Sharing, TimeUnit,
 };
 use tollgate_core::{Cost, Policy};
 
@@ -8,13 +8,13 @@ use crate::world::{Entries, Unhashed, limited, node, one, plan, policy};
 
 fn counted(policy: &Policy, entries: Entries<'_>) -> Limited {
     match plan(policy, &[entries]).descriptors.remove(0).outcome {
-        Outcome::Limited(limited) => limited,
+        DescriptorOutcome::Limited(limited) => limited,
         other => panic!("{entries:?}: {other:?}"),
     }
 }
 
-fn rule(mode: NodeMode) -> Option<Rule> {
-    Some(Rule { mode, ..Rule::new(Allowance::Limit(0)) })
+fn rule(mode: NodeMode) -> Option<DescriptorRule> {
+    Some(DescriptorRule { mode, ..DescriptorRule::new(Allowance::Limit(0)) })
 }
 
 #[test]
@@ -68,21 +68,28 @@ fn values_of_a_shared_pattern_have_one_counter_also_above_the_rule() {
 
 #[test]
 fn a_limit_of_the_request_goes_before_the_tree_and_counts_apart() {
-    let policy = policy(vec![node("a", Some(Rule::new(Allowance::Unlimited)), Vec::new())]);
+    let policy =
+        policy(vec![node("a", Some(DescriptorRule::new(Allowance::Unlimited)), Vec::new())]);
     let brought = |domain: &str, requests, unit| {
         let descriptor = Descriptor { rate: Some(Rate { requests, unit }), ..one(&[("a", "b")]) };
         policy.plan_descriptors(domain, &[descriptor], &Unhashed).descriptors.remove(0)
     };
-    let Outcome::Limited(minute) = brought("edge", 7, TimeUnit::Minute).outcome else { panic!() };
+    let DescriptorOutcome::Limited(minute) = brought("edge", 7, TimeUnit::Minute).outcome else {
+        panic!()
+    };
     assert_eq!(minute.limit.capacity(), 7);
     assert_eq!(minute.limit.window(), TimeUnit::Minute.window());
-    let Outcome::Limited(raised) = brought("edge", 9, TimeUnit::Minute).outcome else { panic!() };
+    let DescriptorOutcome::Limited(raised) = brought("edge", 9, TimeUnit::Minute).outcome else {
+        panic!()
+    };
     assert_eq!((raised.limit.name(), &raised.subject), (minute.limit.name(), &minute.subject));
-    let Outcome::Limited(hour) = brought("edge", 7, TimeUnit::Hour).outcome else { panic!() };
+    let DescriptorOutcome::Limited(hour) = brought("edge", 7, TimeUnit::Hour).outcome else {
+        panic!()
+    };
     assert_ne!(hour.limit.name(), minute.limit.name());
-    assert_eq!(brought("edge", 0, TimeUnit::Day).outcome, Outcome::Blocked);
+    assert_eq!(brought("edge", 0, TimeUnit::Day).outcome, DescriptorOutcome::Blocked);
     // As the reference server: a domain that nobody configured limits nothing.
-    assert_eq!(brought("other", 7, TimeUnit::Minute).outcome, Outcome::Unmatched);
+    assert_eq!(brought("other", 7, TimeUnit::Minute).outcome, DescriptorOutcome::Unmatched);
 
     let tree = crate::world::policy(vec![node("a", limited(0), Vec::new())]);
     assert_ne!(counted(&tree, &[("a", "b")]).subject, minute.subject);
@@ -93,9 +100,10 @@ fn what_is_replaced_is_not_counted_and_still_replaces() {
     let named = |name: &str, replaces: &[&str]| {
         let replaces = replaces.iter().map(|name| (*name).into()).collect();
         let name = Some(name.into());
-        Some(Rule { name, replaces, ..Rule::new(Allowance::Limit(0)) })
+        Some(DescriptorRule { name, replaces, ..DescriptorRule::new(Allowance::Limit(0)) })
     };
-    let free = Rule { name: Some("free".into()), ..Rule::new(Allowance::Unlimited) };
+    let free =
+        DescriptorRule { name: Some("free".into()), ..DescriptorRule::new(Allowance::Unlimited) };
     let policy = policy(vec![
         node("one", named("one", &["two", "free"]), Vec::new()),
         node("two", named("two", &["2"]), Vec::new()),
@@ -106,9 +114,9 @@ fn what_is_replaced_is_not_counted_and_still_replaces() {
         [&[("one", "x")], &[("two", "x")], &[("three", "x")], &[("four", "x")]];
     let plan = plan(&policy, &all);
     let replaced: Vec<_> =
-        plan.descriptors.iter().map(|one| one.outcome == Outcome::Replaced).collect();
+        plan.descriptors.iter().map(|one| one.outcome == DescriptorOutcome::CasOutcome).collect();
     assert_eq!(replaced, [false, true, true, false]);
-    assert_eq!(plan.descriptors[3].outcome, Outcome::Unlimited);
+    assert_eq!(plan.descriptors[3].outcome, DescriptorOutcome::Unlimited);
 }
 
 #[test]
@@ -143,14 +151,16 @@ fn equal_descriptors_are_one_charge() {
         node("a", limited(0), Vec::new()),
         node("b", rule(NodeMode::Shadow), Vec::new()),
     ]);
-    let take =
-        |units, entries| Descriptor { hits: Hits::Take(Cost::new(units).unwrap()), ..one(entries) };
+    let take = |units, entries| Descriptor {
+        hits: Hits::Charge(Cost::new(units).unwrap()),
+        ..one(entries)
+    };
     let rate = |requests| Some(Rate { requests, unit: TimeUnit::Second });
     let descriptors = [
         take(2, &[("a", "x")]),
         take(1, &[("b", "x")]),
         take(3, &[("a", "x")]),
-        Descriptor { hits: Hits::GiveBack(Cost::ONE), ..one(&[("a", "x")]) },
+        Descriptor { hits: Hits::Refund(Cost::ONE), ..one(&[("a", "x")]) },
         take(1, &[("c", "x")]),
         Descriptor { rate: rate(9), ..one(&[("c", "x")]) },
         Descriptor { rate: rate(5), ..one(&[("c", "x")]) },

@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::policy::descriptors::{
-    Allowance, Descriptor, DescriptorPlan, Domain, Hits, Level, Node, NodeValue, Pattern, Rule,
-    Sharing,
+    Allowance, Descriptor, DescriptorLevel, DescriptorPlan, DescriptorRule, Domain, Hits, Node,
+    NodeValue, Pattern, Sharing,
 };
-use tollgate_core::policy::{LimitFor, Rules};
+use tollgate_core::policy::{LimitBinding, MatchMode};
 use tollgate_core::{Algorithm, Cost, KeyedHash, Limit, Millis, Policy};
 
 pub(crate) struct Unhashed;
@@ -19,7 +19,7 @@ impl KeyedHash for Unhashed {
 pub(crate) type Entries<'a> = &'a [(&'a str, &'a str)];
 
 /// A node for `key` alone, or for `key=value`; a `*` in the value makes it a pattern.
-pub(crate) fn node(entry: &str, rule: Option<Rule>, below: Vec<Node>) -> Node {
+pub(crate) fn node(entry: &str, rule: Option<DescriptorRule>, children: Vec<Node>) -> Node {
     let (key, value) = entry.split_once('=').unwrap_or((entry, ""));
     let value = match value {
         "" => NodeValue::Any,
@@ -28,26 +28,27 @@ pub(crate) fn node(entry: &str, rule: Option<Rule>, below: Vec<Node>) -> Node {
             |pattern| NodeValue::Wildcard(pattern, Sharing::PerValue),
         ),
     };
-    Node { key: key.into(), value, rule, below: Level::new(below).unwrap() }
+    Node { key: key.into(), value, rule, children: DescriptorLevel::new(children).unwrap() }
 }
 
-pub(crate) fn limited(index: usize) -> Option<Rule> {
-    Some(Rule::new(Allowance::Limit(index)))
+pub(crate) fn limited(index: usize) -> Option<DescriptorRule> {
+    Some(DescriptorRule::new(Allowance::Limit(index)))
 }
 
 /// A policy with one domain, `edge`, and limits named by their numbers.
 pub(crate) fn policy(tree: Vec<Node>) -> Policy {
     let window = FixedWindow::new(10, Millis::new(60_000), Anchor::Calendar).unwrap();
-    let limit = |index: usize| LimitFor {
+    let limit = |index: usize| LimitBinding {
         limit: Arc::new(Limit::new(&index.to_string(), Algorithm::FixedWindow(window)).unwrap()),
         per: Vec::new(),
     };
-    let policy = Policy::new(Vec::new(), (0..4).map(limit).collect(), Vec::new(), Rules::default());
+    let policy =
+        Policy::new(Vec::new(), (0..4).map(limit).collect(), Vec::new(), MatchMode::default());
     policy.unwrap().with_descriptors(vec![edge(tree)]).unwrap()
 }
 
 pub(crate) fn edge(tree: Vec<Node>) -> Domain {
-    Domain { name: "edge".into(), tree: Level::new(tree).unwrap(), ..Domain::default() }
+    Domain { name: "edge".into(), tree: DescriptorLevel::new(tree).unwrap(), ..Domain::default() }
 }
 
 /// The plan for descriptors that count one each.
@@ -57,5 +58,5 @@ pub(crate) fn plan<'p>(policy: &'p Policy, descriptors: &[Entries<'_>]) -> Descr
 }
 
 pub(crate) fn one<'e>(entries: Entries<'e>) -> Descriptor<'e, &'e str> {
-    Descriptor { entries, hits: Hits::Take(Cost::ONE), rate: None }
+    Descriptor { entries, hits: Hits::Charge(Cost::ONE), rate: None }
 }

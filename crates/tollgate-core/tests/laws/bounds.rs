@@ -29,9 +29,9 @@ proptest! {
         let Algorithm::FixedWindow(limit) = algorithm else { unreachable!() };
         let admitted = admitted(algorithm, &acts);
         for charge in &admitted {
-            let window = admitted.iter().filter(|other| other.mark == charge.mark);
+            let window = admitted.iter().filter(|other| other.position == charge.position);
             prop_assert!(net(window) <= limit.quota());
-            let ends = charge.mark.0;
+            let ends = charge.position.0;
             prop_assert!(charge.at < ends && ends <= charge.at + limit.window().get());
         }
     }
@@ -124,7 +124,7 @@ proptest! {
             world.act(act);
             let now = world.now;
             let held = world.admitted.iter().filter(|charge| {
-                charge.given_back.is_none() && now < charge.at + limit.lease().get()
+                charge.refunded.is_none() && now < charge.at + limit.permit_ttl().get()
             });
             prop_assert_eq!(net(held), world.peek().used);
             prop_assert!(world.peek().used <= limit.quota());

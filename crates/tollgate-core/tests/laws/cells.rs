@@ -1,8 +1,8 @@
 //! What changes a cell and what does not.
 
 use proptest::prelude::*;
-use tollgate_core::decide::{Plain, over_at, take_plain};
-use tollgate_core::{Algorithm, Ask, ChargeId, Cost, Fit, Timestamp, decide};
+use tollgate_core::decide::{Plain, charge_plain, expires_at};
+use tollgate_core::{Admission, Algorithm, ChargeId, Cost, Operation, Timestamp, decide};
 
 use crate::world::{
     Act, START, World, acts, any_algorithm, config, fixed_window, sliding_log, token_bucket,
@@ -18,7 +18,7 @@ proptest! {
             let before = world.cell.clone();
             let reading = world.act(act);
             let Act::Take { cost, .. } = act else { continue };
-            if *cost == 0 || reading.unwrap().fit != Fit::Now {
+            if *cost == 0 || reading.unwrap().admission != Admission::Now {
                 prop_assert_eq!(&world.cell, &before);
             }
         }
@@ -35,17 +35,17 @@ proptest! {
         }
         acts.iter().for_each(|act| { world.act(act); });
         let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
-        let (seen, cell) = decide(world.cell.clone(), &world.limit, Ask::Look { cost }, now);
+        let (seen, cell) = decide(world.cell.clone(), &world.limit, Operation::Peek { cost }, now);
         prop_assert_eq!(&cell, &world.cell);
-        let take = Ask::Take { cost, id: ChargeId(u128::MAX) };
+        let take = Operation::Charge { cost, id: ChargeId(u128::MAX) };
         let (taken, after) = decide(cell, &world.limit, take, now);
-        prop_assert!(take.only_reads() <= (after == world.cell));
-        if taken.fit == Fit::Now || !counts {
-            prop_assert_eq!((seen.fit, seen.found), (taken.fit, taken.found));
+        prop_assert!(take.is_read_only() <= (after == world.cell));
+        if taken.admission == Admission::Now || !counts {
+            prop_assert_eq!((seen.admission, seen.found), (taken.admission, taken.found));
         } else {
-            prop_assert_ne!(seen.fit, Fit::Now);
+            prop_assert_ne!(seen.admission, Admission::Now);
         }
-        prop_assert_eq!(seen.again, seen.fit);
+        prop_assert_eq!(seen.fits_again, seen.admission);
         prop_assert_eq!(seen.used, world.peek().used);
     }
 
@@ -66,7 +66,7 @@ proptest! {
         let mut window: Option<(u64, u64)> = None;
         for act in &acts {
             let Some(reading) = world.act(act) else { continue };
-            let reset = reading.whole_at.as_millis();
+            let reset = reading.full_reset_at.as_millis();
             if let (Some((open, used)), Act::Take { .. }) = (window, act)
                 && world.now < open
             {
@@ -94,12 +94,12 @@ proptest! {
         world.now = world.now.saturating_add_signed(late * 100);
         let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
         let plain = Plain::try_from(cell.clone()).unwrap();
-        let (reading, next) = take_plain(plain, &world.limit, cost, now).unwrap();
-        let ask = Ask::Take { cost, id: ChargeId(1) };
-        prop_assert_eq!((reading, Some(next.into())), decide(Some(cell), &world.limit, ask, now));
-        if reading.fit == Fit::Now && cost != Cost::PEEK {
+        let (reading, next) = charge_plain(plain, &world.limit, cost, now).unwrap();
+        let operation = Operation::Charge { cost, id: ChargeId(1) };
+        prop_assert_eq!((reading, Some(next.into())), decide(Some(cell), &world.limit, operation, now));
+        if reading.admission == Admission::Now && cost != Cost::PEEK {
             // The memory store counts on it.
-            prop_assert_eq!(reading.whole_at, over_at(&next.into(), &world.limit));
+            prop_assert_eq!(reading.full_reset_at, expires_at(&next.into(), &world.limit));
         }
     }
 
@@ -113,11 +113,11 @@ proptest! {
             world.take(1);
             let plain = Plain::try_from(world.cell.unwrap()).unwrap();
             let limit = World::new(by).limit;
-            prop_assert_eq!(take_plain(plain, &limit, Cost::ONE, now), None);
+            prop_assert_eq!(charge_plain(plain, &limit, Cost::ONE, now), None);
         }
     }
 
-    /// From `over_at` on a cell says no more than none, and a moment before it may be asked.
+    /// From `expires_at` on a cell says no more than none, and a moment before it may be asked.
     #[test]
     fn cells_that_are_over_say_nothing(
         algorithm in any_algorithm(), acts in acts(), late in 0..3_u64, cost in 0..12_u64
@@ -125,14 +125,14 @@ proptest! {
         let mut world = World::new(algorithm);
         acts.iter().for_each(|act| { world.act(act); });
         let Some(cell) = &world.cell else { return Ok(()) };
-        let over_at = over_at(cell, &world.limit).as_millis();
-        world.now = world.now.max(over_at) + late;
+        let expires_at = expires_at(cell, &world.limit).as_millis();
+        world.now = world.now.max(expires_at) + late;
         let mut fresh = world.clone();
         fresh.cell = None;
         prop_assert_eq!(world.assess_at(world.now, cost), fresh.assess_at(world.now, cost));
         let reading = world.take(cost);
         prop_assert_eq!(reading, fresh.take(cost));
-        if cost > 0 && reading.fit == Fit::Now {
+        if cost > 0 && reading.admission == Admission::Now {
             prop_assert_eq!(&world.cell, &fresh.cell);
         }
     }
@@ -161,7 +161,7 @@ proptest! {
                 world.act(act);
                 prop_assert!(world.peek().used <= tollgate_core::MAX_EXACT);
                 if let Some(cell) = &world.cell {
-                    prop_assert!(over_at(cell, &world.limit).as_millis() <= tollgate_core::MAX_EXACT);
+                    prop_assert!(expires_at(cell, &world.limit).as_millis() <= tollgate_core::MAX_EXACT);
                 }
             }
         }

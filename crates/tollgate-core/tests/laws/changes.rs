@@ -6,8 +6,8 @@ use tollgate_core::algo::{
 };
 use tollgate_core::decide::join;
 use tollgate_core::{
-    Algorithm, Ask, Cell, ChargeId, Cost, Fit, Found, Limit, Millis, OnChange, Timestamp, assess,
-    decide,
+    Admission, Algorithm, Cell, ChargeId, Cost, Limit, Millis, OnChange, Operation, StoredState,
+    Timestamp, assess, decide,
 };
 
 use crate::world::{
@@ -46,7 +46,7 @@ fn related() -> impl Strategy<Value = (Algorithm, Algorithm)> {
                 TokenBucket::new(quota, old.window(), burst).map(Algorithm::TokenBucket)
             }
             Algorithm::Concurrency(old) => {
-                Concurrency::new(quota, old.lease()).map(Algorithm::Concurrency)
+                Concurrency::new(quota, old.permit_ttl()).map(Algorithm::Concurrency)
             }
         };
         (old, new.unwrap())
@@ -62,8 +62,8 @@ fn charged(limit: &Limit, costs: &[(u64, u64)]) -> (Option<Cell>, Timestamp) {
     let (mut cell, mut now) = (None, Timestamp::from_millis(START));
     for (id, (after, cost)) in (1..).zip(costs) {
         now = now.after(Millis::new(*after));
-        let ask = Ask::Take { cost: Cost::new(*cost).unwrap(), id: ChargeId(id) };
-        cell = decide(cell, limit, ask, now).1;
+        let operation = Operation::Charge { cost: Cost::new(*cost).unwrap(), id: ChargeId(id) };
+        cell = decide(cell, limit, operation, now).1;
     }
     (cell, now)
 }
@@ -75,7 +75,7 @@ fn costs() -> impl Strategy<Value = Vec<(u64, u64)>> {
 /// What is told of a limit that shares the old one's counters.
 fn used(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> (u64, Timestamp) {
     let reading = assess(cell, limit, Cost::PEEK, now);
-    (reading.used, reading.whole_at)
+    (reading.used, reading.full_reset_at)
 }
 
 fn fixed(quota: u64, window: u64) -> Limit {
@@ -92,15 +92,15 @@ proptest! {
     ) {
         let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
         prop_assert_eq!(old.state_digest(), new.state_digest());
-        let new = new.in_place_of(&old);
+        let new = new.replacing(&old);
         let (cell, now) = charged(&old, &costs);
         let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
-        prop_assume!(before.found == Found::State);
+        prop_assume!(before.found == StoredState::Present);
         prop_assert_eq!(used(cell.as_ref(), &new, now), used(cell.as_ref(), &old, now));
         // The last moment of the window that runs, and the first one after it.
-        let last = Timestamp::from_millis(before.whole_at.as_millis() - 1);
+        let last = Timestamp::from_millis(before.full_reset_at.as_millis() - 1);
         prop_assert_eq!(used(cell.as_ref(), &new, last).0, before.used);
-        prop_assert_eq!(used(cell.as_ref(), &new, before.whole_at).0, 0);
+        prop_assert_eq!(used(cell.as_ref(), &new, before.full_reset_at).0, 0);
     }
 
     #[test]
@@ -109,15 +109,15 @@ proptest! {
     ) {
         let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
         prop_assert_eq!(old.state_digest(), new.state_digest());
-        let new = new.in_place_of(&old);
+        let new = new.replacing(&old);
         let (cell, now) = charged(&old, &costs);
         let before = assess(cell.as_ref(), &new, Cost::PEEK, now);
         // A bucket that holds more than the new burst is full.
         let is_bucket = matches!(new.algorithm(), Algorithm::TokenBucket(_));
-        prop_assert!(before.found != Found::Discarded || is_bucket && before.used == 0);
-        let ask = Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(99) };
-        let (reading, _) = decide(cell, &new, ask, now);
-        if reading.fit == Fit::Now {
+        prop_assert!(before.found != StoredState::Discarded || is_bucket && before.used == 0);
+        let operation = Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(99) };
+        let (reading, _) = decide(cell, &new, operation, now);
+        if reading.admission == Admission::Now {
             prop_assert!(reading.used <= new.capacity(), "{reading:?}");
         } else {
             prop_assert_eq!(reading.used, before.used);
@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn what_was_used_stays_used((old, new) in related(), costs in costs()) {
         let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
-        let new = new.in_place_of(&old);
+        let new = new.replacing(&old);
         let (cell, now) = charged(&old, &costs);
         let (before, after) = (used(cell.as_ref(), &old, now).0, used(cell.as_ref(), &new, now).0);
         match new.algorithm() {
@@ -160,8 +160,8 @@ proptest! {
     ) {
         let (old, new) = (limit(old, OnChange::Scale), limit(new, OnChange::Scale));
         let (cell, now) = charged(&old, &costs);
-        let new = new.succeeding(&old, now);
-        prop_assert_eq!(new.former(now).is_some(), old.algorithm() != new.algorithm());
+        let new = new.with_predecessor(&old, now);
+        prop_assert_eq!(new.predecessor(now).is_some(), old.algorithm() != new.algorithm());
         let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
         let scaled = cell.as_ref().and_then(|cell| new.scaled(cell, &old, now));
         let in_flight = |limit: &Limit| matches!(limit.algorithm(), Algorithm::Concurrency(_));
@@ -174,9 +174,9 @@ proptest! {
         prop_assert_eq!(after.used, expected.min(new.capacity()));
         // Neither does the change shut out who had something left, nor let in who had not.
         prop_assert_eq!(before.used == 0, after.used == 0);
-        prop_assert!(before.used < old.capacity() || after.fit != Fit::Now);
+        prop_assert!(before.used < old.capacity() || after.admission != Admission::Now);
         if let (Algorithm::FixedWindow(_), Some(_)) = (new.algorithm(), &scaled) {
-            prop_assert!(after.whole_at <= before.whole_at, "no window ends later");
+            prop_assert!(after.full_reset_at <= before.full_reset_at, "no window ends later");
         }
         // What is taken over twice is taken over once.
         if let Some(cell) = scaled {
@@ -204,12 +204,15 @@ proptest! {
 fn a_quota_below_what_is_used_leaves_nothing_and_not_less() {
     let old = fixed(100, 60_000);
     let (cell, now) = charged(&old, &[(0, 60)]);
-    let new = fixed(10, 60_000).in_place_of(&old);
-    let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(2) };
-    let (reading, _) = decide(cell, &new, ask, now);
-    assert_eq!((reading.used, reading.fit), (60, Fit::At(now.after(Millis::new(60_000)))));
-    let standing = tollgate_core::Standing::new(new.into(), Cost::ONE, &reading);
-    assert_eq!(standing.remaining, 0);
+    let new = fixed(10, 60_000).replacing(&old);
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(2) };
+    let (reading, _) = decide(cell, &new, operation, now);
+    assert_eq!(
+        (reading.used, reading.admission),
+        (60, Admission::At(now.after(Millis::new(60_000))))
+    );
+    let status = tollgate_core::LimitStatus::new(new.into(), Cost::ONE, &reading);
+    assert_eq!(status.remaining, 0);
 }
 
 #[test]
@@ -218,14 +221,14 @@ fn a_shorter_window_ends_the_longer_one_when_it_was_to_end() {
     let (cell, now) = charged(&old, &[(0, 60)]);
     let shorter = fixed(100, 1_000);
     let ends_at = now.after(Millis::new(3_600_000));
-    let known = shorter.clone().in_place_of(&old);
+    let known = shorter.clone().replacing(&old);
     assert_eq!(used(cell.as_ref(), &known, now), (60, ends_at));
     // Over several changes as well, and never further ahead than the longest of them.
-    let shortest = fixed(100, 10).in_place_of(&known);
+    let shortest = fixed(100, 10).replacing(&known);
     assert_eq!(used(cell.as_ref(), &shortest, now), (60, ends_at));
-    assert_eq!(shortest.believed_ahead().get(), 5_000 + 3_600_000 - 10);
+    assert_eq!(shortest.skew_tolerance().get(), 5_000 + 3_600_000 - 10);
     // Who never knew of the longer one takes it for a wrong clock's.
-    assert_eq!(assess(cell.as_ref(), &shorter, Cost::PEEK, now).found, Found::Discarded);
+    assert_eq!(assess(cell.as_ref(), &shorter, Cost::PEEK, now).found, StoredState::Discarded);
 }
 
 #[test]
@@ -248,18 +251,18 @@ fn a_limit_takes_over_until_the_windows_of_the_one_before_are_over() {
         limit(Algorithm::FixedWindow(window), OnChange::Scale)
     };
     let now = Timestamp::from_millis(START);
-    let second = scaling(20).succeeding(&scaling(10), now);
+    let second = scaling(20).with_predecessor(&scaling(10), now);
     let over = now.after(Millis::new(1_000 + 5_000));
     let last = Timestamp::from_millis(over.as_millis() - 1);
-    assert_eq!(second.former(last), Some(&scaling(10)));
-    assert_eq!(second.former(over), None);
+    assert_eq!(second.predecessor(last), Some(&scaling(10)));
+    assert_eq!(second.predecessor(over), None);
     // The same again, read anew for something else, goes on; another change takes over from this one.
-    let again = scaling(20).succeeding(&second, now.after(Millis::new(500)));
-    assert_eq!(again.former(last), Some(&scaling(10)));
-    let third = scaling(40).succeeding(&again, now);
-    assert_eq!(third.former(now), Some(&scaling(20)));
+    let again = scaling(20).with_predecessor(&second, now.after(Millis::new(500)));
+    assert_eq!(again.predecessor(last), Some(&scaling(10)));
+    let third = scaling(40).with_predecessor(&again, now);
+    assert_eq!(third.predecessor(now), Some(&scaling(20)));
     for on_change in [OnChange::Keep, OnChange::Restart] {
         let other = limit(*scaling(40).algorithm(), on_change);
-        assert_eq!(other.succeeding(&second, now).former(now), None);
+        assert_eq!(other.with_predecessor(&second, now).predecessor(now), None);
     }
 }

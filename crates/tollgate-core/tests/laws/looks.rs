@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate_core::reading::Found;
-use tollgate_core::{Algorithm, Ask, ChargeId, Cost, Fit, Standing, Timestamp, decide};
+use tollgate_core::reading::StoredState;
+use tollgate_core::{
+    Admission, Algorithm, ChargeId, Cost, LimitStatus, Operation, Timestamp, decide,
+};
 
 use crate::world::{World, acts, any_algorithm, config};
 
@@ -19,23 +21,23 @@ proptest! {
         let mut world = World::new(algorithm);
         acts.iter().for_each(|act| { world.act(act); });
         let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
-        let (seen, cell) = decide(world.cell.clone(), &world.limit, Ask::Look { cost }, now);
+        let (seen, cell) = decide(world.cell.clone(), &world.limit, Operation::Peek { cost }, now);
         let limit = Arc::new(world.limit.clone());
-        if seen.fit != Fit::Now {
+        if seen.admission != Admission::Now {
             return Ok(());
         }
-        let told = Standing::new(Arc::clone(&limit), cost, &seen).charged(now);
+        let told = LimitStatus::new(Arc::clone(&limit), cost, &seen).charged(now);
 
-        let take = Ask::Take { cost, id: ChargeId(u128::MAX) };
+        let take = Operation::Charge { cost, id: ChargeId(u128::MAX) };
         let (taken, _) = decide(cell, &limit, take, now);
-        let real = Standing::new(Arc::clone(&limit), cost, &taken);
+        let real = LimitStatus::new(Arc::clone(&limit), cost, &taken);
         prop_assert!(told.resets_at >= real.resets_at, "{told:?} {real:?}");
         if !matches!(algorithm, Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_)) {
             prop_assert_eq!((told.used, told.remaining), (real.used, real.remaining));
         }
         // What is kept in parts of units is told to the unit that it was rounded up to.
         prop_assert!(told.used.abs_diff(real.used) <= 1);
-        let was_given_back = seen.used == 0 && seen.found == Found::State;
+        let was_given_back = seen.used == 0 && seen.found == StoredState::Present;
         if matches!(algorithm, Algorithm::FixedWindow(_)) && !was_given_back {
             prop_assert_eq!(told, real);
         }

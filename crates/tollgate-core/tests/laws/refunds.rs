@@ -22,15 +22,15 @@ proptest! {
             let Some(index) = world.admitted.len().checked_sub(of + 1) else { continue };
             let charge = world.admitted[index].clone();
             let Some(reading) = world.refund(*of) else { continue };
-            prop_assert!(reading.given_back <= charge.cost);
+            prop_assert!(reading.refunded <= charge.cost);
             let less = before.0.checked_sub(reading.used);
-            prop_assert!(less.is_some_and(|less| less <= reading.given_back));
-            if reading.given_back == 0 {
+            prop_assert!(less.is_some_and(|less| less <= reading.refunded));
+            if reading.refunded == 0 {
                 prop_assert_eq!(&world.cell, &before.1, "nothing given back, nothing changed");
             }
-            let until = refundable_until(&world.limit, charge.mark).as_millis();
+            let until = refundable_until(&world.limit, charge.position).as_millis();
             if until > 0 && world.now >= until {
-                prop_assert_eq!(reading.given_back, 0, "its window is over");
+                prop_assert_eq!(reading.refunded, 0, "its window is over");
             }
         }
     }
@@ -48,12 +48,12 @@ proptest! {
         if world.admitted.len() == charged {
             return Ok(());
         }
-        let given_back = world.refund(0).unwrap().given_back;
+        let refunded = world.refund(0).unwrap().refunded;
         let needs_a_millisecond = matches!(algorithm, Algorithm::TokenBucket(_));
         if needs_a_millisecond {
             (world.now, without.now) = (world.now + 1, without.now + 1);
         } else {
-            prop_assert_eq!(given_back, cost);
+            prop_assert_eq!(refunded, cost);
         }
         prop_assert_eq!(world.peek().used, without.peek().used);
     }

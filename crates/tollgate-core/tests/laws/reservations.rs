@@ -1,10 +1,10 @@
 //! What is held counts until it is settled or over, and then as if it had never been held.
 
 use proptest::prelude::*;
-use tollgate_core::decide::{join, judge, over_at};
+use tollgate_core::decide::{expires_at, join, judge};
 use tollgate_core::{
-    Algorithm, Ask, Cell, ChargeId, Cost, Fit, HoldTerms, Limit, MAX_HOLDS, Mark, Millis, OnExpiry,
-    Reading, Timestamp, assess, decide,
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
+    OnExpiry, Operation, Reading, ReservationTerms, Timestamp, assess, decide,
 };
 
 use crate::world::{
@@ -51,10 +51,10 @@ fn algorithms() -> impl Strategy<Value = Algorithm> {
     prop_oneof![fixed_window(), sliding_window(), two_bucket(), sliding_log(), token_bucket()]
 }
 
-fn terms() -> impl Strategy<Value = HoldTerms> {
+fn terms() -> impl Strategy<Value = ReservationTerms> {
     let on_expiry = prop_oneof![2 => Just(OnExpiry::Release), 1 => Just(OnExpiry::Charge)];
     (1..60_u64, 1..15_u64, on_expiry, 0..4_u64).prop_map(|(max, at_most, on_expiry, overdraft)| {
-        HoldTerms { max: Millis::new(max), at_most, on_expiry, overdraft }
+        ReservationTerms { max: Millis::new(max), at_most, on_expiry, overdraft }
     })
 }
 
@@ -64,15 +64,18 @@ struct Held {
     cell: Option<Cell>,
     now: u64,
     /// Ids, marks and units of what was reserved.
-    reserved: Vec<(ChargeId, Mark, u64)>,
+    reserved: Vec<(ChargeId, ChargePosition, u64)>,
     asked: u128,
 }
 
 impl Held {
-    fn new(algorithm: Algorithm, terms: HoldTerms) -> Self {
+    fn new(algorithm: Algorithm, terms: ReservationTerms) -> Self {
         let limit = Limit::new("law", algorithm).unwrap();
-        let solvent = HoldTerms { overdraft: 0, ..terms };
-        let held = limit.clone().with_hold(terms).or_else(|_| limit.with_hold(solvent));
+        let solvent = ReservationTerms { overdraft: 0, ..terms };
+        let held = limit
+            .clone()
+            .with_reservation_terms(terms)
+            .or_else(|_| limit.with_reservation_terms(solvent));
         Self { limit: held.unwrap(), cell: None, now: START, reserved: Vec::new(), asked: 0 }
     }
 
@@ -80,8 +83,8 @@ impl Held {
         Timestamp::from_millis(self.now + after)
     }
 
-    fn ask(&mut self, ask: Ask) -> Reading {
-        let (reading, cell) = decide(self.cell.take(), &self.limit, ask, self.at(0));
+    fn ask(&mut self, operation: Operation) -> Reading {
+        let (reading, cell) = decide(self.cell.take(), &self.limit, operation, self.at(0));
         self.cell = cell;
         reading
     }
@@ -92,27 +95,27 @@ impl Held {
         match *act {
             Act::Take { after, units } => {
                 self.now += after;
-                Some(self.ask(Ask::Take { cost: Cost::up_to(units), id }))
+                Some(self.ask(Operation::Charge { cost: Cost::up_to(units), id }))
             }
             Act::Reserve { after, units, millis } => {
                 self.now += after;
                 let until = self.at(millis);
-                let reading = self.ask(Ask::Reserve { cost: Cost::up_to(units), id, until });
-                if reading.fit == Fit::Now {
-                    self.reserved.push((id, reading.mark, units));
+                let reading = self.ask(Operation::Reserve { cost: Cost::up_to(units), id, until });
+                if reading.admission == Admission::Now {
+                    self.reserved.push((id, reading.position, units));
                 }
                 Some(reading)
             }
             Act::Settle { after, of, units } => {
                 self.now += after;
-                let (id, mark, _) = *self.reserved.iter().rev().nth(of)?;
-                Some(self.ask(Ask::Settle { id, mark, cost: Cost::up_to(units) }))
+                let (id, position, _) = *self.reserved.iter().rev().nth(of)?;
+                Some(self.ask(Operation::Settle { id, position, cost: Cost::up_to(units) }))
             }
             Act::Extend { after, of, millis } => {
                 self.now += after;
-                let (id, mark, _) = *self.reserved.iter().rev().nth(of)?;
+                let (id, position, _) = *self.reserved.iter().rev().nth(of)?;
                 let until = self.at(millis);
-                Some(self.ask(Ask::Extend { id, mark, until }))
+                Some(self.ask(Operation::Extend { id, position, until }))
             }
         }
     }
@@ -136,13 +139,13 @@ proptest! {
             let told = world.act(act);
             let (Act::Settle { of, units, .. }, Some(reading)) = (act, told) else { continue };
             let (_, _, held) = *world.reserved.iter().rev().nth(*of).unwrap();
-            prop_assert!(reading.given_back <= held.saturating_sub(*units));
+            prop_assert!(reading.refunded <= held.saturating_sub(*units));
             prop_assert!(reading.added <= units.saturating_sub(held));
-            let most = world.limit.capacity() + world.limit.hold().overdraft;
+            let most = world.limit.capacity() + world.limit.reservation_terms().overdraft;
             prop_assert!(reading.added == 0 || reading.used <= most, "{:?}", reading);
             let (before, cell) = (world.peek(0), world.cell.clone());
             let again = world.act(&Act::Settle { after: 0, of: *of, units: 0 }).unwrap();
-            prop_assert_eq!((again.fit, again.given_back, again.added), (Fit::Never, 0, 0));
+            prop_assert_eq!((again.admission, again.refunded, again.added), (Admission::Never, 0, 0));
             prop_assert_eq!((world.peek(0), &world.cell), (before, &cell));
         }
     }
@@ -153,7 +156,7 @@ proptest! {
         algorithm in algorithms(), before in takes(), units in 1..7_u64, millis in 1..90_u64,
         meanwhile in takes(), later in 0..200_u64,
     ) {
-        let terms = HoldTerms { max: Millis::new(1_000), ..HoldTerms::default() };
+        let terms = ReservationTerms { max: Millis::new(1_000), ..ReservationTerms::default() };
         let mut released = Held::new(algorithm, terms);
         before.iter().for_each(|act| { released.act(act); });
         let mut over = released.clone();
@@ -175,8 +178,8 @@ proptest! {
                 assess(world.cell.as_ref(), &world.limit, cost, at)
             };
             let (by_itself, asked) = (told(&over), told(&released));
-            prop_assert_eq!((by_itself.fit, by_itself.used), (asked.fit, asked.used));
-            prop_assert_eq!((by_itself.held, asked.held), (0, 0));
+            prop_assert_eq!((by_itself.admission, by_itself.used), (asked.admission, asked.used));
+            prop_assert_eq!((by_itself.reserved, asked.reserved), (0, 0));
         }
     }
 
@@ -189,13 +192,13 @@ proptest! {
         acts.iter().for_each(|act| { world.act(act); });
         let until = world.at(50);
         let (cost, id) = (Cost::up_to(units), ChargeId(u128::MAX));
-        for ask in [Ask::Take { cost, id }, Ask::Reserve { cost, id, until }] {
-            let fit = |at: u64| {
-                judge(world.cell.as_ref(), &world.limit, ask, Timestamp::from_millis(at)).fit
+        for ask in [Operation::Charge { cost, id }, Operation::Reserve { cost, id, until }] {
+            let admission = |at: u64| {
+                judge(world.cell.as_ref(), &world.limit, ask, Timestamp::from_millis(at)).admission
             };
-            if let Fit::At(moment) = fit(world.now) {
-                prop_assert_eq!(fit(moment.as_millis()), Fit::Now, "{:?}", ask);
-                prop_assert_ne!(fit(moment.as_millis() - 1), Fit::Now, "{:?}", ask);
+            if let Admission::At(moment) = admission(world.now) {
+                prop_assert_eq!(admission(moment.as_millis()), Admission::Now, "{:?}", ask);
+                prop_assert_ne!(admission(moment.as_millis() - 1), Admission::Now, "{:?}", ask);
             }
         }
     }
@@ -209,11 +212,11 @@ proptest! {
         let mut ends = None;
         for act in &acts {
             let Some(reading) = world.act(act) else { continue };
-            let counted = reading.used > 0 && reading.whole_at > world.at(0);
+            let counted = reading.used > 0 && reading.full_reset_at > world.at(0);
             if let Some(end) = ends.filter(|end| counted && *end > world.at(0)) {
-                prop_assert_eq!(reading.whole_at, end);
+                prop_assert_eq!(reading.full_reset_at, end);
             }
-            ends = if counted { Some(reading.whole_at) } else { ends };
+            ends = if counted { Some(reading.full_reset_at) } else { ends };
         }
     }
 
@@ -225,14 +228,14 @@ proptest! {
         let mut world = Held::new(algorithm, terms);
         for act in &acts {
             world.act(act);
-            let held = world.peek(0).held;
-            prop_assert!(held <= world.limit.hold().at_most);
-            if let Some(Cell::Held(cell)) = &world.cell {
-                prop_assert!((1..=MAX_HOLDS).contains(&cell.holds.len()));
+            let held = world.peek(0).reserved;
+            prop_assert!(held <= world.limit.reservation_terms().at_most);
+            if let Some(Cell::Reserved(cell)) = &world.cell {
+                prop_assert!((1..=MAX_RESERVATIONS).contains(&cell.reservations.len()));
                 let bytes = world.cell.as_ref().unwrap().to_bytes();
                 prop_assert_eq!(&Cell::from_bytes(&bytes), &world.cell);
             }
-            let over = world.cell.as_ref().map(|cell| over_at(cell, &world.limit));
+            let over = world.cell.as_ref().map(|cell| expires_at(cell, &world.limit));
             prop_assert!(held == 0 || over.is_some_and(|over| over > world.at(0)));
         }
     }
@@ -258,7 +261,7 @@ proptest! {
         };
         let told = |cell: Option<Cell>| {
             let reading = assess(cell.as_ref(), &limit, Cost::PEEK, Timestamp::from_millis(now));
-            (reading.used, reading.held, reading.fit)
+            (reading.used, reading.reserved, reading.admission)
         };
         let joined = told(both(&left, &right));
         prop_assert_eq!(told(both(&right, &left)), joined, "in either order");

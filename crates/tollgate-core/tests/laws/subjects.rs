@@ -1,7 +1,7 @@
 //! Two different subjects never look alike, whatever bytes they hold.
 
 use proptest::prelude::*;
-use tollgate_core::key::{LONG_VALUE, Stored};
+use tollgate_core::key::{MAX_INLINE_VALUE, Stored};
 use tollgate_core::{KeyedHash, Subject, Value};
 
 use crate::world::config;
@@ -75,7 +75,7 @@ proptest! {
             prop_assert_eq!(name, own_name);
             match own {
                 Owned::Absent => prop_assert_eq!(*value, Stored::Absent),
-                Owned::Clear(bytes) if bytes.len() <= LONG_VALUE => {
+                Owned::Clear(bytes) if bytes.len() <= MAX_INLINE_VALUE => {
                     prop_assert_eq!(*value, Stored::Clear(bytes));
                 }
                 Owned::Clear(bytes) | Owned::Secret(bytes) => {
@@ -111,7 +111,7 @@ fn a_mebibyte_is_a_short_key() {
 
 #[test]
 fn a_clear_value_is_never_taken_for_a_hash() {
-    let long = vec![b'x'; LONG_VALUE + 1];
+    let long = vec![b'x'; MAX_INLINE_VALUE + 1];
     let hash = Sum.hash(&long);
     let of = |value| Subject::new([("user", value)], &Sum);
     assert_ne!(of(Value::Clear(&long)), of(Value::Clear(&hash)));

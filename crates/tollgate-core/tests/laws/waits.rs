@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate_core::{Cost, Fit, Standing, Timestamp, Verdict};
+use tollgate_core::{Admission, Cost, Evaluation, LimitStatus, Timestamp};
 
 use crate::world::{World, acts, any_algorithm, config};
 
@@ -15,25 +15,25 @@ proptest! {
         let mut world = World::new(algorithm);
         acts.iter().for_each(|act| { world.act(act); });
         let reading = world.take(cost);
-        let fits_at = |at| world.assess_at(at, cost).fit == Fit::Now;
+        let fits_at = |at| world.assess_at(at, cost).admission == Admission::Now;
         let now = Timestamp::from_millis(world.now);
         let limit = Arc::new(world.limit.clone());
-        let standing = Standing::new(limit, Cost::new(cost).unwrap(), &reading);
-        let verdict = Verdict { now, standings: vec![standing] };
-        match reading.fit {
-            Fit::Now => prop_assert!(verdict.is_admitted()),
-            Fit::Never => {
+        let status = LimitStatus::new(limit, Cost::new(cost).unwrap(), &reading);
+        let evaluation = Evaluation { now, statuses: vec![status] };
+        match reading.admission {
+            Admission::Now => prop_assert!(evaluation.is_admitted()),
+            Admission::Never => {
                 prop_assert!(cost > world.limit.capacity());
-                prop_assert_eq!(verdict.retry_after(), None);
+                prop_assert_eq!(evaluation.retry_after(), None);
                 prop_assert!(!fits_at(world.now + 1_000_000_000));
             }
-            Fit::At(ready_at) => {
+            Admission::At(ready_at) => {
                 let ready_at = ready_at.as_millis();
-                let wait = verdict.retry_after().unwrap().get();
+                let wait = evaluation.retry_after().unwrap().get();
                 prop_assert_eq!(world.now + wait, ready_at);
                 prop_assert!(wait > 0 && fits_at(ready_at) && !fits_at(ready_at - 1));
                 prop_assert!((ready_at..ready_at + 300).all(fits_at), "and stays so");
-                let enough = verdict.standings[0].remaining >= cost.max(1);
+                let enough = evaluation.statuses[0].remaining >= cost.max(1);
                 prop_assert!(!enough, "a refusal never shows enough");
             }
         }
@@ -45,16 +45,16 @@ proptest! {
         let mut world = World::new(algorithm);
         acts.iter().for_each(|act| { world.act(act); });
         let reading = world.take(cost);
-        let fits_at = |at| world.assess_at(at, cost).fit == Fit::Now;
-        match reading.again {
-            Fit::Now => prop_assert!(fits_at(world.now)),
-            Fit::Never => prop_assert!(cost > world.limit.capacity()),
-            Fit::At(at) => {
+        let fits_at = |at| world.assess_at(at, cost).admission == Admission::Now;
+        match reading.fits_again {
+            Admission::Now => prop_assert!(fits_at(world.now)),
+            Admission::Never => prop_assert!(cost > world.limit.capacity()),
+            Admission::At(at) => {
                 prop_assert!(fits_at(at.as_millis()) && !fits_at(at.as_millis() - 1));
             }
         }
-        let whole_at = reading.whole_at.as_millis();
-        prop_assert!(whole_at >= world.now);
-        prop_assert_eq!(world.peek_at(whole_at).used, 0);
+        let full_reset_at = reading.full_reset_at.as_millis();
+        prop_assert!(full_reset_at >= world.now);
+        prop_assert_eq!(world.peek_at(full_reset_at).used, 0);
     }
 }

@@ -7,8 +7,8 @@ use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{
-    Algorithm, Ask, Cell, ChargeId, Cost, Fit, Limit, Mark, Millis, Reading, Refusals, Repeats,
-    Timestamp, assess, decide,
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis,
+    Operation, Reading, Refusals, Timestamp, assess, decide,
 };
 
 /// Cases of each law; what fails is kept beside the laws.
@@ -101,15 +101,15 @@ pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
 pub(crate) struct Admitted {
     pub(crate) at: u64,
     pub(crate) cost: u64,
-    pub(crate) mark: Mark,
+    pub(crate) position: ChargePosition,
     pub(crate) id: u128,
-    pub(crate) given_back: Option<u64>,
+    pub(crate) refunded: Option<u64>,
 }
 
 impl Admitted {
     /// What still stands of it.
     pub(crate) fn net(&self) -> u64 {
-        self.cost - self.given_back.unwrap_or(0)
+        self.cost - self.refunded.unwrap_or(0)
     }
 }
 
@@ -150,22 +150,28 @@ impl World {
     pub(crate) fn take(&mut self, cost: u64) -> Reading {
         self.asked += 1;
         let (at, id) = (self.now, self.asked);
-        let reading = self.ask(Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(id) });
-        if reading.fit == Fit::Now && cost > 0 {
-            let mark = reading.mark;
-            self.admitted.push(Admitted { at, cost, mark, id, given_back: None });
+        let reading =
+            self.ask(Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(id) });
+        if reading.admission == Admission::Now && cost > 0 {
+            let position = reading.position;
+            self.admitted.push(Admitted { at, cost, position, id, refunded: None });
         }
         reading
     }
 
     pub(crate) fn refund(&mut self, of: usize) -> Option<Reading> {
         let index = self.admitted.len().checked_sub(of + 1)?;
-        let Admitted { cost, mark, id, given_back: None, .. } = self.admitted[index] else {
+        let Admitted { cost, position, id, refunded: None, .. } = self.admitted[index] else {
             return None;
         };
         let (cost, id) = (Cost::new(cost).unwrap(), ChargeId(id));
-        let reading = self.ask(Ask::Refund { cost, mark, id, repeats: Repeats::Impossible });
-        self.admitted[index].given_back = Some(reading.given_back);
+        let reading = self.ask(Operation::Refund {
+            cost,
+            position,
+            id,
+            deduplication: Deduplication::Unneeded,
+        });
+        self.admitted[index].refunded = Some(reading.refunded);
         Some(reading)
     }
 
@@ -182,9 +188,9 @@ impl World {
         assess(self.cell.as_ref(), &self.limit, cost, Timestamp::from_millis(at))
     }
 
-    fn ask(&mut self, ask: Ask) -> Reading {
+    fn ask(&mut self, operation: Operation) -> Reading {
         let (reading, cell) =
-            decide(self.cell.take(), &self.limit, ask, Timestamp::from_millis(self.now));
+            decide(self.cell.take(), &self.limit, operation, Timestamp::from_millis(self.now));
         self.cell = cell;
         reading
     }

@@ -2,7 +2,7 @@
 
 use tollgate_core::Cell;
 
-use super::{Held, Kept, View};
+use super::{ExpiryMargin, Held, View};
 use crate::wire::{Command, Item, MAX_VALUE, Stored};
 
 /// Bytes of a state that holds nothing, such as no lease any more: it is not kept.
@@ -24,7 +24,7 @@ impl CellItem {
         self,
         key: &'n [u8],
         next: Option<&Cell>,
-        expires: impl Fn(Kept) -> i32,
+        expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Option<Vec<Command<'n>>> {
         let value = next.map(Cell::to_bytes).unwrap_or_default();
         if value.len() <= KIND {
@@ -33,7 +33,7 @@ impl CellItem {
         if value.len() > MAX_VALUE {
             return None;
         }
-        let item = Item { value, flags: 0, expires: expires(Kept::Plain) };
+        let item = Item { value, flags: 0, expires: expires(ExpiryMargin::None) };
         Some(vec![match self.0 {
             Some(token) => Command::Replace { key, item, token },
             None => Command::Add { key, item },

@@ -93,9 +93,9 @@ enum Held {
 
 /// By how much later than the state's end an item is forgotten, beyond the skew of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum ExpiryMargin {
     /// Not at all.
-    Plain,
+    None,
     /// A little, so that of two items this one goes last.
     Longer,
 }
@@ -109,11 +109,11 @@ impl View {
         &self,
         names: &'n Names,
         next: Option<&Cell>,
-        expires: impl Fn(Kept) -> i32,
+        expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Option<Vec<Command<'n>>> {
         match (&self.held, names) {
             // Two plain numbers have no place for what is reserved.
-            (Held::Pair(_), _) if matches!(next, Some(Cell::Held(_))) => None,
+            (Held::Pair(_), _) if matches!(next, Some(Cell::Reserved(_))) => None,
             (Held::Pair(pair), Names::Pair { count, reset }) => {
                 Some(pair.changes(count, reset, next, expires))
             }

@@ -18,7 +18,7 @@
 use tollgate_core::algo::fixed_window::State;
 use tollgate_core::{Cell, MAX_EXACT, Timestamp};
 
-use super::{Held, Kept, View};
+use super::{ExpiryMargin, Held, View};
 use crate::wire::{Command, Item, Stored};
 
 /// Where the milliseconds lie in the flags, and how many bits they have.
@@ -82,7 +82,7 @@ impl Pair {
         count: &'n [u8],
         reset: &'n [u8],
         next: Option<&Cell>,
-        expires: impl Fn(Kept) -> i32,
+        expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Vec<Command<'n>> {
         let Some(Cell::FixedWindow(next)) = next else {
             // Without its reset a count is of no window, even if it stays.
@@ -103,11 +103,11 @@ impl Pair {
             tag = self.fresh_tag();
             let (value, millis) = seconds(next.resets_at);
             let flags = tag.flags() | millis << MILLIS_SHIFT;
-            let item = Item { value, flags, expires: expires(Kept::Longer) };
+            let item = Item { value, flags, expires: expires(ExpiryMargin::Longer) };
             commands.push(put(reset, self.reset, item));
         }
         let value = next.used.to_string().into_bytes();
-        let item = Item { value, flags: tag.flags(), expires: expires(Kept::Plain) };
+        let item = Item { value, flags: tag.flags(), expires: expires(ExpiryMargin::None) };
         commands.push(put(count, self.count, item));
         commands
     }

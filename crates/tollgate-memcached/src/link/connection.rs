@@ -25,11 +25,11 @@ const INBOX: usize = 8 << 10;
 
 /// Why a command has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unanswered {
+pub(crate) enum CallError {
     /// Too many wait: it was not sent.
     Overloaded,
     /// The connection has ended: it was not sent.
-    Gone,
+    Closed,
     /// The connection ended before the reply: it may have been carried out.
     Lost,
     /// The deadline passed: it may have been carried out, or may still be.
@@ -67,7 +67,7 @@ impl Connection {
         allowed: u32,
     ) -> Self {
         let (requests, queue) = mpsc::channel(WAITING);
-        let task = tokio::spawn(carry(stream, queue)).abort_handle();
+        let task = tokio::spawn(run_io(stream, queue)).abort_handle();
         Self {
             requests,
             next: AtomicU32::new(0),
@@ -79,7 +79,7 @@ impl Connection {
     }
 
     /// Puts `command` behind those that were put before it.
-    pub(crate) fn put(&self, command: &Command<'_>) -> Result<Pending<'_>, Unanswered> {
+    pub(crate) fn put(&self, command: &Command<'_>) -> Result<Pending<'_>, CallError> {
         let opaque = self.next.fetch_add(1, Ordering::Relaxed);
         let mut bytes = Vec::with_capacity(128);
         command.encode(opaque, &mut bytes);
@@ -90,8 +90,8 @@ impl Connection {
         let (answer, reply) = oneshot::channel();
         let request = Request { bytes, expected, reply: answer };
         self.requests.try_send(request).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => Unanswered::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => Unanswered::Gone,
+            mpsc::error::TrySendError::Full(_) => CallError::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => CallError::Closed,
         })?;
         Ok(Pending { connection: self, reply })
     }
@@ -104,12 +104,12 @@ impl Connection {
         &self,
         command: &Command<'_>,
         deadline: Instant,
-    ) -> Result<Reply, Unanswered> {
+    ) -> Result<Reply, CallError> {
         let Some(key) = command.unnumbered() else {
             return self.put(command)?.reply(deadline).await;
         };
         let numbered = self.put(&Command::Renumber { key })?.reply(deadline).await?;
-        Ok(if numbered == Reply::Done { Reply::Outrun } else { numbered })
+        Ok(if numbered == Reply::Done { Reply::Conflict } else { numbered })
     }
 
     /// Whether it has not ended yet.
@@ -143,19 +143,19 @@ impl Pending<'_> {
     /// Waits for the reply until `deadline`.
     ///
     /// A caller that stops waiting takes back a command that was not written yet.
-    pub(crate) async fn reply(self, deadline: Instant) -> Result<Reply, Unanswered> {
+    pub(crate) async fn reply(self, deadline: Instant) -> Result<Reply, CallError> {
         match timeout_at(deadline, self.reply).await {
             Ok(Ok(reply)) => {
                 self.connection.missed.store(0, Ordering::Relaxed);
                 Ok(reply)
             }
-            Ok(Err(_)) => Err(Unanswered::Lost),
+            Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => {
                 let missed = self.connection.missed.fetch_add(1, Ordering::Relaxed) + 1;
                 if missed >= self.connection.allowed {
                     self.connection.silent.notify_one();
                 }
-                Err(Unanswered::TimedOut)
+                Err(CallError::TimedOut)
             }
         }
     }
@@ -163,7 +163,7 @@ impl Pending<'_> {
 
 /// Writes what is asked and hands out what is answered, until either side ends or the other one
 /// answers what it was not asked. Whoever still waits then hears that the connection is lost.
-async fn carry(stream: impl AsyncRead + AsyncWrite, mut queue: mpsc::Receiver<Request>) {
+async fn run_io(stream: impl AsyncRead + AsyncWrite, mut queue: mpsc::Receiver<Request>) {
     let (mut reader, mut writer) = split(stream);
     let mut inbox = BytesMut::new();
     let mut outbox = BytesMut::new();
@@ -256,7 +256,7 @@ mod tests {
         for pending in pending {
             replies.push(pending.reply(patience()).await);
         }
-        assert_eq!(replies, [Ok(Reply::Missing), Ok(Reply::Done), Ok(Reply::Outrun)]);
+        assert_eq!(replies, [Ok(Reply::Missing), Ok(Reply::Done), Ok(Reply::Conflict)]);
     }
 
     #[tokio::test]
@@ -266,9 +266,9 @@ mod tests {
             let connection = Connection::start(ours, 5);
             let pending = connection.put(&GET).unwrap();
             answer(&mut theirs, 1, bytes).await;
-            assert_eq!(pending.reply(patience()).await, Err(Unanswered::Lost));
+            assert_eq!(pending.reply(patience()).await, Err(CallError::Lost));
             connection.ended().await;
-            assert_eq!(connection.ask(&GET, patience()).await, Err(Unanswered::Gone));
+            assert_eq!(connection.ask(&GET, patience()).await, Err(CallError::Closed));
         }
         let (ours, mut theirs) = duplex(1 << 16);
         let connection = Connection::start(ours, 5);
@@ -288,7 +288,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         };
-        assert_eq!(refused, Unanswered::Overloaded);
+        assert_eq!(refused, CallError::Overloaded);
         assert!(pending.len() <= WAITING + IN_FLIGHT, "{}", pending.len());
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let connection = Connection::start(ours, 2);
         for _ in 0..2 {
             let soon = Instant::now() + Duration::from_millis(15);
-            assert_eq!(connection.ask(&GET, soon).await, Err(Unanswered::TimedOut));
+            assert_eq!(connection.ask(&GET, soon).await, Err(CallError::TimedOut));
         }
         connection.silent().await;
     }

@@ -2,12 +2,12 @@
 
 mod connection;
 mod error;
-mod observed;
+mod loss_detector;
 mod server;
 mod supervisor;
 
-pub(crate) use connection::{Connection, Unanswered};
+pub(crate) use connection::{CallError, Connection};
 pub use error::LinkError;
-pub use observed::Losses;
+pub use loss_detector::Losses;
 pub(crate) use server::Server;
 pub use supervisor::LinkLimits;

@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::Connection;
 use super::error::LinkError;
-use super::observed::Losses;
-use super::supervisor::{LinkLimits, Phase, Supervisor, Told};
+use super::loss_detector::Losses;
+use super::supervisor::{LinkLimits, LinkState, Phase, Supervisor};
 use crate::address::Address;
 
 /// The links to one server. Dropping it ends them.
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     address: Address,
     links: Box<[Link]>,
     turn: AtomicUsize,
-    told: Arc<Told>,
+    link_state: Arc<LinkState>,
 }
 
 #[derive(Debug)]
@@ -32,15 +32,15 @@ struct Link {
 impl Server {
     /// Begins to connect to the server at `address`. Needs a tokio runtime.
     pub(crate) fn start(address: Address, connections: NonZeroUsize, limits: LinkLimits) -> Self {
-        let told = Arc::<Told>::default();
+        let link_state = Arc::<LinkState>::default();
         let link = |_| {
-            let (sender, phase) = watch::channel(Phase::Seeking);
-            let (address, told) = (address.clone(), Arc::clone(&told));
-            let supervisor = Supervisor { address, limits, phase: sender, told };
+            let (sender, phase) = watch::channel(Phase::Connecting);
+            let (address, link_state) = (address.clone(), Arc::clone(&link_state));
+            let supervisor = Supervisor { address, limits, phase: sender, link_state };
             Link { phase, supervisor: tokio::spawn(supervisor.run()).abort_handle() }
         };
         let links = (0..connections.get()).map(link).collect();
-        Self { address, links, turn: AtomicUsize::new(0), told }
+        Self { address, links, turn: AtomicUsize::new(0), link_state }
     }
 
     /// A connection whose turn it is; waits until `deadline` only where one is being made for the
@@ -56,20 +56,20 @@ impl Server {
                     return Some(Arc::clone(connection));
                 }
                 // Its supervisor is about to hear that it has ended.
-                Phase::Up(_) | Phase::Seeking => seeking = seeking.or(Some(link)),
+                Phase::Up(_) | Phase::Connecting => seeking = seeking.or(Some(link)),
                 Phase::Down => {}
             }
         }
         let mut phase = seeking?.phase.clone();
         let settled = phase.wait_for(|phase| match phase {
             Phase::Up(connection) => connection.is_open(),
-            Phase::Seeking => false,
+            Phase::Connecting => false,
             Phase::Down => true,
         });
         let settled = timeout_at(deadline, settled).await.ok()?.ok()?;
         match &*settled {
             Phase::Up(connection) => Some(Arc::clone(connection)),
-            Phase::Seeking | Phase::Down => None,
+            Phase::Connecting | Phase::Down => None,
         }
     }
 
@@ -94,17 +94,17 @@ impl Server {
 
     /// What the server lost.
     pub(crate) fn losses(&self) -> Losses {
-        self.told.observed.losses()
+        self.link_state.observed.losses()
     }
 
     /// Its time in seconds since the epoch, once it has told it.
     pub(crate) fn time(&self) -> Option<u64> {
-        self.told.observed.time(Instant::now())
+        self.link_state.observed.time(Instant::now())
     }
 
     /// Why the last attempt failed or the last connection was lost, if any was.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
-        self.told.last_error.lock().clone()
+        self.link_state.last_error.lock().clone()
     }
 }
 

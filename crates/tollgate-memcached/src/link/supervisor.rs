@@ -10,9 +10,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
-use super::connection::{Connection, Unanswered};
+use super::connection::{CallError, Connection};
 use super::error::LinkError;
-use super::observed::Observed;
+use super::loss_detector::LossDetector;
 use crate::address::Address;
 use crate::wire::{Command, Reply};
 
@@ -79,7 +79,7 @@ impl Default for LinkLimits {
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// Nothing yet: wait, within the deadline.
-    Seeking,
+    Connecting,
     /// A connection.
     Up(Arc<Connection>),
     /// Nothing, and no use in waiting.
@@ -88,22 +88,22 @@ pub(super) enum Phase {
 
 /// What a supervisor tells.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct LinkState {
     pub(super) last_error: Mutex<Option<LinkError>>,
-    pub(super) observed: Observed,
+    pub(super) observed: LossDetector,
 }
 
 /// Why a connection is of no further use.
 enum Fault {
     Ended,
-    Silent,
+    Unresponsive,
 }
 
 pub(super) struct Supervisor {
     pub(super) address: Address,
     pub(super) limits: LinkLimits,
     pub(super) phase: watch::Sender<Phase>,
-    pub(super) told: Arc<Told>,
+    pub(super) link_state: Arc<LinkState>,
 }
 
 impl Supervisor {
@@ -118,12 +118,12 @@ impl Supervisor {
                     if since.elapsed() >= self.limits.proven_after {
                         failed = 0;
                         if matches!(fault, Fault::Ended) {
-                            self.phase.send_replace(Phase::Seeking);
+                            self.phase.send_replace(Phase::Connecting);
                             continue;
                         }
                     }
                 }
-                Err(error) => *self.told.last_error.lock() = Some(error),
+                Err(error) => *self.link_state.last_error.lock() = Some(error),
             }
             // A frozen server answers nobody, and one that is gone is not back at once: callers
             // need not wait.
@@ -171,7 +171,7 @@ impl Supervisor {
         match connection.ask(&Command::Stats, Instant::now() + within).await {
             // Every server tells its process and its time.
             Ok(Reply::Stats(stats)) if stats.pid != 0 && stats.time != 0 => {
-                self.told.observed.observe(stats, Instant::now());
+                self.link_state.observed.observe(stats, Instant::now());
                 Ok(())
             }
             Ok(_) => Err(LinkError::Foreign { address: address() }),
@@ -179,11 +179,11 @@ impl Supervisor {
         }
     }
 
-    fn error(&self, reason: Unanswered, within: Duration) -> LinkError {
+    fn error(&self, reason: CallError, within: Duration) -> LinkError {
         let address = self.address.clone();
         match reason {
-            Unanswered::TimedOut | Unanswered::Overloaded => LinkError::Slow { address, within },
-            Unanswered::Gone | Unanswered::Lost => LinkError::Closed { address },
+            CallError::TimedOut | CallError::Overloaded => LinkError::Slow { address, within },
+            CallError::Closed | CallError::Lost => LinkError::Closed { address },
         }
     }
 
@@ -195,11 +195,11 @@ impl Supervisor {
         let (fault, error) = tokio::select! {
             () = connection.ended() => (Fault::Ended, LinkError::Closed { address: address() }),
             () = connection.silent() => {
-                (Fault::Silent, LinkError::Slow { address: address(), within: self.limits.proof })
+                (Fault::Unresponsive, LinkError::Slow { address: address(), within: self.limits.proof })
             }
-            error = self.beats(&connection) => (Fault::Silent, error),
+            error = self.beats(&connection) => (Fault::Unresponsive, error),
         };
-        *self.told.last_error.lock() = Some(error);
+        *self.link_state.last_error.lock() = Some(error);
         connection.cut();
         fault
     }

@@ -31,7 +31,7 @@ pub(crate) enum Reply {
     /// It was done.
     Done,
     /// It was not: the item has another token, or there is one already.
-    Outrun,
+    Conflict,
     /// The server has no memory for it, or it is larger than the server takes.
     Full,
     /// The server does not know the command, or says that it made no sense.
@@ -77,7 +77,7 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
         b"VA" => return parse_value(input, after, words, opaque),
         b"HD" => Reply::Done,
         b"EN" | b"NF" => Reply::Missing,
-        b"EX" | b"NS" => Reply::Outrun,
+        b"EX" | b"NS" => Reply::Conflict,
         // Errors repeat nothing.
         b"SERVER_ERROR" => return Ok(Parsed::Whole(Reply::Full, after)),
         b"ERROR" | b"CLIENT_ERROR" => return Ok(Parsed::Whole(Reply::Refused, after)),
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(whole("EN\r\n"), Reply::Missing);
         assert_eq!(whole("EN O7\r\n"), Reply::Missing);
         assert_eq!(whole("NF O7\r\n"), Reply::Missing);
-        assert_eq!(whole("EX O7 c0\r\n"), Reply::Outrun);
-        assert_eq!(whole("NS O7\r\n"), Reply::Outrun);
+        assert_eq!(whole("EX O7 c0\r\n"), Reply::Conflict);
+        assert_eq!(whole("NS O7\r\n"), Reply::Conflict);
         assert_eq!(whole("SERVER_ERROR out of memory storing object\r\n"), Reply::Full);
         assert_eq!(whole("CLIENT_ERROR unauthenticated\r\n"), Reply::Refused);
         assert_eq!(whole("ERROR\r\n"), Reply::Refused);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{Anchor, FixedWindow};
-use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Subject, Value};
+use tollgate_core::{Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Subject, Value};
 use tollgate_memcached::{Address, Keys, LinkLimits, Memcached, ServerSettings};
 
 /// How often a port is tried that another process may take first.
@@ -197,5 +197,5 @@ pub fn subject(name: &str) -> Subject {
 
 /// A take of one unit.
 pub fn take<'c>(limit: &'c Limit, subject: &'c Subject) -> Charge<'c> {
-    Charge { limit, subject, ask: Ask::Take { cost: Cost::ONE, id: ChargeId(1) } }
+    Charge { limit, subject, operation: Operation::Charge { cost: Cost::ONE, id: ChargeId(1) } }
 }

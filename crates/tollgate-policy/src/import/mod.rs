@@ -5,11 +5,11 @@ mod note;
 mod text;
 
 pub use envoy_ratelimit::envoy_ratelimit;
-pub use note::{Became, Note};
+pub use note::{Conversion, Note};
 
 use std::fmt;
 
-use crate::finding::{Finding, Mistakes};
+use crate::finding::{Finding, PolicyErrors};
 
 /// A file of another rate limiter.
 #[derive(Clone, Copy, Debug)]
@@ -36,23 +36,23 @@ pub struct Imported {
 #[non_exhaustive]
 pub enum ImportError {
     /// Files that the other rate limiter would not load either, or that say what no policy can.
-    Source(Vec<Mistakes>),
+    Source(Vec<PolicyErrors>),
     /// The policy that they would become cannot be loaded: it is too large.
-    Policy(Mistakes),
+    Policy(PolicyErrors),
 }
 
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(files) => {
-                for (index, mistakes) in files.iter().enumerate() {
+                for (index, errors) in files.iter().enumerate() {
                     let separator = if index == 0 { "" } else { "\n\n" };
-                    write!(f, "{separator}{mistakes}")?;
+                    write!(f, "{separator}{errors}")?;
                 }
                 Ok(())
             }
-            Self::Policy(mistakes) => {
-                write!(f, "the policy would not load: import fewer files at once\n\n{mistakes}")
+            Self::Policy(errors) => {
+                write!(f, "the policy would not load: import fewer files at once\n\n{errors}")
             }
         }
     }

@@ -15,7 +15,7 @@ pub struct Note {
     /// The line, from 1.
     pub line: usize,
     /// What became of it.
-    pub became: Became,
+    pub conversion: Conversion,
     /// What it was.
     pub construct: String,
     /// How it is written now, or why it is not; empty where there is nothing to say.
@@ -24,7 +24,7 @@ pub struct Note {
 
 /// What became of a construct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Became {
+pub enum Conversion {
     /// It means the same.
     Kept,
     /// It means nearly the same.
@@ -33,7 +33,7 @@ pub enum Became {
     NotSupported,
 }
 
-impl fmt::Display for Became {
+impl fmt::Display for Conversion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Kept => "kept",
@@ -45,8 +45,8 @@ impl fmt::Display for Became {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, became, construct, how } = self;
-        write!(f, "{file}:{line}: {became}: {construct}")?;
+        let Self { file, line, conversion, construct, how } = self;
+        write!(f, "{file}:{line}: {conversion}: {construct}")?;
         if how.is_empty() { Ok(()) } else { write!(f, ": {how}") }
     }
 }

@@ -12,9 +12,9 @@ pub struct RolloutSettings {
     /// What a client has that moves.
     pub on_move: OnMove,
     /// The store that clients leave.
-    pub from: SideSettings,
+    pub from: MigrationStoreSettings,
     /// The store that they go to.
-    pub to: SideSettings,
+    pub to: MigrationStoreSettings,
 }
 
 /// One store decides, another one is compared with it.
@@ -23,9 +23,9 @@ pub struct ShadowSettings {
     /// How many clients are compared.
     pub percent: Percent,
     /// The store that decides.
-    pub store: SideSettings,
+    pub store: MigrationStoreSettings,
     /// The store that is asked too.
-    pub compared_with: SideSettings,
+    pub compared_with: MigrationStoreSettings,
 }
 
 /// What a client has that moves from one store to the other.
@@ -33,14 +33,14 @@ pub struct ShadowSettings {
 pub enum OnMove {
     /// What it had used, and the window that was running.
     #[default]
-    Carry,
+    Transfer,
     /// Nothing used.
-    StartAfresh,
+    Reset,
 }
 
 /// One of two stores: it is no two stores itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SideSettings {
+pub enum MigrationStoreSettings {
     /// In the memory of this process.
     Memory(MemoryBounds),
     /// In Redis or Valkey.
@@ -49,12 +49,12 @@ pub enum SideSettings {
     Memcached(Box<MemcachedSettings>),
 }
 
-impl From<SideSettings> for StoreSettings {
-    fn from(side: SideSettings) -> Self {
+impl From<MigrationStoreSettings> for StoreSettings {
+    fn from(side: MigrationStoreSettings) -> Self {
         match side {
-            SideSettings::Memory(bounds) => Self::Memory(bounds),
-            SideSettings::Redis(redis) => Self::Redis(redis),
-            SideSettings::Memcached(memcached) => Self::Memcached(memcached),
+            MigrationStoreSettings::Memory(bounds) => Self::Memory(bounds),
+            MigrationStoreSettings::Redis(redis) => Self::Redis(redis),
+            MigrationStoreSettings::Memcached(memcached) => Self::Memcached(memcached),
         }
     }
 }

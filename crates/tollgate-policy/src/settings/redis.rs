@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::KeySource;
-use crate::masked::masked_word;
+use crate::redact::redact_word;
 
 /// Shards in Redis or Valkey, and how they are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,17 +17,17 @@ pub struct RedisSettings {
     /// each limit's subjects if it is not said.
     pub route_by: Option<Box<str>>,
     /// The map that is left, while subjects move to `shards`.
-    pub previous: Option<PreviousMap>,
+    pub previous: Option<PreviousShardMap>,
     /// How long a decision may take.
     pub deadline: Duration,
     /// How many nodes share the limits: what one of them may admit alone is one part in so many.
     pub nodes: NonZeroU32,
     /// Whose time decides.
-    pub clock: DecidingClock,
+    pub clock: DecisionClock,
     /// Which servers are asked how a client stands.
-    pub reads: Reads,
+    pub reads: ReadFrom,
     /// Whether this node refuses by itself what was refused until a known time.
-    pub remember_refusals: RememberRefusals,
+    pub remember_refusals: DenyCacheMode,
     /// How the step runs in the servers.
     pub step: StepForm,
     /// The user as whom to connect, where a server's URL names none.
@@ -44,7 +44,7 @@ pub struct RedisSettings {
 
 /// A map of shards that is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PreviousMap {
+pub struct PreviousShardMap {
     /// Its shards, at least one. Those that stay have the same servers in both maps.
     pub shards: Vec<ShardSettings>,
     /// The name of the subject that said on which shard counters lived, if one did.
@@ -112,11 +112,11 @@ pub enum Transport {
 impl fmt::Debug for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let masked =
-            |urls: &[Box<str>]| -> Vec<_> { urls.iter().map(|url| masked_word(url)).collect() };
+            |urls: &[Box<str>]| -> Vec<_> { urls.iter().map(|url| redact_word(url)).collect() };
         match self {
             Self::Static { primary, replicas } => f
                 .debug_struct("Static")
-                .field("primary", &masked_word(primary))
+                .field("primary", &redact_word(primary))
                 .field("replicas", &masked(replicas))
                 .finish(),
             Self::Sentinel { sentinels, service, transport } => f
@@ -134,7 +134,7 @@ impl fmt::Debug for Topology {
 
 /// Whose time decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DecidingClock {
+pub enum DecisionClock {
     /// This machine's.
     #[default]
     Application,
@@ -144,7 +144,7 @@ pub enum DecidingClock {
 
 /// Which servers are asked how a client stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reads {
+pub enum ReadFrom {
     /// Replicas, and the primary where none is fit to answer.
     #[default]
     Replicas,
@@ -154,12 +154,12 @@ pub enum Reads {
 
 /// Whether refusals are remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RememberRefusals {
+pub enum DenyCacheMode {
     /// As long as is exact, or for a few milliseconds where a refund may free units.
     #[default]
-    Remember,
+    Enabled,
     /// Never: the store is always asked.
-    AlwaysAsk,
+    Disabled,
 }
 
 /// How the step runs in the servers.

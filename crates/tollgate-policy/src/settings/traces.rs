@@ -21,12 +21,12 @@ pub struct TracesSettings {
     /// Of how many traces.
     pub sample: Percent,
     /// Whether a caller's word counts.
-    pub parents: Parents,
+    pub parents: ParentSampling,
 }
 
 /// Whether a caller's word counts that its trace is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Parents {
+pub enum ParentSampling {
     /// It does.
     #[default]
     Follow,

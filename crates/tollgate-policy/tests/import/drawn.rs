@@ -23,9 +23,9 @@ pub(crate) fn requests() -> impl Strategy<Value = Vec<(u64, Vec<Asked>)>> {
     // Most are as long as most files are deep.
     let lengths = select(&[1, 1, 1, 1, 2, 2, 3][..]);
     let entries = lengths.prop_flat_map(move |length| prop::collection::vec(entry.clone(), length));
-    let asked = (entries, 1..4_u64);
-    let asked = asked.prop_map(|(entries, hits)| Asked { entries, hits });
-    let request = (select(&[0, 0, 0, 1, 30, 4000][..]), prop::collection::vec(asked, 1..4));
+    let requested = (entries, 1..4_u64);
+    let requested = requested.prop_map(|(entries, hits)| Asked { entries, hits });
+    let request = (select(&[0, 0, 0, 1, 30, 4000][..]), prop::collection::vec(requested, 1..4));
     prop::collection::vec(request, 1..40)
 }
 
@@ -53,8 +53,8 @@ fn level(depth: u32) -> BoxedStrategy<Vec<Value>> {
     });
     prop::collection::vec(node, 1..16)
         .prop_map(|mut nodes| {
-            let mut seen = std::collections::HashSet::new();
-            nodes.retain(|node| seen.insert((node["key"].clone(), node.get("value").cloned())));
+            let mut observed = std::collections::HashSet::new();
+            nodes.retain(|node| observed.insert((node["key"].clone(), node.get("value").cloned())));
             nodes
         })
         .boxed()

@@ -37,12 +37,13 @@ impl ReferenceServer {
 
     /// Answers a request at a time in seconds since the epoch.
     pub(crate) fn should_rate_limit(&mut self, now: u64, request: &[Asked]) -> Answer {
-        let found: Vec<_> = request.iter().map(|asked| self.limit(&asked.entries)).collect();
+        let found: Vec<_> =
+            request.iter().map(|requested| self.limit(&requested.entries)).collect();
         let replaced: HashSet<String> =
             found.iter().flatten().flat_map(|found| found.replaces.clone()).collect();
         let mut over_by_quota: HashMap<String, bool> = HashMap::new();
         let mut answer = Answer { is_over: false, descriptors: Vec::new() };
-        for (asked, found) in request.iter().zip(found) {
+        for (requested, found) in request.iter().zip(found) {
             let counted = found
                 .filter(|found| !found.is_unlimited)
                 .filter(|found| found.name.as_ref().is_none_or(|name| !replaced.contains(name)));
@@ -50,10 +51,10 @@ impl ReferenceServer {
                 answer.descriptors.push(false);
                 continue;
             };
-            let is_over = self.add_hits(now, &found, asked.hits) && !found.is_shadow;
+            let is_over = self.add_hits(now, &found, requested.hits) && !found.is_shadow;
             answer.descriptors.push(is_over);
             if found.is_quota {
-                *over_by_quota.entry(quota_group(&asked.entries)).or_default() |= is_over;
+                *over_by_quota.entry(quota_group(&requested.entries)).or_default() |= is_over;
             } else {
                 answer.is_over |= is_over;
             }

@@ -17,7 +17,7 @@ const FILE: &str = "--- file ";
 const SAID: &str = "--- said\n";
 
 #[test]
-fn what_becomes_of_each_construct_is_told_as_written_here() {
+fn what_becomes_of_each_construct_is_reported_as_written_here() {
     let mut cases = 0;
     for path in files() {
         let written = std::fs::read_to_string(&path).unwrap();

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use tollgate_core::policy::descriptors::{
-    Descriptor, Hits, NodeMode, Outcome, PlannedDescriptor, QuotaGroup,
+    Descriptor, DescriptorOutcome, Hits, NodeMode, PlannedDescriptor, QuotaGroup,
 };
 use tollgate_core::{
-    Ask, Cell, ChargeId, Cost, Fit, KeyedHash, Policy, Subject, Timestamp, decide,
+    Admission, Cell, ChargeId, Cost, KeyedHash, Operation, Policy, Subject, Timestamp, decide,
 };
 
 use crate::reference_server::{Answer, Asked};
@@ -31,14 +31,16 @@ impl Served {
     ) -> Answer {
         let borrowed: Vec<Vec<(&str, &str)>> = request
             .iter()
-            .map(|asked| asked.entries.iter().map(|(key, value)| (&**key, &**value)).collect())
+            .map(|requested| {
+                requested.entries.iter().map(|(key, value)| (&**key, &**value)).collect()
+            })
             .collect();
         let descriptors: Vec<_> = request
             .iter()
             .zip(&borrowed)
-            .map(|(asked, entries)| Descriptor {
+            .map(|(requested, entries)| Descriptor {
                 entries,
-                hits: Hits::Take(Cost::new(asked.hits).unwrap()),
+                hits: Hits::Charge(Cost::new(requested.hits).unwrap()),
                 rate: None,
             })
             .collect();
@@ -61,19 +63,21 @@ impl Served {
         answer
     }
 
-    fn is_over(&mut self, outcome: Outcome, now: u64) -> bool {
+    fn is_over(&mut self, outcome: DescriptorOutcome, now: u64) -> bool {
         let limited = match outcome {
-            Outcome::Limited(limited) => limited,
-            Outcome::Blocked => return true,
-            Outcome::Unmatched | Outcome::Unlimited | Outcome::Replaced => return false,
+            DescriptorOutcome::Limited(limited) => limited,
+            DescriptorOutcome::Blocked => return true,
+            DescriptorOutcome::Unmatched
+            | DescriptorOutcome::Unlimited
+            | DescriptorOutcome::CasOutcome => return false,
         };
-        let Hits::Take(cost) = limited.hits else { unreachable!("nothing is given back here") };
+        let Hits::Charge(cost) = limited.hits else { unreachable!("nothing is given back here") };
         let place = (limited.limit.name().to_owned(), limited.subject);
-        let ask = Ask::Take { cost, id: ChargeId::default() };
+        let ask = Operation::Charge { cost, id: ChargeId::default() };
         let now = Timestamp::from_millis(now * 1000);
         let (reading, cell) = decide(self.cells.remove(&place), &limited.limit, ask, now);
         self.cells.extend(cell.map(|cell| (place, cell)));
-        reading.fit != Fit::Now
+        reading.admission != Admission::Now
     }
 }
 

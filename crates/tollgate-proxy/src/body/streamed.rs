@@ -8,35 +8,35 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use crate::{link::Link, pool::Pool};
+use crate::{pool::Pool, upstream_link::UpstreamLink};
 
 /// The body of an upstream's response, and the link that it comes by: read on demand, and given back at its end.
 #[derive(Debug)]
 pub(crate) struct StreamedBody {
     incoming: Incoming,
-    lent: Option<Lent>,
+    pooled: Option<PooledLink>,
 }
 
 #[derive(Debug)]
-struct Lent {
-    link: Box<Link>,
+struct PooledLink {
+    link: Box<UpstreamLink>,
     pool: Arc<Pool>,
 }
 
 impl StreamedBody {
     /// A body whose connection goes on by itself.
     pub(crate) fn new(incoming: Incoming) -> Self {
-        Self { incoming, lent: None }
+        Self { incoming, pooled: None }
     }
 
     /// A body that comes by `link`, which is of `pool`.
-    pub(crate) fn over(incoming: Incoming, link: Box<Link>, pool: Arc<Pool>) -> Self {
-        Self { incoming, lent: Some(Lent { link, pool }) }
+    pub(crate) fn over(incoming: Incoming, link: Box<UpstreamLink>, pool: Arc<Pool>) -> Self {
+        Self { incoming, pooled: Some(PooledLink { link, pool }) }
     }
 
-    fn give_back(&mut self) {
-        if let Some(Lent { link, pool }) = self.lent.take() {
-            pool.give_back(link);
+    fn release(&mut self) {
+        if let Some(PooledLink { link, pool }) = self.pooled.take() {
+            pool.release(link);
         }
     }
 }
@@ -50,8 +50,8 @@ impl Body for StreamedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        if let (Poll::Pending, Some(lent)) = (&polled, &mut self.lent) {
-            lent.link.work(cx);
+        if let (Poll::Pending, Some(pooled)) = (&polled, &mut self.pooled) {
+            pooled.link.drive(cx);
             polled = Pin::new(&mut self.incoming).poll_frame(cx);
         }
         let is_last = match &polled {
@@ -60,7 +60,7 @@ impl Body for StreamedBody {
             _ => false,
         };
         if is_last {
-            self.give_back();
+            self.release();
         }
         polled
     }
@@ -78,7 +78,7 @@ impl Body for StreamedBody {
 impl Drop for StreamedBody {
     fn drop(&mut self) {
         if self.incoming.is_end_stream() {
-            self.give_back();
+            self.release();
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum UploadFault {
     /// Nothing of it came for too long.
     Stalled,
     /// Its framing is unsound.
-    Unsound(Violation),
+    Malformed(Violation),
     /// The client left, or sent less than it announced.
     Broken,
 }

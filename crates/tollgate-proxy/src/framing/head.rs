@@ -48,7 +48,7 @@ const MAX_LENGTH_DIGITS: usize = 19;
 const MAX_PLAIN_PATH_BYTES: usize = 8 * 1024;
 
 /// Judges a complete head, from its request line to its closing empty line.
-pub(crate) fn judge(head: &[u8], limits: &SectionLimits) -> Result<Head, Violation> {
+pub(crate) fn parse_head(head: &[u8], limits: &SectionLimits) -> Result<Head, Violation> {
     let mut lines = lines(head);
     let request_line = RequestLine::parse(lines.next().unwrap_or_default(), limits)?;
     let mut fields = FramingFields::default();

@@ -10,7 +10,7 @@ use crate::{
 
 /// An upstream that answers with `answer`, then tells what it reads until the proxy ends the connection.
 async fn witness(answer: &'static str) -> (std::net::SocketAddr, mpsc::Receiver<String>) {
-    let (tell, told) = mpsc::channel(8);
+    let (tell, reply) = mpsc::channel(8);
     let address = serve_raw(move |mut stream| {
         let tell = tell.clone();
         async move {
@@ -23,62 +23,62 @@ async fn witness(answer: &'static str) -> (std::net::SocketAddr, mpsc::Receiver<
         }
     })
     .await;
-    (address, told)
+    (address, reply)
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_before_the_response_ends_the_upstreams_work() {
-    let (upstream, mut told) = witness("").await;
+    let (upstream, mut reply) = witness("").await;
     let proxy = Proxy::start(upstream).await;
     let mut client = Client::connect(proxy.address).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    within(told.recv()).await.expect("the request");
+    within(reply.recv()).await.expect("the request");
     drop(client);
-    within(told.recv()).await.expect("the end");
+    within(reply.recv()).await.expect("the end");
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_mid_response_ends_the_upstreams_work() {
-    let (upstream, mut told) =
+    let (upstream, mut reply) =
         witness("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n").await;
     let proxy = Proxy::start(upstream).await;
     let mut client = Client::connect(proxy.address).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.read_until("hello").await;
     drop(client);
-    within(told.recv()).await.expect("the request");
-    within(told.recv()).await.expect("the end");
+    within(reply.recv()).await.expect("the request");
+    within(reply.recv()).await.expect("the end");
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_mid_upload_does_not_complete_it() {
-    let (upstream, mut told) = witness("").await;
+    let (upstream, mut reply) = witness("").await;
     let proxy = Proxy::start(upstream).await;
     let mut client = Client::connect(proxy.address).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
         .await;
-    let start = within(told.recv()).await.expect("the request");
+    let start = within(reply.recv()).await.expect("the request");
     drop(client);
-    let rest = within(told.recv()).await.expect("the end");
+    let rest = within(reply.recv()).await.expect("the end");
     let sent = start + &rest;
     assert!(!sent.contains("\r\n0\r\n"), "a broken upload must not look whole: {sent}");
 }
 
 #[tokio::test]
 async fn an_upload_whose_framing_breaks_does_not_complete_either() {
-    let (upstream, mut told) = witness("").await;
+    let (upstream, mut reply) = witness("").await;
     let proxy = Proxy::start(upstream).await;
     let mut client = Client::connect(proxy.address).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
         .await;
-    let start = within(told.recv()).await.expect("the request");
+    let start = within(reply.recv()).await.expect("the request");
     client.send("-1\r\n").await;
     let answer = client.read_response().await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     assert!(answer.contains("chunk size"), "{answer}");
-    let rest = within(told.recv()).await.expect("the end");
+    let rest = within(reply.recv()).await.expect("the end");
     let sent = start + &rest;
     assert!(!sent.contains("\r\n0\r\n"), "a broken upload must not look whole: {sent}");
 }

@@ -19,7 +19,7 @@ async fn every_sound_request_is_seen_as_it_was_meant() {
         let answer = exchange(proxy.address, [request, SENTINEL].concat()).await;
         let row = String::from_utf8_lossy(request);
         let expected: Vec<&str> = meant.iter().copied().chain(["GET /sentinel []"]).collect();
-        assert_eq!(seen(&upstream), expected, "{row:?} was answered {answer:?}");
+        assert_eq!(observed(&upstream), expected, "{row:?} was answered {answer:?}");
         assert_eq!(statuses(&answer), vec![200; expected.len()], "{row:?}: {answer:?}");
     }
 }
@@ -33,12 +33,12 @@ async fn no_unsound_request_is_seen_nor_what_follows_it() {
     let mut disagreements = Vec::new();
     for (request, status) in rows {
         let answer = exchange(proxy.address, [request, SENTINEL].concat()).await;
-        let told = header(&answer, "content-type") == Some("application/problem+json");
+        let reply = header(&answer, "content-type") == Some("application/problem+json");
         let closed = header(&answer, "connection") == Some("close");
-        let seen = seen(&upstream);
-        if statuses(&answer) != [status] || !told || !closed || !seen.is_empty() {
+        let observed = observed(&upstream);
+        if statuses(&answer) != [status] || !reply || !closed || !observed.is_empty() {
             let row = String::from_utf8_lossy(request);
-            disagreements.push(format!("{row:?}\n  answered {answer:?}\n  seen {seen:?}"));
+            disagreements.push(format!("{row:?}\n  answered {answer:?}\n  seen {observed:?}"));
         }
     }
     assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
@@ -50,6 +50,10 @@ fn the_corpus_is_large_enough_to_mean_something() {
     assert!(unsound::ROWS.len() + unsound::OTHERWISE.len() >= 100, "{}", unsound::ROWS.len());
 }
 
-fn seen(upstream: &Recorder) -> Vec<String> {
-    upstream.take().into_iter().map(|seen| format!("{} [{}]", seen.line, seen.body)).collect()
+fn observed(upstream: &Recorder) -> Vec<String> {
+    upstream
+        .take()
+        .into_iter()
+        .map(|observed| format!("{} [{}]", observed.line, observed.body))
+        .collect()
 }

@@ -67,7 +67,7 @@ async fn a_request_in_flight_is_finished_and_no_more_are_accepted() {
 }
 
 #[tokio::test]
-async fn a_client_that_kept_its_connection_may_ask_once_more_and_is_told() {
+async fn a_client_that_kept_its_connection_may_ask_once_more_and_is_reported() {
     let (held, upstream) = Held::start().await;
     let proxy = Proxy::start(upstream).await;
     let address = proxy.address;
@@ -88,7 +88,7 @@ async fn a_client_that_kept_its_connection_may_ask_once_more_and_is_told() {
 }
 
 #[tokio::test]
-async fn what_outlasts_the_drain_is_cut_off_and_told() {
+async fn what_outlasts_the_drain_is_cut_off_and_reported() {
     let (held, upstream) = Held::start().await;
     let mut settings = settings(upstream);
     settings.timeouts.drain = Duration::from_millis(50);

@@ -54,12 +54,12 @@ async fn requests_of_one_connection_are_forwarded_as_http_1_1() {
     let response = send(&mut sender, request, "hello").await;
     assert_eq!(response.headers()["via"], "1.1 tollgate");
     assert_eq!(text(response).await, "POST /a?b [hello]");
-    let seen = upstream.take_one();
-    assert_eq!(seen.headers["host"], "api.example");
-    assert_eq!(seen.headers["cookie"], "a=b; c=d");
-    assert_eq!(seen.headers["via"], "2 tollgate");
-    assert_eq!(seen.headers["te"], "trailers");
-    assert_eq!(seen.headers["x-forwarded-host"], "api.example");
+    let observed = upstream.take_one();
+    assert_eq!(observed.headers["host"], "api.example");
+    assert_eq!(observed.headers["cookie"], "a=b; c=d");
+    assert_eq!(observed.headers["via"], "2 tollgate");
+    assert_eq!(observed.headers["te"], "trailers");
+    assert_eq!(observed.headers["x-forwarded-host"], "api.example");
 
     let (mut one, mut other) = (sender.clone(), sender);
     let (one, other) = tokio::join!(

@@ -9,7 +9,7 @@ use tollgate::{
     core::{
         Algorithm, Cost, Limit, Millis, Policy,
         algo::Concurrency,
-        policy::{LimitFor, Match, PathPattern, Rule, Rules, Use},
+        policy::{LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule},
     },
     store::Memory,
     tower::Layer,
@@ -28,11 +28,11 @@ const PLAIN: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 pub(crate) fn one_at_a_time() -> Limiter<Memory> {
     let in_flight = Concurrency::new(1, Millis::from_secs(3600)).expect("a lease");
     let limit = Limit::new("one", Algorithm::Concurrency(in_flight)).expect("a name");
-    let limit = LimitFor { limit: Arc::new(limit), per: Vec::new() };
+    let limit = LimitBinding { limit: Arc::new(limit), per: Vec::new() };
     let paths = vec![PathPattern::parse("/**").expect("a path")];
-    let used = Use { limit: 0, cost: Cost::ONE };
-    let rule = Rule::new("all", Match { paths, ..Match::default() }, vec![used]);
-    let policy = Policy::new(Vec::new(), vec![limit], vec![rule], Rules::FirstMatch);
+    let used = LimitRef { limit: 0, cost: Cost::ONE };
+    let rule = Rule::new("all", RequestMatch { paths, ..RequestMatch::default() }, vec![used]);
+    let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch);
     Limiter::new(policy.expect("a policy"), Memory::default())
 }
 

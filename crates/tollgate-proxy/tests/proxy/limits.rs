@@ -101,7 +101,7 @@ async fn an_idle_connection_closes() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_given_up() {
+async fn a_client_that_stops_reading_is_closed() {
     let (ended, mut end) = tokio::sync::mpsc::channel(1);
     let upstream = crate::upstream::serve_raw(move |mut stream| {
         let ended = ended.clone();
@@ -139,6 +139,6 @@ async fn clients_beyond_the_limit_wait_for_a_place() {
     first.send("GET /3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert_eq!(statuses(&first.read_to_end().await), [200]);
     assert_eq!(statuses(&second.read_to_end().await), [200]);
-    let lines: Vec<_> = upstream.take().into_iter().map(|seen| seen.line).collect();
+    let lines: Vec<_> = upstream.take().into_iter().map(|observed| observed.line).collect();
     assert_eq!(lines, ["GET /1", "GET /3", "GET /2"]);
 }

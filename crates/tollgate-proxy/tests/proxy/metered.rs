@@ -16,11 +16,11 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tollgate::{
     Limiter,
     core::{
-        Algorithm, Cost, Facts, HoldTerms, Limit, Millis, Policy,
+        Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms,
         algo::{Anchor, FixedWindow},
         policy::{
-            JsonPointer, LimitFor, Match, Meter, Metered, PathPattern, Reserve, ReserveSource,
-            Rule, Rules, Use,
+            JsonPointer, LimitBinding, LimitRef, MatchMode, Meter, MeteredLimit, PathPattern,
+            RequestMatch, ReservationAmount, ReservationSource, Rule,
         },
     },
     store::Memory,
@@ -43,29 +43,30 @@ fn pointer(text: &str) -> JsonPointer {
 fn tokens(overdraft: u64) -> Arc<Limiter<Memory>> {
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3600), Anchor::FirstRequest);
     let limit = Limit::new("tokens", Algorithm::FixedWindow(window.expect("a window")));
-    let terms = HoldTerms { overdraft, ..HoldTerms::default() };
-    let limit = limit.and_then(|limit| limit.with_hold(terms)).expect("a limit");
-    let limit = LimitFor { limit: Arc::new(limit), per: Vec::new() };
+    let terms = ReservationTerms { overdraft, ..ReservationTerms::default() };
+    let limit = limit.and_then(|limit| limit.with_reservation_terms(terms)).expect("a limit");
+    let limit = LimitBinding { limit: Arc::new(limit), per: Vec::new() };
     let paths = vec![PathPattern::parse("/**").expect("a path")];
-    let used = Use { limit: 0, cost: Cost::up_to(40) };
-    let mut rule = Rule::new("all", Match { paths, ..Match::default() }, vec![used]);
-    let source = ReserveSource::Json { pointer: pointer("/max_tokens") };
-    rule.metered.push(Metered {
+    let used = LimitRef { limit: 0, cost: Cost::up_to(40) };
+    let mut rule = Rule::new("all", RequestMatch { paths, ..RequestMatch::default() }, vec![used]);
+    let source = ReservationSource::Json { pointer: pointer("/max_tokens") };
+    rule.metered.push(MeteredLimit {
         limit: 0,
         meter: Arc::new(Meter::Json { pointer: pointer("/usage/total_tokens") }),
-        reserve: Some(Reserve { source, at_most: None }),
+        reserve: Some(ReservationAmount { source, at_most: None }),
     });
-    let policy = Policy::new(Vec::new(), vec![limit], vec![rule], Rules::FirstMatch);
+    let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch);
     Arc::new(Limiter::new(policy.expect("a policy"), Memory::default()))
 }
 
 /// What is used of the tokens, and how much of that is only held.
 async fn used(limiter: &Limiter<Memory>) -> (u64, u64) {
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     let policy = limiter.policy();
-    let plan = policy.plan(&facts, limiter.key());
+    let plan = policy.plan(&attributes, limiter.key());
     let looked_at = limiter.look_at(limiter.now(), &plan.enforced).await.expect("an answer");
-    (looked_at.0.standings[0].used, looked_at.0.standings[0].held)
+    (looked_at.0.statuses[0].used, looked_at.0.statuses[0].reserved)
 }
 
 async fn used_is(limiter: &Limiter<Memory>, expected: (u64, u64)) {
@@ -79,7 +80,7 @@ async fn used_is(limiter: &Limiter<Memory>, expected: (u64, u64)) {
 
 async fn in_front(upstream: std::net::SocketAddr, limiter: &Arc<Limiter<Memory>>) -> Proxy {
     let settings = settings(upstream);
-    settings.json_bodies.read();
+    settings.json_bodies.enable();
     Proxy::layered(settings, Layer::new(Arc::clone(limiter))).await
 }
 
@@ -223,10 +224,10 @@ async fn reserved_by(fields: &str, sent: &str, body: &str) -> u64 {
     }
     client.send(sent).await;
     assert_eq!(statuses(&client.read_to_end().await), [200]);
-    let seen = recorder.take_one();
-    assert!(seen.body == body, "{} bytes arrived of {}", seen.body.len(), body.len());
+    let observed = recorder.take_one();
+    assert!(observed.body == body, "{} bytes arrived of {}", observed.body.len(), body.len());
     let length = fields.contains("content-length").then(|| body.len().to_string());
-    let stated = seen.headers.get(header::CONTENT_LENGTH);
+    let stated = observed.headers.get(header::CONTENT_LENGTH);
     assert_eq!(stated.map(|length| length.to_str().expect("digits").to_owned()), length);
     let used = used(&limiter).await;
     assert_eq!(used.1, 0);

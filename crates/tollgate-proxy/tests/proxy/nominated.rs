@@ -9,7 +9,10 @@ use tollgate::{
     core::{
         Algorithm, Cost, Limit, Millis, Policy,
         algo::{Anchor, FixedWindow},
-        policy::{Dimension, LimitFor, Match, Network, Rule, Rules, Source, Use},
+        policy::{
+            Dimension, LimitBinding, LimitRef, MatchMode, Network, RequestMatch, Rule,
+            SubjectSource,
+        },
     },
     store::Memory,
     tower::Layer,
@@ -25,19 +28,21 @@ use crate::{
 
 /// A thousand requests an hour for each token, and three for all that have none.
 fn limiter() -> Limiter<Memory> {
-    let source = Source::Credential { header: "authorization".into() };
+    let source = SubjectSource::Credential { header: "authorization".into() };
     let token = Dimension { name: "token".into(), source };
     let limit = |name, quota, per| {
         let window = FixedWindow::new(quota, Millis::from_secs(3600), Anchor::FirstRequest);
         let limit = Limit::new(name, Algorithm::FixedWindow(window.expect("a window")));
-        LimitFor { limit: Arc::new(limit.expect("a name")), per }
+        LimitBinding { limit: Arc::new(limit.expect("a name")), per }
     };
-    let used = |limit| vec![Use { limit, cost: Cost::ONE }];
-    let known = Match { has: vec![0], ..Match::default() };
-    let rules =
-        vec![Rule::new("known", known, used(0)), Rule::new("others", Match::default(), used(1))];
+    let used = |limit| vec![LimitRef { limit, cost: Cost::ONE }];
+    let known = RequestMatch { has: vec![0], ..RequestMatch::default() };
+    let rules = vec![
+        Rule::new("known", known, used(0)),
+        Rule::new("others", RequestMatch::default(), used(1)),
+    ];
     let limits = vec![limit("core", 1_000, vec![0]), limit("anonymous", 3, Vec::new())];
-    let policy = Policy::new(vec![token], limits, rules, Rules::FirstMatch);
+    let policy = Policy::new(vec![token], limits, rules, MatchMode::FirstMatch);
     Limiter::new(policy.expect("a policy"), Memory::default())
 }
 
@@ -52,9 +57,12 @@ async fn a_token_that_connection_nominates_away_is_not_decided_on() {
         );
         assert_eq!(statuses(&exchange(proxy.address, request).await), [status], "{nth}");
     }
-    let seen = upstream.take();
-    assert_eq!(seen.len(), 3);
-    assert!(!seen.iter().any(|seen| seen.headers.contains_key("authorization")), "{seen:?}");
+    let observed = upstream.take();
+    assert_eq!(observed.len(), 3);
+    assert!(
+        !observed.iter().any(|observed| observed.headers.contains_key("authorization")),
+        "{observed:?}"
+    );
     let known = "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer 1\r\nConnection: close\r\n\r\n";
     assert_eq!(statuses(&exchange(proxy.address, known).await), [200]);
     assert_eq!(upstream.take_one().headers["authorization"], "Bearer 1");
@@ -95,10 +103,13 @@ async fn what_is_decided_on_is_what_the_upstream_gets() {
         "Upgrade: h2c\r\nConnection: upgrade\r\nHTTP2-Settings: x\r\n",
         "Proxy-Authorization: Basic eA==\r\nProxy-Connection: close\r\nKeep-Alive: timeout=9\r\n",
     ] {
-        let (decided, seen) = decided_and_seen(fields, "192.0.2.0/24").await;
+        let (decided, observed) = decided_and_seen(fields, "192.0.2.0/24").await;
         for name in decided.keys() {
-            let (decided, seen) = (decided.get_all(name), seen.headers.get_all(name));
-            assert!(decided.iter().eq(seen.iter()), "{name} of {fields:?}: {decided:?} {seen:?}");
+            let (decided, observed) = (decided.get_all(name), observed.headers.get_all(name));
+            assert!(
+                decided.iter().eq(observed.iter()),
+                "{name} of {fields:?}: {decided:?} {observed:?}"
+            );
         }
     }
 }
@@ -108,10 +119,10 @@ async fn who_a_trusted_proxy_says_asks_is_not_nominated_away() {
     let fields = "Connection: X-Forwarded-For, Forwarded, X-Forwarded-Proto, X-Real-IP\r\n\
                   X-Forwarded-For: 198.51.100.1\r\nForwarded: for=198.51.100.1\r\n\
                   X-Forwarded-Proto: https\r\nX-Real-IP: 198.51.100.1\r\n";
-    let (decided, seen) = decided_and_seen(fields, "127.0.0.0/8").await;
+    let (decided, observed) = decided_and_seen(fields, "127.0.0.0/8").await;
     assert_eq!(decided["x-forwarded-for"], "198.51.100.1");
     assert_eq!(decided["forwarded"], "for=198.51.100.1");
-    assert_eq!(seen.headers["x-forwarded-for"], "198.51.100.1, 127.0.0.1");
-    assert_eq!(seen.headers["x-forwarded-proto"], "https");
-    assert_eq!(seen.headers["x-real-ip"], "198.51.100.1");
+    assert_eq!(observed.headers["x-forwarded-for"], "198.51.100.1, 127.0.0.1");
+    assert_eq!(observed.headers["x-forwarded-proto"], "https");
+    assert_eq!(observed.headers["x-real-ip"], "198.51.100.1");
 }

@@ -23,8 +23,8 @@ async fn a_request_is_forwarded_without_its_hop_by_hop_fields() {
     assert!(answer.ends_with("POST /a%20b?c=d [abc]"), "{answer}");
     assert_eq!(header(&answer, "via"), Some("1.1 tollgate"));
 
-    let seen = upstream.take_one();
-    let mut names: Vec<_> = seen.headers.keys().map(|name| name.as_str()).collect();
+    let observed = upstream.take_one();
+    let mut names: Vec<_> = observed.headers.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(
         names,
@@ -41,12 +41,12 @@ async fn a_request_is_forwarded_without_its_hop_by_hop_fields() {
             "x-own"
         ]
     );
-    assert_eq!(seen.headers["host"], "api.example");
-    assert_eq!(seen.headers["connection"], "te");
-    assert_eq!(seen.headers["te"], "trailers");
-    assert_eq!(seen.headers["content-length"], "3");
-    assert_eq!(seen.headers["x-forwarded-for"], "127.0.0.1");
-    assert_eq!(seen.headers["forwarded"], "for=127.0.0.1;host=\"api.example\";proto=http");
+    assert_eq!(observed.headers["host"], "api.example");
+    assert_eq!(observed.headers["connection"], "te");
+    assert_eq!(observed.headers["te"], "trailers");
+    assert_eq!(observed.headers["content-length"], "3");
+    assert_eq!(observed.headers["x-forwarded-for"], "127.0.0.1");
+    assert_eq!(observed.headers["forwarded"], "for=127.0.0.1;host=\"api.example\";proto=http");
 }
 
 #[tokio::test]
@@ -62,9 +62,9 @@ async fn a_trusted_peer_is_appended_to() {
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n",
     )
     .await;
-    let seen = upstream.take_one();
-    assert_eq!(seen.headers["x-forwarded-for"], "198.51.100.1, 127.0.0.1");
-    assert!(!seen.headers.contains_key("forwarded"));
+    let observed = upstream.take_one();
+    assert_eq!(observed.headers["x-forwarded-for"], "198.51.100.1, 127.0.0.1");
+    assert!(!observed.headers.contains_key("forwarded"));
 }
 
 #[tokio::test]
@@ -153,7 +153,8 @@ async fn pipelined_requests_are_answered_in_order() {
     )
     .await;
     assert_eq!(statuses(&answer), [200, 200, 200, 200], "{answer}");
-    let lines: Vec<_> = upstream.take().into_iter().map(|seen| seen.line + &seen.body).collect();
+    let lines: Vec<_> =
+        upstream.take().into_iter().map(|observed| observed.line + &observed.body).collect();
     assert_eq!(lines, ["GET /1", "POST /2hi", "POST /3x", "GET /4"]);
 }
 

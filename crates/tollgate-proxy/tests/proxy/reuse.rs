@@ -58,7 +58,7 @@ async fn one_connection_serves_one_request_after_another() {
 
 #[tokio::test]
 async fn a_connection_that_the_upstream_ended_is_not_used_again() {
-    let (tell, mut told) = mpsc::channel(8);
+    let (tell, mut reply) = mpsc::channel(8);
     let upstream = serve_raw(move |mut stream| {
         let tell = tell.clone();
         async move {
@@ -74,13 +74,13 @@ async fn a_connection_that_the_upstream_ended_is_not_used_again() {
     for _ in 0..3 {
         client.send(REQUEST).await;
         assert_eq!(statuses(&client.read_response().await), [200]);
-        within(told.recv()).await.expect("the end of the connection");
+        within(reply.recv()).await.expect("the end of the connection");
     }
 }
 
 #[tokio::test]
 async fn a_connection_that_idles_is_closed() {
-    let (tell, mut told) = mpsc::channel(8);
+    let (tell, mut reply) = mpsc::channel(8);
     let upstream = serve_raw(move |mut stream| {
         let tell = tell.clone();
         async move {
@@ -97,7 +97,7 @@ async fn a_connection_that_idles_is_closed() {
     let mut client = Client::connect(proxy.address).await;
     client.send(REQUEST).await;
     assert_eq!(statuses(&client.read_response().await), [200]);
-    assert_eq!(within(told.recv()).await, Some(0));
+    assert_eq!(within(reply.recv()).await, Some(0));
 }
 
 #[tokio::test]

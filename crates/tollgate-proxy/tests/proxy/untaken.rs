@@ -58,7 +58,7 @@ async fn endless(answer: &'static str) -> (SocketAddr, mpsc::Receiver<()>) {
 }
 
 #[tokio::test]
-async fn an_answer_that_an_http_2_client_does_not_take_is_given_up_and_lets_go_of_all_it_held() {
+async fn an_answer_that_an_http_2_client_does_not_take_is_closed_and_lets_go_of_all_it_held() {
     let endless_one = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
     // Without room for a byte, and with room for the first pieces.
     for window in [0, 20_000] {
@@ -128,7 +128,7 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_slow_is_no_client_that_takes_nothing() {
+async fn an_upstream_that_is_slow_is_no_client_that_stops_reading() {
     let upstream = serve_raw(|mut stream| async move {
         read_head(&mut stream).await;
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n";

@@ -48,7 +48,7 @@ async fn an_agreed_upgrade_is_spliced() {
 
 #[tokio::test]
 async fn bytes_sent_early_wait_for_the_101() {
-    let (early, mut seen) = mpsc::channel(1);
+    let (early, mut observed) = mpsc::channel(1);
     let (agree, agreed) = mpsc::channel::<()>(1);
     let agreed = std::sync::Arc::new(tokio::sync::Mutex::new(agreed));
     let upstream = serve_raw(move |mut stream| {
@@ -69,7 +69,7 @@ async fn bytes_sent_early_wait_for_the_101() {
     let proxy = Proxy::start(upstream).await;
     let mut client = Client::connect(proxy.address).await;
     client.send(format!("{WISH}early bytes")).await;
-    assert_eq!(within(seen.recv()).await.expect("a head"), Some(String::new()));
+    assert_eq!(within(observed.recv()).await.expect("a head"), Some(String::new()));
     agree.send(()).await.expect("the upstream waits");
     client.read_until("\r\n\r\n").await;
     client.read_until("early bytes").await;
@@ -83,7 +83,7 @@ async fn a_declined_upgrade_smuggles_nothing() {
     let sound = "GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let answer = exchange(proxy.address, format!("{WISH}{sound}")).await;
     assert_eq!(statuses(&answer), [200, 200], "{answer}");
-    let lines: Vec<_> = upstream.take().into_iter().map(|seen| seen.line).collect();
+    let lines: Vec<_> = upstream.take().into_iter().map(|observed| observed.line).collect();
     assert_eq!(lines, ["GET /chat", "GET /next"]);
 
     let unsound = "GET /next HTTP/1.1\r\nHost : a\r\n\r\n";
@@ -99,9 +99,9 @@ async fn a_protocol_that_is_not_offered_is_not_asked_for() {
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\n\
                    Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n";
     assert_eq!(statuses(&exchange(proxy.address, request).await), [200]);
-    let seen = upstream.take_one();
-    assert!(!seen.headers.contains_key("upgrade"));
-    assert!(!seen.headers.contains_key("http2-settings"));
+    let observed = upstream.take_one();
+    assert!(!observed.headers.contains_key("upgrade"));
+    assert!(!observed.headers.contains_key("http2-settings"));
 }
 
 #[tokio::test]

@@ -22,13 +22,13 @@ pub(crate) struct Seen {
 /// Answers every request with its own method, target and body, and remembers it.
 pub(crate) struct Recorder {
     pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    observed: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Recorder {
     pub(crate) async fn start() -> Self {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let memory = Arc::clone(&seen);
+        let observed = Arc::new(Mutex::new(Vec::new()));
+        let memory = Arc::clone(&observed);
         let address = serve(move |request| {
             let memory = Arc::clone(&memory);
             async move {
@@ -44,19 +44,19 @@ impl Recorder {
             }
         })
         .await;
-        Self { address, seen }
+        Self { address, observed }
     }
 
     /// What was seen since the last call.
     pub(crate) fn take(&self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen.lock())
+        std::mem::take(&mut self.observed.lock())
     }
 
     /// The one request that was seen since the last call.
     pub(crate) fn take_one(&self) -> Seen {
-        let mut seen = self.take();
-        assert_eq!(seen.len(), 1, "{seen:?}");
-        seen.remove(0)
+        let mut observed = self.take();
+        assert_eq!(observed.len(), 1, "{observed:?}");
+        observed.remove(0)
     }
 }
 

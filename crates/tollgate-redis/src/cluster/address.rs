@@ -5,7 +5,7 @@ use std::fmt;
 use crate::link::{Address, Endpoint};
 
 /// The longest name of a host.
-const LONGEST_HOST: usize = 255;
+const MAX_HOST_BYTES: usize = 255;
 
 /// A host, by its name or address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +18,7 @@ impl NodeAddress {
     /// `None` unless `host` is a name or an address, and `port` one that can be listened on.
     pub(crate) fn new(host: &str, port: u16) -> Option<Self> {
         let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
-        let is_host = (1..=LONGEST_HOST).contains(&host.len()) && host.bytes().all(is_of_a_name);
+        let is_host = (1..=MAX_HOST_BYTES).contains(&host.len()) && host.bytes().all(is_of_a_name);
         (is_host && port > 0).then(|| Self { host: host.into(), port })
     }
 

@@ -8,57 +8,57 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::group::Group;
-use super::guests::Guests;
+use super::importing_slots::ImportingGroups;
 use super::layout::{GroupLayout, Layout};
 use super::slot_map::SlotMap;
-use super::survey::{Answer, survey};
+use super::topology_probe::{Answer, probe};
 use super::{ClusterError, ClusterSettings, NodeAddress};
 use crate::link::Endpoint;
-use crate::script::Choice;
+use crate::script::RuntimeChoice;
 
 /// The shortest time between two looks, however many calls were sent elsewhere meanwhile.
 const REFRESH_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 
 /// So many nodes are asked at a time.
-const ASKED: usize = 3;
+const MAX_PROBES: usize = 3;
 
 /// So many looks in a row may find nothing but an older cluster than the one that is known before
 /// it counts: it was made anew. Until then, nodes that were cut off have their old say in vain.
-const OLDER_LOOKS: u32 = 5;
+const MAX_STALE_PROBES: u32 = 5;
 
 /// What is known of a cluster, shared by those who ask it and the one task that learns it.
 #[derive(Debug)]
-pub(super) struct Known {
-    map: watch::Sender<Finding>,
+pub(super) struct SharedMap {
+    map: watch::Sender<MapState>,
     /// What hurries the task.
     news: Notify,
     /// The node that knows best, because another one pointed there.
     named: Mutex<Option<NodeAddress>>,
     last_error: Mutex<Option<ClusterError>>,
-    guests: Guests,
+    importing_groups: ImportingGroups,
     settings: ClusterSettings,
-    choice: Choice,
+    choice: RuntimeChoice,
 }
 
 /// What the task has found.
 #[derive(Clone, Debug)]
-enum Finding {
+enum MapState {
     /// Nothing yet: wait, within the deadline.
-    Sought,
+    Pending,
     /// Nobody to ask.
-    Nothing,
+    Unavailable,
     /// A cluster, which is remembered whoever answers later.
     Map(Arc<SlotMap>),
 }
 
-impl Known {
-    pub(super) fn new(settings: ClusterSettings, choice: Choice) -> Self {
+impl SharedMap {
+    pub(super) fn new(settings: ClusterSettings, choice: RuntimeChoice) -> Self {
         Self {
-            map: watch::channel(Finding::Sought).0,
+            map: watch::channel(MapState::Pending).0,
             news: Notify::new(),
             named: Mutex::default(),
             last_error: Mutex::default(),
-            guests: Guests::default(),
+            importing_groups: ImportingGroups::default(),
             settings,
             choice,
         }
@@ -67,18 +67,18 @@ impl Known {
     /// The map, for which a call that comes first waits until `deadline` at most.
     pub(super) async fn map(&self, deadline: Instant) -> Option<Arc<SlotMap>> {
         let mut findings = self.map.subscribe();
-        let found = findings.wait_for(|finding| !matches!(finding, Finding::Sought));
+        let found = findings.wait_for(|finding| !matches!(finding, MapState::Pending));
         match &*timeout_at(deadline, found).await.ok()?.ok()? {
-            Finding::Map(map) => Some(Arc::clone(map)),
-            Finding::Sought | Finding::Nothing => None,
+            MapState::Map(map) => Some(Arc::clone(map)),
+            MapState::Pending | MapState::Unavailable => None,
         }
     }
 
     /// The map, if there is one.
     pub(super) fn current(&self) -> Option<Arc<SlotMap>> {
         match &*self.map.borrow() {
-            Finding::Map(map) => Some(Arc::clone(map)),
-            Finding::Sought | Finding::Nothing => None,
+            MapState::Map(map) => Some(Arc::clone(map)),
+            MapState::Pending | MapState::Unavailable => None,
         }
     }
 
@@ -86,7 +86,7 @@ impl Known {
     pub(super) async fn first(&self) {
         let mut findings = self.map.subscribe();
         // An error means that nobody learns any more, which is when the cluster is dropped.
-        let _ = findings.wait_for(|finding| matches!(finding, Finding::Map(_))).await;
+        let _ = findings.wait_for(|finding| matches!(finding, MapState::Map(_))).await;
     }
 
     /// Why the last look found nothing, if it did.
@@ -95,21 +95,21 @@ impl Known {
     }
 
     /// Has the task look soon: what is known was found wrong, or does not answer.
-    pub(super) fn doubt(&self) {
+    pub(super) fn request_refresh(&self) {
         self.news.notify_one();
     }
 
-    /// As [`Self::doubt`], and `node` is said to know better.
-    pub(super) fn doubt_for(&self, node: &NodeAddress) {
+    /// As [`Self::request_refresh`], and `node` is said to know better.
+    pub(super) fn request_refresh_from(&self, node: &NodeAddress) {
         *self.named.lock() = Some(node.clone());
-        self.doubt();
+        self.request_refresh();
     }
 
     /// The group of `node`, which is in none of the `map`: one of its own then; `None` if there are
     /// too many of those.
-    pub(super) fn guest(&self, node: &NodeAddress) -> Option<Arc<Group>> {
+    pub(super) fn importing_group(&self, node: &NodeAddress) -> Option<Arc<Group>> {
         let alone = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
-        self.guests.ask(node, || self.open(&alone))
+        self.importing_groups.ask(node, || self.open(&alone))
     }
 
     fn open(&self, layout: &GroupLayout) -> Group {
@@ -122,21 +122,22 @@ impl Known {
         let map = SlotMap::new(layout, |wanted| {
             let serves = |group: &Group| group.serves(wanted, &layout.groups);
             let known = before.as_ref().and_then(|map| map.groups().iter().find(|it| serves(it)));
-            let known = known.cloned().or_else(|| self.guests.admit(serves));
+            let known = known.cloned().or_else(|| self.importing_groups.admit(serves));
             if let Some(group) = known {
                 group.keeps(&wanted.slots);
                 return group;
             }
             Arc::new(self.open(wanted))
         });
-        self.guests.clear(|group| group.nodes().iter().any(|node| map.group_of(node).is_some()));
-        self.map.send_replace(Finding::Map(Arc::new(map)));
+        self.importing_groups
+            .clear(|group| group.nodes().iter().any(|node| map.group_of(node).is_some()));
+        self.map.send_replace(MapState::Map(Arc::new(map)));
     }
 }
 
 /// The task that learns.
 pub(super) struct Discovery {
-    known: Arc<Known>,
+    known: Arc<SharedMap>,
     /// The epoch of the map.
     epoch: u64,
     /// How many looks in a row have found an older one.
@@ -146,7 +147,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    pub(super) const fn new(known: Arc<Known>) -> Self {
+    pub(super) const fn new(known: Arc<SharedMap>) -> Self {
         Self { known, epoch: 0, older: 0, turn: 0 }
     }
 
@@ -160,9 +161,9 @@ impl Discovery {
             let lost = found.err();
             if lost.is_some() {
                 self.known.map.send_if_modified(|finding| {
-                    let is_news = matches!(finding, Finding::Sought);
+                    let is_news = matches!(finding, MapState::Pending);
                     if is_news {
-                        *finding = Finding::Nothing;
+                        *finding = MapState::Unavailable;
                     }
                     is_news
                 });
@@ -177,7 +178,7 @@ impl Discovery {
 
     async fn look(&mut self) -> Result<(), ClusterError> {
         let asked = self.next_to_ask();
-        let answer = survey(asked, self.known.settings.link.connect).await?;
+        let answer = probe(asked, self.known.settings.link.connect).await?;
         self.check(&answer)?;
         self.known.learn(&answer.layout);
         Ok(())
@@ -194,18 +195,18 @@ impl Discovery {
         all.extend(seeds.iter().filter(|seed| !all.contains(seed)).cloned().collect::<Vec<_>>());
         let named = self.known.named.lock().take().map(|node| node.endpoint(like));
         let first = self.turn;
-        self.turn = first.wrapping_add(ASKED);
+        self.turn = first.wrapping_add(MAX_PROBES);
         let in_turn = (0..all.len()).map(|step| &all[first.wrapping_add(step) % all.len()]);
         let others = in_turn.filter(|endpoint| named.as_ref() != Some(endpoint)).cloned();
-        named.clone().into_iter().chain(others).take(ASKED).collect()
+        named.clone().into_iter().chain(others).take(MAX_PROBES).collect()
     }
 
     /// Refuses what a node says that has not heard of what is known, unless nobody else says more.
     fn check(&mut self, answer: &Answer) -> Result<(), ClusterError> {
         let epoch = answer.view.epoch;
-        if epoch < self.epoch && self.older < OLDER_LOOKS {
+        if epoch < self.epoch && self.older < MAX_STALE_PROBES {
             self.older += 1;
-            return Err(ClusterError::Old { address: answer.address.clone() });
+            return Err(ClusterError::Stale { address: answer.address.clone() });
         }
         (self.epoch, self.older) = (epoch, 0);
         Ok(())

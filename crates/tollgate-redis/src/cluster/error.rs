@@ -26,7 +26,7 @@ pub enum ClusterError {
         problem: LayoutError,
     },
     /// A node tells of a cluster as it was before another told of it.
-    Old {
+    Stale {
         /// The node.
         address: String,
     },
@@ -50,7 +50,7 @@ impl fmt::Display for ClusterError {
             Self::Layout { address, problem } => {
                 write!(f, "{address} tells of no usable cluster: {problem}")
             }
-            Self::Old { address } => {
+            Self::Stale { address } => {
                 write!(f, "{address} tells of the cluster as it was earlier; is it cut off?")
             }
             Self::Unserved { slots } => write!(f, "nobody answers for {slots} slots"),

@@ -9,12 +9,12 @@ use super::layout::GroupLayout;
 use super::node_codec::NodeCodec;
 use super::slot::Slot;
 use super::{AfterFailover, ClusterSettings, NodeAddress};
-use crate::lane::{Lane, LaneStatus};
-use crate::script::{Choice, Runs};
+use crate::batcher::{Batcher, BatcherStatus};
+use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{Shard, ShardSettings};
 use crate::topology::{Topology, generation_at};
 
-/// Nodes that keep the same slots, of which one takes writes, and the lanes to them.
+/// Nodes that keep the same slots, of which one takes writes, and the batchers to them.
 ///
 /// Which one it is they say themselves, as those of any shard do: a promotion is found before the
 /// rest of the cluster has heard of it.
@@ -27,8 +27,12 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Opens the lanes to the nodes of `layout`.
-    pub(super) fn open(layout: &GroupLayout, settings: &ClusterSettings, choice: Choice) -> Self {
+    /// Opens the batchers to the nodes of `layout`.
+    pub(super) fn open(
+        layout: &GroupLayout,
+        settings: &ClusterSettings,
+        choice: RuntimeChoice,
+    ) -> Self {
         let endpoint = |node: &NodeAddress| node.endpoint(settings.seeds.first());
         let topology = Topology::Static {
             primary: endpoint(&layout.primary),
@@ -37,15 +41,15 @@ impl Group {
         let servers = ShardSettings {
             topology,
             reads: settings.reads,
-            lane: settings.lane,
+            batcher: settings.batcher,
             link: settings.link,
-            presence: settings.presence,
+            client_role: settings.client_role,
         };
-        let codec = NodeCodec::new(choice, settings.presence);
+        let codec = NodeCodec::new(choice, settings.client_role);
         let nodes = std::iter::once(&layout.primary).chain(&layout.replicas).cloned().collect();
         let shard = Shard::open(&servers, codec, NodeCodec::for_replica);
-        if settings.after_failover == AfterFailover::Hold {
-            shard.primary().hold_until_released();
+        if settings.after_failover == AfterFailover::Pause {
+            shard.primary().pause_until_replayed();
         }
         let group = Self { nodes, shard, witness: Mutex::default() };
         group.keeps(&layout.slots);
@@ -85,13 +89,13 @@ impl Group {
         &self.nodes
     }
 
-    /// The lane to the primary.
-    pub(super) fn primary(&self) -> &Lane<NodeCodec> {
+    /// The batcher to the primary.
+    pub(super) fn primary(&self) -> &Batcher<NodeCodec> {
         self.shard.primary()
     }
 
-    /// The lane to a replica that answers, if one is read from and does.
-    pub(super) fn replica(&self) -> Option<Arc<Lane<NodeCodec>>> {
+    /// The batcher to a replica that answers, if one is read from and does.
+    pub(super) fn replica(&self) -> Option<Arc<Batcher<NodeCodec>>> {
         self.shard.replica()
     }
 
@@ -100,12 +104,12 @@ impl Group {
     }
 
     /// How the step runs in the primary.
-    pub(super) fn runs(&self) -> Runs {
-        self.primary().codec().runs()
+    pub(super) fn runtime(&self) -> StepRuntime {
+        self.primary().codec().runtime()
     }
 
-    /// How the lanes stand, the primary's first.
-    pub(super) fn status(&self) -> Vec<LaneStatus> {
+    /// How the batchers stand, the primary's first.
+    pub(super) fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }
 }

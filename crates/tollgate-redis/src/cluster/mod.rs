@@ -4,7 +4,7 @@ mod address;
 mod discovery;
 mod error;
 mod group;
-mod guests;
+mod importing_slots;
 mod layout;
 mod node_codec;
 mod redirect;
@@ -13,7 +13,7 @@ mod settings;
 mod slot;
 mod slot_map;
 mod status;
-mod survey;
+mod topology_probe;
 
 pub use address::NodeAddress;
 pub use error::ClusterError;

@@ -5,11 +5,11 @@ use redis::{Cmd, RedisError, RedisResult, Value};
 use tollgate_core::Timestamp;
 
 use crate::answer::Answer;
+use crate::client_role::ClientRole;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::job::Job;
-use crate::presence::Presence;
-use crate::script::{Choice, Runs, ask};
+use crate::script::{RuntimeChoice, StepRuntime, ask};
 use crate::step_codec::StepCodec;
 
 /// The codec of one node's step: that of a server by itself, but for a replica, which reads for
@@ -17,27 +17,27 @@ use crate::step_codec::StepCodec;
 #[derive(Debug)]
 pub(super) struct NodeCodec {
     step: StepCodec,
-    duty: Duty,
+    kind: CommandKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Duty {
+enum CommandKind {
     Decide,
     Read,
 }
 
 impl NodeCodec {
-    pub(super) fn new(choice: Choice, presence: Presence) -> Self {
-        Self { step: StepCodec::new(choice, presence), duty: Duty::Decide }
+    pub(super) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
+        Self { step: StepCodec::new(choice, client_role), kind: CommandKind::Decide }
     }
 
     /// A codec for a replica of this one's node.
     pub(super) fn for_replica(&self) -> Self {
-        Self { step: self.step.for_replica(), duty: Duty::Read }
+        Self { step: self.step.for_replica(), kind: CommandKind::Read }
     }
 
-    pub(super) fn runs(&self) -> Runs {
-        self.step.runs()
+    pub(super) fn runtime(&self) -> StepRuntime {
+        self.step.runtime()
     }
 }
 
@@ -62,7 +62,7 @@ impl Codec for NodeCodec {
     }
 
     async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        if self.duty == Duty::Read {
+        if self.kind == CommandKind::Read {
             ask(connection, &redis::cmd("READONLY")).await?;
         }
         self.step.load(connection).await

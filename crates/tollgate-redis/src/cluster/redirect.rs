@@ -19,7 +19,7 @@ pub enum Redirect {
         from: String,
     },
     /// The slot is on its way to another node, and the job's keys are no more, or were never, here.
-    Ask {
+    Operation {
         /// That node.
         to: NodeAddress,
     },
@@ -38,7 +38,7 @@ impl Redirect {
             ServerErrorKind::Moved => {
                 Some(Self::Moved { to: target(error, from)?, from: from.to_owned() })
             }
-            ServerErrorKind::Ask => Some(Self::Ask { to: target(error, from)? }),
+            ServerErrorKind::Ask => Some(Self::Operation { to: target(error, from)? }),
             ServerErrorKind::TryAgain => Some(Self::TryAgain),
             ServerErrorKind::ClusterDown => Some(Self::Down),
             _ => None,
@@ -56,7 +56,7 @@ impl fmt::Display for Redirect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Moved { to, from } => write!(f, "the slot moved from {from} to {to}"),
-            Self::Ask { to } => write!(f, "the slot is on its way to {to}"),
+            Self::Operation { to } => write!(f, "the slot is on its way to {to}"),
             Self::TryAgain => f.write_str("the slot is on its way, with a part of the keys"),
             Self::Down => f.write_str(
                 "the cluster does not serve the slot; see what CLUSTER INFO says of its state",
@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_tells_where_else_to_go() {
+    fn a_reply_reports_where_else_to_go() {
         let to = |host, port| NodeAddress::new(host, port).unwrap();
         let from = "redis://10.0.0.9:7000".to_owned();
         let moved = |to| Some(Redirect::Moved { to, from: from.clone() });
         assert_eq!(redirect("MOVED 3999 127.0.0.1:6381"), moved(to("127.0.0.1", 6381)));
         assert_eq!(redirect("MOVED 3999 :6381"), moved(to("10.0.0.9", 6381)));
-        assert_eq!(redirect("ASK 7 node:1"), Some(Redirect::Ask { to: to("node", 1) }));
+        assert_eq!(redirect("ASK 7 node:1"), Some(Redirect::Operation { to: to("node", 1) }));
         assert_eq!(redirect("TRYAGAIN Multiple keys"), Some(Redirect::TryAgain));
         assert_eq!(redirect("CLUSTERDOWN Hash slot not served"), Some(Redirect::Down));
     }

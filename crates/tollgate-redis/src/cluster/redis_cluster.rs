@@ -1,10 +1,10 @@
-//! The store: limits in the slots of a cluster, each reached by the lane to the node that keeps it.
+//! The store: limits in the slots of a cluster, each reached by the batcher to the node that keeps it.
 
 mod cells;
-mod document;
-mod histories;
 mod listing;
-mod way;
+mod redirects;
+mod replication_epochs;
+mod shared_blob;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use tollgate_core::{Charge, Readings, StoreError, Subject, Timestamp};
 
-use self::way::Way;
+use self::redirects::RedirectFollower;
 #[cfg(doc)]
 use super::AfterFailover;
-use super::discovery::{Discovery, Known};
+use super::discovery::{Discovery, SharedMap};
 use super::group::Group;
 use super::slot::{SLOTS, Slot};
 use super::slot_map::SlotMap;
 use super::status::RedirectCounters;
 use super::{ClusterError, ClusterSettings, ClusterStatus, GroupStatus};
+use crate::batcher::{BatcherError, DEFAULT_DEADLINE, Priority, Route};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::lane::{DEFAULT_DEADLINE, LaneError, Rank, Route};
 use crate::offset::ClockOffset;
-use crate::redis_shard::DecidingClock;
-use crate::script::Choice;
+use crate::redis_shard::DecisionClock;
+use crate::script::RuntimeChoice;
 
 /// The shortest deadline that is shared by a replica and the primary, each of which has half of it.
 const SHARED_FROM: Duration = Duration::from_millis(10);
@@ -40,22 +40,22 @@ const SHARED_FROM: Duration = Duration::from_millis(10);
 /// deadlines: a job is sent again only where a node proved that it did not run.
 ///
 /// A call over several slots is several steps. By itself this is no
-/// [`Store`](tollgate_core::Store): it has homes, the slots, and what makes calls over several
-/// homes all or nothing makes a store of it.
+/// [`Store`](tollgate_core::Store): it has partitions, the slots, and what makes calls over several
+/// partitions all or nothing makes a store of it.
 ///
 /// # What it weakens
 /// - While a slot is on its way, a call on several keys of it, of which some are there already,
 ///   waits until they have followed, within its deadline; a look at a replica can miss what has
 ///   gone ahead.
 /// - Replication in a cluster is not synchronous: what a failed primary had not passed on can be
-///   admitted once more, unless charges are [held](AfterFailover::Hold) until whoever heard of it
+///   admitted once more, unless charges are [held](AfterFailover::Pause) until whoever heard of it
 ///   has told the new one.
 #[derive(Debug)]
 pub struct RedisCluster {
-    known: Arc<Known>,
+    known: Arc<SharedMap>,
     keys: Keys,
     deadline: Duration,
-    clock: DecidingClock,
+    clock: DecisionClock,
     redirects: RedirectCounters,
     discovery: AbortHandle,
 }
@@ -63,15 +63,15 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// A store on the cluster of `settings`, which begins to look for it. Needs a tokio runtime.
     #[must_use]
-    pub fn open(settings: ClusterSettings, keys: Keys, choice: Choice) -> Self {
+    pub fn open(settings: ClusterSettings, keys: Keys, choice: RuntimeChoice) -> Self {
         let keys = keys.with_tag(settings.tag.clone());
-        let known = Arc::new(Known::new(settings, choice));
+        let known = Arc::new(SharedMap::new(settings, choice));
         let discovery = tokio::spawn(Discovery::new(Arc::clone(&known)).run()).abort_handle();
         Self {
             known,
             keys,
             deadline: DEFAULT_DEADLINE,
-            clock: DecidingClock::default(),
+            clock: DecisionClock::default(),
             redirects: RedirectCounters::default(),
             discovery,
         }
@@ -84,10 +84,10 @@ impl RedisCluster {
         self
     }
 
-    /// The same store, deciding by `clock`: with [`DecidingClock::Shard`], that of the node which
+    /// The same store, deciding by `clock`: with [`DecisionClock::Shard`], that of the node which
     /// keeps the slot.
     #[must_use]
-    pub fn with_clock(mut self, clock: DecidingClock) -> Self {
+    pub fn with_clock(mut self, clock: DecisionClock) -> Self {
         self.clock = clock;
         self
     }
@@ -111,40 +111,40 @@ impl RedisCluster {
         }
     }
 
-    /// The number of the home of what `subject` uses: its slot, below 16,384.
+    /// The number of the partition of what `subject` uses: its slot, below 16,384.
     #[must_use]
-    pub fn home(&self, subject: &Subject) -> usize {
+    pub fn partition(&self, subject: &Subject) -> usize {
         self.keys.slot(subject).index()
     }
 
-    /// Carries `charges` out, whose subjects all have this `home`, as
+    /// Carries `charges` out, whose subjects all have this `partition`, as
     /// [`Store::apply`](tollgate_core::Store::apply) does.
     ///
     /// # Errors
     /// [`StoreError`] if the node that keeps the slot could not say. [`StoreError::Corrupt`] if the
-    /// subjects have other homes.
+    /// subjects have other partitions.
     pub async fn apply_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let slot = u16::try_from(home).ok().and_then(Slot::new).ok_or(StoreError::Corrupt)?;
+        let slot = u16::try_from(partition).ok().and_then(Slot::new).ok_or(StoreError::Corrupt)?;
         Ok(self.carry(slot, now, charges, self.deadline).await?)
     }
 
-    /// As [`Self::apply_at`] the home of the first of `charges`, within a time of the call's own,
+    /// As [`Self::apply_at`] the partition of the first of `charges`, within a time of the call's own,
     /// and with the whole reason of a failure.
     ///
     /// # Errors
-    /// [`LaneError`] says whether the call may have been charged all the same; it is
-    /// [`LaneError::Refused`] with `CROSSSLOT`, and was not, if the homes differ.
+    /// [`BatcherError`] says whether the call may have been charged all the same; it is
+    /// [`BatcherError::Refused`] with `CROSSSLOT`, and was not, if the partitions differ.
     pub async fn apply_within(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
         within: Duration,
-    ) -> Result<Readings, LaneError> {
+    ) -> Result<Readings, BatcherError> {
         match charges.first() {
             Some(first) => self.carry(self.keys.slot(first.subject), now, charges, within).await,
             None => Ok(Readings::new()),
@@ -157,44 +157,44 @@ impl RedisCluster {
         now: Timestamp,
         charges: &[Charge<'_>],
         within: Duration,
-    ) -> Result<Readings, LaneError> {
+    ) -> Result<Readings, BatcherError> {
         let begun = Instant::now();
         let deadline = begun + within;
-        let map = self.known.map(deadline).await.ok_or(LaneError::Unavailable)?;
+        let map = self.known.map(deadline).await.ok_or(BatcherError::Unavailable)?;
         let Some(owner) = map.owner(slot) else {
-            self.known.doubt();
-            return Err(LaneError::Unavailable);
+            self.known.request_refresh();
+            return Err(BatcherError::Unavailable);
         };
         let now = self.time(owner, now, begun);
         let job = || Job::new(&self.keys, now, charges);
         let first = job();
         // What a node would refuse, and so would all others.
-        if first.asks.iter().any(|ask| Slot::of(&ask.key) != slot) {
-            return Err(LaneError::Refused("CROSSSLOT".into()));
+        if first.asks.iter().any(|operation| Slot::of(&operation.key) != slot) {
+            return Err(BatcherError::Refused("CROSSSLOT".into()));
         }
         if within >= SHARED_FROM
-            && first.only_reads()
+            && first.is_read_only()
             && let Some(replica) = owner.replica()
         {
             let route = Route::Slot(slot.number());
             let until = begun + within / 2;
-            let answer = replica.submit_by(route, Rank::Usual, first.clone(), until).await;
+            let answer = replica.submit_by(route, Priority::Normal, first.clone(), until).await;
             if let Ok(answer) = answer {
-                return answer.into_readings().map_err(LaneError::Step);
+                return answer.into_readings().map_err(BatcherError::Step);
             }
         }
-        let rank = owner.primary().rank(|| first.only_reads());
-        Way::new(&self.known, &self.redirects, slot, Arc::clone(owner), rank)
+        let priority = owner.primary().priority(|| first.is_read_only());
+        RedirectFollower::new(&self.known, &self.redirects, slot, Arc::clone(owner), priority)
             .follow(first, job, deadline)
             .await?
             .into_readings()
-            .map_err(LaneError::Step)
+            .map_err(BatcherError::Step)
     }
 
     fn time(&self, owner: &Group, now: Timestamp, at: Instant) -> Timestamp {
         match self.clock {
-            DecidingClock::Application => now,
-            DecidingClock::Shard => owner.primary().link().clock().time(at).unwrap_or(now),
+            DecisionClock::Application => now,
+            DecisionClock::Shard => owner.primary().link().clock().time(at).unwrap_or(now),
         }
     }
 
@@ -215,8 +215,8 @@ impl RedisCluster {
             let (windows_lost, last_loss) = group.shard().losses();
             GroupStatus {
                 slots,
-                runs: group.runs(),
-                lanes: group.status(),
+                runs: group.runtime(),
+                batchers: group.status(),
                 clock_offset: offset(group, now),
                 windows_lost,
                 last_loss,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::batcher::BatcherLimits;
+use crate::client_role::ClientRole;
 use crate::key::Tag;
-use crate::lane::LaneLimits;
 use crate::link::{Endpoint, LinkLimits};
-use crate::presence::Presence;
-use crate::shard::Reads;
+use crate::shard::ReadFrom;
 
 /// How often the nodes are asked who keeps which slots, where nothing tells that it changed.
 pub const DEFAULT_REFRESH: Duration = Duration::from_secs(5);
@@ -18,11 +18,11 @@ pub struct ClusterSettings {
     /// the same user, and with the same certificates.
     pub seeds: Vec<Endpoint>,
     /// Who answers calls that only read.
-    pub reads: Reads,
+    pub reads: ReadFrom,
     /// What of a subject says in which slot its keys are: the same on every node of a fleet.
     pub tag: Tag,
-    /// The bounds of each lane.
-    pub lane: LaneLimits,
+    /// The bounds of each batcher.
+    pub batcher: BatcherLimits,
     /// The bounds of each link's waits.
     pub link: LinkLimits,
     /// The longest time between two looks at who keeps which slots.
@@ -30,7 +30,7 @@ pub struct ClusterSettings {
     /// What becomes of charges when a primary's data has become of another history.
     pub after_failover: AfterFailover,
     /// As what it is opened.
-    pub presence: Presence,
+    pub client_role: ClientRole,
 }
 
 /// What becomes of charges after a primary's data has become of another history, as a failover
@@ -39,10 +39,10 @@ pub struct ClusterSettings {
 pub enum AfterFailover {
     /// They go on.
     #[default]
-    GoOn,
+    Continue,
     /// They are held back until the history is [released](crate::RedisCluster::release), the first
     /// one too: for whoever joins what is missing before. What only reads never is held back.
-    Hold,
+    Pause,
 }
 
 impl ClusterSettings {
@@ -51,13 +51,13 @@ impl ClusterSettings {
     pub fn new(seeds: impl IntoIterator<Item = Endpoint>) -> Self {
         Self {
             seeds: seeds.into_iter().collect(),
-            reads: Reads::default(),
+            reads: ReadFrom::default(),
             tag: Tag::default(),
-            lane: LaneLimits::default(),
+            batcher: BatcherLimits::default(),
             link: LinkLimits::default(),
             refresh: DEFAULT_REFRESH,
             after_failover: AfterFailover::default(),
-            presence: Presence::default(),
+            client_role: ClientRole::default(),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{ClusterError, Redirect};
-use crate::lane::LaneStatus;
+use crate::batcher::BatcherStatus;
 use crate::offset::ClockOffset;
-use crate::script::Runs;
-use crate::topology::Loss;
+use crate::script::StepRuntime;
+use crate::topology::DataLoss;
 
 /// How a cluster stands, as far as this process knows.
 #[derive(Clone, Debug)]
@@ -27,16 +27,16 @@ pub struct GroupStatus {
     /// How many slots it keeps.
     pub slots: u16,
     /// How the step runs in it.
-    pub runs: Runs,
-    /// The lane to it, then those to the replicas that are read from.
-    pub lanes: Vec<LaneStatus>,
+    pub runs: StepRuntime,
+    /// The batcher to it, then those to the replicas that are read from.
+    pub batchers: Vec<BatcherStatus>,
     /// How far its clock is ahead of the application's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
     /// How often, since it was first met, counters of it were found lost, so that windows began
     /// anew.
     pub windows_lost: u64,
     /// Why they were lost the last time.
-    pub last_loss: Option<Loss>,
+    pub last_loss: Option<DataLoss>,
 }
 
 /// How often nodes did not serve a job's slot. Nothing of it ran there.
@@ -64,7 +64,7 @@ impl RedirectCounters {
     pub(super) fn count(&self, redirect: &Redirect) {
         let counter = match redirect {
             Redirect::Moved { .. } => &self.moved,
-            Redirect::Ask { .. } => &self.asked,
+            Redirect::Operation { .. } => &self.asked,
             Redirect::TryAgain => &self.tried_again,
             Redirect::Down => &self.down,
         };

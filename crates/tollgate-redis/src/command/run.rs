@@ -21,7 +21,7 @@ pub(super) struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     /// Those that follow the first, one a job.
-    Following,
+    Consecutive,
     /// The first, by every job.
     Same,
 }
@@ -38,7 +38,7 @@ impl Run {
         let is_lone = self.jobs == 1;
         if next.key == self.key && (is_lone || self.keys == Keys::Same) {
             self.keys = Keys::Same;
-        } else if next.key != self.key + self.jobs || !(is_lone || self.keys == Keys::Following) {
+        } else if next.key != self.key + self.jobs || !(is_lone || self.keys == Keys::Consecutive) {
             return false;
         }
         self.jobs += 1;
@@ -49,7 +49,7 @@ impl Run {
         push_number(out, self.now.as_millis());
         push_index(out, self.jobs);
         out.push(match self.keys {
-            Keys::Following => Self::TAKE_EACH,
+            Keys::Consecutive => Self::TAKE_EACH,
             Keys::Same => Self::TAKE_REPEATEDLY,
         });
         push_index(out, self.rule);
@@ -64,7 +64,7 @@ mod tests {
 
     fn alone(key: usize) -> Run {
         let now = Timestamp::from_millis(5);
-        Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Following }
+        Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Consecutive }
     }
 
     /// The first key and the number of jobs of each run that jobs on `keys` make.
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn keys_that_follow_each_other_make_a_run_and_so_does_one_key() {
-        assert_eq!(runs(&[4, 5, 6]), [(4, 3, Keys::Following)]);
+        assert_eq!(runs(&[4, 5, 6]), [(4, 3, Keys::Consecutive)]);
         assert_eq!(runs(&[4, 4, 4]), [(4, 3, Keys::Same)]);
-        let mixed = [(4, 2, Keys::Following), (5, 1, Keys::Following), (4, 2, Keys::Same)];
+        let mixed = [(4, 2, Keys::Consecutive), (5, 1, Keys::Consecutive), (4, 2, Keys::Same)];
         assert_eq!(runs(&[4, 5, 5, 4, 4]), mixed);
-        assert_eq!(runs(&[4, 4, 5]), [(4, 2, Keys::Same), (5, 1, Keys::Following)]);
+        assert_eq!(runs(&[4, 4, 5]), [(4, 2, Keys::Same), (5, 1, Keys::Consecutive)]);
         // A repeated key is not followed by the one that its jobs count up to.
-        assert_eq!(runs(&[4, 4, 6]), [(4, 2, Keys::Same), (6, 1, Keys::Following)]);
+        assert_eq!(runs(&[4, 4, 6]), [(4, 2, Keys::Same), (6, 1, Keys::Consecutive)]);
     }
 
     #[test]

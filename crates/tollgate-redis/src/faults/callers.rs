@@ -14,12 +14,12 @@ fn begin<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[tokio::test]
-async fn parallel_callers_of_one_key_are_told_every_count_once() {
+async fn parallel_callers_of_one_key_are_reported_every_count_once() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     let mut answers = Vec::new();
     {
-        let calls: Vec<_> = (0..200).map(|id| Box::pin(lane.run("key", id))).collect();
+        let calls: Vec<_> = (0..200).map(|id| Box::pin(batcher.run("key", id))).collect();
         for call in calls {
             answers.push(call.await.unwrap());
         }
@@ -32,15 +32,15 @@ async fn parallel_callers_of_one_key_are_told_every_count_once() {
 #[tokio::test]
 async fn what_gathers_while_a_call_is_under_way_is_one_call() {
     let server = Server::start().await;
-    let lane = std::sync::Arc::new(ready_lane(&server.url(), patient()).await);
+    let batcher = std::sync::Arc::new(ready_batcher(&server.url(), patient()).await);
     server.freeze();
     let mut callers = tokio::task::JoinSet::new();
     let run = |id| {
-        let lane = std::sync::Arc::clone(&lane);
-        async move { lane.run("key", id).await }
+        let batcher = std::sync::Arc::clone(&batcher);
+        async move { batcher.run("key", id).await }
     };
     callers.spawn(run(0));
-    until(|| lane.status().counts.calls == 1).await;
+    until(|| batcher.status().counts.calls == 1).await;
     for id in 1..=200 {
         callers.spawn(run(id));
     }
@@ -52,7 +52,7 @@ async fn what_gathers_while_a_call_is_under_way_is_one_call() {
         *answers.entry(answer.unwrap().unwrap()).or_insert(0) += 1;
     }
     assert_eq!(answers, (1..=201).map(|count| (count, 1)).collect());
-    let counts = lane.status().counts;
+    let counts = batcher.status().counts;
     // The first alone, then as many as one call may carry, then the rest.
     assert_eq!((counts.calls, counts.jobs), (3, 201));
 }
@@ -60,37 +60,37 @@ async fn what_gathers_while_a_call_is_under_way_is_one_call() {
 #[tokio::test]
 async fn a_caller_that_leaves_takes_an_unsent_job_along() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     server.freeze();
-    let mut first = pin!(lane.run("key", 0));
+    let mut first = pin!(batcher.run("key", 0));
     assert!(begin(first.as_mut()).is_pending());
-    until(|| lane.status().counts.calls == 1).await;
+    until(|| batcher.status().counts.calls == 1).await;
     for id in 1..=100 {
-        let left = pin!(lane.run("key", id));
+        let left = pin!(batcher.run("key", id));
         assert!(begin(left).is_pending());
     }
     server.thaw();
     assert_eq!(first.await, Ok(1));
-    assert_eq!(lane.run("key", 101).await, Ok(2));
+    assert_eq!(batcher.run("key", 101).await, Ok(2));
     assert_eq!(ran(&server).await, BTreeMap::from([(0, 1), (101, 1)]));
 }
 
 #[tokio::test]
 async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     for round in 0..200 {
         let (left, stays) = (round * 2, round * 2 + 1);
-        let calls = lane.status().counts.calls;
+        let calls = batcher.status().counts.calls;
         {
-            let sent = pin!(lane.run("left", left));
+            let sent = pin!(batcher.run("left", left));
             assert!(begin(sent).is_pending());
-            until(|| lane.status().counts.calls > calls).await;
+            until(|| batcher.status().counts.calls > calls).await;
             // The connection's own task writes it.
             tokio::task::yield_now().await;
         }
         let expected = i64::try_from(round).unwrap() + 1;
-        assert_eq!(lane.run("stays", stays).await, Ok(expected));
+        assert_eq!(batcher.run("stays", stays).await, Ok(expected));
     }
     // Each one that was sent ran once, though nobody heard of it.
     assert_eq!(ran(&server).await, (0..400).map(|id| (id, 1)).collect());
@@ -99,14 +99,14 @@ async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
 #[tokio::test]
 async fn a_caller_that_is_not_polled_holds_nobody_up() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
-    let mut idle = pin!(lane.run("key", 0));
+    let batcher = ready_batcher(&server.url(), patient()).await;
+    let mut idle = pin!(batcher.run("key", 0));
     assert!(begin(idle.as_mut()).is_pending());
     // It has sent its job itself, and does not look for the answer.
-    assert_eq!(lane.status().counts.calls, 1);
+    assert_eq!(batcher.status().counts.calls, 1);
     for id in 1..=20 {
         let expected = i64::try_from(id).unwrap() + 1;
-        assert_eq!(in_time(lane.run("key", id)).await, Ok(expected));
+        assert_eq!(in_time(batcher.run("key", id)).await, Ok(expected));
     }
     assert_eq!(idle.await, Ok(1));
 }
@@ -114,33 +114,34 @@ async fn a_caller_that_is_not_polled_holds_nobody_up() {
 #[tokio::test]
 async fn jobs_beyond_the_bounds_are_turned_away_at_once() {
     let server = Server::start().await;
-    let limits = LaneLimits { waiting: 10, waiting_bytes: 100, ..LaneLimits::default() };
+    let limits = BatcherLimits { waiting: 10, waiting_bytes: 100, ..BatcherLimits::default() };
     // One is under way, and the others wait.
-    for (key, fit) in [("k", 1 + 4), ("a key of twenty bytes", 1 + 2)] {
+    for (key, admission) in [("k", 1 + 4), ("a key of twenty bytes", 1 + 2)] {
         let endpoint = server.url().parse().unwrap();
-        let lane = Lane::start(vec![endpoint], Duty::Primary, Tally::arc(), limits, patient());
-        in_time(lane.link().up()).await;
+        let batcher =
+            Batcher::start(vec![endpoint], RequiredRole::Primary, Tally::arc(), limits, patient());
+        in_time(batcher.link().up()).await;
         // This thread does not let the lane's task run between the first job and the last one.
-        let mut calls: Vec<_> = (0..20).map(|id| Box::pin(lane.run(key, id))).collect();
+        let mut calls: Vec<_> = (0..20).map(|id| Box::pin(batcher.run(key, id))).collect();
         let turned_away = calls
             .iter_mut()
             .filter_map(|call| match begin(call.as_mut()) {
                 Poll::Ready(answer) => Some(answer),
                 Poll::Pending => None,
             })
-            .inspect(|answer| assert_eq!(*answer, Err(LaneError::Overloaded)))
+            .inspect(|answer| assert_eq!(*answer, Err(BatcherError::Overloaded)))
             .count();
-        assert_eq!(turned_away, 20 - fit, "{key}");
-        assert_eq!(lane.status().counts.overloaded, turned_away as u64);
+        assert_eq!(turned_away, 20 - admission, "{key}");
+        assert_eq!(batcher.status().counts.overloaded, turned_away as u64);
     }
 }
 
 #[tokio::test]
 async fn a_job_that_cannot_be_in_time_is_not_sent() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
-    let answer = lane.run_within("key", 1, Duration::ZERO).await;
-    assert_eq!(answer, Err(LaneError::TimedOut));
-    assert_eq!(lane.run("key", 2).await, Ok(1));
+    let batcher = ready_batcher(&server.url(), patient()).await;
+    let answer = batcher.run_within("key", 1, Duration::ZERO).await;
+    assert_eq!(answer, Err(BatcherError::TimedOut));
+    assert_eq!(batcher.run("key", 2).await, Ok(1));
     assert_eq!(ran(&server).await, BTreeMap::from([(2, 1)]));
 }

@@ -20,9 +20,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::tally::{Job, Tally};
-use crate::circuit::Gate;
-use crate::lane::{Lane, LaneError, LaneLimits};
-use crate::link::{Duty, Endpoint, LinkLimits};
+use crate::batcher::{Batcher, BatcherError, BatcherLimits};
+use crate::circuit_breaker::CircuitState;
+use crate::link::{Endpoint, LinkLimits, RequiredRole};
 
 /// Longer than anything takes on a busy machine, and shorter than a test run.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,30 +44,36 @@ fn patient() -> LinkLimits {
     }
 }
 
-fn lane_to(urls: &[String], limits: LinkLimits) -> Lane<Tally> {
+fn batcher_to(urls: &[String], limits: LinkLimits) -> Batcher<Tally> {
     let endpoint = |url: &String| url.parse::<Endpoint>().unwrap();
     let candidates = urls.iter().map(endpoint).collect();
-    Lane::start(candidates, Duty::Primary, Tally::arc(), LaneLimits::default(), limits)
+    Batcher::start(
+        candidates,
+        RequiredRole::Primary,
+        Tally::arc(),
+        BatcherLimits::default(),
+        limits,
+    )
 }
 
-/// A lane that is connected.
-async fn ready_lane(url: &str, limits: LinkLimits) -> Lane<Tally> {
-    let lane = lane_to(&[url.to_owned()], limits);
-    in_time(lane.link().up()).await;
-    lane
+/// A batcher that is connected.
+async fn ready_batcher(url: &str, limits: LinkLimits) -> Batcher<Tally> {
+    let batcher = batcher_to(&[url.to_owned()], limits);
+    in_time(batcher.link().up()).await;
+    batcher
 }
 
-impl Lane<Tally> {
-    async fn run(&self, key: &str, id: u64) -> Result<i64, LaneError> {
+impl Batcher<Tally> {
+    async fn run(&self, key: &str, id: u64) -> Result<i64, BatcherError> {
         self.submit(Job::new(key, id), Instant::now() + AMPLE).await
     }
 
-    async fn run_within(&self, key: &str, id: u64, time: Duration) -> Result<i64, LaneError> {
+    async fn run_within(&self, key: &str, id: u64, time: Duration) -> Result<i64, BatcherError> {
         self.submit(Job::new(key, id), Instant::now() + time).await
     }
 
-    fn gate(&self) -> Gate {
-        self.link().circuit().gate()
+    fn circuit_state(&self) -> CircuitState {
+        self.link().circuit().circuit_state()
     }
 
     /// Runs jobs with ids from `first` until one is decided; returns its id.

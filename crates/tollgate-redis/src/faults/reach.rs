@@ -20,13 +20,13 @@ async fn every_protocol_and_socket_reaches_the_server() {
         format!("unix://{socket}?protocol=3&db=4"),
     ];
     for url in urls {
-        let lane = ready_lane(&url, patient()).await;
-        assert!(lane.run("key", 1).await.is_ok(), "{url}");
+        let batcher = ready_batcher(&url, patient()).await;
+        assert!(batcher.run("key", 1).await.is_ok(), "{url}");
     }
 }
 
 #[tokio::test]
-async fn a_user_and_a_password_from_a_file_are_used_anew_for_each_connection() {
+async fn a_user_and_a_password_from_a_file_are_used_again_for_each_connection() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("password");
     let server = Server::start().await;
@@ -40,23 +40,24 @@ async fn a_user_and_a_password_from_a_file_are_used_anew_for_each_connection() {
         password: Some(SecretSource::File(file.clone())),
     });
     std::fs::write(&file, "wrong\n").unwrap();
-    let limits = LaneLimits::default();
-    let lane = Lane::start(vec![endpoint], Duty::Primary, Tally::arc(), limits, patient());
-    until(|| lane.status().last_error.is_some()).await;
-    let error = lane.status().last_error.unwrap();
+    let limits = BatcherLimits::default();
+    let batcher =
+        Batcher::start(vec![endpoint], RequiredRole::Primary, Tally::arc(), limits, patient());
+    until(|| batcher.status().last_error.is_some()).await;
+    let error = batcher.status().last_error.unwrap();
     assert!(!format!("{error} {error:?}").contains("wrong"), "{error:?}");
 
     std::fs::write(&file, "right\n").unwrap();
-    in_time(lane.link().up()).await;
-    assert_eq!(lane.run("key", 1).await, Ok(1));
+    in_time(batcher.link().up()).await;
+    assert_eq!(batcher.run("key", 1).await, Ok(1));
 }
 
 #[tokio::test]
 async fn the_clock_of_the_server_is_known_within_its_bounds() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     for id in 0..50 {
-        assert!(lane.run("key", id).await.is_ok());
+        assert!(batcher.run("key", id).await.is_ok());
     }
     let mut connection = server.connect().await;
     let before = Instant::now();
@@ -65,13 +66,13 @@ async fn the_clock_of_the_server_is_known_within_its_bounds() {
     let (secs, micros) = <(u64, u64)>::from_redis_value(reply).unwrap();
     let told = tollgate_core::Timestamp::from_millis(secs * 1_000 + micros / 1_000);
 
-    let clock = lane.link().clock();
+    let clock = batcher.link().clock();
     let ahead = clock.ahead_of(told, before).unwrap();
     // The server read its clock after `before`: by then it showed no more than it told.
     assert!(ahead.millis <= ahead.uncertainty.cast_signed(), "{ahead:?}");
     let ahead = clock.ahead_of(told, after).unwrap();
     assert!(ahead.millis >= -ahead.uncertainty.cast_signed() - 1, "{ahead:?}");
-    assert_eq!(lane.status().clock_steps, 0);
+    assert_eq!(batcher.status().clock_steps, 0);
 }
 
 #[tokio::test]
@@ -99,6 +100,6 @@ async fn a_shard_reads_from_the_replicas_that_follow() {
         let replica = shard.replica().unwrap();
         assert_eq!(replica.status().address, Some(follower.url()));
     }
-    let gates: Vec<_> = shard.status().iter().map(|lane| lane.gate).collect();
-    assert_eq!(gates, [Gate::Closed, Gate::Open, Gate::Closed]);
+    let gates: Vec<_> = shard.status().iter().map(|batcher| batcher.circuit_state).collect();
+    assert_eq!(gates, [CircuitState::Closed, CircuitState::Open, CircuitState::Closed]);
 }

@@ -18,9 +18,9 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
     let (old, new) = (Server::start_with(&quick).await, Server::start_with(&quick).await);
     new.follow(&old).await;
     let limits = LinkLimits { proven_after: Duration::ZERO, ..patient() };
-    let lane = lane_to(&[old.url(), new.url()], limits);
+    let batcher = batcher_to(&[old.url(), new.url()], limits);
     for id in 0..50 {
-        assert!(lane.run("key", id).await.is_ok());
+        assert!(batcher.run("key", id).await.is_ok());
     }
     // The followers' order is one of the two; the new primary is there before the old one goes.
     let mut connection = new.connect().await;
@@ -35,10 +35,10 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
     tell(&mut connection, &["REPLICAOF", "127.0.0.1", &new.port().to_string()]).await;
 
     for id in 50..100 {
-        let answer = lane.run("key", id).await;
+        let answer = batcher.run("key", id).await;
         assert_eq!(answer, Ok(i64::try_from(id).unwrap() + 1), "job {id}");
     }
-    assert_eq!(lane.status().address, Some(new.url()));
+    assert_eq!(batcher.status().address, Some(new.url()));
     assert_eq!(ran(&new).await, (0..100).map(|id| (id, 1)).collect::<BTreeMap<_, _>>());
 }
 
@@ -46,10 +46,10 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
 async fn a_replica_is_no_primary() {
     let (leader, follower) = (Server::start().await, Server::start().await);
     follower.follow(&leader).await;
-    let lane = lane_to(&[follower.url()], patient());
-    until(|| lane.gate() == Gate::Open).await;
-    assert_eq!(lane.run("key", 1).await, Err(LaneError::Unavailable));
-    let error = lane.status().last_error.unwrap().to_string();
+    let batcher = batcher_to(&[follower.url()], patient());
+    until(|| batcher.circuit_state() == CircuitState::Open).await;
+    assert_eq!(batcher.run("key", 1).await, Err(BatcherError::Unavailable));
+    let error = batcher.status().last_error.unwrap().to_string();
     assert!(error.contains("is a replica, and a primary is looked for"), "{error}");
 }
 
@@ -59,43 +59,43 @@ async fn a_server_that_loads_is_not_waited_for() {
     let mut connection = server.connect().await;
     tell(&mut connection, &["DEBUG", "POPULATE", "20000"]).await;
     tell(&mut connection, &["SAVE"]).await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     server.kill();
-    until(|| lane.gate() == Gate::Open).await;
+    until(|| batcher.circuit_state() == CircuitState::Open).await;
 
     let slow = ["--key-load-delay", "100", "--loading-process-events-interval-bytes", "1024"];
     server.start_again(&slow);
     until(|| {
-        let error = lane.status().last_error.map(|error| error.to_string());
+        let error = batcher.status().last_error.map(|error| error.to_string());
         error.is_some_and(|error| error.contains("LOADING"))
     })
     .await;
-    assert_eq!(lane.run("key", 1).await, Err(LaneError::Unavailable));
-    let first = lane.recovers(1_000).await;
+    assert_eq!(batcher.run("key", 1).await, Err(BatcherError::Unavailable));
+    let first = batcher.recovers(1_000).await;
     assert_eq!(ran(&server).await, BTreeMap::from([(first, 1)]));
 }
 
 #[tokio::test]
 async fn a_forgotten_script_is_loaded_again_by_the_way() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     let mut connection = server.connect().await;
     for id in 0..200 {
         tell(&mut connection, &["SCRIPT", "FLUSH"]).await;
-        assert_eq!(lane.run("key", id).await, Ok(i64::try_from(id).unwrap() + 1));
+        assert_eq!(batcher.run("key", id).await, Ok(i64::try_from(id).unwrap() + 1));
     }
-    assert_eq!(lane.status().opened, 0);
+    assert_eq!(batcher.status().opened, 0);
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_server_is_told_and_not_repeated() {
+async fn a_refusal_of_the_server_is_reported_and_not_repeated() {
     let server = Server::start().await;
-    let lane = ready_lane(&server.url(), patient()).await;
+    let batcher = ready_batcher(&server.url(), patient()).await;
     let mut connection = server.connect().await;
     tell(&mut connection, &["SET", "ran", "no hash"]).await;
     // The step adds to the key before it finds out: nobody knows, so nobody may send it again.
-    let answer = lane.run("key", 1).await;
-    assert!(matches!(answer, Err(LaneError::Refused(_))), "{answer:?}");
+    let answer = batcher.run("key", 1).await;
+    assert!(matches!(answer, Err(BatcherError::Refused(_))), "{answer:?}");
     assert_eq!(count(&server, "key").await, 1);
-    assert_eq!(lane.gate(), Gate::Closed);
+    assert_eq!(batcher.circuit_state(), CircuitState::Closed);
 }

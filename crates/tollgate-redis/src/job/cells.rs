@@ -1,8 +1,8 @@
 //! Jobs that read cells out, or join some with what is kept.
 
-use tollgate_core::{Cell, Cost, Found, Place, StoreError, Timestamp, assess};
+use tollgate_core::{Cell, CellKey, Cost, StoreError, StoredState, Timestamp, assess};
 
-use super::{Job, JobAsk, Op, Rule};
+use super::{Job, JobCharge, Op, Rule};
 use crate::key::Keys;
 
 /// The most places of one job: each has a cell in the reply.
@@ -13,9 +13,10 @@ const CELL_BYTES: usize = 64 * 1024;
 
 impl Job {
     /// Jobs that read the cells of `places`, in their order.
-    pub(crate) fn of_places(keys: &Keys, now: Timestamp, places: &[Place<'_>]) -> Vec<Self> {
-        let ask = |place: &Place<'_>| JobAsk::at(keys, place, Op::Cell);
-        let job = |places: &[Place<'_>]| Self { now, asks: places.iter().map(ask).collect() };
+    pub(crate) fn of_places(keys: &Keys, now: Timestamp, places: &[CellKey<'_>]) -> Vec<Self> {
+        let operation = |place: &CellKey<'_>| JobCharge::at(keys, place, Op::Cell);
+        let job =
+            |places: &[CellKey<'_>]| Self { now, asks: places.iter().map(operation).collect() };
         places.chunks(MAX_PLACES).map(job).collect()
     }
 
@@ -27,17 +28,17 @@ impl Job {
     pub(crate) fn joining(
         keys: &Keys,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> Result<Vec<Self>, StoreError> {
         let mut jobs = Vec::new();
         let (mut asks, mut bytes) = (Vec::new(), 0);
         for (place, cell) in cells {
-            if assess(Some(cell), place.limit, Cost::PEEK, now).found != Found::State {
+            if assess(Some(cell), place.limit, Cost::PEEK, now).found != StoredState::Present {
                 continue;
             }
             let cell = exact_bytes(cell).ok_or(StoreError::Corrupt)?;
             bytes += cell.len();
-            asks.push(JobAsk::at(keys, place, Op::Join { cell }));
+            asks.push(JobCharge::at(keys, place, Op::Join { cell }));
             if asks.len() == MAX_PLACES || bytes >= CELL_BYTES {
                 jobs.push(Self { now, asks: std::mem::take(&mut asks).into() });
                 bytes = 0;
@@ -50,8 +51,8 @@ impl Job {
     }
 }
 
-impl JobAsk {
-    fn at(keys: &Keys, place: &Place<'_>, op: Op) -> Self {
+impl JobCharge {
+    fn at(keys: &Keys, place: &CellKey<'_>, op: Op) -> Self {
         let key = keys.name(place.limit, place.subject);
         Self { rule: Rule::new(place.limit), key, op }
     }
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn a_job_holds_so_many_places_and_bytes_and_no_more() {
         let (limit, subject) = (log(), subject());
-        let place = Place { limit: &limit, subject: &subject };
+        let place = CellKey { limit: &limit, subject: &subject };
         assert_eq!(sizes(&Job::of_places(&keys(), NOW, &[place; 130])), [64, 64, 2]);
         assert_eq!(sizes(&Job::of_places(&keys(), NOW, &[])), [0; 0]);
         let joining = |cell: Cell, count| {
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn what_counts_as_none_is_left_out_and_what_no_store_keeps_is_an_error() {
         let (limit, subject) = (log(), subject());
-        let place = Place { limit: &limit, subject: &subject };
+        let place = CellKey { limit: &limit, subject: &subject };
         let joining = |cell| Job::joining(&keys(), NOW, &[(place, cell)]).map(|jobs| sizes(&jobs));
         assert_eq!(joining(entries(0..0)), Ok(Vec::new()));
         let of_another_kind = fixed_window::State { used: 1, resets_at: NOW };

@@ -12,34 +12,34 @@ use tokio_rustls::TlsConnector;
 
 use super::endpoint::{Address, Endpoint, Protocol};
 use super::error::LinkError;
-use super::progress::{Lag, Progress};
 use super::replication::Replication;
+use super::replication_progress::{Lag, ReplicationProgress};
 use super::role::Role;
 use super::stream;
 use crate::codec::Codec;
 use crate::offset::Reading;
-use crate::topology::Roster;
+use crate::topology::Members;
 
-/// Calls that the connection holds before they are written. A lane has one under way at a time.
+/// Calls that the connection holds before they are written. A batcher has one under way at a time.
 const WRITE_QUEUE: usize = 16;
 
 /// What a connection is proven by, as errors name it.
-const PROOF: &str = "ROLE, TIME, PING and INFO";
+const PROBE: &str = "ROLE, TIME, PING and INFO";
 
 /// What a server must be to be of use.
 #[derive(Clone, Debug)]
-pub(crate) enum Duty {
+pub(crate) enum RequiredRole {
     /// Take writes.
     Primary,
     /// Take writes, and tell how far it has written, for those who read from its replicas.
-    Followed(Arc<Progress>),
+    ReportingPrimary(Arc<ReplicationProgress>),
     /// Answer reads, from state that is current but for the delay of replication.
-    Replica(Arc<Progress>),
+    Replica(Arc<ReplicationProgress>),
 }
 
 /// What a server tells of itself when it is asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ServerReport {
     /// Its role.
     pub(crate) role: Role,
     /// Its clock, if it may be asked for it.
@@ -71,39 +71,53 @@ pub(crate) struct Connection {
     driver: AbortHandle,
 }
 
-impl Duty {
+impl RequiredRole {
     fn accepts(&self, role: Role) -> bool {
         match self {
             // A server whose access rules hide its role shows it by refusing writes.
-            Self::Primary | Self::Followed(_) => matches!(role, Role::Primary | Role::Unknown),
+            Self::Primary | Self::ReportingPrimary(_) => {
+                matches!(role, Role::Primary | Role::Unknown)
+            }
             // One that was promoted is the shard's primary itself, or is found out by its progress.
-            Self::Replica(_) => matches!(role, Role::Primary | Role::Following | Role::Unknown),
+            Self::Replica(_) => matches!(role, Role::Primary | Role::Replica | Role::Unknown),
         }
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Self::Primary | Self::Followed(_) => "a primary",
+            Self::Primary | Self::ReportingPrimary(_) => "a primary",
             Self::Replica(_) => "a replica in step with its primary",
         }
     }
 
     /// Hears what the server at `address` says of its replication.
-    fn hear(&self, address: &str, told: &Told, roster: &Roster) -> Result<(), LinkError> {
-        match (self, &told.replication) {
-            (Self::Primary, _) | (Self::Followed(_), None) => {}
-            (Self::Followed(progress), Some(replication)) => progress.observe(replication, told.at),
+    fn read_replication(
+        &self,
+        address: &str,
+        server_report: &ServerReport,
+        members: &Members,
+    ) -> Result<(), LinkError> {
+        match (self, &server_report.replication) {
+            (Self::Primary, _) | (Self::ReportingPrimary(_), None) => {}
+            (Self::ReportingPrimary(progress), Some(replication)) => {
+                progress.observe(replication, server_report.at)
+            }
             (Self::Replica(progress), Some(replication)) => {
                 return progress
-                    .check(replication, told.at)
+                    .check(replication, server_report.at)
                     .map_err(|lag| LinkError::Lags { address: address.to_owned(), lag });
             }
             (Self::Replica(_), None) => {
-                let (address, lag) = (address.to_owned(), Lag::Untold);
+                let (address, lag) = (address.to_owned(), Lag::Unreported);
                 return Err(LinkError::Lags { address, lag });
             }
         }
-        roster.heard(address, told.role, told.replication.as_ref(), told.at)
+        members.record_report(
+            address,
+            server_report.role,
+            server_report.replication.as_ref(),
+            server_report.at,
+        )
     }
 
     /// Whether a server that does it is charged.
@@ -113,25 +127,25 @@ impl Duty {
 }
 
 /// Connects to `endpoint`, has the server prove itself to be of use and to be charged by what
-/// `roster` knows, and makes it ready for `codec`. Returns what the server told of itself, too.
+/// `members` knows, and makes it ready for `codec`. Returns what the server told of itself, too.
 pub(crate) async fn connect<C: Codec>(
     endpoint: &Endpoint,
-    duty: &Duty,
-    roster: &Roster,
+    required_role: &RequiredRole,
+    members: &Members,
     codec: &C,
     limits: ConnectLimits,
     generation: u64,
-) -> Result<(Connection, Told), LinkError> {
+) -> Result<(Connection, ServerReport), LinkError> {
     let address = endpoint.to_string();
     let prepare = async {
-        let mut connection = open(endpoint, generation, Pushes::Unheard).await?;
+        let mut connection = open(endpoint, generation, Pushes::Ignored).await?;
         // Asked before anything is loaded: a server of the wrong role is left as it is.
-        let told = connection.prove(duty, roster, limits.proof).await?;
+        let server_report = connection.probe(required_role, members, limits.proof).await?;
         codec
             .load(&mut connection.redis)
             .await
             .map_err(|error| LinkError::answered(&address, "the loading of the step", &error))?;
-        Ok((connection, told))
+        Ok((connection, server_report))
     };
     let slow = |_| LinkError::Slow { address: address.clone(), within: limits.connect };
     timeout(limits.connect, prepare).await.map_err(slow)?
@@ -149,34 +163,39 @@ impl Connection {
         self.redis.clone()
     }
 
-    /// Asks the server about itself, as [`Self::ask`] does, and whether it does what `duty` says and
-    /// may be charged for it by what `roster` knows.
-    pub(crate) async fn prove(
+    /// Asks the server about itself, as [`Self::ask`] does, and whether it does what `required_role` says and
+    /// may be charged for it by what `members` knows.
+    pub(crate) async fn probe(
         &self,
-        duty: &Duty,
-        roster: &Roster,
+        required_role: &RequiredRole,
+        members: &Members,
         within: Duration,
-    ) -> Result<Told, LinkError> {
-        let told = self.ask(within).await?;
-        if !duty.accepts(told.role) {
-            if duty.charges() {
+    ) -> Result<ServerReport, LinkError> {
+        let server_report = self.ask(within).await?;
+        if !required_role.accepts(server_report.role) {
+            if required_role.charges() {
                 // That it is none is news to those who take it for the primary.
-                let _ = roster.heard(&self.address, told.role, told.replication.as_ref(), told.at);
+                let _ = members.record_report(
+                    &self.address,
+                    server_report.role,
+                    server_report.replication.as_ref(),
+                    server_report.at,
+                );
             }
             return Err(LinkError::Role {
                 address: self.address.clone(),
-                found: told.role.name(),
-                wanted: duty.name(),
+                found: server_report.role.name(),
+                wanted: required_role.name(),
             });
         }
-        duty.hear(&self.address, &told, roster)?;
-        Ok(told)
+        required_role.read_replication(&self.address, &server_report, members)?;
+        Ok(server_report)
     }
 
     /// Asks for role, time, a sign of life and the place in replication: one round trip, which has
     /// to end `within` a time. `PING` is refused by a server that loads its data or has lost its
     /// primary, the others are not.
-    pub(crate) async fn ask(&self, within: Duration) -> Result<Told, LinkError> {
+    pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
         let sent = Instant::now();
@@ -184,7 +203,7 @@ impl Connection {
         let replies = timeout(within, handle.send_packed_commands(&questions, 0, 4))
             .await
             .map_err(|_| LinkError::Slow { address: self.address.clone(), within })?
-            .map_err(|error| LinkError::answered(&self.address, PROOF, &error))?;
+            .map_err(|error| LinkError::answered(&self.address, PROBE, &error))?;
         let received = Instant::now();
         let [role, time, sign, replication] = replies.as_slice() else {
             return Err(self.refused("an unknown number of replies"));
@@ -202,7 +221,7 @@ impl Connection {
             (role, _) => role,
         };
         let clock = micros(time).map(|micros| Reading::of_micros(sent, received, micros));
-        Ok(Told { role, clock, replication, at: received })
+        Ok(ServerReport { role, clock, replication, at: received })
     }
 
     /// Waits until the server or the network has ended the connection.
@@ -221,7 +240,7 @@ impl Connection {
     }
 
     fn refused(&self, code: &str) -> LinkError {
-        LinkError::Refused { address: self.address.clone(), asked: PROOF, code: code.to_owned() }
+        LinkError::Refused { address: self.address.clone(), asked: PROBE, code: code.to_owned() }
     }
 }
 
@@ -235,7 +254,7 @@ impl Drop for Connection {
 #[derive(Debug)]
 pub(crate) enum Pushes {
     /// There are none.
-    Unheard,
+    Ignored,
     /// Each of them wakes whoever waits.
     Wake(Arc<Notify>),
 }

@@ -21,7 +21,7 @@ pub struct Credentials {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
     /// The configuration holds it.
-    Given(Secret),
+    Inline(Secret),
     /// A file holds it; one line break at its end is not part of it.
     File(PathBuf),
     /// An environment variable holds it.
@@ -53,7 +53,7 @@ impl SecretSource {
     /// The password as it is now. Reads a file or the environment: not for an async thread.
     pub(crate) fn read(&self) -> Result<Secret, LinkError> {
         match self {
-            Self::Given(secret) => Ok(secret.clone()),
+            Self::Inline(secret) => Ok(secret.clone()),
             Self::Env(name) => env::var(name).map(Secret).map_err(|problem| LinkError::Secret {
                 source: format!("environment variable {name}"),
                 problem: match problem {
@@ -110,7 +110,7 @@ mod tests {
     fn no_output_shows_a_password() {
         let credentials = Credentials {
             user: Some("tollgate".into()),
-            password: Some(SecretSource::Given(Secret::new("hunter2"))),
+            password: Some(SecretSource::Inline(Secret::new("hunter2"))),
         };
         assert!(!format!("{credentials:?}").contains("hunter2"));
     }

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::credentials::{Credentials, Secret, SecretSource};
-use super::names::Names;
+use super::resolver::NameResolver;
 use super::tls::Tls;
 
 const DEFAULT_PORT: u16 = 6379;
@@ -29,13 +29,13 @@ pub struct Endpoint {
     /// As whom to connect.
     pub credentials: Credentials,
     /// How its name becomes an address.
-    pub names: Names,
+    pub names: NameResolver,
 }
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A TCP port; the host is looked up anew for each connection, as [`Names`] says.
+    /// A TCP port; the host is looked up anew for each connection, as [`NameResolver`] says.
     Tcp {
         /// A name or an address, without brackets.
         host: String,
@@ -67,7 +67,7 @@ impl Endpoint {
 
     /// The same server, whose name is looked up as `names` says.
     #[must_use]
-    pub fn with_names(self, names: Names) -> Self {
+    pub fn with_resolver(self, names: NameResolver) -> Self {
         Self { names, ..self }
     }
 
@@ -127,7 +127,7 @@ fn parse(url: &Url) -> Result<Endpoint, Problem> {
             database: 0,
             protocol: Protocol::default(),
             credentials: Credentials::default(),
-            names: Names::default(),
+            names: NameResolver::default(),
         },
         _ => return Err(Problem::Scheme),
     };
@@ -162,12 +162,12 @@ fn tcp(url: &Url, tls: Option<Tls>) -> Result<Endpoint, Problem> {
         database: if path.is_empty() { 0 } else { database(path)? },
         protocol: Protocol::default(),
         credentials: Credentials { user, password },
-        names: Names::default(),
+        names: NameResolver::default(),
     })
 }
 
 fn given(password: impl Into<String>) -> SecretSource {
-    SecretSource::Given(Secret::new(password))
+    SecretSource::Inline(Secret::new(password))
 }
 
 fn decoded(text: &str) -> Result<String, Problem> {

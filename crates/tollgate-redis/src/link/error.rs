@@ -63,14 +63,14 @@ pub enum LinkError {
         by: Option<String>,
     },
     /// The sentinel knows nothing of the service.
-    Unwatched {
+    UnknownService {
         /// The sentinel.
         address: String,
         /// What it was asked for.
         service: String,
     },
     /// No server is known: no sentinel has told of one yet.
-    Unannounced,
+    NoPrimaryKnown,
     /// The server does not keep up with its primary.
     Lags {
         /// The server.
@@ -135,12 +135,12 @@ impl fmt::Display for LinkError {
             Self::Deposed { address, by: None } => {
                 write!(f, "{address} is not charged: it is none of the shard's servers any more")
             }
-            Self::Unwatched { address, service } => write!(
+            Self::UnknownService { address, service } => write!(
                 f,
                 "the sentinel {address} watches nothing called {service:?}; compare the name with \
                  its `sentinel monitor`"
             ),
-            Self::Unannounced => {
+            Self::NoPrimaryKnown => {
                 f.write_str("no sentinel has told of a primary yet; do they answer?")
             }
             Self::Lags { address, lag } => write!(f, "{address} is not read from: {lag}"),

@@ -42,8 +42,8 @@ impl Replication {
         Some(Self {
             role: match (field("role"), field("master_link_status")) {
                 (Some("master"), _) => Role::Primary,
-                (Some("slave"), Some("up")) => Role::Following,
-                (Some("slave"), _) => Role::Adrift,
+                (Some("slave"), Some("up")) => Role::Replica,
+                (Some("slave"), _) => Role::DisconnectedReplica,
                 _ => Role::Unknown,
             },
             history: field("master_replid")?.into(),
@@ -72,7 +72,7 @@ impl Replication {
     /// A replica that has so much of this history.
     pub(crate) fn following(history: &str, offset: u64) -> Self {
         Self {
-            role: Role::Following,
+            role: Role::Replica,
             history: history.into(),
             offset,
             silence: Duration::ZERO,
@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_tells_the_history_and_the_offset() {
+    fn a_reply_reports_the_history_and_the_offset() {
         assert_eq!(read(PRIMARY), Some(Replication::leading("abc", 70, None)));
         let silence = Duration::from_secs(4);
         let expected = Replication { silence, ..Replication::following("abc", 60) };
         assert_eq!(read(REPLICA), Some(expected));
         let adrift = REPLICA.replace("ago:4", "ago:-1").replace("status:up", "status:down");
         let found = read(&adrift).unwrap();
-        assert_eq!((found.silence, found.role), (Duration::MAX, Role::Adrift));
+        assert_eq!((found.silence, found.role), (Duration::MAX, Role::DisconnectedReplica));
         for junk in ["", "master_replid:abc", "master_replid:abc\r\nmaster_repl_offset:x"] {
             assert_eq!(read(junk), None, "{junk:?}");
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promotion_tells_what_it_went_on_from() {
+    fn a_promotion_reports_what_it_went_on_from() {
         let promoted =
             PRIMARY.replace("replid2:0000", "replid2:old").replace("offset:-1", "offset:41");
         let promoted = read(&promoted).unwrap();

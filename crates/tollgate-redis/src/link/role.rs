@@ -8,9 +8,9 @@ pub(crate) enum Role {
     /// It takes writes.
     Primary,
     /// It follows a primary, and its state is current but for the delay of replication.
-    Following,
+    Replica,
     /// It should follow a primary, but is not connected to it: what it holds may be of any age.
-    Adrift,
+    DisconnectedReplica,
     /// It watches over others, and holds no state.
     Sentinel,
     /// It would not say.
@@ -23,8 +23,8 @@ impl Role {
         let Value::Array(parts) = reply else { return Self::Unknown };
         match (parts.first().and_then(text), parts.get(3).and_then(text)) {
             (Some(b"master"), _) => Self::Primary,
-            (Some(b"slave"), Some(b"connected")) => Self::Following,
-            (Some(b"slave"), _) => Self::Adrift,
+            (Some(b"slave"), Some(b"connected")) => Self::Replica,
+            (Some(b"slave"), _) => Self::DisconnectedReplica,
             (Some(b"sentinel"), _) => Self::Sentinel,
             _ => Self::Unknown,
         }
@@ -34,8 +34,8 @@ impl Role {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Primary => "a primary",
-            Self::Following => "a replica",
-            Self::Adrift => "a replica without its primary",
+            Self::Replica => "a replica",
+            Self::DisconnectedReplica => "a replica without its primary",
             Self::Sentinel => "a sentinel",
             Self::Unknown => "of an unknown role",
         }
@@ -59,12 +59,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_tells_the_role() {
+    fn a_reply_reports_the_role() {
         for (parts, role) in [
             (&["master", "0", ""][..], Role::Primary),
-            (&["slave", "127.0.0.1", "6379", "connected", "7"], Role::Following),
-            (&["slave", "127.0.0.1", "6379", "sync", "7"], Role::Adrift),
-            (&["slave"], Role::Adrift),
+            (&["slave", "127.0.0.1", "6379", "connected", "7"], Role::Replica),
+            (&["slave", "127.0.0.1", "6379", "sync", "7"], Role::DisconnectedReplica),
+            (&["slave"], Role::DisconnectedReplica),
             (&["sentinel"], Role::Sentinel),
             (&["king"], Role::Unknown),
             (&[], Role::Unknown),

@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::endpoint::Address;
-use super::names::Names;
+use super::resolver::NameResolver;
 
 /// How long sent bytes may stay unacknowledged by the other machine before the socket gives up.
 /// It is the kernel's word on a dead machine; deadlines and heartbeats notice sooner.
@@ -27,7 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// Opens a stream to `address`; `tls` is used if it is there. Waits without a limit of its own.
 pub(crate) async fn open(
     address: &Address,
-    names: &Names,
+    names: &NameResolver,
     tls: Option<&TlsConnector>,
 ) -> io::Result<Box<dyn Stream>> {
     match (address, tls) {
@@ -42,7 +42,7 @@ pub(crate) async fn open(
     }
 }
 
-async fn tcp(host: &str, port: u16, names: &Names) -> io::Result<TcpStream> {
+async fn tcp(host: &str, port: u16, names: &NameResolver) -> io::Result<TcpStream> {
     let stream = names.connect(host, port).await?;
     // A call is one small write: waiting for more of it would cost a delayed acknowledgement.
     stream.set_nodelay(true)?;

@@ -9,13 +9,15 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-use super::connect::{ConnectLimits, Connection, Duty, Told, connect};
+use super::connect::{ConnectLimits, Connection, RequiredRole, ServerReport, connect};
+use super::epoch_tracker::EpochTracker;
 use super::error::LinkError;
-use super::history_numbers::HistoryNumbers;
-use crate::circuit::{Circuit, DEFAULT_MISSES, Gate, probe_delay};
+use crate::circuit_breaker::{
+    CircuitBreaker, CircuitState, DEFAULT_FAILURE_THRESHOLD, probe_delay,
+};
 use crate::codec::Codec;
 use crate::offset::ShardClock;
-use crate::topology::Roster;
+use crate::topology::Members;
 
 /// The bounds of a link's waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,17 +67,17 @@ impl LinkLimits {
     /// that may have to be opened, and no connection charges a server that is known to be replaced.
     #[must_use]
     pub fn gray_failure_max(&self) -> Duration {
-        self.census().saturating_add(self.connect.max(self.heartbeat_answer))
+        self.discovery_period().saturating_add(self.connect.max(self.heartbeat_answer))
     }
 
     /// How long what a server or a sentinel said of a primary counts: it may be missed twice.
-    pub(crate) fn said_counts(&self) -> Duration {
+    pub(crate) fn report_ttl(&self) -> Duration {
         let waits = self.connect.max(self.heartbeat_answer);
         self.heartbeat.saturating_mul(2).saturating_add(waits)
     }
 
     /// The time between two questions to each server of a shard.
-    pub(crate) fn census(&self) -> Duration {
+    pub(crate) fn discovery_period(&self) -> Duration {
         self.heartbeat / 2
     }
 }
@@ -83,7 +85,7 @@ impl LinkLimits {
 impl Default for LinkLimits {
     fn default() -> Self {
         Self {
-            misses: DEFAULT_MISSES,
+            misses: DEFAULT_FAILURE_THRESHOLD,
             seek: Duration::from_millis(15),
             connect: Duration::from_millis(500),
             proof: Duration::from_millis(15),
@@ -95,15 +97,15 @@ impl Default for LinkLimits {
     }
 }
 
-/// A link to whichever of a roster's servers does its duty. Dropping it ends the connection.
+/// A link to whichever of a member list's servers has the required role. Dropping it ends the connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     phase: watch::Receiver<Phase>,
     faults: watch::Sender<Option<Report>>,
-    roster: Arc<Roster>,
-    circuit: Arc<Circuit>,
+    members: Arc<Members>,
+    circuit: Arc<CircuitBreaker>,
     clock: Arc<ShardClock>,
-    histories: Arc<HistoryNumbers>,
+    histories: Arc<EpochTracker>,
     last_error: Arc<Mutex<Option<LinkError>>>,
     supervisor: AbortHandle,
 }
@@ -112,7 +114,7 @@ pub(crate) struct Link {
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
     /// Nothing yet: wait, within the deadline.
-    Seeking,
+    Connecting,
     /// A connection.
     Up(Arc<Connection>),
     /// Nothing, and no use in waiting.
@@ -127,7 +129,7 @@ pub(crate) enum Fault {
     /// The server says that it cannot serve: it is read-only, loads its data, has no primary.
     Unfit,
     /// The server does not answer.
-    Silent,
+    Unresponsive,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,23 +139,23 @@ struct Report {
 }
 
 impl Link {
-    /// Starts to look for the first of the servers of `roster` that does `duty`, and to make it
+    /// Starts to look for the first of the servers of `members` that does `required_role`, and to make it
     /// ready for `codec`. Needs a tokio runtime.
     pub(crate) fn start<C: Codec>(
-        roster: Arc<Roster>,
-        duty: Duty,
+        members: Arc<Members>,
+        required_role: RequiredRole,
         codec: Arc<C>,
         limits: LinkLimits,
     ) -> Self {
-        let (phase, phases) = watch::channel(Phase::Seeking);
+        let (phase, phases) = watch::channel(Phase::Connecting);
         let (faults, reports) = watch::channel(None);
-        let circuit = Arc::new(Circuit::new(limits.misses));
+        let circuit = Arc::new(CircuitBreaker::new(limits.misses));
         let clock = Arc::new(ShardClock::default());
-        let histories = Arc::<HistoryNumbers>::default();
+        let histories = Arc::<EpochTracker>::default();
         let last_error = Arc::default();
         let supervisor = Supervisor {
-            roster: Arc::clone(&roster),
-            duty,
+            members: Arc::clone(&members),
+            required_role,
             codec,
             limits,
             phase,
@@ -165,7 +167,7 @@ impl Link {
             generation: 0,
         };
         let supervisor = tokio::spawn(supervisor.run()).abort_handle();
-        Self { phase: phases, faults, roster, circuit, clock, histories, last_error, supervisor }
+        Self { phase: phases, faults, members, circuit, clock, histories, last_error, supervisor }
     }
 
     /// The link's phases, to read and to wait on.
@@ -174,7 +176,7 @@ impl Link {
     }
 
     /// The circuit that guards the server.
-    pub(crate) fn circuit(&self) -> &Circuit {
+    pub(crate) fn circuit(&self) -> &CircuitBreaker {
         &self.circuit
     }
 
@@ -184,13 +186,13 @@ impl Link {
     }
 
     /// The histories that the servers' data was of.
-    pub(crate) fn histories(&self) -> &HistoryNumbers {
+    pub(crate) fn histories(&self) -> &EpochTracker {
         &self.histories
     }
 
     /// Whether `connection` leads to a server that may be charged, by what is known now.
     pub(crate) fn permits(&self, connection: &Connection) -> bool {
-        self.roster.permits(connection.address())
+        self.members.permits(connection.address())
     }
 
     /// Why the last attempt failed or the last connection was lost, if any was.
@@ -202,15 +204,16 @@ impl Link {
     pub(crate) fn address(&self) -> Option<String> {
         match &*self.phase.borrow() {
             Phase::Up(connection) => Some(connection.address().to_owned()),
-            Phase::Seeking | Phase::Down => None,
+            Phase::Connecting | Phase::Down => None,
         }
     }
 
     /// Waits, without a limit of its own, until there is a connection that answers.
     pub(crate) async fn up(&self) {
         // Callers open the circuit before the supervisor has left the connection.
-        let serves =
-            |phase: &Phase| matches!(phase, Phase::Up(_)) && self.circuit.gate() == Gate::Closed;
+        let serves = |phase: &Phase| {
+            matches!(phase, Phase::Up(_)) && self.circuit.circuit_state() == CircuitState::Closed
+        };
         // An error means that the supervisor is gone, which is when the link is dropped.
         let _ = self.phases().wait_for(serves).await;
     }
@@ -230,7 +233,7 @@ impl Link {
     /// deadline.
     pub(crate) fn missed(&self, generation: u64) {
         if self.circuit.missed(generation) {
-            self.report(generation, Fault::Silent);
+            self.report(generation, Fault::Unresponsive);
         }
     }
 }
@@ -242,15 +245,15 @@ impl Drop for Link {
 }
 
 struct Supervisor<C> {
-    roster: Arc<Roster>,
-    duty: Duty,
+    members: Arc<Members>,
+    required_role: RequiredRole,
     codec: Arc<C>,
     limits: LinkLimits,
     phase: watch::Sender<Phase>,
     reports: watch::Receiver<Option<Report>>,
-    circuit: Arc<Circuit>,
+    circuit: Arc<CircuitBreaker>,
     clock: Arc<ShardClock>,
-    histories: Arc<HistoryNumbers>,
+    histories: Arc<EpochTracker>,
     last_error: Arc<Mutex<Option<LinkError>>>,
     generation: u64,
 }
@@ -259,20 +262,20 @@ impl<C: Codec> Supervisor<C> {
     async fn run(mut self) {
         let random = RandomState::new();
         let mut failed: u32 = 0;
-        let mut view = self.roster.view();
+        let mut view = self.members.view();
         loop {
             view.mark_unchanged();
             match self.seek().await {
-                Ok((connection, told)) => {
+                Ok((connection, server_report)) => {
                     let since = Instant::now();
-                    let fault = self.serve(connection, told).await;
+                    let fault = self.serve(connection, server_report).await;
                     if since.elapsed() < self.limits.proven_after {
                         self.stop();
                     } else {
                         failed = 0;
                         match fault {
                             // A frozen server answers nobody: callers need not wait for it.
-                            Fault::Silent => self.stop(),
+                            Fault::Unresponsive => self.stop(),
                             Fault::Ended | Fault::Unfit => {
                                 self.wait();
                                 continue;
@@ -294,8 +297,8 @@ impl<C: Codec> Supervisor<C> {
         }
     }
 
-    /// Looks once for a server that does the duty, while callers wait for a short time at most.
-    async fn seek(&mut self) -> Result<(Connection, Told), LinkError> {
+    /// Looks once for a server that has the required role, while callers wait for a short time at most.
+    async fn seek(&mut self) -> Result<(Connection, ServerReport), LinkError> {
         self.generation += 1;
         let (phase, circuit) = (self.phase.clone(), Arc::clone(&self.circuit));
         let patience = self.limits.seek;
@@ -308,18 +311,19 @@ impl<C: Codec> Supervisor<C> {
         attempt.await
     }
 
-    /// The first server that proves to do the duty, or why the first of the list does not.
+    /// The first server that proves to have the required role, or why the first of the list does not.
     ///
     /// They are asked side by side: a frozen primary does not hide the replica that took over.
-    async fn first_fit(&self) -> Result<(Connection, Told), LinkError> {
+    async fn first_fit(&self) -> Result<(Connection, ServerReport), LinkError> {
         let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
-        let servers = Arc::clone(&self.roster.view().borrow().servers);
+        let servers = Arc::clone(&self.members.view().borrow().servers);
         let mut attempts = JoinSet::new();
         for (place, endpoint) in servers.iter().cloned().enumerate() {
-            let (duty, codec) = (self.duty.clone(), Arc::clone(&self.codec));
-            let (roster, generation) = (Arc::clone(&self.roster), self.generation);
+            let (required_role, codec) = (self.required_role.clone(), Arc::clone(&self.codec));
+            let (members, generation) = (Arc::clone(&self.members), self.generation);
             attempts.spawn(async move {
-                let found = connect(&endpoint, &duty, &roster, &*codec, limits, generation).await;
+                let found =
+                    connect(&endpoint, &required_role, &members, &*codec, limits, generation).await;
                 found.map_err(|error| (place, error))
             });
         }
@@ -327,8 +331,8 @@ impl<C: Codec> Supervisor<C> {
         while let Some(Ok(attempt)) = attempts.join_next().await {
             match attempt {
                 // While it was made ready, another may have been found to have taken over.
-                Ok((connection, told)) if self.roster.permits(connection.address()) => {
-                    return Ok((connection, told));
+                Ok((connection, server_report)) if self.members.permits(connection.address()) => {
+                    return Ok((connection, server_report));
                 }
                 Err(error) if first.as_ref().is_none_or(|known| error.0 < known.0) => {
                     first = Some(error);
@@ -336,44 +340,44 @@ impl<C: Codec> Supervisor<C> {
                 Ok(_) | Err(_) => {}
             }
         }
-        let unannounced = || self.roster.trouble().unwrap_or(LinkError::Unannounced);
+        let unannounced = || self.members.error().unwrap_or(LinkError::NoPrimaryKnown);
         Err(first.map_or_else(unannounced, |(_, error)| error))
     }
 
     /// Has the connection in service until something is wrong with it.
-    async fn serve(&mut self, connection: Connection, told: Told) -> Fault {
+    async fn serve(&mut self, connection: Connection, server_report: ServerReport) -> Fault {
         let connection = Arc::new(connection);
         let since = Instant::now();
         self.clock.restart();
-        if let Some(reading) = told.clock {
+        if let Some(reading) = server_report.clock {
             self.clock.observe(reading);
         }
         // Before anyone can use the connection: a charge of a new history must not pass for one of
         // the old.
-        self.histories.begin(told.replication.as_ref(), since);
+        self.histories.begin(server_report.replication.as_ref(), since);
         self.circuit.close(connection.generation);
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
         let generation = connection.generation;
         let reported = self
             .reports
             .wait_for(|report| report.is_some_and(|report| report.generation == generation));
-        let heart = Heart {
+        let heart = Heartbeat {
             connection: &connection,
-            duty: &self.duty,
-            roster: &self.roster,
+            required_role: &self.required_role,
+            members: &self.members,
             limits: self.limits,
             clock: &self.clock,
         };
         let (fault, error) = tokio::select! {
             () = connection.ended() => (Fault::Ended, None),
             Ok(report) = reported => (report.map_or(Fault::Ended, |report| report.fault), None),
-            error = self.roster.forbids(connection.address()) => (Fault::Unfit, Some(error)),
-            error = heart.beat(told) => (fault_of(&error), Some(error)),
+            error = self.members.forbids(connection.address()) => (Fault::Unfit, Some(error)),
+            error = heart.beat(server_report) => (fault_of(&error), Some(error)),
         };
         self.histories.leave(Instant::now());
         let address = connection.address().to_owned();
         *self.last_error.lock() = error.or(Some(match fault {
-            Fault::Silent => LinkError::Slow { address, within: self.limits.proof },
+            Fault::Unresponsive => LinkError::Slow { address, within: self.limits.proof },
             Fault::Ended | Fault::Unfit => LinkError::Closed { address },
         }));
         fault
@@ -385,42 +389,48 @@ impl<C: Codec> Supervisor<C> {
 
     fn wait(&self) {
         self.circuit.seek();
-        self.phase.send_replace(Phase::Seeking);
+        self.phase.send_replace(Phase::Connecting);
     }
 }
 
-fn shut(phase: &watch::Sender<Phase>, circuit: &Circuit) {
+fn shut(phase: &watch::Sender<Phase>, circuit: &CircuitBreaker) {
     circuit.open();
     phase.send_replace(Phase::Down);
 }
 
 /// What a connection in service is asked again and again.
-struct Heart<'a> {
+struct Heartbeat<'a> {
     connection: &'a Connection,
-    duty: &'a Duty,
-    roster: &'a Roster,
+    required_role: &'a RequiredRole,
+    members: &'a Members,
     limits: LinkLimits,
     clock: &'a ShardClock,
 }
 
-impl Heart<'_> {
-    /// Asks whether the server, which told `told` of itself, still does its duty and has its data,
+impl Heartbeat<'_> {
+    /// Asks whether the server, which told `server_report` of itself, still has the required role and has its data,
     /// and learns the time; returns what is wrong.
-    async fn beat(&self, mut told: Told) -> LinkError {
+    async fn beat(&self, mut server_report: ServerReport) -> LinkError {
         let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
         let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if self.duty.charges() {
-                let losses = self.roster.losses();
-                losses.look(self.connection, told.replication.as_ref(), heartbeat_answer).await;
+            if self.required_role.charges() {
+                let losses = self.members.losses();
+                losses
+                    .look(self.connection, server_report.replication.as_ref(), heartbeat_answer)
+                    .await;
             }
             beats.tick().await;
-            told = match self.connection.prove(self.duty, self.roster, heartbeat_answer).await {
-                Ok(told) => told,
+            server_report = match self
+                .connection
+                .probe(self.required_role, self.members, heartbeat_answer)
+                .await
+            {
+                Ok(server_report) => server_report,
                 Err(error) => return error,
             };
-            if let Some(reading) = told.clock {
+            if let Some(reading) = server_report.clock {
                 self.clock.observe(reading);
             }
         }
@@ -429,7 +439,7 @@ impl Heart<'_> {
 
 fn fault_of(error: &LinkError) -> Fault {
     match error {
-        LinkError::Slow { .. } => Fault::Silent,
+        LinkError::Slow { .. } => Fault::Unresponsive,
         LinkError::Closed { .. } => Fault::Ended,
         _ => Fault::Unfit,
     }

@@ -35,7 +35,7 @@ fn a_deadline_is_never_later_than_the_true_one() {
 }
 
 #[test]
-fn quick_replies_sharpen_what_slow_ones_told() {
+fn quick_replies_sharpen_what_slow_ones_reported() {
     let (clock, start) = (ShardClock::default(), Instant::now());
     clock.observe(told(start, 0, 10, 9_000));
     clock.observe(told(start, 10_000, 10_100, 10_200));

@@ -1,24 +1,24 @@
-//! Cells that are read out of a shard, and taken in by it.
+//! CellTransfer that are read out of a shard, and taken in by it.
 
 use tokio::time::Instant;
-use tollgate_core::{Cell, Cells, Place, StoreError, Timestamp};
+use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
 use super::RedisShard;
 use crate::answer::Answer;
+use crate::batcher::{BatcherError, Priority, Route};
 use crate::job::Job;
-use crate::lane::{LaneError, Rank, Route};
 
-/// Through the lane to the primary, whoever reads are answered by: what moves is what is in force.
+/// Through the batcher to the primary, whoever reads are answered by: what moves is what is in force.
 ///
 /// Nothing is decided by them, so they go ahead of what is held back.
 ///
 /// Each 64 places are a job of their own, and so are fewer that have more than 64 KiB of cells to
 /// join; one job after the other, each with the store's whole deadline. The first failure ends it.
-impl Cells for RedisShard {
+impl CellTransfer for RedisShard {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         let now = self.moment(now, Instant::now());
         let mut cells = Vec::with_capacity(places.len());
@@ -28,7 +28,7 @@ impl Cells for RedisShard {
         Ok(cells)
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         let now = self.moment(now, Instant::now());
         for job in Job::joining(&self.keys, now, cells)? {
             self.carry(job).await?;
@@ -38,8 +38,8 @@ impl Cells for RedisShard {
 }
 
 impl RedisShard {
-    async fn carry(&self, job: Job) -> Result<Answer, LaneError> {
+    async fn carry(&self, job: Job) -> Result<Answer, BatcherError> {
         let deadline = Instant::now() + self.deadline;
-        self.shard.primary().submit_by(Route::Any, Rank::Ahead, job, deadline).await
+        self.shard.primary().submit_by(Route::Any, Priority::Replay, job, deadline).await
     }
 }

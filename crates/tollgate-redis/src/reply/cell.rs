@@ -2,10 +2,10 @@
 
 use tollgate_core::Cell;
 
-use crate::job::{JobAsk, Op};
+use crate::job::{JobCharge, Op};
 
 /// The cell at the front of `rest` that answers `ask`. None if no step could have answered so.
-pub(super) fn take_cell(ask: &JobAsk, rest: &mut &[u8]) -> Option<Option<Cell>> {
+pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell>> {
     let Op::Cell = ask.op else { return None };
     let (size, after) = rest.split_first_chunk()?;
     let size = usize::try_from(u32::from_le_bytes(*size)).ok()?;
@@ -26,25 +26,25 @@ fn kind(cell: &Cell) -> u8 {
         Cell::SlidingLog(_) => 4,
         Cell::TokenBucket(_) => 5,
         Cell::Concurrency(_) => 6,
-        Cell::Held(held) => kind(&held.cell),
+        Cell::Reserved(reserved) => kind(&reserved.cell),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use tollgate_core::algo::fixed_window;
-    use tollgate_core::decide::Held;
-    use tollgate_core::{ChargeId, Hold, Mark, OnExpiry, Timestamp};
+    use tollgate_core::decide::ReservedCell;
+    use tollgate_core::{ChargeId, ChargePosition, OnExpiry, Reservation, Timestamp};
 
     use super::*;
     use crate::job::Rule;
 
-    fn ask(kind: u8, op: Op) -> JobAsk {
+    fn ask(kind: u8, op: Op) -> JobCharge {
         let rule = Rule { kind, counts_refused: 0, quota: 1, window: 1, extra: 0, skew_max: 0 };
-        JobAsk { rule, key: Box::default(), op }
+        JobCharge { rule, key: Box::default(), op }
     }
 
-    fn taken(ask: &JobAsk, mut reply: &[u8]) -> (Option<Option<Cell>>, usize) {
+    fn taken(ask: &JobCharge, mut reply: &[u8]) -> (Option<Option<Cell>>, usize) {
         (take_cell(ask, &mut reply), reply.len())
     }
 
@@ -62,16 +62,19 @@ mod tests {
         for other in [ask(0, Op::Cell), ask(2, Op::Cell), ask(7, Op::Cell), ask(1, Op::Forget)] {
             assert_eq!(taken(&other, &reply).0, None, "{other:?}");
         }
-        let hold = Hold {
+        let reservation = Reservation {
             id: ChargeId(1),
             units: 2,
-            mark: Mark(9),
+            position: ChargePosition(9),
             until: Timestamp::from_millis(5),
             on_expiry: OnExpiry::Release,
         };
-        let held = Cell::Held(Box::new(Held { cell: cell.clone(), holds: vec![hold] }));
-        let told = [&[61, 0, 0, 0][..], &held.to_bytes()].concat();
-        assert_eq!(taken(&cells, &told), (Some(Some(held)), 0), "with what is held of it");
+        let reserved = Cell::Reserved(Box::new(ReservedCell {
+            cell: cell.clone(),
+            reservations: vec![reservation],
+        }));
+        let told = [&[61, 0, 0, 0][..], &reserved.to_bytes()].concat();
+        assert_eq!(taken(&cells, &told), (Some(Some(reserved)), 0), "with what is held of it");
         assert_eq!(taken(&ask(2, Op::Cell), &told).0, None);
         let altered = [&[15, 0, 0, 0, b'f'][..], &[0xff; 14]].concat();
         assert_eq!(taken(&cells, &altered).0, None, "numbers that no store keeps");

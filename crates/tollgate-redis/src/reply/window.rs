@@ -1,10 +1,10 @@
 //! What the step answers of an open fixed window: how the command found it. What a take makes of it
 //! is told here.
 
-use tollgate_core::{Fit, Found, Mark, Reading, Timestamp};
+use tollgate_core::{Admission, ChargePosition, Reading, StoredState, Timestamp};
 
 use super::{take_byte, take_number};
-use crate::job::{JobAsk, Op};
+use crate::job::{JobCharge, Op};
 
 /// Nineteen digits: the moment of the reset, and six of what is used.
 const DIGITS: usize = 19;
@@ -50,33 +50,33 @@ impl Window {
     }
 
     /// The reading of a take, and the window after it. None if no step could have answered so.
-    pub(super) fn reading(self, ask: &JobAsk, outcome: Outcome) -> Option<(Reading, Self)> {
+    pub(super) fn reading(self, ask: &JobCharge, outcome: Outcome) -> Option<(Reading, Self)> {
         let Op::Take { cost } = ask.op else { return None };
-        let before = self.fit(ask, cost);
+        let before = self.admission(ask, cost);
         let after = match outcome {
             Outcome::Refused => self,
-            Outcome::Admitted if before != Fit::Now => return None,
+            Outcome::Admitted if before != Admission::Now => return None,
             Outcome::Admitted => Self { used: self.used + cost, ..self },
         };
         let reading = Reading {
-            fit: before,
-            again: after.fit(ask, cost),
+            admission: before,
+            fits_again: after.admission(ask, cost),
             used: after.used,
-            whole_at: self.resets_at,
-            mark: Mark(self.resets_at.as_millis()),
-            given_back: 0,
+            full_reset_at: self.resets_at,
+            position: ChargePosition(self.resets_at.as_millis()),
+            refunded: 0,
             added: 0,
-            held: 0,
-            found: Found::State,
+            reserved: 0,
+            found: StoredState::Present,
         };
         Some((reading, after))
     }
 
-    fn fit(self, ask: &JobAsk, cost: u64) -> Fit {
+    fn admission(self, ask: &JobCharge, cost: u64) -> Admission {
         match ask.rule.quota.checked_sub(cost) {
-            None => Fit::Never,
-            Some(most) if self.used <= most => Fit::Now,
-            Some(_) => Fit::At(self.resets_at),
+            None => Admission::Never,
+            Some(most) if self.used <= most => Admission::Now,
+            Some(_) => Admission::At(self.resets_at),
         }
     }
 }
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
     use crate::job::Rule;
 
-    fn ask(quota: u64, cost: u64) -> JobAsk {
+    fn ask(quota: u64, cost: u64) -> JobCharge {
         let rule = Rule { kind: 1, counts_refused: 0, quota, window: 1, extra: 0, skew_max: 0 };
-        JobAsk { rule, key: Box::default(), op: Op::Take { cost } }
+        JobCharge { rule, key: Box::default(), op: Op::Take { cost } }
     }
 
     fn window(mut text: &[u8]) -> Option<Window> {
@@ -110,15 +110,23 @@ mod tests {
     #[test]
     fn a_take_counts_if_it_was_admitted_and_the_same_fits_while_there_is_room() {
         let found = window(b"1700000000123000042").unwrap();
-        let at = Fit::At(found.resets_at);
-        for (quota, again) in [(44, Fit::Now), (43, at)] {
+        let at = Admission::At(found.resets_at);
+        for (quota, again) in [(44, Admission::Now), (43, at)] {
             let (reading, after) = found.reading(&ask(quota, 1), Outcome::Admitted).unwrap();
-            assert_eq!((reading.fit, reading.again, reading.used), (Fit::Now, again, 43));
+            assert_eq!(
+                (reading.admission, reading.fits_again, reading.used),
+                (Admission::Now, again, 43)
+            );
             assert_eq!(after.used, 43);
         }
-        for (quota, cost, fit) in [(42, 1, at), (42, 43, Fit::Never), (43, 1, Fit::Now)] {
+        for (quota, cost, admission) in
+            [(42, 1, at), (42, 43, Admission::Never), (43, 1, Admission::Now)]
+        {
             let (reading, after) = found.reading(&ask(quota, cost), Outcome::Refused).unwrap();
-            assert_eq!((reading.fit, reading.again, reading.used), (fit, fit, 42));
+            assert_eq!(
+                (reading.admission, reading.fits_again, reading.used),
+                (admission, admission, 42)
+            );
             assert_eq!(after.used, 42);
         }
         assert!(found.reading(&ask(42, 1), Outcome::Admitted).is_none());

@@ -3,17 +3,19 @@
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult};
 
-use super::{Access, Choice, ReadVerb, Runs, Step, ask, detail, is_out_of_memory, is_unloaded};
-use crate::command::{Command, Room};
+use super::{
+    Access, ReadVerb, RuntimeChoice, Step, StepRuntime, ask, detail, is_out_of_memory, is_unloaded,
+};
+use crate::command::{Command, KeyCreation};
 
 /// What no server takes for a library, nor for a script.
 const NO_STEP: &str = "no step";
 
 /// How the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ways {
+pub(crate) struct RuntimeInfo {
     /// Where it is kept.
-    pub(crate) runs: Runs,
+    pub(crate) runs: StepRuntime,
     /// How it is called where it only reads.
     pub(crate) reads: ReadVerb,
 }
@@ -26,27 +28,29 @@ impl Step {
     pub(crate) async fn load(
         &self,
         connection: &mut MultiplexedConnection,
-        choice: Choice,
-    ) -> RedisResult<Ways> {
+        choice: RuntimeChoice,
+    ) -> RedisResult<RuntimeInfo> {
         let runs = match choice {
-            Choice::Script => Runs::Script,
-            Choice::Function => self.load_function(connection).await.map(|()| Runs::Function)?,
-            Choice::Best => match self.load_function(connection).await {
-                Ok(()) => Runs::Function,
-                Err(error) if tells_of_the_connection(&error) => return Err(error),
-                Err(_) => Runs::Script,
+            RuntimeChoice::Script => StepRuntime::Script,
+            RuntimeChoice::Function => {
+                self.load_function(connection).await.map(|()| StepRuntime::Function)?
+            }
+            RuntimeChoice::Best => match self.load_function(connection).await {
+                Ok(()) => StepRuntime::Function,
+                Err(error) if is_connection_error(&error) => return Err(error),
+                Err(_) => StepRuntime::Script,
             },
         };
-        if runs == Runs::Script {
-            self.load_script(connection, Access::Write(Room::Open)).await?;
+        if runs == StepRuntime::Script {
+            self.load_script(connection, Access::Write(KeyCreation::Allowed)).await?;
         }
         let access = Access::Read(ReadVerb::ReadOnly);
         let reads = match self.try_out(connection, runs, access).await {
             Ok(()) => ReadVerb::ReadOnly,
-            Err(error) if tells_of_the_connection(&error) => return Err(error),
+            Err(error) if is_connection_error(&error) => return Err(error),
             Err(_) => ReadVerb::Plain,
         };
-        Ok(Ways { runs, reads })
+        Ok(RuntimeInfo { runs, reads })
     }
 
     /// Finds out how the step runs in a replica. Functions reach it from its primary alone, which
@@ -57,27 +61,27 @@ impl Step {
     pub(crate) async fn find(
         &self,
         connection: &mut MultiplexedConnection,
-        choice: Choice,
-        primary: Option<Runs>,
-    ) -> RedisResult<Ways> {
-        if choice != Choice::Script {
+        choice: RuntimeChoice,
+        primary: Option<StepRuntime>,
+    ) -> RedisResult<RuntimeInfo> {
+        if choice != RuntimeChoice::Script {
             match self.find_function(connection).await {
-                Ok(reads) => return Ok(Ways { runs: Runs::Function, reads }),
-                Err(error) if tells_of_the_connection(&error) => return Err(error),
-                Err(error) if is_unloaded(&error) && primary != Some(Runs::Script) => {
+                Ok(reads) => return Ok(RuntimeInfo { runs: StepRuntime::Function, reads }),
+                Err(error) if is_connection_error(&error) => return Err(error),
+                Err(error) if is_unloaded(&error) && primary != Some(StepRuntime::Script) => {
                     return Err(error);
                 }
-                Err(error) if choice == Choice::Function => return Err(error),
+                Err(error) if choice == RuntimeChoice::Function => return Err(error),
                 Err(_) => {}
             }
         }
         let mut reads = ReadVerb::ReadOnly;
         let mut found = self.load_script(connection, Access::Read(reads)).await;
-        if found.as_ref().is_err_and(|error| !tells_of_the_connection(error)) {
+        if found.as_ref().is_err_and(|error| !is_connection_error(error)) {
             reads = ReadVerb::Plain;
             found = self.load_script(connection, Access::Read(reads)).await;
         }
-        found.map(|()| Ways { runs: Runs::Script, reads })
+        found.map(|()| RuntimeInfo { runs: StepRuntime::Script, reads })
     }
 
     /// Finds out how the step runs in the server, or would once a node gave it to the server, and
@@ -85,22 +89,22 @@ impl Step {
     ///
     /// # Errors
     /// The last reply, where no way is open.
-    pub(crate) async fn foresee(
+    pub(crate) async fn predict(
         &self,
         connection: &mut MultiplexedConnection,
-        choice: Choice,
-    ) -> RedisResult<Ways> {
-        let ways = |runs| Ways { runs, reads: ReadVerb::Plain };
-        if choice != Choice::Script {
-            match self.could_run(connection, Runs::Function).await {
-                Ok(()) => return Ok(ways(Runs::Function)),
-                Err(error) if choice == Choice::Function || tells_of_the_connection(&error) => {
+        choice: RuntimeChoice,
+    ) -> RedisResult<RuntimeInfo> {
+        let ways = |runs| RuntimeInfo { runs, reads: ReadVerb::Plain };
+        if choice != RuntimeChoice::Script {
+            match self.could_run(connection, StepRuntime::Function).await {
+                Ok(()) => return Ok(ways(StepRuntime::Function)),
+                Err(error) if choice == RuntimeChoice::Function || is_connection_error(&error) => {
                     return Err(error);
                 }
                 Err(_) => {}
             }
         }
-        self.could_run(connection, Runs::Script).await.map(|()| ways(Runs::Script))
+        self.could_run(connection, StepRuntime::Script).await.map(|()| ways(StepRuntime::Script))
     }
 
     /// Whether it runs so, or the user may give it to the server. That is asked with a text that is
@@ -108,20 +112,21 @@ impl Step {
     async fn could_run(
         &self,
         connection: &mut MultiplexedConnection,
-        runs: Runs,
+        runs: StepRuntime,
     ) -> RedisResult<()> {
-        let missing = match self.try_out(connection, runs, Access::Write(Room::Open)).await {
-            Err(error) if is_unloaded(&error) => error,
-            Err(error) if is_out_of_memory(&error) => return Ok(()),
-            other => return other,
-        };
+        let missing =
+            match self.try_out(connection, runs, Access::Write(KeyCreation::Allowed)).await {
+                Err(error) if is_unloaded(&error) => error,
+                Err(error) if is_out_of_memory(&error) => return Ok(()),
+                other => return other,
+            };
         let gives = match runs {
-            Runs::Function => "FUNCTION",
-            Runs::Script => "SCRIPT",
+            StepRuntime::Function => "FUNCTION",
+            StepRuntime::Script => "SCRIPT",
         };
         match ask(connection, redis::cmd(gives).arg("LOAD").arg(NO_STEP)).await {
             Err(error) if is_denied(&error) => Err(missing),
-            Err(error) if tells_of_the_connection(&error) => Err(error),
+            Err(error) if is_connection_error(&error) => Err(error),
             _ => Ok(()),
         }
     }
@@ -129,8 +134,8 @@ impl Step {
     /// Calls the function, and loads it where it is missing: a user that may not load libraries
     /// can still call one that an administrator loaded.
     async fn load_function(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        let access = Access::Write(Room::Open);
-        let missing = match self.try_out(connection, Runs::Function, access).await {
+        let access = Access::Write(KeyCreation::Allowed);
+        let missing = match self.try_out(connection, StepRuntime::Function, access).await {
             Ok(()) => return Ok(()),
             Err(error) if is_unloaded(&error) => error,
             // It is there, and will be called by its other name.
@@ -145,10 +150,12 @@ impl Step {
 
     async fn find_function(&self, connection: &mut MultiplexedConnection) -> RedisResult<ReadVerb> {
         let access = |reads| Access::Read(reads);
-        match self.try_out(connection, Runs::Function, access(ReadVerb::ReadOnly)).await {
+        match self.try_out(connection, StepRuntime::Function, access(ReadVerb::ReadOnly)).await {
             Err(error) if is_denied(&error) => {
                 let plain = access(ReadVerb::Plain);
-                self.try_out(connection, Runs::Function, plain).await.map(|()| ReadVerb::Plain)
+                self.try_out(connection, StepRuntime::Function, plain)
+                    .await
+                    .map(|()| ReadVerb::Plain)
             }
             found => found.map(|()| ReadVerb::ReadOnly),
         }
@@ -159,7 +166,7 @@ impl Step {
         connection: &mut MultiplexedConnection,
         access: Access,
     ) -> RedisResult<()> {
-        match self.try_out(connection, Runs::Script, access).await {
+        match self.try_out(connection, StepRuntime::Script, access).await {
             Err(error) if is_unloaded(&error) => {}
             other => return other,
         }
@@ -170,10 +177,10 @@ impl Step {
     async fn try_out(
         &self,
         connection: &mut MultiplexedConnection,
-        runs: Runs,
+        runs: StepRuntime,
         access: Access,
     ) -> RedisResult<()> {
-        let command = Command::new(&[], Room::Open, None);
+        let command = Command::new(&[], KeyCreation::Allowed, None);
         ask(connection, &self.call(runs, access, &command)).await.map(drop)
     }
 }
@@ -192,6 +199,6 @@ fn is_denied(error: &RedisError) -> bool {
 }
 
 /// Whether an error says nothing of the step: no answer came, or none comes from this server now.
-fn tells_of_the_connection(error: &RedisError) -> bool {
+fn is_connection_error(error: &RedisError) -> bool {
     !matches!(error.code(), Some("ERR" | "NOPERM" | "NOSCRIPT" | "OOM"))
 }

@@ -73,7 +73,7 @@ local function copy_cell(cell)
 end
 
 -- Lets go of a reservation that ran out, as of its end; answers the units that were released.
-local function run_out(limit, cell, hold)
+local function expire_reservations(limit, cell, hold)
   if hold.is_charged then
     return 0
   end
@@ -91,7 +91,7 @@ local function cell_as_of(limit, cell, now)
   for index = 1, #holds do
     local hold = holds[index]
     if hold.ends <= now then
-      run_out(limit, copy, hold)
+      expire_reservations(limit, copy, hold)
     else
       kept[#kept + 1] = hold
     end
@@ -109,7 +109,7 @@ local function held_fits_at(limit, cell, needed, again_at)
     if again_at <= hold.ends then
       break
     end
-    if run_out(limit, copy, hold) > 0 then
+    if expire_reservations(limit, copy, hold) > 0 then
       local fit, later = limit.read(limit, copy, needed, hold.ends)
       if fit == FITS_NOW then
         return hold.ends

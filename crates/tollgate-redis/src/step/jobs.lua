@@ -110,7 +110,7 @@ local function decide_job(asks, now)
     elseif op == FORGET then
       readings[index + 1] = forget(limit, ask.key, now)
     elseif op == CELL then
-      readings[index + 1] = tell_cell(limit, ask.key, now)
+      readings[index + 1] = append_cell(limit, ask.key, now)
     elseif op == JOIN then
       join_cell(limit, ask.key, ask.cell, now)
       readings[index + 1] = ""

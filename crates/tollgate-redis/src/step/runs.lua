@@ -1,4 +1,4 @@
--- Runs: jobs in a row that are each one take, by one limit, of one cost and at one moment.
+-- StepRuntime: jobs in a row that are each one take, by one limit, of one cost and at one moment.
 
 -- The answer to a take that is alone in its job, whatever it takes from.
 local function take_alone(limit, key, cost, now)

@@ -45,7 +45,7 @@ end
 
 -- Gives up to `cost` back to the pair at `place`, if that lies at `first` or later. The newest
 -- stays, empty: older ones may be gone that would count before it.
-local function give_back_to_series(cell, first, place, cost)
+local function refund_to_series(cell, first, place, cost)
   local list = cell.list
   for index = first, #list, 2 do
     if list[index] == place then

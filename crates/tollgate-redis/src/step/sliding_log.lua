@@ -52,7 +52,7 @@ local function sliding_log_algorithm()
 
   function sliding_log.refund(limit, cell, cost, mark, _, now)
     local first = counted_entries(limit, cell, now)
-    return give_back_to_series(cell, first, mark, cost)
+    return refund_to_series(cell, first, mark, cost)
   end
 
   sliding_log.join = join_series

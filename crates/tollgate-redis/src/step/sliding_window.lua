@@ -50,7 +50,7 @@ local function sliding_window_algorithm()
 
   function sliding_window.refund(limit, cell, cost, mark, _, now)
     local first = counted_blocks(limit, cell, now)
-    return give_back_to_series(cell, first, mark, cost)
+    return refund_to_series(cell, first, mark, cost)
   end
 
   sliding_window.join = join_series

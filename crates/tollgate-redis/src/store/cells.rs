@@ -1,17 +1,17 @@
-//! Cells that are read out of a server, and taken in by it.
+//! CellTransfer that are read out of a server, and taken in by it.
 
-use tollgate_core::{Cell, Cells, Place, StoreError, Timestamp};
+use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
 use super::Redis;
 use crate::job::Job;
 
 /// Each 64 places are a command of their own, and so are fewer that have more than 64 KiB of cells
 /// to join; one command after the other. The first failure ends it.
-impl Cells for Redis {
+impl CellTransfer for Redis {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         let mut cells = Vec::with_capacity(places.len());
         for job in Job::of_places(&self.keys, now, places) {
@@ -20,7 +20,7 @@ impl Cells for Redis {
         Ok(cells)
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         for job in Job::joining(&self.keys, now, cells)? {
             self.run_alone(job).await?;
         }

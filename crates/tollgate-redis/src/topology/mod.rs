@@ -1,20 +1,20 @@
 //! Which servers make up a shard, and which of them is its primary now.
 
-mod census;
-mod claims;
-mod losses;
-mod readers;
-mod roster;
+mod data_loss;
+mod discovery;
+mod members;
+mod primary_election;
+mod replica_pool;
 mod sentinel;
 mod sentinels;
 
-pub(crate) use census::Census;
-pub use losses::Loss;
-pub(crate) use losses::generation_at;
-pub(crate) use readers::Readers;
-pub(crate) use roster::Roster;
+pub use data_loss::DataLoss;
+pub(crate) use data_loss::generation_at;
+pub(crate) use discovery::ServerDiscovery;
+pub(crate) use members::Members;
+pub(crate) use replica_pool::ReplicaPool;
 pub(crate) use sentinels::SentinelWatch;
-pub use sentinels::{Access, Sentinels};
+pub use sentinels::{Sentinels, ServerAccess};
 
 use crate::link::Endpoint;
 

@@ -8,7 +8,7 @@ use redis::{FromRedisValue, Value};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::claims::Certainty;
+use super::primary_election::Confidence;
 use crate::link::{Connection, Endpoint, LinkError, LinkLimits, Protocol, Pushes, open};
 
 /// The most servers, and the most sentinels, that one sentinel is listened to about.
@@ -30,7 +30,7 @@ const QUESTION: &str = "SENTINEL";
 
 /// Where a server or a sentinel is, as a sentinel says it: by address or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ServerLocation {
     pub(super) host: String,
     pub(super) port: u16,
 }
@@ -38,12 +38,12 @@ pub(super) struct Place {
 /// What a sentinel says of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    pub(super) primary: Place,
+    pub(super) primary: ServerLocation,
     /// The configuration's epoch, which grows with every failover.
     pub(super) epoch: u64,
-    pub(super) certainty: Certainty,
-    pub(super) replicas: Vec<Place>,
-    pub(super) sentinels: Vec<Place>,
+    pub(super) certainty: Confidence,
+    pub(super) replicas: Vec<ServerLocation>,
+    pub(super) sentinels: Vec<ServerLocation>,
 }
 
 /// A connection to a sentinel that tells when there is news.
@@ -95,7 +95,7 @@ impl Sentinel {
             _ => None,
         });
         match (replies.first(), refusal) {
-            (Some(Value::Nil), _) => Err(LinkError::Unwatched {
+            (Some(Value::Nil), _) => Err(LinkError::UnknownService {
                 address: address.to_owned(),
                 service: service.to_owned(),
             }),
@@ -115,7 +115,7 @@ impl Sentinel {
     }
 }
 
-impl Place {
+impl ServerLocation {
     fn new(host: &str, port: &str) -> Option<Self> {
         let port = port.parse().ok().filter(|port| *port != 0)?;
         // Whatever is no name of a host is nobody's address.
@@ -134,11 +134,11 @@ impl Report {
         let flags = service.get("flags")?;
         let is_in_doubt = |flag: &str| matches!(flag, "s_down" | "o_down" | "failover_in_progress");
         Some(Self {
-            primary: Place::new(&host, &port)?,
+            primary: ServerLocation::new(&host, &port)?,
             epoch: service.get("config-epoch")?.parse().ok()?,
             certainty: match flags.split(',').any(is_in_doubt) {
-                true => Certainty::Doubtful,
-                false => Certainty::Sure,
+                true => Confidence::Suspect,
+                false => Confidence::Confirmed,
             },
             replicas: places(replicas),
             sentinels: places(sentinels),
@@ -147,11 +147,11 @@ impl Report {
 }
 
 /// Where those are that a list names; what cannot be read is passed over.
-fn places(list: &Value) -> Vec<Place> {
+fn places(list: &Value) -> Vec<ServerLocation> {
     let Value::Array(entries) = list else { return Vec::new() };
     let place = |entry| {
         let fields = fields(entry)?;
-        Place::new(fields.get("ip")?, fields.get("port")?)
+        ServerLocation::new(fields.get("ip")?, fields.get("port")?)
     };
     entries.iter().filter_map(place).take(MAX_NAMED).collect()
 }
@@ -182,20 +182,20 @@ mod tests {
         ]
     }
 
-    fn place(host: &str, port: u16) -> Place {
-        Place { host: host.to_owned(), port }
+    fn place(host: &str, port: u16) -> ServerLocation {
+        ServerLocation { host: host.to_owned(), port }
     }
 
     #[test]
-    fn replies_tell_of_a_service() {
+    fn replies_report_of_a_service() {
         let report = Report::from_replies(&replies("master", "db.example", "6379")).unwrap();
         assert_eq!(report.primary, place("db.example", 6379));
-        assert_eq!((report.epoch, report.certainty), (7, Certainty::Sure));
+        assert_eq!((report.epoch, report.certainty), (7, Confidence::Confirmed));
         assert_eq!(report.replicas, [place("10.0.0.2", 6380)]);
         assert_eq!(report.sentinels, [place("::1", 26379)]);
         for flags in ["s_down,master", "master,o_down", "master,failover_in_progress"] {
             let report = Report::from_replies(&replies(flags, "h", "1")).unwrap();
-            assert_eq!(report.certainty, Certainty::Doubtful, "{flags}");
+            assert_eq!(report.certainty, Confidence::Suspect, "{flags}");
         }
     }
 

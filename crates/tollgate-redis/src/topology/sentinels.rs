@@ -9,11 +9,13 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::claims::{Standing, Word};
-use super::roster::Roster;
-use super::sentinel::{Place, Report, Sentinel};
-use crate::circuit::probe_delay;
-use crate::link::{Address, Credentials, Endpoint, LinkError, LinkLimits, Names, Protocol, Tls};
+use super::members::Members;
+use super::primary_election::{SentinelOrigin, SentinelVote};
+use super::sentinel::{Report, Sentinel, ServerLocation};
+use crate::circuit_breaker::probe_delay;
+use crate::link::{
+    Address, Credentials, Endpoint, LinkError, LinkLimits, NameResolver, Protocol, Tls,
+};
 
 /// The most sentinels that are listened to, those that the configuration names first.
 const MAX_SENTINELS: usize = 16;
@@ -36,12 +38,12 @@ pub struct Sentinels {
     /// What they call the shard: the name in their `sentinel monitor`.
     pub service: String,
     /// How the servers are reached that they name.
-    pub servers: Access,
+    pub servers: ServerAccess,
 }
 
 /// How servers are reached whose addresses are learned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct ServerAccess {
     /// As whom to connect.
     pub credentials: Credentials,
     /// TLS, if it is used. Certificates are for the hosts as they are announced.
@@ -52,7 +54,7 @@ pub struct Access {
     pub protocol: Protocol,
 }
 
-impl Access {
+impl ServerAccess {
     /// The way to `endpoint`, for servers elsewhere.
     fn of(endpoint: &Endpoint) -> Self {
         let tls = match &endpoint.address {
@@ -67,29 +69,29 @@ impl Access {
         }
     }
 
-    fn to(&self, place: &Place) -> Endpoint {
-        let Place { host, port } = place.clone();
+    fn to(&self, place: &ServerLocation) -> Endpoint {
+        let ServerLocation { host, port } = place.clone();
         Endpoint {
             address: Address::Tcp { host, port, tls: self.tls.clone() },
             database: self.database,
             protocol: self.protocol,
             credentials: self.credentials.clone(),
-            names: Names::default(),
+            names: NameResolver::default(),
         }
     }
 }
 
-/// Listens to sentinels until it is dropped, and tells a roster what they say.
+/// Listens to sentinels until it is dropped, and tells a member list what they say.
 #[derive(Debug)]
 pub(crate) struct SentinelWatch(AbortHandle);
 
 impl SentinelWatch {
     /// Begins to listen. Needs a tokio runtime.
-    pub(crate) fn start(settings: Sentinels, roster: Arc<Roster>, limits: LinkLimits) -> Self {
+    pub(crate) fn start(settings: Sentinels, members: Arc<Members>, limits: LinkLimits) -> Self {
         let (tell, reports) = mpsc::channel(MAX_REPORTS);
-        let audience = Audience {
+        let audience = SentinelReports {
             settings,
-            roster,
+            members,
             limits,
             tell,
             listeners: JoinSet::new(),
@@ -106,71 +108,71 @@ impl Drop for SentinelWatch {
 }
 
 /// A sentinel's address, and what it said.
-type Told = (Arc<str>, Report);
+type Message = (Arc<str>, Report);
 
 /// What is heard of all sentinels.
-struct Audience {
+struct SentinelReports {
     settings: Sentinels,
-    roster: Arc<Roster>,
+    members: Arc<Members>,
     limits: LinkLimits,
-    tell: mpsc::Sender<Told>,
+    tell: mpsc::Sender<Message>,
     listeners: JoinSet<()>,
     /// The sentinels that are listened to, and the last that each of them said, if it did.
-    heard: BTreeMap<Arc<str>, Heard>,
+    heard: BTreeMap<Arc<str>, LastReport>,
 }
 
 /// How a sentinel came to be listened to, and the last that it said.
-type Heard = (Standing, Option<(Report, Instant)>);
+type LastReport = (SentinelOrigin, Option<(Report, Instant)>);
 
-impl Audience {
-    async fn listen(mut self, mut reports: mpsc::Receiver<Told>) {
+impl SentinelReports {
+    async fn listen(mut self, mut reports: mpsc::Receiver<Message>) {
         for sentinel in self.settings.sentinels.clone() {
-            self.begin(sentinel, Standing::Configured);
+            self.begin(sentinel, SentinelOrigin::Configured);
         }
         while let Some((sentinel, report)) = reports.recv().await {
-            self.hear(&sentinel, &report);
+            self.record(&sentinel, &report);
         }
     }
 
     /// Listens to one more sentinel, if there is room.
-    fn begin(&mut self, sentinel: Endpoint, standing: Standing) {
+    fn begin(&mut self, sentinel: Endpoint, origin: SentinelOrigin) {
         let address: Arc<str> = sentinel.to_string().into();
         if self.heard.len() < MAX_SENTINELS && !self.heard.contains_key(&address) {
-            self.heard.insert(Arc::clone(&address), (standing, None));
+            self.heard.insert(Arc::clone(&address), (origin, None));
             let listener = Listener {
                 sentinel,
                 address,
                 service: self.settings.service.clone(),
                 limits: self.limits,
                 tell: self.tell.clone(),
-                roster: Arc::clone(&self.roster),
+                members: Arc::clone(&self.members),
             };
             self.listeners.spawn(listener.run());
         }
     }
 
-    fn hear(&mut self, sentinel: &Arc<str>, report: &Report) {
+    fn record(&mut self, sentinel: &Arc<str>, report: &Report) {
         let at = Instant::now();
-        let Some((standing, last)) = self.heard.get_mut(sentinel) else { return };
-        let standing = *standing;
+        let Some((origin, last)) = self.heard.get_mut(sentinel) else { return };
+        let origin = *origin;
         *last = Some((report.clone(), at));
         if let Some(first) = self.settings.sentinels.first() {
-            let access = Access::of(first);
+            let access = ServerAccess::of(first);
             for place in &report.sentinels {
-                self.begin(access.to(place), Standing::Learned);
+                self.begin(access.to(place), SentinelOrigin::Learned);
             }
         }
-        self.roster.has_servers(self.servers(at));
+        self.members.has_servers(self.servers(at));
         let primary = self.settings.servers.to(&report.primary).to_string().into();
         let Report { epoch, certainty, .. } = *report;
-        self.roster.announced(sentinel, Word { primary, epoch, certainty, standing, at });
+        self.members.record_vote(sentinel, SentinelVote { primary, epoch, certainty, origin, at });
     }
 
     /// All servers that were named of late; primaries first, so that nobody crowds them out.
     fn servers(&self, now: Instant) -> Vec<Endpoint> {
         let reports = || {
             let said = self.heard.values().filter_map(|(_, said)| said.as_ref());
-            let is_fresh = |at: &Instant| now - *at <= self.limits.said_counts();
+            let is_fresh = |at: &Instant| now - *at <= self.limits.report_ttl();
             said.filter(move |(_, at)| is_fresh(at)).map(|(report, _)| report)
         };
         let primaries = reports().map(|report| &report.primary);
@@ -192,8 +194,8 @@ struct Listener {
     address: Arc<str>,
     service: String,
     limits: LinkLimits,
-    tell: mpsc::Sender<Told>,
-    roster: Arc<Roster>,
+    tell: mpsc::Sender<Message>,
+    members: Arc<Members>,
 }
 
 impl Listener {
@@ -203,7 +205,7 @@ impl Listener {
         let mut failed: u32 = 0;
         loop {
             let since = Instant::now();
-            self.roster.troubled(self.listen().await);
+            self.members.set_error(self.listen().await);
             if since.elapsed() >= self.limits.heartbeat {
                 failed = 0;
             }

@@ -2,7 +2,7 @@
 
 use tollgate_conformance::{PlainHash, check};
 use tollgate_core::{Charge, Readings, Store, StoreError};
-use tollgate_redis::{Choice, Keys, RedisCluster, Runs, Tag};
+use tollgate_redis::{Keys, RedisCluster, RuntimeChoice, StepRuntime, Tag};
 
 use super::*;
 use crate::kit::{Cluster, Replicas, Version, on_every_version};
@@ -12,20 +12,22 @@ on_every_version! {
     the_suite_passes
 }
 
-/// A cluster of which each call asks one home.
+/// A cluster of which each call asks one partition.
 struct OneHome(RedisCluster);
 
 impl Store for OneHome {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let Some(first) = charges.first() else { return Ok(Readings::new()) };
-        self.0.apply_at(self.0.home(first.subject), now, charges).await
+        self.0.apply_at(self.0.partition(first.subject), now, charges).await
     }
 }
 
 async fn the_suite_passes(version: Version) {
     let cluster = Cluster::start(version, Replicas::None).await;
-    let best = if version.has_functions() { Runs::Function } else { Runs::Script };
-    for (choice, runs) in [(Choice::Best, best), (Choice::Script, Runs::Script)] {
+    let best = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
+    for (choice, runs) in
+        [(RuntimeChoice::Best, best), (RuntimeChoice::Script, StepRuntime::Script)]
+    {
         let mut settings = patient(&cluster.urls()[1..]);
         settings.tag = Tag::First;
         let keys = Keys::new(PlainHash);

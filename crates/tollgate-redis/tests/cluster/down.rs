@@ -1,7 +1,7 @@
 //! A cluster that does not serve.
 
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_redis::{Gate, LaneError, Redirect};
+use tollgate_redis::{BatcherError, CircuitState, Redirect};
 
 use super::*;
 use crate::kit::{Cluster, Replicas, Server, Version, free_port};
@@ -23,16 +23,17 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
     cluster.kill(0).await;
     cluster.nodes[1].says("cluster_state", "fail").await;
     // Slots that are left are not served either, unless the cluster is configured to.
-    assert_eq!(client.take(alive).await, Err(LaneError::Redirected(Redirect::Down)));
+    assert_eq!(client.take(alive).await, Err(BatcherError::Redirected(Redirect::Down)));
     let down = client.store.status(NOW).redirects.down;
-    until(|| client.store.status(NOW).groups[0].lanes[0].gate == Gate::Open).await;
-    assert_eq!(client.take(dead).await, Err(LaneError::Unavailable));
+    until(|| client.store.status(NOW).groups[0].batchers[0].circuit_state == CircuitState::Open)
+        .await;
+    assert_eq!(client.take(dead).await, Err(BatcherError::Unavailable));
 
     cluster.nodes[1].tell(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
     cluster.nodes[1].says("cluster_state", "ok").await;
     let used = client.take(alive).await.unwrap()[0].used;
     assert_held(&[
-        Figure::bites("calls that the cluster did not serve", down),
+        Figure::fault_seen("calls that the cluster did not serve", down),
         Figure::at_most("units lost or counted in vain of slots that stayed", used.abs_diff(2), 0),
     ]);
 }
@@ -44,7 +45,7 @@ async fn nobody_waits_for_a_cluster_that_is_not_there() {
     let told = client.store.ready(Duration::from_millis(200)).await.unwrap_err();
     assert!(told.to_string().contains("cannot be reached"), "{told}");
     let target = Target { tenant: 1, user: 0, limits: 1 };
-    assert_eq!(client.take(target).await, Err(LaneError::Unavailable));
+    assert_eq!(client.take(target).await, Err(BatcherError::Unavailable));
     assert_eq!(client.store.status(NOW).unowned, 16_384);
 }
 

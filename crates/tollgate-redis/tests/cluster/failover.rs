@@ -20,7 +20,7 @@ async fn a_failover_on_request_costs_no_call(version: Version) {
         let successor = &cluster.nodes[PRIMARIES];
         successor.tell(&["CLUSTER", "FAILOVER"]).await;
         successor.is_primary().await;
-        until(|| client.store.status(NOW).groups[0].lanes[0].address == Some(successor.url()))
+        until(|| client.store.status(NOW).groups[0].batchers[0].address == Some(successor.url()))
             .await;
         client.answers(100).await;
     };
@@ -42,7 +42,7 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
     let successor = &cluster.nodes[PRIMARIES];
     successor.is_primary().await;
     successor.says("cluster_state", "ok").await;
-    until(|| client.store.status(NOW).groups[0].lanes[0].address == Some(successor.url())).await;
+    until(|| client.store.status(NOW).groups[0].batchers[0].address == Some(successor.url())).await;
     // What answered for the dead one while nobody had taken over has said so.
     let recovers = async {
         while client.take(target).await.is_err() {
@@ -55,7 +55,7 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
     until(|| {
         let status = client.store.status(NOW);
         status.unowned == 0
-            && status.groups.iter().all(|group| group.lanes[0].address.as_ref() != Some(&dead))
+            && status.groups.iter().all(|group| group.batchers[0].address.as_ref() != Some(&dead))
     })
     .await;
 }

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate_redis::{ClusterError, LaneError};
+use tollgate_redis::{BatcherError, ClusterError};
 
 use super::*;
 use crate::site::{Client, Target, patient};
@@ -41,11 +41,11 @@ async fn is_told(reply: &'static [u8], reason: &str) {
     assert!(error.to_string().contains(reason), "{}: {error}", reply.escape_ascii());
     assert!(matches!(error, ClusterError::Layout { .. } | ClusterError::Link(_)), "{error:?}");
     let target = Target { tenant: 1, user: 0, limits: 1 };
-    assert_eq!(client.take(target).await, Err(LaneError::Unavailable));
+    assert_eq!(client.take(target).await, Err(BatcherError::Unavailable));
 }
 
 #[tokio::test]
-async fn nonsense_in_place_of_a_layout_is_told_and_asked_for_again() {
+async fn nonsense_in_place_of_a_layout_is_reported_and_asked_for_again() {
     for (reply, reason) in [
         (&b"*0\r\n"[..], "no node keeps any slot"),
         (b"$-1\r\n", "not what CLUSTER SLOTS answers"),
@@ -67,7 +67,7 @@ async fn a_layout_that_leads_nowhere_is_no_answer() {
     let reply = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n";
     let client = Client::open(patient(&[answers(reply).await]));
     until(|| client.store.status(NOW).unowned == 0).await;
-    until(|| client.store.status(NOW).groups[0].lanes[0].last_error.is_some()).await;
+    until(|| client.store.status(NOW).groups[0].batchers[0].last_error.is_some()).await;
     let target = Target { tenant: 1, user: 0, limits: 1 };
-    assert_eq!(client.take(target).await, Err(LaneError::Unavailable));
+    assert_eq!(client.take(target).await, Err(BatcherError::Unavailable));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_redis::Loss;
+use tollgate_redis::DataLoss;
 
 use super::*;
 use crate::kit::{Cluster, Replicas, Version};
@@ -11,7 +11,7 @@ use crate::site::{Client, patient};
 
 /// Also where the slot by which it is noticed has moved to another node.
 #[tokio::test]
-async fn an_emptied_node_is_told_and_no_other() {
+async fn an_emptied_node_is_reported_and_no_other() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;
     let mut settings = patient(&cluster.urls()[..1]);
     settings.refresh = Duration::from_millis(100);
@@ -38,10 +38,10 @@ async fn an_emptied_node_is_told_and_no_other() {
         .status(NOW)
         .groups
         .into_iter()
-        .find(|group| group.lanes[0].address.as_deref() == Some(&*cluster.nodes[1].url()));
-    assert_eq!(of_the_emptied.unwrap().last_loss, Some(Loss::Flushed));
+        .find(|group| group.batchers[0].address.as_deref() == Some(&*cluster.nodes[1].url()));
+    assert_eq!(of_the_emptied.unwrap().last_loss, Some(DataLoss::Flushed));
     assert_held(&[
-        Figure::bites("losses told", lost().sum()),
+        Figure::fault_seen("losses told", lost().sum()),
         Figure::at_most("nodes told of", lost().filter(|lost| *lost > 0).count() as u64, 1),
     ]);
 }

@@ -1,6 +1,6 @@
 //! Looks at replicas.
 
-use tollgate_redis::{Gate, Reads};
+use tollgate_redis::{CircuitState, ReadFrom};
 
 use super::*;
 use crate::kit::{Cluster, PRIMARIES, Replicas, Version, on_every_version};
@@ -13,12 +13,14 @@ on_every_version! {
 async fn replicas_answer_looks(version: Version) {
     let cluster = Cluster::start(version, Replicas::OneEach).await;
     let mut settings = patient(&cluster.urls()[..1]);
-    settings.reads = Reads::Replicas;
+    settings.reads = ReadFrom::Replicas;
     let client = Client::open(settings);
     client.store.ready(PATIENCE).await.unwrap();
     until(|| {
         let groups = client.store.status(NOW).groups;
-        groups.iter().all(|group| group.lanes.len() == 2 && group.lanes[1].gate == Gate::Closed)
+        groups.iter().all(|group| {
+            group.batchers.len() == 2 && group.batchers[1].circuit_state == CircuitState::Closed
+        })
     })
     .await;
     for tenant in 0..20 {
@@ -34,7 +36,7 @@ async fn replicas_answer_looks(version: Version) {
     let status = client.store.status(NOW);
     assert_eq!(status.groups.len(), PRIMARIES);
     for group in &status.groups {
-        assert!(group.lanes[1].counts.jobs > 0, "{group:?}");
+        assert!(group.batchers[1].counts.jobs > 0, "{group:?}");
     }
     assert_eq!(status.redirects.moved, 0, "replicas were not asked to read");
 }

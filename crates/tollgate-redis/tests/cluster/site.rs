@@ -9,12 +9,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{Anchor, FixedWindow};
-use tollgate_core::reading::Fit;
+use tollgate_core::reading::Admission;
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Value,
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Subject, Value,
 };
 use tollgate_redis::{
-    Choice, ClusterSettings, Endpoint, Keys, LaneError, LinkLimits, Reads, RedisCluster, Tag,
+    BatcherError, ClusterSettings, Endpoint, Keys, LinkLimits, ReadFrom, RedisCluster,
+    RuntimeChoice, Tag,
 };
 
 use crate::kit::Cluster;
@@ -43,7 +44,7 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
     let mut settings =
         ClusterSettings::new(urls.iter().map(|url| url.parse::<Endpoint>().unwrap()));
     settings.tag = Tag::Dimension("tenant".into());
-    settings.reads = Reads::Primary;
+    settings.reads = ReadFrom::Primary;
     settings.link = LinkLimits {
         connect: PATIENCE,
         proof: PATIENCE,
@@ -66,7 +67,7 @@ impl Client {
     }
 
     pub(crate) fn open(settings: ClusterSettings) -> Arc<Self> {
-        let store = RedisCluster::open(settings, Keys::new(PlainHash), Choice::Best);
+        let store = RedisCluster::open(settings, Keys::new(PlainHash), RuntimeChoice::Best);
         let limit = |name| {
             let window = FixedWindow::new(QUOTA, Millis::new(3_600_000), Anchor::FirstRequest);
             Limit::new(name, Algorithm::FixedWindow(window.unwrap())).unwrap()
@@ -77,24 +78,28 @@ impl Client {
 
     /// The slot of a tenant.
     pub(crate) fn slot(&self, tenant: u64) -> u16 {
-        self.store.home(&subject(tenant, 0)).try_into().unwrap()
+        self.store.partition(&subject(tenant, 0)).try_into().unwrap()
     }
 
     /// Takes one unit.
-    pub(crate) async fn take(&self, target: Target) -> Result<Vec<Reading>, LaneError> {
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
+    pub(crate) async fn take(&self, target: Target) -> Result<Vec<Reading>, BatcherError> {
+        let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
         self.ask(target, ask).await
     }
 
     /// How much is used of the first limit.
     pub(crate) async fn used(&self, target: Target) -> u64 {
-        let looked = self.ask(target, Ask::Look { cost: Cost::ONE }).await.unwrap();
+        let looked = self.ask(target, Operation::Peek { cost: Cost::ONE }).await.unwrap();
         looked.first().unwrap().used
     }
 
-    async fn ask(&self, target: Target, ask: Ask) -> Result<Vec<Reading>, LaneError> {
+    async fn ask(
+        &self,
+        target: Target,
+        operation: Operation,
+    ) -> Result<Vec<Reading>, BatcherError> {
         let subject = subject(target.tenant, target.user);
-        let charge = |limit| Charge { limit, subject: &subject, ask };
+        let charge = |limit| Charge { limit, subject: &subject, operation };
         let charges: Vec<_> = self.limits.iter().take(target.limits).map(charge).collect();
         let told = self.store.apply_within(NOW, &charges, PATIENCE).await;
         self.answered.fetch_add(1, Ordering::SeqCst);
@@ -144,7 +149,11 @@ pub(crate) async fn counts_are_exact_during<T>(
     for (target, told) in callers.join_all().await.concat() {
         let readings = told.unwrap_or_else(|error| panic!("{target:?}: {error}"));
         let used = readings.first().unwrap().used;
-        assert!(readings.iter().all(|reading| reading.used == used && reading.fit == Fit::Now));
+        assert!(
+            readings
+                .iter()
+                .all(|reading| reading.used == used && reading.admission == Admission::Now)
+        );
         counts.entry(target).or_default().push(used);
     }
     for (target, mut counts) in counts {

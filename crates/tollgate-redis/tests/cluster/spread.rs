@@ -19,11 +19,11 @@ async fn calls_of_many_slots_travel_together_and_count_exactly() {
     assert_eq!(status.redirects, tollgate_redis::Redirects::default());
     for (group, place) in status.groups.iter().zip(0..) {
         assert_eq!(group.slots as usize, cluster.share(place).len());
-        assert_eq!(group.lanes[0].address, Some(cluster.nodes[place].url()));
-        assert!(group.lanes[0].counts.jobs > 0);
+        assert_eq!(group.batchers[0].address, Some(cluster.nodes[place].url()));
+        assert!(group.batchers[0].counts.jobs > 0);
         cluster.nodes[place].assert_every_key_ends().await;
     }
-    let counts = status.groups.iter().map(|group| group.lanes[0].counts);
+    let counts = status.groups.iter().map(|group| group.batchers[0].counts);
     let (calls, jobs) = counts.fold((0, 0), |(calls, jobs), it| (calls + it.calls, jobs + it.jobs));
     assert!(calls < jobs, "{calls} calls carried {jobs} jobs: nothing travelled together");
 }
@@ -32,16 +32,16 @@ async fn calls_of_many_slots_travel_together_and_count_exactly() {
 async fn charges_of_several_slots_are_refused_before_they_are_sent() {
     use tollgate_conformance::PlainHash;
     use tollgate_core::algo::{Anchor, FixedWindow};
-    use tollgate_core::{Algorithm, Ask, Charge, Cost, Limit, Millis, Subject, Value};
+    use tollgate_core::{Algorithm, Charge, Cost, Limit, Millis, Operation, Subject, Value};
     let cluster = Cluster::start(Version::default(), Replicas::None).await;
     let client = Client::connect(&cluster).await;
     let window = FixedWindow::new(9, Millis::new(1_000), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
     let [one, other] = [b"1", b"2"]
         .map(|tenant| Subject::new([("tenant", Value::Clear(&tenant[..]))], &PlainHash));
-    let ask = Ask::Look { cost: Cost::ONE };
-    let charges = [&one, &other].map(|subject| Charge { limit: &limit, subject, ask });
-    assert_ne!(client.store.home(&one), client.store.home(&other));
+    let operation = Operation::Peek { cost: Cost::ONE };
+    let charges = [&one, &other].map(|subject| Charge { limit: &limit, subject, operation });
+    assert_ne!(client.store.partition(&one), client.store.partition(&other));
     let told = client.store.apply_within(NOW, &charges, PATIENCE).await.unwrap_err();
-    assert_eq!(told, tollgate_redis::LaneError::Refused("CROSSSLOT".into()));
+    assert_eq!(told, tollgate_redis::BatcherError::Refused("CROSSSLOT".into()));
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tollgate_conformance::PlainHash;
-use tollgate_core::{Ask, Charge, ChargeId, Cost, Store, Subject, Value};
-use tollgate_redis::{Choice, Gate};
+use tollgate_core::{Charge, ChargeId, Cost, Operation, Store, Subject, Value};
+use tollgate_redis::{CircuitState, RuntimeChoice};
 
 use crate::kit::{Version, on_every_version};
 use crate::pair::{Client, Pair};
@@ -20,7 +20,7 @@ on_every_version! {
 
 async fn a_frozen_replica_is_waited_for_once(version: Version) {
     let pair = Pair::start(version).await;
-    let mut client = Client::connect(&pair.settings(), Choice::Best).await;
+    let mut client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.store = client.store.with_deadline(DEADLINE);
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
@@ -29,8 +29,11 @@ async fn a_frozen_replica_is_waited_for_once(version: Version) {
     for _ in 0..50 {
         // By the store's own deadline, as callers of the trait ask.
         let subject = Subject::default();
-        let charge =
-            Charge { limit: client.limit(), subject: &subject, ask: Ask::Look { cost: Cost::ONE } };
+        let charge = Charge {
+            limit: client.limit(),
+            subject: &subject,
+            operation: Operation::Peek { cost: Cost::ONE },
+        };
         assert_eq!(client.store.apply(NOW, &[charge]).await.unwrap()[0].used, 3);
     }
     let counts = client.store.status()[1].counts;
@@ -45,14 +48,14 @@ async fn a_frozen_replica_is_waited_for_once(version: Version) {
 
 async fn a_replica_that_dies_is_missed_by_nobody(version: Version) {
     let mut pair = Pair::start(version).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
     pair.replica.kill();
     for _ in 0..200 {
         assert_eq!(client.used().await, 3);
     }
-    until(|| client.gate(1) == Gate::Open).await;
+    until(|| client.circuit_state(1) == CircuitState::Open).await;
     pair.replica.start_again(&[]);
     // It has no data and follows nobody: it is not asked.
     client.leaves_the_replica("does not follow").await;
@@ -68,11 +71,11 @@ async fn a_primary_that_is_down_does_not_end_reading() {
     let mut settings = pair.settings();
     // Until the replica is asked how it stands, it is in service.
     settings.link.heartbeat = crate::PATIENCE;
-    let client = Client::connect(&settings, Choice::Best).await;
+    let client = Client::connect(&settings, RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
     pair.primary.kill();
-    until(|| client.gate(0) == Gate::Open).await;
+    until(|| client.circuit_state(0) == CircuitState::Open).await;
     assert_eq!(client.used().await, 3);
     assert!(client.take(NOW, 1).await.is_err(), "only a primary admits");
 }
@@ -80,7 +83,7 @@ async fn a_primary_that_is_down_does_not_end_reading() {
 #[tokio::test]
 async fn a_step_that_is_lost_comes_back_by_the_primary() {
     let pair = Pair::start(Version::default()).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     for _ in 0..10 {
         pair.primary.tell(&["FUNCTION", "FLUSH", "SYNC"]).await;
@@ -90,7 +93,7 @@ async fn a_step_that_is_lost_comes_back_by_the_primary() {
             assert_eq!(client.used().await, 3);
         }
     }
-    let client = Client::connect(&pair.settings(), Choice::Script).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Script).await;
     for _ in 0..10 {
         pair.replica.tell(&["SCRIPT", "FLUSH", "SYNC"]).await;
         let before = client.store.status()[0].counts.jobs;
@@ -102,12 +105,12 @@ async fn a_step_that_is_lost_comes_back_by_the_primary() {
 #[tokio::test]
 async fn a_look_beside_a_take_is_the_primarys() {
     let pair = Pair::start(Version::default()).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     let other = Subject::new([("number", Value::Clear(b"2"))], &PlainHash);
     let (taken, seen) = (Subject::default(), other);
-    let take = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-    let charges = [(&taken, take), (&seen, Ask::Look { cost: Cost::ONE })]
-        .map(|(subject, ask)| Charge { limit: client.limit(), subject, ask });
+    let take = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let charges = [(&taken, take), (&seen, Operation::Peek { cost: Cost::ONE })]
+        .map(|(subject, operation)| Charge { limit: client.limit(), subject, operation });
     let before = client.store.status()[1].counts.jobs;
     let readings = client.store.apply(NOW, &charges).await.unwrap();
     assert_eq!((readings[0].used, readings[1].used), (1, 0));

@@ -1,8 +1,8 @@
 //! Replicas that are there, and are not what they were.
 
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_core::{Fit, Found, Timestamp};
-use tollgate_redis::{Choice, Gate};
+use tollgate_core::{Admission, StoredState, Timestamp};
+use tollgate_redis::{CircuitState, RuntimeChoice};
 
 use crate::kit::{Passage, Proxy, QUICK, Server, Version, on_every_version};
 use crate::pair::{Client, Pair};
@@ -33,7 +33,7 @@ async fn offset(server: &Server) -> u64 {
 
 async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     let (pair, network) = behind_a_proxy(version).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
     network.replies(Passage::Held);
@@ -45,7 +45,7 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     network.replies(Passage::Open);
     client.reads_from(1).await;
     assert_held(&[
-        Figure::bites("bytes that the replica lacked", lacks),
+        Figure::fault_seen("bytes that the replica lacked", lacks),
         Figure::at_most("units that a look did not tell of", 5 - told, 0),
         Figure::at_most("the same, when it was in step again", 5 - client.used().await, 0),
     ]);
@@ -56,7 +56,7 @@ async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
     let mut settings = pair.settings();
     // It is not found out that the replica is behind.
     settings.link.heartbeat = PATIENCE;
-    let client = Client::connect(&settings, Choice::Best).await;
+    let client = Client::connect(&settings, RuntimeChoice::Best).await;
     let opened = client.take(NOW, 1_000).await.unwrap();
     pair.primary.is_followed().await;
     network.replies(Passage::Held);
@@ -65,22 +65,22 @@ async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
 
     let before = Timestamp::from_millis(later.as_millis() - 1);
     let old = client.look(before).await.unwrap();
-    assert_eq!(old.fit, Fit::At(opened.whole_at), "what the replica has");
+    assert_eq!(old.admission, Admission::At(opened.full_reset_at), "what the replica has");
     let new = client.look(later).await.unwrap();
-    assert_eq!((new.fit, new.found), (Fit::Now, Found::Nothing));
+    assert_eq!((new.admission, new.found), (Admission::Now, StoredState::Missing));
     assert_held(&[
-        Figure::bites("units that the replica has of the window that is over", old.used),
+        Figure::fault_seen("units that the replica has of the window that is over", old.used),
         Figure::at_most("units of it that a look told of", new.used, 0),
     ]);
-    assert_eq!(new.whole_at.as_millis(), later.as_millis() + WINDOW);
-    assert_eq!(client.gate(1), Gate::Closed);
+    assert_eq!(new.full_reset_at.as_millis(), later.as_millis() + WINDOW);
+    assert_eq!(client.circuit_state(1), CircuitState::Closed);
 }
 
 #[tokio::test]
 async fn a_replica_that_follows_another_is_not_read_from() {
     let pair = Pair::start(Version::default()).await;
     let other = Server::start_with(&QUICK).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
     // More than the shard's primary has written: its offset alone would not tell.
@@ -98,7 +98,7 @@ async fn a_replica_that_follows_another_is_not_read_from() {
 #[tokio::test]
 async fn a_replica_that_was_promoted_takes_over_while_the_old_primary_still_answers() {
     let pair = Pair::start(Version::default()).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
     pair.replica.promote().await;
@@ -108,16 +108,16 @@ async fn a_replica_that_was_promoted_takes_over_while_the_old_primary_still_answ
     let old = pair.primary.info("replication").await.contains("role:master");
     pair.primary.tell(&["FLUSHALL"]).await;
     assert_held(&[
-        Figure::bites("old primaries that call themselves so", old.into()),
+        Figure::fault_seen("old primaries that call themselves so", old.into()),
         Figure::at_most("units lost with the old one", 4 - client.used().await, 0),
         Figure::at_most("losses told", client.store.windows_lost().0, 0),
     ]);
 }
 
 #[tokio::test]
-async fn a_replica_that_may_not_tell_how_it_stands_is_not_read_from() {
+async fn a_replica_that_may_not_report_its_status_is_not_read_from() {
     let pair = Pair::start(Version::default()).await;
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.replica.tell(&["ACL", "SETUSER", "default", "-info"]).await;
     client.leaves_the_replica("INFO").await;

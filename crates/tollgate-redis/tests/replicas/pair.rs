@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Timestamp,
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Subject, Timestamp,
 };
 use tollgate_redis::{
-    Choice, Credentials, Endpoint, Gate, Keys, LaneError, LinkError, LinkLimits, RedisShard,
-    ShardSettings,
+    BatcherError, CircuitState, Credentials, Endpoint, Keys, LinkError, LinkLimits, RedisShard,
+    RuntimeChoice, ShardSettings,
 };
 
 use crate::kit::{QUICK, Server, Version};
@@ -66,7 +66,7 @@ impl Pair {
 
 impl Client {
     /// A store that is connected to the primary, and to the replicas that it reads from.
-    pub(crate) async fn connect(settings: &ShardSettings, choice: Choice) -> Self {
+    pub(crate) async fn connect(settings: &ShardSettings, choice: RuntimeChoice) -> Self {
         let store = RedisShard::open(settings, Keys::new(PlainHash), choice);
         store.ready(PATIENCE).await.unwrap();
         let window = FixedWindow::new(1_000, Millis::new(WINDOW), Anchor::FirstRequest);
@@ -82,16 +82,20 @@ impl Client {
         &self.limit
     }
 
-    pub(crate) async fn take(&self, at: Timestamp, units: u64) -> Result<Reading, LaneError> {
-        self.ask(at, Ask::Take { cost: Cost::new(units).unwrap(), id: ChargeId(1) }).await
+    pub(crate) async fn take(&self, at: Timestamp, units: u64) -> Result<Reading, BatcherError> {
+        self.ask(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) }).await
     }
 
-    pub(crate) async fn look(&self, at: Timestamp) -> Result<Reading, LaneError> {
-        self.ask(at, Ask::Look { cost: Cost::ONE }).await
+    pub(crate) async fn look(&self, at: Timestamp) -> Result<Reading, BatcherError> {
+        self.ask(at, Operation::Peek { cost: Cost::ONE }).await
     }
 
-    pub(crate) async fn ask(&self, at: Timestamp, ask: Ask) -> Result<Reading, LaneError> {
-        let charge = Charge { limit: &self.limit, subject: &Subject::default(), ask };
+    pub(crate) async fn ask(
+        &self,
+        at: Timestamp,
+        operation: Operation,
+    ) -> Result<Reading, BatcherError> {
+        let charge = Charge { limit: &self.limit, subject: &Subject::default(), operation };
         Ok(self.store.apply_within(at, &[charge], PATIENCE).await?[0])
     }
 
@@ -100,13 +104,13 @@ impl Client {
         self.look(NOW).await.unwrap().used
     }
 
-    pub(crate) fn gate(&self, lane: usize) -> Gate {
-        self.store.status()[lane].gate
+    pub(crate) fn circuit_state(&self, batcher: usize) -> CircuitState {
+        self.store.status()[batcher].circuit_state
     }
 
     /// Waits until the replica of this number, counted from 1, is in service.
     pub(crate) async fn reads_from(&self, replica: usize) {
-        until(|| self.gate(replica) == Gate::Closed).await;
+        until(|| self.circuit_state(replica) == CircuitState::Closed).await;
     }
 
     /// Waits until the only replica is out of service, for a reason that says this.
@@ -114,7 +118,8 @@ impl Client {
         let is_told = |error: &LinkError| error.to_string().contains(reason);
         until(|| {
             let status = &self.store.status()[1];
-            status.gate == Gate::Open && status.last_error.as_ref().is_some_and(is_told)
+            status.circuit_state == CircuitState::Open
+                && status.last_error.as_ref().is_some_and(is_told)
         })
         .await;
     }

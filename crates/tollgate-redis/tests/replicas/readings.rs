@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use tollgate_conformance::trace::random_limit;
 use tollgate_conformance::{PlainHash, Random};
 use tollgate_core::{
-    Ask, Charge, ChargeId, Cost, Limit, Millis, Readings, Store, Subject, Timestamp, Value,
+    Charge, ChargeId, Cost, Limit, Millis, Operation, Readings, Store, Subject, Timestamp, Value,
 };
-use tollgate_redis::{Choice, Keys, Reads, RedisShard, ShardSettings};
+use tollgate_redis::{Keys, ReadFrom, RedisShard, RuntimeChoice, ShardSettings};
 
 use crate::kit::{Version, on_every_version};
 use crate::pair::{Client, Pair};
@@ -32,10 +32,13 @@ on_every_version! {
 
 async fn a_replica_answers_as_the_primary_does(version: Version) {
     let pair = Pair::start(version).await;
-    let choices =
-        if version.has_functions() { &[Choice::Best, Choice::Script][..] } else { &[Choice::Best] };
+    let choices = if version.has_functions() {
+        &[RuntimeChoice::Best, RuntimeChoice::Script][..]
+    } else {
+        &[RuntimeChoice::Best]
+    };
     for choice in choices {
-        let settings = ShardSettings { reads: Reads::Primary, ..pair.settings() };
+        let settings = ShardSettings { reads: ReadFrom::Primary, ..pair.settings() };
         let primary = RedisShard::open(&settings, Keys::new(PlainHash), *choice);
         primary.ready(PATIENCE).await.unwrap();
         let primary = primary.with_deadline(PATIENCE);
@@ -94,32 +97,34 @@ async fn fill(store: &RedisShard, limits: &[Limit], random: &mut Random, pair: &
             }
             for id in 0..number % 5 {
                 let (cost, id) = (random_cost(limit, random), ChargeId(id.into()));
-                let ask = Ask::Take { cost, id };
-                let charge = Charge { limit, subject: &subject, ask };
+                let operation = Operation::Charge { cost, id };
+                let charge = Charge { limit, subject: &subject, operation };
                 store.apply(moment(random), &[charge]).await.unwrap();
             }
         }
     }
 }
 
-type Asks<'l> = Vec<(&'l Limit, Subject, Ask)>;
+type Asks<'l> = Vec<(&'l Limit, Subject, Operation)>;
 
 /// Looks and peeks of one subject at a few limits.
 fn random_asks<'l>(limits: &'l [Limit], random: &mut Random) -> Asks<'l> {
     let number = random.within(0..=SUBJECTS - 1);
     let first = random.within(0..=KINDS - 1) as usize;
     let count = random.within(1..=4) as usize;
-    let ask = |place: usize| {
+    let operation = |place: usize| {
         let limit = &limits[(first + place) % limits.len()];
-        let look = Ask::Look { cost: random_cost(limit, random) };
-        let peek = Ask::Take { cost: Cost::PEEK, id: ChargeId(9) };
+        let look = Operation::Peek { cost: random_cost(limit, random) };
+        let peek = Operation::Charge { cost: Cost::PEEK, id: ChargeId(9) };
         (limit, subject(number), random.one_of(&[look, look, peek]))
     };
-    (0..count).map(ask).collect()
+    (0..count).map(operation).collect()
 }
 
 async fn apply(store: &RedisShard, now: Timestamp, asks: &Asks<'_>) -> Readings {
-    let charges: Vec<_> =
-        asks.iter().map(|(limit, subject, ask)| Charge { limit, subject, ask: *ask }).collect();
+    let charges: Vec<_> = asks
+        .iter()
+        .map(|(limit, subject, operation)| Charge { limit, subject, operation: *operation })
+        .collect();
     store.apply(now, &charges).await.unwrap()
 }

@@ -1,7 +1,7 @@
 //! A replica that is given everything anew, which takes it a while.
 
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_redis::{Choice, Gate};
+use tollgate_redis::{CircuitState, RuntimeChoice};
 
 use crate::kit::{QUICK, Server};
 use crate::pair::{Client, Pair};
@@ -22,7 +22,7 @@ async fn a_replica_that_loads_is_not_read_from() {
     primary.tell(&["DEBUG", "POPULATE", KEYS]).await;
     replica.follow(&primary).await;
     let pair = Pair { primary, replica };
-    let client = Client::connect(&pair.settings(), Choice::Best).await;
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     let known = client.take(NOW, 3).await.unwrap().used;
     pair.primary.is_followed().await;
 
@@ -38,10 +38,10 @@ async fn a_replica_that_loads_is_not_read_from() {
         wrong += u64::from(!(known..=used).contains(&seen));
     }
     assert_held(&[
-        Figure::bites("looks while it loaded", loading),
+        Figure::fault_seen("looks while it loaded", loading),
         Figure::at_most("looks that told of less than it had, or of more than was used", wrong, 0),
     ]);
-    until(|| client.gate(1) == Gate::Closed).await;
+    until(|| client.circuit_state(1) == CircuitState::Closed).await;
     pair.primary.is_followed().await;
     let before = client.store.status()[1].counts.jobs;
     assert_eq!(client.used().await, used);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_core::{Ask, ChargeId, Cost};
-use tollgate_redis::{Choice, Credentials, Reads, Secret, SecretSource, ShardSettings};
+use tollgate_core::{ChargeId, Cost, Operation};
+use tollgate_redis::{Credentials, ReadFrom, RuntimeChoice, Secret, SecretSource, ShardSettings};
 
 use crate::NOW;
 use crate::kit::{QUICK, Server, Version, on_every_version};
@@ -18,10 +18,10 @@ on_every_version! {
 }
 
 /// The ways of running the step that `version` has, with the command by which it reads.
-fn ways(version: Version) -> Vec<(Choice, &'static str)> {
+fn ways(version: Version) -> Vec<(RuntimeChoice, &'static str)> {
     match version {
-        Version::Redis62 => vec![(Choice::Best, "evalsha")],
-        _ => vec![(Choice::Best, "fcall_ro"), (Choice::Script, "evalsha_ro")],
+        Version::Redis62 => vec![(RuntimeChoice::Best, "evalsha")],
+        _ => vec![(RuntimeChoice::Best, "fcall_ro"), (RuntimeChoice::Script, "evalsha_ro")],
     }
 }
 
@@ -34,7 +34,7 @@ async fn calls_that_only_read_go_to_the_replica(version: Version) {
         let (primary, replica) = (pair.primary.steps().await, pair.replica.steps().await);
         for _ in 0..CALLS {
             assert_eq!(client.used().await, 3);
-            let peek = Ask::Take { cost: Cost::PEEK, id: ChargeId(1) };
+            let peek = Operation::Charge { cost: Cost::PEEK, id: ChargeId(1) };
             assert_eq!(client.ask(NOW, peek).await.unwrap().used, 3);
         }
         assert_eq!(pair.primary.steps().await, primary, "{choice:?}: nobody asked the primary");
@@ -56,7 +56,7 @@ async fn the_shipped_users_may_read(version: Version) {
     }
     let user = Credentials {
         user: Some("tollgate".into()),
-        password: Some(SecretSource::Given(Secret::new("password"))),
+        password: Some(SecretSource::Inline(Secret::new("password"))),
     };
     let settings = pair.settings_with(&[], &user);
     for (choice, verb) in ways(version) {
@@ -73,7 +73,7 @@ async fn replicas_take_turns() {
     let third = Server::start_with(&QUICK).await;
     third.follow(&pair.primary).await;
     let settings = pair.settings_with(&[&third], &Credentials::default());
-    let client = Client::connect(&settings, Choice::Best).await;
+    let client = Client::connect(&settings, RuntimeChoice::Best).await;
     pair.replica.forget_commands().await;
     third.forget_commands().await;
     for _ in 0..CALLS {
@@ -86,8 +86,8 @@ async fn replicas_take_turns() {
 #[tokio::test]
 async fn the_primary_reads_where_it_is_asked_to() {
     let pair = Pair::start(Version::default()).await;
-    let settings = ShardSettings { reads: Reads::Primary, ..pair.settings() };
-    let client = Client::connect(&settings, Choice::Best).await;
+    let settings = ShardSettings { reads: ReadFrom::Primary, ..pair.settings() };
+    let client = Client::connect(&settings, RuntimeChoice::Best).await;
     pair.primary.forget_commands().await;
     client.look(NOW).await.unwrap();
     assert_eq!(pair.primary.steps().await, BTreeMap::from([("fcall_ro".into(), 1)]));
@@ -100,7 +100,7 @@ async fn a_user_that_may_not_call_read_only_commands_reads_by_the_others() {
     for server in [&pair.primary, &pair.replica] {
         server.tell(&["ACL", "SETUSER", "default", "-fcall_ro", "-evalsha_ro"]).await;
     }
-    for (choice, verb) in [(Choice::Best, "fcall"), (Choice::Script, "evalsha")] {
+    for (choice, verb) in [(RuntimeChoice::Best, "fcall"), (RuntimeChoice::Script, "evalsha")] {
         let client = Client::connect(&pair.settings(), choice).await;
         pair.replica.forget_commands().await;
         assert_eq!(client.used().await, 0);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_redis::LaneError;
+use tollgate_redis::BatcherError;
 
 use crate::kit::{Server, Version};
 use crate::until;
@@ -44,7 +44,7 @@ async fn takes_over(watched: &Watched, client: &Client) -> (usize, u64) {
                     return (server, in_vain);
                 }
             }
-            Err(LaneError::Lost | LaneError::Unavailable | LaneError::TimedOut) => {
+            Err(BatcherError::Lost | BatcherError::Unavailable | BatcherError::TimedOut) => {
                 in_vain += 1;
                 sleep(Duration::from_millis(5)).await;
             }
@@ -72,7 +72,7 @@ async fn a_killed_primary_is_replaced_by_the_one_that_is_announced(version: Vers
     let (primary, in_vain) = takes_over(&watched, &client).await;
     let used = client.take().await.unwrap();
     assert_held(&[
-        Figure::bites("calls without a primary", in_vain),
+        Figure::fault_seen("calls without a primary", in_vain),
         // Those before, the one that was answered by the successor, and the one after it.
         Figure::at_most("units lost", 52_u64.saturating_sub(used), 0),
     ]);
@@ -103,7 +103,7 @@ async fn a_frozen_primary_that_comes_back_is_charged_no_more(version: Version) {
                 used = now;
             }
             // A busy machine may keep an answer; the old primary is asked for none all the same.
-            Err(LaneError::Lost | LaneError::Unavailable | LaneError::TimedOut) => {
+            Err(BatcherError::Lost | BatcherError::Unavailable | BatcherError::TimedOut) => {
                 sleep(Duration::from_millis(5)).await;
             }
             Err(other) => panic!("a primary that came back caused {other:?}"),

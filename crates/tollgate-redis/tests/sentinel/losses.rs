@@ -1,7 +1,7 @@
 //! Shards that lose what was counted in them.
 
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_redis::{Loss, ShardSettings};
+use tollgate_redis::{DataLoss, ShardSettings};
 
 use crate::kit::Server;
 use crate::until;
@@ -18,24 +18,24 @@ async fn emptied_and_restarted_shards_are_counted() {
     }
     server.assert_every_key_ends().await;
     server.tell(&["FLUSHALL"]).await;
-    until(|| client.store.windows_lost() == (1, Some(Loss::Flushed))).await;
+    until(|| client.store.windows_lost() == (1, Some(DataLoss::Flushed))).await;
     let mut anew = u64::from(client.take().await == Ok(1));
 
     server.kill();
     server.start_again(&[]);
-    until(|| client.store.windows_lost() == (2, Some(Loss::Restarted))).await;
+    until(|| client.store.windows_lost() == (2, Some(DataLoss::Restarted))).await;
     client.store.ready(crate::PATIENCE).await.unwrap();
     anew += u64::from(client.take().await == Ok(1));
     let (told, _) = client.store.windows_lost();
     assert_held(&[
-        Figure::bites("losses told", told),
+        Figure::fault_seen("losses told", told),
         Figure::at_most("windows begun anew", anew, told),
     ]);
 }
 
 /// What a server drops for want of memory it does not name, but how much.
 #[tokio::test]
-async fn keys_that_are_dropped_for_want_of_memory_are_told() {
+async fn keys_that_are_dropped_for_want_of_memory_are_reported() {
     let server = Server::start_with(&["--maxmemory-policy", "volatile-ttl"]).await;
     let client = Client::connect(&ShardSettings::new(server.url().parse().unwrap())).await;
     assert_eq!(client.take().await, Ok(1));
@@ -45,14 +45,14 @@ async fn keys_that_are_dropped_for_want_of_memory_are_told() {
     let room = (memory(&server).await - 100_000).to_string();
     server.tell(&["CONFIG", "SET", "maxmemory", &room]).await;
     let told = || client.store.windows_lost();
-    until(|| matches!(told(), (1.., Some(Loss::Evicted { keys: 1.. })))).await;
+    until(|| matches!(told(), (1.., Some(DataLoss::Evicted { keys: 1.. })))).await;
     let (_, Some(loss)) = told() else { panic!("{:?}", told()) };
     assert!(loss.to_string().contains("noeviction"), "{loss}");
-    let Loss::Evicted { keys } = loss else { panic!("{loss}") };
+    let DataLoss::Evicted { keys } = loss else { panic!("{loss}") };
     // Somebody else's were to go first.
     let used = client.take().await.unwrap();
     assert_held(&[
-        Figure::bites("keys dropped, and told", keys),
+        Figure::fault_seen("keys dropped, and told", keys),
         Figure::at_most("units lost", 2_u64.saturating_sub(used), 0),
     ]);
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{Anchor, FixedWindow};
-use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Subject};
+use tollgate_core::{Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Subject};
 use tollgate_redis::{
-    Access, Choice, Credentials, Endpoint, Keys, LaneError, LinkLimits, RedisShard, Secret,
-    SecretSource, Sentinels, ShardSettings, Tls, Topology,
+    BatcherError, Credentials, Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice, Secret,
+    SecretSource, Sentinels, ServerAccess, ShardSettings, Tls, Topology,
 };
 
 use crate::kit::{Certificates, QUICK, Server, Version, free_port};
@@ -90,7 +90,7 @@ impl Sentinel {
         let endpoint: Endpoint = format!("rediss://127.0.0.1:{port}").parse().unwrap();
         let credentials = Credentials {
             user: Some("tollgate".into()),
-            password: Some(SecretSource::Given(Secret::new("password"))),
+            password: Some(SecretSource::Inline(Secret::new("password"))),
         };
         let client = Some((path("client.pem"), path("client.key")));
         let tls = Tls { authorities: Some(path("ca.pem")), client, server_name: None };
@@ -144,7 +144,7 @@ impl Watched {
         let mut settings = ShardSettings::of(Topology::Sentinel(Sentinels {
             sentinels: self.sentinels.iter().map(endpoint).collect(),
             service: SERVICE.into(),
-            servers: Access::default(),
+            servers: ServerAccess::default(),
         }));
         // A machine that is busy with other tests is not to look like a fault.
         settings.link = LinkLimits { proof: Duration::from_millis(500), ..settings.link };
@@ -165,7 +165,7 @@ impl Watched {
 
 impl Client {
     pub(crate) async fn connect(settings: &ShardSettings) -> Self {
-        let store = RedisShard::open(settings, Keys::new(PlainHash), Choice::Best);
+        let store = RedisShard::open(settings, Keys::new(PlainHash), RuntimeChoice::Best);
         store.ready(PATIENCE).await.unwrap();
         let window = FixedWindow::new(1 << 40, Millis::new(3_600_000), Anchor::FirstRequest);
         let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
@@ -173,9 +173,9 @@ impl Client {
     }
 
     /// Takes one unit; how many are used then.
-    pub(crate) async fn take(&self) -> Result<u64, LaneError> {
-        let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-        let charge = Charge { limit: &self.limit, subject: &Subject::default(), ask };
+    pub(crate) async fn take(&self) -> Result<u64, BatcherError> {
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = Charge { limit: &self.limit, subject: &Subject::default(), operation };
         let within = Duration::from_millis(500);
         Ok(self.store.apply_within(NOW, &[charge], within).await?[0].used)
     }

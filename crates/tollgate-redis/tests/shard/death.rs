@@ -31,7 +31,7 @@ impl Load {
                     lives[life].push(reading.used);
                     self.answered.fetch_add(1, Ordering::SeqCst);
                 }
-                Err(LaneError::Lost | LaneError::Unavailable) => {
+                Err(BatcherError::Lost | BatcherError::Unavailable) => {
                     if life == 0 {
                         self.failed.fetch_add(1, Ordering::SeqCst);
                     }
@@ -58,10 +58,10 @@ async fn a_server_that_is_killed_under_load_doubles_nothing(way: Way) {
     }
     until(|| load.answered() >= ANSWERED).await;
     let client = Arc::clone(&site.client);
-    let losing = client.recorder.losing();
+    let losing = client.recorder.begin_loss();
     site.server.kill();
     until(|| load.failed.load(Ordering::SeqCst) == CALLERS as u64).await;
-    until(|| site.client.gate() == Gate::Open).await;
+    until(|| site.client.circuit_state() == CircuitState::Open).await;
 
     let before = load.answered();
     site.start_again().await;

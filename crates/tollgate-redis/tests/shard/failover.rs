@@ -59,8 +59,8 @@ async fn a_frozen_replica_costs_no_call(version: Version) {
             assert_eq!(client.take(0, 1).await.unwrap().used, used, "{way:?}");
         }
         primary.kill();
-        until(|| client.gate() == Gate::Open).await;
-        assert_eq!(client.take(0, 1).await, Err(LaneError::Unavailable), "{way:?}");
+        until(|| client.circuit_state() == CircuitState::Open).await;
+        assert_eq!(client.take(0, 1).await, Err(BatcherError::Unavailable), "{way:?}");
 
         replica.thaw();
         replica.promote().await;

@@ -31,7 +31,7 @@ async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
     let (told, times) = calls_during(client, |_| {
         let mut connection = connection.clone();
         async move {
-            let _losing = client.recorder.losing();
+            let _losing = client.recorder.begin_loss();
             redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
         }
     })
@@ -39,7 +39,7 @@ async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
     let counts = counts(&told);
     assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
     assert!(counts.values().all(|told| *told <= times + 1), "{counts:?} in {times} times");
-    let losing = client.recorder.losing();
+    let losing = client.recorder.begin_loss();
     server.tell(&["FLUSHALL"]).await;
     drop(losing);
     assert_eq!(client.take(0, 1).await.unwrap().used, 1);

@@ -16,7 +16,7 @@ async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     let (told, times) = calls_during(client, |time| {
         let mut connection = connection.clone();
         async move {
-            let _losing = client.recorder.losing();
+            let _losing = client.recorder.begin_loss();
             let mut foreign = redis::pipe();
             foreign.atomic().del(key);
             match time % 4 {
@@ -32,10 +32,10 @@ async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     let counts = counts(&told);
     assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
     assert_held(&[
-        Figure::bites("keys of another type written", times),
+        Figure::fault_seen("keys of another type written", times),
         Figure::at_most("windows begun", counts.values().copied().max().unwrap_or(0), times + 1),
     ]);
-    assert_eq!(client.gate(), Gate::Closed);
+    assert_eq!(client.circuit_state(), CircuitState::Closed);
     client.take(0, 1).await.unwrap();
     client.assert_sound();
     server.assert_every_key_ends().await;

@@ -9,13 +9,13 @@ in_every_way! {
 
 /// Calls in vain until nobody waits for the server any more.
 async fn wait_in_vain(client: &Client) {
-    while client.gate() != Gate::Open {
+    while client.circuit_state() != CircuitState::Open {
         let told = client.take_within(0, 1, SHORT).await;
-        let promised = [LaneError::TimedOut, LaneError::Lost, LaneError::Unavailable];
+        let promised = [BatcherError::TimedOut, BatcherError::Lost, BatcherError::Unavailable];
         assert!(told.as_ref().is_err_and(|error| promised.contains(error)), "{told:?}");
     }
     for _ in 0..100 {
-        assert_eq!(client.take(0, 1).await, Err(LaneError::Unavailable));
+        assert_eq!(client.take(0, 1).await, Err(BatcherError::Unavailable));
     }
 }
 

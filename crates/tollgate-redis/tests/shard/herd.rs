@@ -23,7 +23,7 @@ async fn nodes_come_back_by_few_connections() {
     }
     server.kill();
     for node in &nodes {
-        until(|| node.gate() == Gate::Open).await;
+        until(|| node.circuit_state() == CircuitState::Open).await;
     }
     let mut callers = JoinSet::new();
     for node in nodes.iter().flat_map(|node| std::iter::repeat_n(node, CALLERS as usize)) {
@@ -60,10 +60,10 @@ async fn nodes_come_back_by_few_connections() {
     let opened = connections_received(&server).await - 2;
     let used = nodes[0].take(0, 0).await.unwrap().used;
     assert_held(&[
-        Figure::bites("calls of those who waited", in_vain),
+        Figure::fault_seen("calls of those who waited", in_vain),
         Figure::at_most("connections opened", opened, NODES * CONNECTIONS_A_NODE),
         Figure::at_most("units not counted once", used.abs_diff(NODES * CALLERS), 0),
-        Figure::beside("ms for somebody else's reply", slowest.as_millis() as u64, 20),
+        Figure::context("ms for somebody else's reply", slowest.as_millis() as u64, 20),
     ]);
     assert!(opened >= NODES, "{opened} connections");
 }

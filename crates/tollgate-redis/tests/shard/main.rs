@@ -23,9 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tollgate_core::reading::Fit;
+use tollgate_core::reading::Admission;
 use tollgate_core::{Reading, Timestamp};
-use tollgate_redis::{Gate, LaneError};
+use tollgate_redis::{BatcherError, CircuitState};
 
 use kit::{Server, Version};
 use site::{Client, Site, Way, in_every_way, patient};
@@ -57,7 +57,7 @@ const CALLS: u64 = 20;
 async fn calls_during<D: Future<Output = ()>>(
     client: &Arc<Client>,
     disturb: impl Fn(u64) -> D,
-) -> (Vec<Result<Reading, LaneError>>, u64) {
+) -> (Vec<Result<Reading, BatcherError>>, u64) {
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
         let client = Arc::clone(client);
@@ -80,10 +80,10 @@ async fn calls_during<D: Future<Output = ()>>(
 }
 
 /// How often each count was told to a caller that was admitted.
-fn counts(told: &[Result<Reading, LaneError>]) -> BTreeMap<u64, u64> {
+fn counts(told: &[Result<Reading, BatcherError>]) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
     for reading in told.iter().map(|told| told.as_ref().expect("the store answers")) {
-        if reading.fit == Fit::Now {
+        if reading.admission == Admission::Now {
             *counts.entry(reading.used).or_insert(0) += 1;
         }
     }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tollgate_conformance::{Figure, PlainHash, assert_held};
 use tollgate_core::algo::{Anchor, FixedWindow};
-use tollgate_core::{Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Subject, Value};
+use tollgate_core::{Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Subject, Value};
 use tollgate_redis::{
-    Choice, Endpoint, Keys, LinkLimits, Looked, Lookup, Names, RedisShard, ShardSettings,
+    Endpoint, Keys, LinkLimits, Lookup, LookupResult, NameResolver, RedisShard, RuntimeChoice,
+    ShardSettings,
 };
 
 use super::*;
@@ -53,7 +54,7 @@ impl Resolver {
 }
 
 impl Lookup for Resolver {
-    fn look_up<'a>(&'a self, _host: &'a str, _port: u16) -> Looked<'a> {
+    fn look_up<'a>(&'a self, _host: &'a str, _port: u16) -> LookupResult<'a> {
         let word = self.word.lock().clone();
         self.asked.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
@@ -69,11 +70,11 @@ impl Lookup for Resolver {
 
 /// A store on what the name leads to.
 fn open(resolver: &Arc<Resolver>) -> RedisShard {
-    let names = Names::by(Arc::clone(resolver) as Arc<dyn Lookup>);
+    let names = NameResolver::by(Arc::clone(resolver) as Arc<dyn Lookup>);
     let endpoint: Endpoint = NAME.parse().unwrap();
-    let mut settings = ShardSettings::new(endpoint.with_names(names));
+    let mut settings = ShardSettings::new(endpoint.with_resolver(names));
     settings.link = LinkLimits { proof: PATIENCE, seek: PATIENCE, ..LinkLimits::default() };
-    RedisShard::open(&settings, Keys::new(PlainHash), Choice::Best)
+    RedisShard::open(&settings, Keys::new(PlainHash), RuntimeChoice::Best)
 }
 
 fn limit() -> Limit {
@@ -84,8 +85,8 @@ fn limit() -> Limit {
 /// How much is used once another unit is, asked for until it is answered.
 async fn takes(store: &RedisShard) -> u64 {
     let (limit, subject) = (limit(), Subject::new([("user", Value::Clear(b"one"))], &PlainHash));
-    let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-    let charge = Charge { limit: &limit, subject: &subject, ask };
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let charge = Charge { limit: &limit, subject: &subject, operation };
     let answered = async {
         loop {
             match store.apply_within(NOW, &[charge], PATIENCE).await {
@@ -108,7 +109,7 @@ async fn a_name_that_leads_elsewhere_is_followed_once_its_server_is_lost() {
     first.kill();
     assert_eq!(takes(&store).await, 1, "the second server has counted nothing");
     assert_held(&[
-        Figure::bites("times that the name was asked for anew", resolver.asked()),
+        Figure::fault_seen("times that the name was asked for anew", resolver.asked()),
         Figure::at_most("units lost while the connection worked", 3 - kept, 0),
     ]);
 }
@@ -127,7 +128,7 @@ async fn a_server_that_comes_back_is_found_whatever_becomes_of_the_resolver() {
         server.start_again(&[]);
         let used = takes(&store).await;
         assert_held(&[
-            Figure::bites("questions to a resolver that knows nothing", resolver.asked()),
+            Figure::fault_seen("questions to a resolver that knows nothing", resolver.asked()),
             Figure::at_most("units of a server other than the last", used.abs_diff(1), 0),
         ]);
     }
@@ -138,11 +139,11 @@ async fn a_resolver_that_never_answers_keeps_nobody_beyond_the_deadline() {
     let resolver = Resolver::says(Word::Never);
     let store = open(&resolver);
     let (limit, subject) = (limit(), Subject::new([("user", Value::Clear(b"one"))], &PlainHash));
-    let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-    let charge = Charge { limit: &limit, subject: &subject, ask };
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let charge = Charge { limit: &limit, subject: &subject, operation };
     let told = tokio::time::timeout(PATIENCE, store.apply_within(NOW, &[charge], SHORT)).await;
     assert_held(&[
-        Figure::bites("questions that are never answered", resolver.asked()),
+        Figure::fault_seen("questions that are never answered", resolver.asked()),
         Figure::at_most("callers kept beyond the deadline", told.is_err().into(), 0),
         Figure::at_most(
             "units admitted without a server",

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tollgate_conformance::PlainHash;
-use tollgate_conformance::history::{Allowance, Call, History, Outcome, Recorded, Reserving};
+use tollgate_conformance::history::{
+    Allowance, Call, History, Outcome, Recorded, ReservingWorkload,
+};
 use tollgate_core::algo::FixedWindow;
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, HoldTerms, Limit, Millis, Readings, Source, Store,
-    StoreError, Timestamp,
+    Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, Millis, Operation, Readings,
+    ReservationTerms, Store, StoreError, Timestamp,
 };
-use tollgate_redis::{Choice, Keys, RedisShard};
+use tollgate_redis::{Keys, RedisShard, RuntimeChoice};
 
 use crate::kit::{Passage, Proxy, Server};
 use crate::{PATIENCE, patient, until};
@@ -47,11 +49,11 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
     let server = Server::start().await;
     let network = Proxy::start(server.port()).await;
     let settings = patient(network.url().parse().unwrap());
-    let store = RedisShard::open(&settings, Keys::new(PlainHash), Choice::Best);
+    let store = RedisShard::open(&settings, Keys::new(PlainHash), RuntimeChoice::Best);
     let store = store.with_deadline(WITHIN);
     store.ready(PATIENCE).await.unwrap();
     let store = Arc::new(Recorded::new(store));
-    let workload = Arc::new(Reserving::new(11, limits()));
+    let workload = Arc::new(ReservingWorkload::new(11, limits()));
 
     let mut callers = JoinSet::new();
     let mut begin = |caller: u64| {
@@ -94,15 +96,15 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
 /// not give back would show.
 fn limits() -> Vec<Limit> {
     let window = FixedWindow::new(100_000, HOUR, Anchor::FirstRequest).unwrap();
-    let terms = HoldTerms { max: Millis::new(120), ..HoldTerms::default() };
+    let terms = ReservationTerms { max: Millis::new(120), ..ReservationTerms::default() };
     let long = Limit::new("long", Algorithm::FixedWindow(window)).unwrap();
-    let limits = Reserving::limits_of_each_kind().into_iter();
-    let limits = limits.chain([long.with_hold(terms).unwrap()]);
+    let limits = ReservingWorkload::limits_of_each_kind().into_iter();
+    let limits = limits.chain([long.with_reservation_terms(terms).unwrap()]);
     limits.map(|limit| limit.with_skew_max(HOUR)).collect()
 }
 
 /// Asks how everything stands when every hold has run out, for the record.
-async fn look_after_the_last_end(store: &Recorded<RedisShard>, workload: &Reserving) {
+async fn look_after_the_last_end(store: &Recorded<RedisShard>, workload: &ReservingWorkload) {
     let history = store.history();
     let last = history.calls.iter().map(|call| call.now).max().unwrap_or(Timestamp::EPOCH);
     let later = last.after(Millis::from_secs(1));
@@ -113,26 +115,30 @@ async fn look_after_the_last_end(store: &Recorded<RedisShard>, workload: &Reserv
         .iter()
         .flat_map(|limit| subjects.iter().map(move |subject| (limit, subject)))
     {
-        let ask = Ask::Take { cost: Cost::PEEK, id: ChargeId(0) };
-        let told = store.apply(later, &[Charge { limit, subject, ask }]).await.unwrap();
-        assert_eq!(told.source(), Source::Store);
-        assert_eq!(told[0].held, 0, "{} of {subject}: {told:?}", limit.name());
+        let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
+        let told = store.apply(later, &[Charge { limit, subject, operation }]).await.unwrap();
+        assert_eq!(told.source(), DecisionSource::Store);
+        assert_eq!(told[0].reserved, 0, "{} of {subject}: {told:?}", limit.name());
     }
 }
 
 /// Reservations that were told to their callers and that nobody asked to settle.
 fn forgotten(history: &History) -> usize {
-    let asks =
-        || history.calls.iter().flat_map(|call| call.charges.iter().map(move |it| (call, it.ask)));
+    let asks = || {
+        history
+            .calls
+            .iter()
+            .flat_map(|call| call.charges.iter().map(move |it| (call, it.operation)))
+    };
     let settled: BTreeSet<_> = asks()
-        .filter_map(|(_, ask)| match ask {
-            Ask::Settle { id, .. } => Some(id),
+        .filter_map(|(_, operation)| match operation {
+            Operation::Settle { id, .. } => Some(id),
             _ => None,
         })
         .collect();
-    let told = asks().filter(|(call, ask)| match (&call.outcome, ask) {
-        (Outcome::Answered(readings), Ask::Reserve { id, .. }) => {
-            readings.all_fit() && !settled.contains(id)
+    let told = asks().filter(|(call, operation)| match (&call.outcome, operation) {
+        (Outcome::Answered(readings), Operation::Reserve { id, .. }) => {
+            readings.all_admitted() && !settled.contains(id)
         }
         _ => false,
     });
@@ -143,7 +149,7 @@ fn forgotten(history: &History) -> usize {
 fn unheard(history: &History) -> usize {
     let is_unheard = |call: &&Call| {
         matches!(call.outcome, Outcome::Unknown)
-            && call.charges.iter().any(|asked| matches!(asked.ask, Ask::Reserve { .. }))
+            && call.charges.iter().any(|asked| matches!(asked.operation, Operation::Reserve { .. }))
     };
     history.calls.iter().filter(is_unheard).count()
 }

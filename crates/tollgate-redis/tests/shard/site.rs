@@ -9,10 +9,11 @@ use tollgate_conformance::history::{Allowance, Outcome, Recorder};
 use tollgate_core::algo::FixedWindow;
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Reading, Subject, Value,
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Subject, Value,
 };
 use tollgate_redis::{
-    Choice, Endpoint, Gate, Keys, LaneError, LinkLimits, RedisShard, ShardSettings, StepError, Tls,
+    BatcherError, CircuitState, Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice,
+    ShardSettings, StepError, Tls,
 };
 
 use crate::kit::{Certificates, Server, Version, free_port};
@@ -49,10 +50,10 @@ impl Way {
         if version.has_functions() { &[Self::Function, Self::Script] } else { &[Self::Script] }
     }
 
-    pub(crate) fn choice(self) -> Choice {
+    pub(crate) fn choice(self) -> RuntimeChoice {
         match self {
-            Self::Function | Self::Tls => Choice::Best,
-            Self::Script => Choice::Script,
+            Self::Function | Self::Tls => RuntimeChoice::Best,
+            Self::Script => RuntimeChoice::Script,
         }
     }
 }
@@ -104,7 +105,7 @@ impl Client {
     }
 
     /// Takes `units` from the limit of the subject of this number; 0 only looks.
-    pub(crate) async fn take(&self, subject: u64, units: u64) -> Result<Reading, LaneError> {
+    pub(crate) async fn take(&self, subject: u64, units: u64) -> Result<Reading, BatcherError> {
         self.take_within(subject, units, PATIENCE).await
     }
 
@@ -114,25 +115,25 @@ impl Client {
         subject: u64,
         units: u64,
         within: Duration,
-    ) -> Result<Reading, LaneError> {
-        let ask = Ask::Take { cost: Cost::new(units).unwrap(), id: ChargeId(1) };
+    ) -> Result<Reading, BatcherError> {
+        let ask = Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) };
         self.ask(subject, ask, within).await
     }
 
     pub(crate) async fn ask(
         &self,
         subject: u64,
-        ask: Ask,
+        operation: Operation,
         within: Duration,
-    ) -> Result<Reading, LaneError> {
+    ) -> Result<Reading, BatcherError> {
         let subject = numbered(subject);
-        let charge = Charge { limit: &self.limit, subject: &subject, ask };
+        let charge = Charge { limit: &self.limit, subject: &subject, operation };
         let issued = self.recorder.issue(NOW, &[charge]);
         let told = self.store.apply_within(NOW, &[charge], within).await;
         issued.ended(match &told {
             Ok(readings) => Outcome::Answered(readings.clone()),
-            Err(LaneError::Overloaded | LaneError::Unavailable) => Outcome::NotCarriedOut,
-            Err(LaneError::Step(StepError::Full | StepError::Late)) => Outcome::NotCarriedOut,
+            Err(BatcherError::Overloaded | BatcherError::Unavailable) => Outcome::NotCarriedOut,
+            Err(BatcherError::Step(StepError::Full | StepError::Late)) => Outcome::NotCarriedOut,
             Err(_) => Outcome::Unknown,
         });
         self.answered.fetch_add(1, Ordering::SeqCst);
@@ -160,8 +161,8 @@ impl Client {
         Keys::new(PlainHash).name(&self.limit, &numbered(subject)).to_vec()
     }
 
-    pub(crate) fn gate(&self) -> Gate {
-        self.store.status()[0].gate
+    pub(crate) fn circuit_state(&self) -> CircuitState {
+        self.store.status()[0].circuit_state
     }
 
     /// Waits until the store is connected to this server.

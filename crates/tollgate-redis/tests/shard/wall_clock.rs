@@ -32,7 +32,7 @@ async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
         theirs.assert_sound();
         wrong.assert_every_key_ends().await;
         assert_held(&[
-            Figure::bites("minutes that the clock was off", minutes_off(&wrong).await),
+            Figure::fault_seen("minutes that the clock was off", minutes_off(&wrong).await),
             Figure::at_most("answers that differ from a right server's", differing, 0),
         ]);
     }
@@ -57,21 +57,21 @@ async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
     clock.set(DAY, &server).await;
     let mut anew = 0;
     for subject in 0..CLIENTS {
-        let _losing = client.recorder.losing();
+        let _losing = client.recorder.begin_loss();
         anew += u64::from(client.take(subject, 1).await.unwrap().used == 1);
     }
     client.assert_sound();
     assert_held(&[
-        Figure::bites("minutes that the clock stepped", stepped),
+        Figure::fault_seen("minutes that the clock stepped", stepped),
         Figure::at_most("windows that began early while they ran by it", early, 0),
-        Figure::bites("windows that were over by its last step", anew),
+        Figure::fault_seen("windows that were over by its last step", anew),
         Figure::at_most("windows that this one began anew", anew, CLIENTS),
     ]);
 }
 
 /// A primary tells its replicas at which moment of its own clock a key ends.
 async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: Version) {
-    for (off, lost_at_most) in [(-DAY, 0), (DAY, CLIENTS)] {
+    for (off, max_lost_units) in [(-DAY, 0), (DAY, CLIENTS)] {
         let (clock, old) = (WallClock::new(), Server::start_version(version, &QUICK).await);
         let new = Server::start_by(version, &clock, &QUICK).await;
         clock.set(off, &new).await;
@@ -91,14 +91,14 @@ async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: V
         old.begin_to_follow(&new).await;
         let mut lost = 0;
         for subject in 0..CLIENTS {
-            let _losing = (off > 0).then(|| client.recorder.losing());
+            let _losing = (off > 0).then(|| client.recorder.begin_loss());
             lost += u64::from(client.take(subject, 1).await.unwrap().used == 1);
         }
         client.is_on(&new).await;
         client.assert_sound();
         assert_held(&[
-            Figure::bites("minutes that the replica's clock was off", minutes_off(&new).await),
-            Figure::at_most("windows that were lost with the primary", lost, lost_at_most),
+            Figure::fault_seen("minutes that the replica's clock was off", minutes_off(&new).await),
+            Figure::at_most("windows that were lost with the primary", lost, max_lost_units),
         ]);
     }
 }

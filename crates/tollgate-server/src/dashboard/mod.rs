@@ -10,14 +10,14 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use assets::ASSETS;
 
-/// Whether a door has the dashboard.
+/// Whether a listener has the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dashboard {
     /// Below `/dashboard/`.
-    Served,
+    Enabled,
     /// Nothing is there.
     #[default]
-    Absent,
+    Disabled,
 }
 
 /// A file of the dashboard.
@@ -30,19 +30,19 @@ pub(crate) struct Asset {
 
 /// What a path below the dashboard's leads to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Found {
+pub(crate) enum AssetLookup {
     /// A file.
     Asset(&'static Asset),
     /// The place to ask instead.
     Redirect(&'static str),
     /// Nothing.
-    Nothing,
+    Missing,
 }
 
 /// Where the dashboard is.
 const ROOT: &str = "/dashboard";
 
-/// Only what this door serves runs, and it asks nobody else; what it writes into the page is text.
+/// Only what this listener serves runs, and it asks nobody else; what it writes into the page is text.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -59,29 +59,29 @@ const FIELDS: [(HeaderName, &str); 6] = [
 ];
 
 /// What `path` leads to; none if it is not the dashboard's.
-pub(crate) fn find(path: &str) -> Option<Found> {
+pub(crate) fn find(path: &str) -> Option<AssetLookup> {
     let rest = path.strip_prefix(ROOT)?;
     let Some(name) = rest.strip_prefix('/') else {
-        return rest.is_empty().then_some(Found::Redirect("dashboard/"));
+        return rest.is_empty().then_some(AssetLookup::Redirect("dashboard/"));
     };
     let asset = ASSETS.iter().find(|asset| asset.path == name);
-    Some(asset.map_or(Found::Nothing, Found::Asset))
+    Some(asset.map_or(AssetLookup::Missing, AssetLookup::Asset))
 }
 
 /// An answer: a file, or the way to one.
-pub(crate) fn answer<B: From<Bytes> + Default>(found: Found) -> axum::http::Response<B> {
+pub(crate) fn answer<B: From<Bytes> + Default>(found: AssetLookup) -> axum::http::Response<B> {
     let mut response = axum::http::Response::new(B::default());
     match found {
-        Found::Asset(asset) => {
+        AssetLookup::Asset(asset) => {
             *response.body_mut() = Bytes::from_static(asset.bytes).into();
             let media_type = HeaderValue::from_static(asset.media_type);
             response.headers_mut().insert(header::CONTENT_TYPE, media_type);
         }
-        Found::Redirect(place) => {
+        AssetLookup::Redirect(place) => {
             *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
             response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(place));
         }
-        Found::Nothing => *response.status_mut() = StatusCode::NOT_FOUND,
+        AssetLookup::Missing => *response.status_mut() = StatusCode::NOT_FOUND,
     }
     for (name, value) in FIELDS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

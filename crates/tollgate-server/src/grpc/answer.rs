@@ -1,13 +1,15 @@
 //! What Envoy is told.
 
 use prost_types::Duration;
-use tollgate::core::policy::Answers;
-use tollgate::core::policy::descriptors::{NodeMode, Outcome, PlannedDescriptor, TimeUnit};
-use tollgate::core::{Limit, Millis, Standing, Timestamp};
+use tollgate::core::policy::ResponseSettings;
+use tollgate::core::policy::descriptors::{
+    DescriptorOutcome, NodeMode, PlannedDescriptor, TimeUnit,
+};
+use tollgate::core::{Limit, LimitStatus, Millis, Timestamp};
 use tollgate::headers::{self, FieldValue, Fields};
 use tollgate::problem;
 
-use super::judged::{Judged, Overall};
+use super::evaluation::{DescriptorEvaluation, OverallResult};
 use super::metadata::metadata;
 use super::proto::{
     Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitRequest, RateLimitResponse, Unit,
@@ -16,25 +18,25 @@ use super::proto::{
 /// The answer to `request`, of which became what `judged` says.
 pub(super) fn answer(
     request: &RateLimitRequest,
-    judged: &Judged<'_>,
-    answers: &Answers,
+    evaluation: &DescriptorEvaluation<'_>,
+    answers: &ResponseSettings,
 ) -> RateLimitResponse {
     let status = |(index, descriptor): (usize, &PlannedDescriptor<'_>)| {
-        let code = if judged.is_over[index] { Code::OverLimit } else { Code::Ok };
-        status(judged.now, descriptor, judged.stands[index].as_ref(), code)
+        let code = if evaluation.is_over[index] { Code::OverLimit } else { Code::Ok };
+        status(evaluation.now, descriptor, evaluation.statuses[index].as_ref(), code)
     };
-    let statuses = judged.plan.descriptors.iter().enumerate().map(status).collect();
-    let (fields, raw_body) = said(judged, answers);
+    let statuses = evaluation.plan.descriptors.iter().enumerate().map(status).collect();
+    let (fields, raw_body) = header_fields(evaluation, answers);
     RateLimitResponse {
-        overall_code: match judged.overall {
-            Overall::Passes => Code::Ok,
-            Overall::Over => Code::OverLimit,
+        overall_code: match evaluation.overall {
+            OverallResult::WithinLimit => Code::Ok,
+            OverallResult::OverLimit => Code::OverLimit,
         }
         .into(),
         statuses,
         response_headers_to_add: fields,
         raw_body,
-        dynamic_metadata: metadata(request, judged),
+        dynamic_metadata: metadata(request, evaluation),
         ..RateLimitResponse::default()
     }
 }
@@ -42,26 +44,26 @@ pub(super) fn answer(
 fn status(
     now: Timestamp,
     descriptor: &PlannedDescriptor<'_>,
-    standing: Option<&Standing>,
+    limit_status: Option<&LimitStatus>,
     code: Code,
 ) -> DescriptorStatus {
     let status = DescriptorStatus { code: code.into(), ..DescriptorStatus::default() };
     match &descriptor.outcome {
-        Outcome::Unmatched | Outcome::Replaced => status,
-        Outcome::Unlimited => DescriptorStatus { limit_remaining: u32::MAX, ..status },
-        Outcome::Blocked => {
+        DescriptorOutcome::Unmatched | DescriptorOutcome::CasOutcome => status,
+        DescriptorOutcome::Unlimited => DescriptorStatus { limit_remaining: u32::MAX, ..status },
+        DescriptorOutcome::Blocked => {
             let nothing = || RateLimit { name: name(descriptor), ..RateLimit::default() };
             let current_limit = (descriptor.mode != NodeMode::Shadow).then(nothing);
             DescriptorStatus { current_limit, ..status }
         }
-        Outcome::Limited(_) => {
-            let Some(standing) = standing else { return status };
+        DescriptorOutcome::Limited(_) => {
+            let Some(limit_status) = limit_status else { return status };
             // Envoy tells clients of the limits that it hears of.
-            let is_told = standing.is_visible() && descriptor.mode != NodeMode::Shadow;
+            let is_told = limit_status.is_visible() && descriptor.mode != NodeMode::Shadow;
             DescriptorStatus {
-                current_limit: is_told.then(|| limit(name(descriptor), &standing.limit)),
-                limit_remaining: saturated(standing.remaining),
-                duration_until_reset: Some(duration(standing.resets_at.since(now))),
+                current_limit: is_told.then(|| limit(name(descriptor), &limit_status.limit)),
+                limit_remaining: saturated(limit_status.remaining),
+                duration_until_reset: Some(duration(limit_status.resets_at.since(now))),
                 ..status
             }
         }
@@ -97,18 +99,21 @@ fn duration(millis: Millis) -> Duration {
 }
 
 /// Header fields for the client's answer, and the body of a refusal.
-fn said(judged: &Judged<'_>, answers: &Answers) -> (Vec<HeaderValue>, Vec<u8>) {
-    let verdict = &judged.verdict;
-    let is_refused = judged.overall == Overall::Over;
-    // What refused has no standing: whatever stands otherwise would contradict it.
-    if is_refused == verdict.is_admitted() {
+fn header_fields(
+    evaluation: &DescriptorEvaluation<'_>,
+    answers: &ResponseSettings,
+) -> (Vec<HeaderValue>, Vec<u8>) {
+    let is_refused = evaluation.overall == OverallResult::OverLimit;
+    let evaluation = &evaluation.evaluation;
+    // What refused has no limit_status: whatever stands otherwise would contradict it.
+    if is_refused == evaluation.is_admitted() {
         return (Vec::new(), Vec::new());
     }
     let mut fields = FieldList(Vec::new());
-    headers::write(&answers.headers, verdict, &mut fields);
+    headers::write(&answers.headers, evaluation, &mut fields);
     let mut body = Vec::new();
     if is_refused {
-        body = problem::quota_exceeded(verdict, answers.refuse_status).into_bytes();
+        body = problem::quota_exceeded(evaluation, answers.refuse_status).into_bytes();
         fields.set("content-type", FieldValue::Text(problem::CONTENT_TYPE.to_owned()));
     }
     (fields.0, body)

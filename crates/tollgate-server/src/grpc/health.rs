@@ -1,4 +1,4 @@
-//! Whether the door is open, in the words of `grpc.health.v1`.
+//! Whether the listener is open, in the words of `grpc.health.v1`.
 
 use std::pin::Pin;
 

@@ -38,18 +38,21 @@ async fn should_rate_limit<S: Store + 'static>(
     body: Bytes,
 ) -> Response {
     let Some(messages) = &*MESSAGES else {
-        return told(StatusCode::INTERNAL_SERVER_ERROR, "the protocol's own files cannot be read");
+        return error_response(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the protocol's own files cannot be read",
+        );
     };
     let request = match messages.read(&body) {
         Ok(request) => request,
-        Err(error) => return told(StatusCode::BAD_REQUEST, &error.to_string()),
+        Err(error) => return error_response(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let answer = match RateLimits(limiter).answer(&request).await {
         Ok(answer) => answer,
         Err(status) if status.code() == Code::InvalidArgument => {
-            return told(StatusCode::BAD_REQUEST, status.message());
+            return error_response(StatusCode::BAD_REQUEST, status.message());
         }
-        Err(status) => return told(StatusCode::SERVICE_UNAVAILABLE, status.message()),
+        Err(status) => return error_response(StatusCode::SERVICE_UNAVAILABLE, status.message()),
     };
     let status = match answer.overall_code() {
         proto::Code::OverLimit => StatusCode::TOO_MANY_REQUESTS,
@@ -57,11 +60,11 @@ async fn should_rate_limit<S: Store + 'static>(
     };
     match messages.write(&answer) {
         Ok(body) => (status, [(CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }
 
-fn told(status: StatusCode, detail: &str) -> Response {
+fn error_response(status: StatusCode, detail: &str) -> Response {
     let title = status.canonical_reason().unwrap_or_default();
     let body = json!({
         "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,

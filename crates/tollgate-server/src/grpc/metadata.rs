@@ -2,9 +2,11 @@
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
-use tollgate::core::policy::descriptors::{Metadata, Outcome, PlannedDescriptor, QuotaGroup};
+use tollgate::core::policy::descriptors::{
+    DescriptorOutcome, Metadata, PlannedDescriptor, QuotaGroup,
+};
 
-use super::judged::Judged;
+use super::evaluation::DescriptorEvaluation;
 use super::proto::{Entry, RateLimitDescriptor, RateLimitRequest};
 
 const BACKEND: &str = "backend_name";
@@ -13,8 +15,11 @@ const MODEL: &str = "model_name_override";
 /// The request, what the policy hands on of the descriptors that are not over, and which backends
 /// have quota left: the form of the reference server. `None` where the policy has nothing to say,
 /// for all else Envoy knows.
-pub(super) fn metadata(request: &RateLimitRequest, judged: &Judged<'_>) -> Option<Struct> {
-    let descriptors = &judged.plan.descriptors;
+pub(super) fn metadata(
+    request: &RateLimitRequest,
+    evaluation: &DescriptorEvaluation<'_>,
+) -> Option<Struct> {
+    let descriptors = &evaluation.plan.descriptors;
     let has_quota = descriptors.iter().any(|descriptor| descriptor.group.is_some());
     let has_metadata = |descriptor: &PlannedDescriptor<'_>| {
         descriptor.rule.is_some_and(|rule| rule.metadata != Metadata::Null)
@@ -22,18 +27,18 @@ pub(super) fn metadata(request: &RateLimitRequest, judged: &Judged<'_>) -> Optio
     if !has_quota && !descriptors.iter().any(has_metadata) {
         return None;
     }
-    let available: Vec<usize> = available(judged).collect();
+    let available: Vec<usize> = available(evaluation).collect();
     let mut fields = Struct::default();
     fields.put("domain", text(&request.domain));
     fields.put("descriptors", list(request.descriptors.iter().map(descriptor)));
     if request.hits_addend != 0 {
         fields.put("hitsAddend", number(f64::from(request.hits_addend)));
     }
-    let handed_on = handed_on(judged, &available);
-    if !handed_on.fields.is_empty() {
-        fields.put("metadata", value(Kind::StructValue(handed_on)));
+    let request_metadata = request_metadata(evaluation, &available);
+    if !request_metadata.fields.is_empty() {
+        fields.put("metadata", value(Kind::StructValue(request_metadata)));
     }
-    let backends = backends(request, judged, &available);
+    let backends = backends(request, evaluation, &available);
     if has_quota && !backends.is_empty() {
         fields.put("passedBackends", list(backends.into_iter()));
     }
@@ -41,23 +46,23 @@ pub(super) fn metadata(request: &RateLimitRequest, judged: &Judged<'_>) -> Optio
 }
 
 /// The descriptors that are not over, nor in a group that is.
-fn available(judged: &Judged<'_>) -> impl Iterator<Item = usize> {
-    let descriptors = &judged.plan.descriptors;
+fn available(evaluation: &DescriptorEvaluation<'_>) -> impl Iterator<Item = usize> {
+    let descriptors = &evaluation.plan.descriptors;
     let over = |group: Option<QuotaGroup>| {
         group.is_some()
             && (0..descriptors.len())
-                .any(|index| judged.is_over[index] && descriptors[index].group == group)
+                .any(|index| evaluation.is_over[index] && descriptors[index].group == group)
     };
     (0..descriptors.len())
-        .filter(move |index| !judged.is_over[*index] && !over(descriptors[*index].group))
+        .filter(move |index| !evaluation.is_over[*index] && !over(descriptors[*index].group))
 }
 
 /// The metadata of `available` descriptors, joined; of two values in one place the first stands.
-fn handed_on(judged: &Judged<'_>, available: &[usize]) -> Struct {
+fn request_metadata(evaluation: &DescriptorEvaluation<'_>, available: &[usize]) -> Struct {
     let mut joined = Struct::default();
     for index in available {
-        let descriptor = &judged.plan.descriptors[*index];
-        let is_counted = matches!(descriptor.outcome, Outcome::Limited(_));
+        let descriptor = &evaluation.plan.descriptors[*index];
+        let is_counted = matches!(descriptor.outcome, DescriptorOutcome::Limited(_));
         let rule = descriptor.rule.filter(|_| is_counted);
         if let Some(Kind::StructValue(own)) = rule.and_then(|rule| written(&rule.metadata).kind) {
             join(&mut joined, own);
@@ -81,14 +86,18 @@ fn join(joined: &mut Struct, own: Struct) {
 }
 
 /// The backends and models with quota left, each once.
-fn backends(request: &RateLimitRequest, judged: &Judged<'_>, available: &[usize]) -> Vec<Value> {
+fn backends(
+    request: &RateLimitRequest,
+    evaluation: &DescriptorEvaluation<'_>,
+    available: &[usize],
+) -> Vec<Value> {
     let mut seen = Vec::new();
     let mut backends = Vec::new();
     for index in available {
         let entries = &request.descriptors[*index].entries;
         let own = (last(entries, BACKEND), last(entries, MODEL));
         let is_named = own.0.is_some() || own.1.is_some();
-        let has_quota = judged.plan.descriptors[*index].group.is_some();
+        let has_quota = evaluation.plan.descriptors[*index].group.is_some();
         if has_quota && is_named && !seen.contains(&own) {
             seen.push(own);
             let mut fields = Struct::default();
@@ -113,8 +122,8 @@ fn descriptor(descriptor: &RateLimitDescriptor) -> Value {
     fields.put("entries", list(descriptor.entries.iter().map(entry)));
     if let Some(limit) = &descriptor.limit {
         let unit = limit.unit().as_str_name();
-        let said = format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit);
-        fields.put("limit", text(&said));
+        let rate_text = format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit);
+        fields.put("limit", text(&rate_text));
     }
     if let Some(units) = descriptor.hits_addend {
         // Numbers of JSON: exact up to 2^53.
@@ -159,11 +168,11 @@ fn list(values: impl Iterator<Item = Value>) -> Value {
     value(Kind::ListValue(ListValue { values: values.collect() }))
 }
 
-trait Put {
+trait PutField {
     fn put(&mut self, name: &str, value: Value);
 }
 
-impl Put for Struct {
+impl PutField for Struct {
     fn put(&mut self, name: &str, value: Value) {
         self.fields.insert(name.to_owned(), value);
     }

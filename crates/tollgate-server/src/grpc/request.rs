@@ -20,14 +20,14 @@ pub const MAX_KEY_BYTES: usize = 256;
 
 /// A request that makes sense.
 #[derive(Debug)]
-pub(super) struct Asked<'r> {
+pub(super) struct ParsedRequest<'r> {
     pub(super) domain: &'r str,
     entries: Vec<(&'r str, &'r [u8])>,
-    descriptors: Vec<Checked>,
+    descriptors: Vec<ParsedDescriptor>,
 }
 
 #[derive(Debug)]
-struct Checked {
+struct ParsedDescriptor {
     entries: Range<usize>,
     count: Count,
     rate: Option<Rate>,
@@ -49,28 +49,29 @@ pub(super) enum Size {
     Excessive,
 }
 
-impl<'r> Asked<'r> {
+impl<'r> ParsedRequest<'r> {
     /// Reads `request`.
-    pub(super) fn read(request: &'r RateLimitRequest) -> Result<Self, Unclear> {
+    pub(super) fn read(request: &'r RateLimitRequest) -> Result<Self, InvalidRequest> {
         if request.domain.is_empty() {
-            return Err(Unclear::NoDomain);
+            return Err(InvalidRequest::NoDomain);
         }
         let count = request.descriptors.len();
         if count == 0 {
-            return Err(Unclear::NoDescriptors);
+            return Err(InvalidRequest::NoDescriptors);
         }
         if count > MAX_DESCRIPTORS {
-            return Err(Unclear::ManyDescriptors(count));
+            return Err(InvalidRequest::ManyDescriptors(count));
         }
         let (mut entries, mut descriptors) = (Vec::new(), Vec::with_capacity(count));
         for (index, descriptor) in request.descriptors.iter().enumerate() {
             let first = entries.len();
-            read_entries(descriptor, &mut entries).map_err(|what| Unclear::At(index, what))?;
+            read_entries(descriptor, &mut entries)
+                .map_err(|what| InvalidRequest::At(index, what))?;
             let rate = descriptor.limit.as_ref().map(rate).transpose();
-            descriptors.push(Checked {
+            descriptors.push(ParsedDescriptor {
                 entries: first..entries.len(),
                 count: Count::new(descriptor, request.hits_addend),
-                rate: rate.map_err(|what| Unclear::At(index, what))?,
+                rate: rate.map_err(|what| InvalidRequest::At(index, what))?,
             });
         }
         Ok(Self { domain: &request.domain, entries, descriptors })
@@ -78,7 +79,7 @@ impl<'r> Asked<'r> {
 
     /// The descriptors, in their order.
     pub(super) fn descriptors(&self) -> Vec<Descriptor<'_, &'r [u8]>> {
-        let descriptor = |one: &Checked| Descriptor {
+        let descriptor = |one: &ParsedDescriptor| Descriptor {
             entries: &self.entries[one.entries.clone()],
             hits: one.count.hits,
             rate: one.rate,
@@ -106,8 +107,8 @@ impl Count {
         let size = if cost.is_some() { Size::Countable } else { Size::Excessive };
         let cost = cost.or_else(|| Cost::new(tollgate::core::MAX_EXACT)).unwrap_or_default();
         let hits = match descriptor.is_negative_hits {
-            true => Hits::GiveBack(cost),
-            false => Hits::Take(cost),
+            true => Hits::Refund(cost),
+            false => Hits::Charge(cost),
         };
         Self { hits, size }
     }
@@ -116,23 +117,23 @@ impl Count {
 fn read_entries<'r>(
     descriptor: &'r RateLimitDescriptor,
     entries: &mut Vec<(&'r str, &'r [u8])>,
-) -> Result<(), UnclearDescriptor> {
+) -> Result<(), InvalidDescriptor> {
     match descriptor.entries.len() {
-        0 => return Err(UnclearDescriptor::NoEntries),
-        many if many > MAX_ENTRIES => return Err(UnclearDescriptor::ManyEntries(many)),
+        0 => return Err(InvalidDescriptor::NoEntries),
+        many if many > MAX_ENTRIES => return Err(InvalidDescriptor::ManyEntries(many)),
         _ => {}
     }
     for (index, entry) in descriptor.entries.iter().enumerate() {
         match entry.key.len() {
-            0 => return Err(UnclearDescriptor::NoKey(index)),
-            long if long > MAX_KEY_BYTES => return Err(UnclearDescriptor::LongKey(index, long)),
+            0 => return Err(InvalidDescriptor::NoKey(index)),
+            long if long > MAX_KEY_BYTES => return Err(InvalidDescriptor::LongKey(index, long)),
             _ => entries.push((&entry.key, &entry.value)),
         }
     }
     Ok(())
 }
 
-fn rate(limit: &RateLimitOverride) -> Result<Rate, UnclearDescriptor> {
+fn rate(limit: &RateLimitOverride) -> Result<Rate, InvalidDescriptor> {
     let unit = match RateLimitUnit::try_from(limit.unit) {
         Ok(RateLimitUnit::Second) => TimeUnit::Second,
         Ok(RateLimitUnit::Minute) => TimeUnit::Minute,
@@ -140,24 +141,24 @@ fn rate(limit: &RateLimitOverride) -> Result<Rate, UnclearDescriptor> {
         Ok(RateLimitUnit::Day) => TimeUnit::Day,
         Ok(RateLimitUnit::Month) => TimeUnit::Month,
         Ok(RateLimitUnit::Year) => TimeUnit::Year,
-        Ok(RateLimitUnit::Unknown) | Err(_) => return Err(UnclearDescriptor::Unit(limit.unit)),
+        Ok(RateLimitUnit::Unknown) | Err(_) => return Err(InvalidDescriptor::Unit(limit.unit)),
     };
     Ok(Rate { requests: limit.requests_per_unit, unit })
 }
 
 /// Why a request makes no sense. Nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unclear {
+pub(super) enum InvalidRequest {
     NoDomain,
     NoDescriptors,
     ManyDescriptors(usize),
     /// The descriptor of this index.
-    At(usize, UnclearDescriptor),
+    At(usize, InvalidDescriptor),
 }
 
 /// Why a descriptor makes no sense; entries by their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnclearDescriptor {
+pub(super) enum InvalidDescriptor {
     NoEntries,
     ManyEntries(usize),
     NoKey(usize),
@@ -165,7 +166,7 @@ pub(super) enum UnclearDescriptor {
     Unit(i32),
 }
 
-impl fmt::Display for Unclear {
+impl fmt::Display for InvalidRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDomain => f.write_str("the domain is empty: name one of the policy's"),
@@ -178,7 +179,7 @@ impl fmt::Display for Unclear {
     }
 }
 
-impl fmt::Display for UnclearDescriptor {
+impl fmt::Display for InvalidDescriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEntries => f.write_str(" has no entries: send at least one"),
@@ -196,8 +197,8 @@ impl fmt::Display for UnclearDescriptor {
     }
 }
 
-impl From<Unclear> for Status {
-    fn from(unclear: Unclear) -> Self {
-        Self::invalid_argument(unclear.to_string())
+impl From<InvalidRequest> for Status {
+    fn from(invalid: InvalidRequest) -> Self {
+        Self::invalid_argument(invalid.to_string())
     }
 }

@@ -1,6 +1,6 @@
 //! Which service a call is for, and whether its caller may enter.
 
-mod ending;
+mod draining_body;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,10 +25,10 @@ use tower::{Service, ServiceExt};
 use super::health::Health;
 use super::proto::{FILES, RateLimitResponse, SERVICE_NAME as RATE_LIMIT};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
-use super::unary::{self, Answer};
+use super::unary::{self, UnaryBody};
 use crate::access::Access;
 use crate::shutdown::Shutdown;
-use ending::Ending;
+use draining_body::DrainingBody;
 use tollgate::observe::Histogram;
 
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
@@ -38,13 +38,13 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const IDENTITY: &str = "identity";
 
-/// The services behind the door, on one connection.
+/// The services behind the listener, on one connection.
 pub(super) struct Routes<S> {
     shared: Arc<Shared<S>>,
     shutdown: Shutdown,
 }
 
-/// The services behind the door.
+/// The services behind the listener.
 pub(super) struct Shared<S> {
     rate_limits: RateLimits<S>,
     reflection: Option<[Reflection; 2]>,
@@ -55,7 +55,7 @@ pub(super) struct Shared<S> {
     pub(super) latency: Arc<Histogram>,
 }
 
-type Reflection = BoxCloneSyncService<Request<Ending>, Response<Body>, Infallible>;
+type Reflection = BoxCloneSyncService<Request<DrainingBody>, Response<Body>, Infallible>;
 
 impl<S: Store + 'static> Shared<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, access: Access, deadline: Duration) -> Self {
@@ -68,12 +68,12 @@ impl<S: Store + 'static> Shared<S> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Answer> {
+    async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<UnaryBody> {
         // Most calls are of one method.
         if request.uri().path() != SHOULD_RATE_LIMIT {
             let mut answer = Box::pin(self.answer_other(request, shutdown)).await;
-            name_too_large(&mut answer);
-            return answer.map(Answer::Other);
+            set_resource_exhausted(&mut answer);
+            return answer.map(UnaryBody::Other);
         }
         let began = Instant::now();
         let limiter = &self.rate_limits.0;
@@ -82,7 +82,7 @@ impl<S: Store + 'static> Shared<S> {
             let answered = self.should_rate_limit(request).await;
             if let Err(status) = &answered {
                 trace::record("rpc.grpc.status_code", i64::from(i32::from(status.code())));
-                trace::failed(status.code().description());
+                trace::record_failure(status.code().description());
             }
             answered
         };
@@ -90,7 +90,7 @@ impl<S: Store + 'static> Shared<S> {
         self.latency.observe(began.elapsed());
         match answered {
             Ok(answer) => unary::answered(&answer),
-            Err(status) => status.into_http().map(Answer::Other),
+            Err(status) => status.into_http().map(UnaryBody::Other),
         }
     }
 
@@ -105,8 +105,8 @@ impl<S: Store + 'static> Shared<S> {
             let wrong = format!("messages are not read in {encoding:?}, only in {IDENTITY:?}");
             return Err(Status::unimplemented(wrong));
         }
-        let asked = unary::message(request.into_body()).await?;
-        self.rate_limits.answer(&asked).await
+        let parsed = unary::message(request.into_body()).await?;
+        self.rate_limits.answer(&parsed).await
     }
 
     async fn answer_other(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Body> {
@@ -128,7 +128,7 @@ impl<S: Store + 'static> Shared<S> {
         };
         let Some(reflection) = &self.reflection else { return unknown(service).into_http() };
         // A caller that stays for ever must not keep the process from ending.
-        let request = request.map(|body| Ending::new(body, shutdown));
+        let request = request.map(|body| DrainingBody::new(body, shutdown));
         known(reflection[version].clone().oneshot(request).await)
     }
 
@@ -136,7 +136,7 @@ impl<S: Store + 'static> Shared<S> {
         match self.access.admits(token(headers)) {
             true => Ok(()),
             false => Err(Status::unauthenticated(
-                "this door asks for a token: send it as `authorization: Bearer TOKEN`",
+                "this listener asks for a token: send it as `authorization: Bearer TOKEN`",
             )),
         }
     }
@@ -167,9 +167,9 @@ impl<S> Clone for Routes<S> {
 }
 
 impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
-    type Response = Response<Answer>;
+    type Response = Response<UnaryBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Answer>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<UnaryBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let Self { shared, shutdown } = self.clone();
@@ -180,7 +180,7 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
             Ok(timeout(deadline, answer).await.unwrap_or_else(|_| {
                 let within = deadline.as_secs();
                 let late = format!("the call took longer than {within} s");
-                Status::deadline_exceeded(late).into_http().map(Answer::Other)
+                Status::deadline_exceeded(late).into_http().map(UnaryBody::Other)
             }))
         })
     }
@@ -192,7 +192,7 @@ fn known(answer: Result<Response<Body>, Infallible>) -> Response<Body> {
 }
 
 /// Gives a message that is too large the protocol's own code, which tonic knows otherwise.
-fn name_too_large(answer: &mut Response<Body>) {
+fn set_resource_exhausted(answer: &mut Response<Body>) {
     if let Some(code) = answer.headers_mut().get_mut(GRPC_STATUS)
         && Code::from_bytes(code.as_bytes()) == Code::OutOfRange
     {

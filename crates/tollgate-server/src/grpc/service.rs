@@ -7,9 +7,9 @@ use tollgate::core::Store;
 use tonic::Status;
 
 use super::answer::answer;
-use super::judged::Judged;
+use super::evaluation::DescriptorEvaluation;
 use super::proto::{RateLimitRequest, RateLimitResponse};
-use super::request::Asked;
+use super::request::ParsedRequest;
 
 /// The largest message that is read, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
@@ -27,10 +27,10 @@ impl<S: Store> RateLimits<S> {
         &self,
         request: &RateLimitRequest,
     ) -> Result<RateLimitResponse, Status> {
-        let asked = Asked::read(request)?;
+        let parsed = ParsedRequest::read(request)?;
         let policy = self.0.policy();
-        let judged = Judged::ask(&self.0, &policy, &asked).await;
-        let judged = judged.map_err(|error| Status::unavailable(error.to_string()))?;
-        Ok(answer(request, &judged, policy.answers()))
+        let evaluation = DescriptorEvaluation::evaluate(&self.0, &policy, &parsed).await;
+        let evaluation = evaluation.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(answer(request, &evaluation, policy.answers()))
     }
 }

@@ -77,21 +77,21 @@ fn too_long(length: usize) -> Status {
 }
 
 /// The answer to a call that went well.
-pub(super) fn answered(message: &impl Message) -> Response<Answer> {
+pub(super) fn answered(message: &impl Message) -> Response<UnaryBody> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(HEAD + length);
     bytes.push(0);
-    // What this door answers is far from 4 GiB: it holds as much as it was asked for.
+    // What this listener answers is far from 4 GiB: it holds as much as it was asked for.
     bytes.extend_from_slice(&(length as u32).to_be_bytes());
     message.encode_raw(&mut bytes);
-    let mut answer = Response::new(Answer::Message(bytes.into()));
+    let mut answer = Response::new(UnaryBody::Message(bytes.into()));
     answer.headers_mut().insert(CONTENT_TYPE, GRPC);
     answer
 }
 
 /// What a call is answered.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum UnaryBody {
     /// A message, which is followed by the status that all is well.
     Message(Bytes),
     /// That status is all that is left.
@@ -102,7 +102,7 @@ pub(super) enum Answer {
     Other(tonic::body::Body),
 }
 
-impl Body for Answer {
+impl Body for UnaryBody {
     type Data = Bytes;
     type Error = Status;
 

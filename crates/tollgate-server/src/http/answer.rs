@@ -1,8 +1,8 @@
-//! A verdict as a document.
+//! A evaluation as a document.
 
 use std::sync::Arc;
 
-use tollgate::core::{Store, StoreError, Verdict};
+use tollgate::core::{Evaluation, Store, StoreError};
 use tollgate::limiter::{GivenBack, Redeemed};
 use tollgate::{Decision, Revision, headers, limiter};
 
@@ -15,17 +15,17 @@ use super::wire::{
 
 impl<S: Store> App<S> {
     /// The document of a decision; its receipt goes out with it.
-    pub(super) fn decided<'d>(
+    pub(super) fn decision_answer<'d>(
         &self,
         decision: &'d mut Decision,
         detail: Detail,
     ) -> VerdictAnswer<'d> {
-        let receipt = decision.receipt.take().filter(|_| detail == Detail::Whole);
-        let receipt = receipt.map(|receipt| self.limiter.seal(receipt, decision.verdict.now));
-        let Decision { policy, rules, verdict, shadow, source, .. } = &*decision;
+        let receipt = decision.receipt.take().filter(|_| detail == Detail::Full);
+        let receipt = receipt.map(|receipt| self.limiter.seal(receipt, decision.evaluation.now));
+        let Decision { policy, rules, evaluation, shadow, source, .. } = &*decision;
         let shadow = shadow.as_ref().map(|shadow| ShadowVerdict {
             admitted: shadow.is_admitted(),
-            standings: &shadow.standings,
+            standings: &shadow.statuses,
         });
         let admitted = decision.is_admitted();
         let overrides = decision.overrides.iter().map(OverruledLimit::of).collect();
@@ -34,34 +34,34 @@ impl<S: Store> App<S> {
             shadow,
             receipt,
             overrides,
-            ..looked(policy, rules, verdict, *source, detail)
+            ..peek_answer(policy, rules, evaluation, *source, detail)
         }
     }
 }
 
 /// The document of a look: nothing was charged.
-pub(super) fn looked<'v>(
+pub(super) fn peek_answer<'v>(
     policy: &'v Revision,
     rules: &'v [Arc<str>],
-    verdict: &'v Verdict,
-    source: limiter::Source,
+    evaluation: &'v Evaluation,
+    source: limiter::DecisionSource,
     detail: Detail,
 ) -> VerdictAnswer<'v> {
     let (source, failure) = source_of(source);
-    let headers = (detail == Detail::Whole).then(|| {
+    let headers = (detail == Detail::Full).then(|| {
         let mut fields = HeaderFields::default();
-        headers::write(&policy.answers().headers, verdict, &mut fields);
+        headers::write(&policy.answers().headers, evaluation, &mut fields);
         fields
     });
     VerdictAnswer {
-        admitted: verdict.is_admitted(),
+        admitted: evaluation.is_admitted(),
         source,
         failure,
         policy: policy.version(),
         rules,
-        standings: &verdict.standings,
-        refused_by: &verdict.standings,
-        retry_after_ms: verdict.retry_after().map(|wait| wait.get().max(1)),
+        standings: &evaluation.statuses,
+        refused_by: &evaluation.statuses,
+        retry_after_ms: evaluation.retry_after().map(|wait| wait.get().max(1)),
         shadow: None,
         receipt: None,
         overrides: Vec::new(),
@@ -70,10 +70,10 @@ pub(super) fn looked<'v>(
 }
 
 /// The document of what a receipt did.
-pub(super) fn given_back<'r>(redeemed: &'r Redeemed) -> RefundAnswer<'r> {
-    let limit = |GivenBack { units, standing }: &'r GivenBack| RefundedLimit {
+pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundAnswer<'r> {
+    let limit = |GivenBack { units, status: limit_status }: &'r GivenBack| RefundedLimit {
         given_back: *units,
-        standing: LimitStanding::of(standing),
+        limit_status: LimitStanding::of(limit_status),
     };
     RefundAnswer {
         outcome: match redeemed.outcome {
@@ -87,12 +87,12 @@ pub(super) fn given_back<'r>(redeemed: &'r Redeemed) -> RefundAnswer<'r> {
 }
 
 /// Who decided, and why the store did not.
-pub(super) const fn source_of(source: limiter::Source) -> (Source, Option<FailureCause>) {
+pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Option<FailureCause>) {
     match source {
-        limiter::Source::Store => (Source::Store, None),
-        limiter::Source::Remembered => (Source::Remembered, None),
-        limiter::Source::Fallback(error) => (Source::Fallback, Some(cause_of(error))),
-        limiter::Source::Failure(error) => (Source::Failure, Some(cause_of(error))),
+        limiter::DecisionSource::Store => (Source::Store, None),
+        limiter::DecisionSource::DenyCache => (Source::Remembered, None),
+        limiter::DecisionSource::Fallback(error) => (Source::Fallback, Some(cause_of(error))),
+        limiter::DecisionSource::Failure(error) => (Source::Failure, Some(cause_of(error))),
     }
 }
 

@@ -7,15 +7,15 @@ use axum::Router;
 use tollgate::Limiter;
 use tollgate::core::Store;
 use tollgate::observe::Top;
-use tollgate::overrides::Keep;
-use tollgate::store::Dial;
+use tollgate::overrides::OverrideStore;
+use tollgate::store::RolloutPercentage;
 
 use super::audit::Audit;
-use super::hosts::Hosts;
-use super::idempotency::Remembered;
+use super::hosts::AllowedHosts;
+use super::idempotency::IdempotencyCache;
 use super::metrics::Metrics;
+use super::redaction::Redaction;
 use super::reload::Reload;
-use super::shown::Sight;
 use super::simulate::Simulate;
 use super::status::Status;
 use super::subjects::Subjects;
@@ -24,7 +24,7 @@ use crate::dashboard::Dashboard;
 use crate::grpc::json_route;
 use tollgate::observe::Histogram;
 
-/// How the door is opened.
+/// How the listener is opened.
 #[derive(Clone, Debug, Default)]
 pub struct HttpOptions {
     /// Who may ask for verdicts.
@@ -38,11 +38,11 @@ pub struct HttpOptions {
     /// How administrators have the policy read anew; not at all by default.
     pub reload: Option<Reload>,
     /// What administrators turn by `PUT /v1/rollout`; nothing by default.
-    pub rollout: Option<Dial>,
+    pub rollout: Option<RolloutPercentage>,
     /// Who keeps the overrides that administrators set at `/v1/overrides`; nobody by default. It
     /// has to put them in force where this limiter [finds](Limiter::overrides) them.
-    pub overrides: Option<Arc<dyn Keep>>,
-    /// Whom administrators are told of at `GET /v1/top`; nobody by default.
+    pub overrides: Option<Arc<dyn OverrideStore>>,
+    /// OverrideTarget administrators are told of at `GET /v1/top`; nobody by default.
     pub top: Option<Arc<Top>>,
     /// Who lists subjects to administrators at `GET /v1/subjects`; by default those of
     /// [`top`](Self::top) are all.
@@ -54,8 +54,8 @@ pub struct HttpOptions {
     pub simulate: Option<Simulate>,
     /// Whether the dashboard is served; it is not by default.
     pub dashboard: Dashboard,
-    /// By which names browsers may call the door; by any, by default.
-    pub hosts: Option<Hosts>,
+    /// By which names browsers may call the listener; by any, by default.
+    pub hosts: Option<AllowedHosts>,
     /// Whether this node can take traffic.
     pub readiness: Readiness,
     /// How long charges took, from the head of a request to its answer.
@@ -64,9 +64,9 @@ pub struct HttpOptions {
 
 impl HttpOptions {
     /// Whether subjects of `limit` are shown.
-    pub(super) fn sight_of(&self, limit: &str) -> Sight {
+    pub(super) fn redaction_of(&self, limit: &str) -> Redaction {
         let is_revealed = self.revealed.iter().any(|revealed| **revealed == *limit);
-        if is_revealed { Sight::Revealed } else { Sight::Veiled }
+        if is_revealed { Redaction::Clear } else { Redaction::Hashed }
     }
 }
 
@@ -107,16 +107,16 @@ impl fmt::Debug for Readiness {
 pub(super) struct App<S> {
     pub(super) limiter: Arc<Limiter<S>>,
     pub(super) options: HttpOptions,
-    pub(super) remembered: Remembered,
+    pub(super) idempotency: IdempotencyCache,
     pub(super) audit: Audit,
-    /// `POST /json`: the gRPC door's service, in JSON.
+    /// `POST /json`: the gRPC listener's service, in JSON.
     pub(super) descriptors: Router,
 }
 
 impl<S: Store + 'static> App<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Arc<Self> {
         let descriptors = json_route(Arc::clone(&limiter));
-        let (remembered, audit) = (Remembered::default(), Audit::default());
-        Arc::new(Self { limiter, options, remembered, audit, descriptors })
+        let (idempotency, audit) = (IdempotencyCache::default(), Audit::default());
+        Arc::new(Self { limiter, options, idempotency, audit, descriptors })
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tollgate::core::{KeyedHash, Store};
 
 use super::app::App;
-use super::gate::bearer_token;
+use super::auth::bearer_token;
 use super::json;
 use super::respond::Answer;
 
@@ -23,7 +23,7 @@ const MAX_REQUEST_ID: usize = 128;
 
 /// Who changes something.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
+pub(super) struct Actor {
     who: Box<str>,
     request_id: Option<Box<str>>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Audit(Mutex<VecDeque<Arc<Entry>>>);
 pub(super) struct Entry {
     /// Milliseconds since the Unix epoch.
     at_ms: u64,
-    /// The token that was shown: `token ` and eight digits of its keyed hash, or `anybody` at a door
+    /// The token that was shown: `token ` and eight digits of its keyed hash, or `anybody` at a listener
     /// that asks for none.
     who: Box<str>,
     /// What was done.
@@ -62,7 +62,7 @@ pub(super) struct AuditAnswer {
 }
 
 /// A change that was made.
-pub(super) struct Deed {
+pub(super) struct AuditEvent {
     pub(super) what: &'static str,
     pub(super) target: Value,
     pub(super) before: Value,
@@ -77,12 +77,12 @@ impl<S: Store> App<S> {
     }
 
     /// Remembers a change, and tells it to the log in one line.
-    pub(super) fn note(&self, caller: &Caller, deed: Deed) {
-        let Deed { what, target, before, after } = deed;
+    pub(super) fn note(&self, actor: &Actor, event: AuditEvent) {
+        let AuditEvent { what, target, before, after } = event;
         let at_ms = self.limiter.now().as_millis();
-        let Caller { who, request_id } = caller.clone();
-        let told = request_id.as_deref().unwrap_or_default();
-        tracing::info!(who = &*who, what, %target, %before, %after, request_id = told, "audit");
+        let Actor { who, request_id } = actor.clone();
+        let message = request_id.as_deref().unwrap_or_default();
+        tracing::info!(who = &*who, what, %target, %before, %after, request_id = message, "audit");
         let entry = Entry { at_ms, who, what, target, before, after, request_id };
         let mut entries = self.audit.0.lock();
         if entries.len() == MAX_AUDITED {
@@ -92,7 +92,7 @@ impl<S: Store> App<S> {
     }
 
     /// Who asks with these `headers`.
-    pub(super) fn caller(&self, headers: &HeaderMap) -> Caller {
+    pub(super) fn actor(&self, headers: &HeaderMap) -> Actor {
         let who = match bearer_token(headers) {
             None => "anybody".into(),
             Some(token) => {
@@ -102,6 +102,6 @@ impl<S: Store> App<S> {
         };
         let id = headers.get("x-request-id").and_then(|id| id.to_str().ok());
         let request_id = id.filter(|id| id.len() <= MAX_REQUEST_ID).map(Into::into);
-        Caller { who, request_id }
+        Actor { who, request_id }
     }
 }

@@ -3,9 +3,9 @@
 mod sub_request;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tollgate::core::policy::{ChargeOn, Forwarding, Planned};
+use tollgate::core::policy::{ChargeOn, Forwarding, PlannedCharge};
 use tollgate::core::{Algorithm, Store};
-use tollgate::limiter::{Source, Terms};
+use tollgate::limiter::{DecisionSource, Terms};
 use tollgate::{Decision, Limiter, headers, problem};
 
 use super::app::App;
@@ -15,7 +15,7 @@ use crate::access::Access;
 use crate::hyper_door::Peer;
 use sub_request::SubRequest;
 
-/// Where a proxy shows the door's token: `authorization` is what its client sent.
+/// Where a proxy shows the listener's token: `authorization` is what its client sent.
 const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
 
 /// What an admitted request was charged, for who learns that it should have been free.
@@ -44,11 +44,11 @@ pub(super) async fn authorize<S: Store + 'static>(
     Ok(answer(&app.limiter, decision))
 }
 
-fn is_no_lease(planned: &Planned) -> bool {
+fn is_no_lease(planned: &PlannedCharge) -> bool {
     !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Whether a sub-request is believed: from who shows a token of the door; where the door asks for
+/// Whether a sub-request is believed: from who shows a token of the listener; where the listener asks for
 /// none, from this machine and from the proxies that the policy trusts.
 fn may_ask_for_others(
     access: &Access,
@@ -59,9 +59,9 @@ fn may_ask_for_others(
     let refused = |detail| Err(Problem::new(Kind::UntrustedProxy, detail));
     match (access, peer) {
         (Access::Tokens(_), _) if access.admits(token) => Ok(()),
-        (Access::Tokens(_), _) => {
-            refused("the proxy has to send `x-tollgate-token: TOKEN` with one of the door's tokens")
-        }
+        (Access::Tokens(_), _) => refused(
+            "the proxy has to send `x-tollgate-token: TOKEN` with one of the listener's tokens",
+        ),
         (Access::Open, Some(Peer(None))) => Ok(()),
         (Access::Open, Some(Peer(Some(address)))) => {
             let address = address.ip().to_canonical();
@@ -71,7 +71,7 @@ fn may_ask_for_others(
             }
             refused("the policy's `trusted_proxies` do not name the proxy that asks")
         }
-        (Access::Open, None) => refused("nobody knows who asks; give the door tokens"),
+        (Access::Open, None) => refused("nobody knows who asks; give the listener tokens"),
     }
 }
 
@@ -81,25 +81,26 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
     }
     let mut response = Response::default();
     let fields = response.headers_mut();
-    headers::write(&decision.policy.answers().headers, &decision.verdict, fields);
+    headers::write(&decision.policy.answers().headers, &decision.evaluation, fields);
     if let Some(receipt) = decision.receipt {
-        let receipt = limiter.seal(receipt, decision.verdict.now);
+        let receipt = limiter.seal(receipt, decision.evaluation.now);
         fields.extend(HeaderValue::try_from(receipt).map(|receipt| (RECEIPT, receipt)));
     }
     response
 }
 
 fn refuse(decision: &Decision) -> Response {
-    if let Source::Failure(_) = decision.source {
+    if let DecisionSource::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());
         return respond::of(status, problem::CONTENT_TYPE, body);
     }
     let answers = decision.policy.answers();
     let status =
         StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());
+    let (media_type, body) =
+        problem::refusal(&answers.headers, &decision.evaluation, status.as_u16());
     let mut response = respond::of(status, media_type, body);
-    headers::write(&answers.headers, &decision.verdict, response.headers_mut());
+    headers::write(&answers.headers, &decision.evaluation, response.headers_mut());
     response
 }
 

@@ -20,13 +20,13 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How large a body may be, and how slow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
+pub(super) struct BodyLimits {
     pub(super) bytes: usize,
     /// From the head of the request to the body's last byte.
     pub(super) within: Duration,
 }
 
-impl Bound {
+impl BodyLimits {
     /// Of what says which limits and subjects are meant.
     pub(super) const SMALL: Self = Self { bytes: MAX_BODY_BYTES, within: BODY_TIMEOUT };
 }
@@ -41,7 +41,11 @@ pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// The bytes of a request's body.
-pub(super) async fn read<B>(headers: &HeaderMap, body: B, bound: Bound) -> Result<Bytes, Problem>
+pub(super) async fn read<B>(
+    headers: &HeaderMap,
+    body: B,
+    bound: BodyLimits,
+) -> Result<Bytes, Problem>
 where
     B: Body<Data = Bytes>,
 {
@@ -64,7 +68,7 @@ where
 
 async fn collect<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
-    bound: Bound,
+    bound: BodyLimits,
 ) -> Result<Bytes, Problem> {
     let first = piece(body.as_mut()).await?.unwrap_or_default();
     if body.is_end_stream() && first.len() <= bound.bytes {
@@ -93,7 +97,7 @@ async fn piece<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<By
     Ok(None)
 }
 
-fn too_large(bound: Bound) -> Problem {
+fn too_large(bound: BodyLimits) -> Problem {
     Problem::new(Kind::BodyTooLarge, format!("this body has at most {} bytes", bound.bytes))
 }
 

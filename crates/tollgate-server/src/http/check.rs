@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan, Planned};
+use tollgate::core::policy::{
+    ChargeOn, NameError, Named, NamedPlan, OnFailure, Plan, PlannedCharge,
+};
 use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::limiter::Terms;
 use tollgate::{Decision, Revision, trace};
-use tollgate_policy::nearest;
+use tollgate_policy::suggest;
 
-use super::answer::looked;
+use super::answer::peek_answer;
 use super::app::App;
-use super::gate::Eyes;
+use super::auth::Caller;
 use super::json::{self, Fault, Object};
 use super::prefer::Detail;
 use super::problem::{Kind, Problem};
@@ -22,7 +24,7 @@ use super::wire::{
 };
 
 /// What a check asks, understood and not carried out yet.
-pub(super) struct Asked<'p> {
+pub(super) struct PlannedCheck<'p> {
     pub(super) policy: &'p Arc<Revision>,
     pub(super) plan: Plan<'p>,
     pub(super) terms: Terms,
@@ -32,60 +34,60 @@ impl<S: Store> App<S> {
     /// Charges once.
     pub(super) async fn check(&self, body: &[u8], detail: Detail) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
-        let asked = self.understand(now, &policy, &json::read(body)?)?;
-        let mut decision = self.charge(now, asked).await;
-        Ok(json::write(&self.decided(&mut decision, detail))?)
+        let requested = self.plan_request(now, &policy, &json::read(body)?)?;
+        let mut decision = self.charge(now, requested).await;
+        Ok(json::write(&self.decision_answer(&mut decision, detail))?)
     }
 
     /// Charges several times, each for itself. One that cannot be understood refuses them all.
     pub(super) async fn check_batch(&self, body: &[u8], detail: Detail) -> Answer {
         let BatchRequest { checks } = json::read(body)?;
         if !(1..=MAX_CHECKS).contains(&checks.len()) {
-            let told = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
-            return Err(Fault::at("/checks", told).into());
+            let message = format!("a batch has 1 to {MAX_CHECKS} checks, not {}", checks.len());
+            return Err(Fault::at("/checks", message).into());
         }
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let within = |(index, Object(request)): (usize, &Object<_>)| {
-            let asked = self.understand(now, &policy, request);
-            asked.map_err(|problem| problem.within(&format!("/checks/{index}")))
+            let requested = self.plan_request(now, &policy, request);
+            requested.map_err(|problem| problem.within(&format!("/checks/{index}")))
         };
-        let asked = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
-        let charges = asked.into_iter().map(|asked| {
+        let requested = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
+        let charges = requested.into_iter().map(|requested| {
             // One span has room for one decision.
-            trace::child(trace::Kind::Internal, "check").run(self.charge(now, asked))
+            trace::child(trace::SpanKind::Internal, "check").run(self.charge(now, requested))
         });
         let mut decisions = join_all(charges).await;
         let verdicts =
-            decisions.iter_mut().map(|decision| self.decided(decision, detail)).collect();
+            decisions.iter_mut().map(|decision| self.decision_answer(decision, detail)).collect();
         Ok(json::write(&BatchAnswer { verdicts })?)
     }
 
     /// Whether it would be admitted; charges nothing.
-    pub(super) async fn peek(&self, body: &[u8], detail: Detail, eyes: Eyes) -> Answer {
+    pub(super) async fn peek(&self, body: &[u8], detail: Detail, caller: Caller) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
-        let Asked { plan, .. } = self.understand(now, &policy, &json::read(body)?)?;
+        let PlannedCheck { plan, .. } = self.plan_request(now, &policy, &json::read(body)?)?;
         let rules: Vec<_> = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let asked = plan.enforced.clone();
+        let requested = plan.enforced.clone();
         let enforced = self.limiter.shares(now, plan.enforced).enforced;
-        let (verdict, source) = self.limiter.look_at(now, &enforced).await?;
-        let overrides = self.overruled(&asked, now, eyes);
-        let looked = looked(&policy, &rules, &verdict, source, detail);
+        let (evaluation, source) = self.limiter.look_at(now, &enforced).await?;
+        let overrides = self.active_overrides(&requested, now, caller);
+        let looked = peek_answer(&policy, &rules, &evaluation, source, detail);
         Ok(json::write(&VerdictAnswer { overrides, ..looked })?)
     }
 
     /// The overrides that decide in the place of limits.
-    fn overruled<'p>(
+    fn active_overrides<'p>(
         &self,
-        planned: &'p [Planned],
+        planned: &'p [PlannedCharge],
         now: Timestamp,
-        eyes: Eyes,
+        caller: Caller,
     ) -> Vec<OverruledLimit<'p>> {
         let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
-        let by = |Planned { limit, subject, .. }: &'p Planned| {
+        let by = |PlannedCharge { limit, subject, .. }: &'p PlannedCharge| {
             let found = overrides.find(limit, subject, key, now)?;
-            let is_told = eyes == Eyes::Administrators;
-            let said = is_told.then(|| self.shown_override(&found));
-            Some(OverruledLimit::by(limit, &found, said))
+            let is_told = caller == Caller::Admin;
+            let text = is_told.then(|| self.shown_override(&found));
+            Some(OverruledLimit::by(limit, &found, text))
         };
         planned.iter().filter_map(by).collect()
     }
@@ -93,17 +95,17 @@ impl<S: Store> App<S> {
     fn charge<'s>(
         &'s self,
         now: Timestamp,
-        Asked { policy, plan, terms }: Asked<'_>,
+        PlannedCheck { policy, plan, terms }: PlannedCheck<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
         self.limiter.check_on_terms_at(now, policy, plan, terms)
     }
 
-    pub(super) fn understand<'p>(
+    pub(super) fn plan_request<'p>(
         &self,
         now: Timestamp,
         policy: &'p Arc<Revision>,
         request: &CheckRequest<'_>,
-    ) -> Result<Asked<'p>, Problem> {
+    ) -> Result<PlannedCheck<'p>, Problem> {
         match request {
             CheckRequest { limits: Some(limits), request: None } => self.by_name(policy, limits),
             CheckRequest { limits: None, request: Some(Object(request)) } => {
@@ -113,27 +115,27 @@ impl<S: Store> App<S> {
         }
     }
 
-    /// Rules that charge on completion charge on arrival here: the answer is never heard of, and
+    /// MatchMode that charge on completion charge on arrival here: the answer is never heard of, and
     /// who knows that it is free gives the receipt back.
     fn by_rules<'p>(
         &self,
         now: Timestamp,
         policy: &'p Arc<Revision>,
         request: &RequestFacts<'_>,
-    ) -> Asked<'p> {
+    ) -> PlannedCheck<'p> {
         let plan = self.limiter.plan_at(now, policy, &request.facts());
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-        Asked { policy, plan, terms }
+        PlannedCheck { policy, plan, terms }
     }
 
     fn by_name<'p>(
         &self,
         policy: &'p Arc<Revision>,
         limits: &[Object<LimitCharge<'_>>],
-    ) -> Result<Asked<'p>, Problem> {
+    ) -> Result<PlannedCheck<'p>, Problem> {
         if !(1..=MAX_LIMITS).contains(&limits.len()) {
-            let told = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
-            return Err(Fault::at("/limits", told).into());
+            let message = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
+            return Err(Fault::at("/limits", message).into());
         }
         let subjects: Vec<_> = limits.iter().flat_map(|charge| charge.0.subject.values()).collect();
         let mut rest = &*subjects;
@@ -143,27 +145,27 @@ impl<S: Store> App<S> {
             Named { limit: name, cost: cost.cost(), subject }
         });
         let planned = policy.plan_named(named, self.limiter.key());
-        let told = |(index, error)| names_nothing(policy, &error).at(format!("/limits/{index}"));
-        let NamedPlan { planned, on_failure } = planned.map_err(told)?;
-        Ok(Asked::new(policy, planned, on_failure))
+        let message = |(index, error)| unknown_name(policy, &error).at(format!("/limits/{index}"));
+        let NamedPlan { planned, on_failure } = planned.map_err(message)?;
+        Ok(PlannedCheck::new(policy, planned, on_failure))
     }
 }
 
-impl<'p> Asked<'p> {
-    fn new(policy: &'p Arc<Revision>, enforced: Vec<Planned>, on_failure: OnFailure) -> Self {
+impl<'p> PlannedCheck<'p> {
+    fn new(policy: &'p Arc<Revision>, enforced: Vec<PlannedCharge>, on_failure: OnFailure) -> Self {
         let plan = Plan { enforced, ..Plan::default() };
         Self { policy, plan, terms: Terms { charge: ChargeOn::Arrival, on_failure } }
     }
 }
 
 /// What is wrong with a name, and what was probably meant.
-pub(super) fn names_nothing(policy: &Policy, error: &NameError) -> Problem {
+pub(super) fn unknown_name(policy: &Policy, error: &NameError) -> Problem {
     let near = match error {
         NameError::Limit(name) => {
-            nearest(name, policy.limits().iter().map(|limit_for| limit_for.limit.name()))
+            suggest(name, policy.limits().iter().map(|binding| binding.limit.name()))
         }
         NameError::Dimension(name) => {
-            nearest(name, policy.dimensions().iter().map(|dimension| &*dimension.name))
+            suggest(name, policy.dimensions().iter().map(|dimension| &*dimension.name))
         }
         _ => None,
     };

@@ -1,4 +1,4 @@
-//! By which names a door is called, and from whose pages: what keeps other sites' pages out of it.
+//! By which names a listener is called, and from whose pages: what keeps other sites' pages out of it.
 //!
 //! A browser lets any page send requests to an address on its own machine. Two things tell such a
 //! request from an administrator's: a page whose own host name was led to that address (DNS
@@ -18,48 +18,48 @@ use crate::listen::Listen;
 /// What a browser says of where the page stands that asks.
 const SITE: &str = "sec-fetch-site";
 
-/// The names of the hosts by which browsers may call a door.
+/// The names of the hosts by which browsers may call a listener.
 #[derive(Clone, Debug)]
-pub struct Hosts {
-    reach: Reach,
+pub struct AllowedHosts {
+    reach: HostPolicy,
     listed: Arc<[Box<str>]>,
 }
 
 /// Which names need not be listed. A number is never one that somebody else led elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+enum HostPolicy {
     /// `localhost`, and addresses of loopback.
     Loopback,
     /// `localhost`, and every address.
     Addresses,
     /// All: whoever reads something there has shown a token, or a certificate proves the name.
-    Everything,
+    Any,
 }
 
-impl Hosts {
-    /// The names of a door at `listen` that asks for what `access` says: those that are `listed`, in
+impl AllowedHosts {
+    /// The names of a listener at `listen` that asks for what `access` says: those that are `listed`, in
     /// lower case and without a port, and those that are its own by where it listens.
     #[must_use]
     pub fn new(listen: &Listen, access: &Access, listed: &[Box<str>]) -> Self {
         let reach = match (listen, access) {
-            (Listen::Tcp(_), _) if listen.is_local() => Reach::Loopback,
+            (Listen::Tcp(_), _) if listen.is_local() => HostPolicy::Loopback,
             // No browser connects to a path.
-            (Listen::Unix(_), _) => Reach::Everything,
-            (_, Access::Tokens(_)) if listed.is_empty() => Reach::Everything,
-            _ => Reach::Addresses,
+            (Listen::Unix(_), _) => HostPolicy::Any,
+            (_, Access::Tokens(_)) if listed.is_empty() => HostPolicy::Any,
+            _ => HostPolicy::Addresses,
         };
         Self { reach, listed: listed.into() }
     }
 
-    /// The names of a door that shows a certificate: those that are `listed`, or any where none is.
+    /// The names of a listener that shows a certificate: those that are `listed`, or any where none is.
     /// A page whose name was led here has no certificate for it.
     #[must_use]
     pub fn certified(listed: &[Box<str>]) -> Self {
-        let reach = if listed.is_empty() { Reach::Everything } else { Reach::Addresses };
+        let reach = if listed.is_empty() { HostPolicy::Any } else { HostPolicy::Addresses };
         Self { reach, listed: listed.into() }
     }
 
-    /// Lets only those requests pass that call the door by one of its names, and that no page
+    /// Lets only those requests pass that call the listener by one of its names, and that no page
     /// elsewhere made if they change something.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         let called = called(head)?;
@@ -68,7 +68,7 @@ impl Hosts {
         {
             let host = called.host();
             let detail = format!(
-                "this door is not called {host:?}: ask it by its address, or name the host in the \
+                "this listener is not called {host:?}: ask it by its address, or name the host in the \
                  policy file: `serve: {{ dashboard: {{ hosts: [{host:?}] }} }}`"
             );
             return Err(Problem::new(Kind::Misdirected, detail));
@@ -78,28 +78,30 @@ impl Hosts {
         {
             return Ok(());
         }
-        Err(of_another_site())
+        Err(is_cross_site())
     }
 
     fn know(&self, host: &str) -> bool {
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        if self.reach == Reach::Everything || self.listed.iter().any(|listed| **listed == *name) {
+        if self.reach == HostPolicy::Any || self.listed.iter().any(|listed| **listed == *name) {
             return true;
         }
         let digits = name.trim_start_matches('[').trim_end_matches(']');
         match digits.parse::<IpAddr>() {
-            Ok(address) => self.reach == Reach::Addresses || address.to_canonical().is_loopback(),
+            Ok(address) => {
+                self.reach == HostPolicy::Addresses || address.to_canonical().is_loopback()
+            }
             Err(_) => name == "localhost" || name.ends_with(".localhost"),
         }
     }
 }
 
-/// Lets no request of another site's page pass, by whatever name it calls the door.
+/// Lets no request of another site's page pass, by whatever name it calls the listener.
 pub(super) fn expect_own(head: &Parts) -> Result<(), Problem> {
-    if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(of_another_site()) }
+    if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(is_cross_site()) }
 }
 
-fn of_another_site() -> Problem {
+fn is_cross_site() -> Problem {
     Problem::new(Kind::CrossSite, "another site's page may change nothing here")
 }
 
@@ -126,7 +128,7 @@ fn no_host() -> Problem {
     Problem::new(Kind::Misdirected, "a request names one host")
 }
 
-/// Whether a page of this door made the request, or no page at all.
+/// Whether a page of this listener made the request, or no page at all.
 fn is_own(headers: &HeaderMap, called: Option<&Authority>) -> bool {
     let mut sites = headers.get_all(SITE).iter();
     if !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
@@ -152,12 +154,12 @@ mod tests {
         Access::Tokens(Tokens::parse("0123456789abcdef").unwrap())
     }
 
-    fn hosts(listen: &str, access: &Access, listed: &[&str]) -> Hosts {
+    fn hosts(listen: &str, access: &Access, listed: &[&str]) -> AllowedHosts {
         let listed: Vec<Box<str>> = listed.iter().map(|name| (*name).into()).collect();
-        Hosts::new(&listen.parse().unwrap(), access, &listed)
+        AllowedHosts::new(&listen.parse().unwrap(), access, &listed)
     }
 
-    fn status(hosts: &Hosts, method: &str, fields: &[(&str, &str)]) -> u16 {
+    fn status(hosts: &AllowedHosts, method: &str, fields: &[(&str, &str)]) -> u16 {
         let request = Request::builder().method(method).uri("/v1/status");
         let request =
             fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_on_loopback_has_the_names_of_loopback_and_those_that_are_listed() {
+    fn a_listener_on_loopback_has_the_names_of_loopback_and_those_that_are_listed() {
         for access in [Access::Open, tokens()] {
             let hosts = hosts("127.0.0.1:8182", &access, &["admin.example"]);
             for (host, expected) in [
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_on_a_network_has_its_addresses_and_with_tokens_every_name() {
+    fn a_listener_on_a_network_has_its_addresses_and_with_tokens_every_name() {
         let open = hosts("0.0.0.0:8182", &Access::Open, &[]);
         let guarded = hosts("0.0.0.0:8182", &tokens(), &[]);
         let listed = hosts("systemd:admin", &tokens(), &["admin.example"]);

@@ -38,25 +38,25 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// Whether an answer is the first, or one that was given before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    First,
-    Again,
+pub(super) enum ResponseOrigin {
+    Fresh,
+    Replayed,
 }
 
 /// The answers that this process gave lately, by their keys. Another process knows nothing of them.
-pub(super) struct Remembered {
+pub(super) struct IdempotencyCache {
     table: Arc<Mutex<Table>>,
     /// Of this process only: a digest never leaves it.
     digest: HashKey,
 }
 
-impl Default for Remembered {
+impl Default for IdempotencyCache {
     fn default() -> Self {
         Self { table: Arc::default(), digest: HashKey::random() }
     }
 }
 
-impl Remembered {
+impl IdempotencyCache {
     /// The answer of `carry_out`, or the one that it had before under the same key of whoever shows
     /// this token.
     ///
@@ -68,18 +68,18 @@ impl Remembered {
         key: Key,
         request: [&[u8]; 2],
         carry_out: impl FnOnce() -> F,
-    ) -> (Answer, Told)
+    ) -> (Answer, ResponseOrigin)
     where
         F: Future<Output = Answer> + Send + 'static,
     {
         let digest = self.digest_of(request);
         let whose = self.digest.hash(token.unwrap_or_default());
-        let key = OwnKey { whose, key };
+        let key = ScopedKey { whose, key };
         let (sender, answered) = watch::channel(None);
         match self.with(|table| table.find_or_begin(now, &key, digest, &answered)) {
-            Found::New => {}
-            Found::Same(before) => return (wait_for(before).await, Told::Again),
-            Found::Refused(problem) => return (Err(problem), Told::First),
+            Lookup::New => {}
+            Lookup::Same(before) => return (wait_for(before).await, ResponseOrigin::Replayed),
+            Lookup::Refused(problem) => return (Err(problem), ResponseOrigin::Fresh),
         }
         let (table, future) = (Arc::clone(&self.table), carry_out());
         tokio::spawn(async move {
@@ -88,7 +88,7 @@ impl Remembered {
             lock(&table, |table| table.grow(&key, digest, bytes));
             sender.send_replace(Some(answer));
         });
-        (wait_for(answered).await, Told::First)
+        (wait_for(answered).await, ResponseOrigin::Fresh)
     }
 
     fn digest_of(&self, [route, body]: [&[u8]; 2]) -> [u8; 16] {
@@ -122,7 +122,7 @@ pub(super) struct Key(Box<[u8]>);
 
 /// A key, and whose it is: two clients with tokens of their own may number their requests alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct OwnKey {
+struct ScopedKey {
     whose: [u8; 16],
     key: Key,
 }
@@ -146,9 +146,9 @@ impl Key {
 
 #[derive(Default)]
 struct Table {
-    entries: HashMap<OwnKey, Entry>,
+    entries: HashMap<ScopedKey, Entry>,
     /// In the order in which they expire, which is that in which they came.
-    order: VecDeque<(Timestamp, OwnKey)>,
+    order: VecDeque<(Timestamp, ScopedKey)>,
     bytes: usize,
 }
 
@@ -158,7 +158,7 @@ struct Entry {
     bytes: usize,
 }
 
-enum Found {
+enum Lookup {
     New,
     Same(watch::Receiver<Option<Answer>>),
     Refused(Problem),
@@ -168,33 +168,33 @@ impl Table {
     fn find_or_begin(
         &mut self,
         now: Timestamp,
-        key: &OwnKey,
+        key: &ScopedKey,
         request: [u8; 16],
         answered: &watch::Receiver<Option<Answer>>,
-    ) -> Found {
+    ) -> Lookup {
         self.forget_expired(now);
         if let Some(entry) = self.entries.get(key) {
             return if entry.request == request {
-                Found::Same(entry.answered.clone())
+                Lookup::Same(entry.answered.clone())
             } else {
                 let detail = "another request had this key within the last minute: use a new one";
-                Found::Refused(Problem::new(Kind::IdempotencyKeyReused, detail))
+                Lookup::Refused(Problem::new(Kind::IdempotencyKeyReused, detail))
             };
         }
         let bytes = key.key.0.len() + EXPECTED_BYTES;
         // To forget one that is in force would charge its repetition twice.
         if self.entries.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {
             let detail = "too many requests had a key within the last minute: ask again later";
-            return Found::Refused(Problem::new(Kind::TooManyIdempotencyKeys, detail));
+            return Lookup::Refused(Problem::new(Kind::TooManyIdempotencyKeys, detail));
         }
         self.bytes += bytes;
         self.order.push_back((now.after(REMEMBERED_FOR), key.clone()));
         self.entries.insert(key.clone(), Entry { request, answered: answered.clone(), bytes });
-        Found::New
+        Lookup::New
     }
 
     /// Counts the bytes of an answer that has come.
-    fn grow(&mut self, key: &OwnKey, request: [u8; 16], bytes: usize) {
+    fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
         // It may have expired meanwhile, and its key be another request's.
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.request == request {

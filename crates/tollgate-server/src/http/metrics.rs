@@ -29,10 +29,10 @@ impl fmt::Debug for Metrics {
 }
 
 impl<S> App<S> {
-    /// What is counted, if this door tells.
+    /// What is counted, if this listener tells.
     pub(super) fn metrics(&self) -> Result<Response, Problem> {
         let Some(Metrics(write)) = &self.options.metrics else {
-            return Err(Problem::new(Kind::NotFound, "this door tells no metrics"));
+            return Err(Problem::new(Kind::NotFound, "this listener tells no metrics"));
         };
         let mut page = Exposition::default();
         write(&mut page);

@@ -11,13 +11,13 @@ use administration::ADMINISTRATION;
 use operation::{Holds, OPERATIONS, Operation};
 
 use super::problem::{Kind, ProblemDocument};
-use super::route::Entry;
+use super::route::Audience;
 
 /// What every path that reads a body may answer.
 const OF_BODIES: &[Kind] =
     &[Kind::InvalidRequest, Kind::SlowBody, Kind::BodyTooLarge, Kind::UnsupportedMediaType];
 
-/// The OpenAPI 3.1 document of the HTTP/JSON door.
+/// The OpenAPI 3.1 document of the HTTP/JSON listener.
 #[must_use]
 pub fn openapi() -> Value {
     let mut schemas = Schemas::new();
@@ -42,18 +42,18 @@ pub fn openapi() -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "One of the door's tokens. A door on loopback may ask for none.",
+                    "description": "One of the listener's tokens. A listener on loopback may ask for none.",
                 },
                 "administrator": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "One of the tokens of the door for administrators.",
+                    "description": "One of the tokens of the listener for administrators.",
                 },
                 "proxy": {
                     "type": "apiKey",
                     "in": "header",
                     "name": "x-tollgate-token",
-                    "description": "One of the door's tokens: `authorization` is the client's own.",
+                    "description": "One of the listener's tokens: `authorization` is the client's own.",
                 },
             },
         },
@@ -94,7 +94,7 @@ impl Schemas {
             "description": operation.description,
             "responses": self.responses(operation),
         });
-        if let Some(scheme) = scheme(operation.entry()) {
+        if let Some(scheme) = scheme(operation.audience()) {
             described["security"] = json!([{ scheme: [] }]);
         }
         if let Some(body) = &operation.body {
@@ -127,8 +127,8 @@ impl Schemas {
             respond("429", "It is over a limit. The policy may name another status.", refusal);
         }
         let of_bodies = if operation.body.is_some() { OF_BODIES } else { &[] };
-        let of_entry = of_entry(operation.entry());
-        for kind in of_entry.iter().chain(of_bodies).chain(operation.problems) {
+        let of_audience = of_audience(operation.audience());
+        for kind in of_audience.iter().chain(of_bodies).chain(operation.problems) {
             let (status, _, title) = kind.told();
             let problem = responses.entry(status.as_str()).or_insert_with(|| {
                 json!({
@@ -164,22 +164,22 @@ impl Schemas {
 }
 
 /// The name of the scheme by which who may ask shows it.
-const fn scheme(entry: Entry) -> Option<&'static str> {
+const fn scheme(entry: Audience) -> Option<&'static str> {
     match entry {
-        Entry::Everybody => None,
-        Entry::Caller => Some("token"),
-        Entry::Administrator => Some("administrator"),
-        Entry::Proxy => Some("proxy"),
+        Audience::Public => None,
+        Audience::Caller => Some("token"),
+        Audience::Admin => Some("administrator"),
+        Audience::Proxy => Some("proxy"),
     }
 }
 
 /// What is told to who may not ask.
-const fn of_entry(entry: Entry) -> &'static [Kind] {
+const fn of_audience(entry: Audience) -> &'static [Kind] {
     match entry {
-        Entry::Everybody => &[],
-        Entry::Caller => &[Kind::Unauthorized],
-        Entry::Administrator => &[Kind::Unauthorized, Kind::Forbidden],
-        Entry::Proxy => &[Kind::UntrustedProxy],
+        Audience::Public => &[],
+        Audience::Caller => &[Kind::Unauthorized],
+        Audience::Admin => &[Kind::Unauthorized, Kind::Forbidden],
+        Audience::Proxy => &[Kind::UntrustedProxy],
     }
 }
 

@@ -1,18 +1,18 @@
-//! Whom an override is about, by the names of the policy.
+//! OverrideTarget an override is about, by the names of the policy.
 
 use tollgate::HashKey;
 use tollgate::core::key::HASH;
-use tollgate::core::policy::{Dimension, NameError, Network, Source};
+use tollgate::core::policy::{Dimension, NameError, Network, SubjectSource};
 use tollgate::core::{Policy, Subject, Value};
-use tollgate::overrides::{Shedder, Target, Whom};
-use tollgate_policy::nearest;
+use tollgate::overrides::{OverrideScope, OverrideTarget, SheddingTarget};
+use tollgate_policy::suggest;
 
-use super::check::names_nothing;
+use super::check::unknown_name;
 use super::problem::{Kind, Problem};
-use super::shown::HASH_MARK;
+use super::redaction::HASH_MARK;
 
 /// Whose an override is, as it is said.
-pub(super) enum Named<'n> {
+pub(super) enum TargetSelector<'n> {
     /// One subject's.
     Subject(Vec<(&'n str, Option<&'n str>)>),
     /// That of all who have one value.
@@ -22,7 +22,7 @@ pub(super) enum Named<'n> {
     /// That of a rule.
     Rule(&'n str),
     /// That of load shedding.
-    Shedding(Shedder),
+    Shedding(SheddingTarget),
 }
 
 /// The target of these names.
@@ -30,31 +30,31 @@ pub(super) fn target(
     policy: &Policy,
     key: &HashKey,
     limit: Option<&str>,
-    named: &Named<'_>,
-) -> Result<Target, Problem> {
-    let names = Names { policy, key, limit };
+    named: &TargetSelector<'_>,
+) -> Result<OverrideScope, Problem> {
+    let names = NameResolver { policy, key, limit };
     let whom = match named {
-        Named::Subject(pairs) => names.subject(pairs)?,
-        Named::Group(pairs) => match **pairs {
+        TargetSelector::Subject(pairs) => names.subject(pairs)?,
+        TargetSelector::Group(pairs) => match **pairs {
             [(name, value)] => names.group(name, value)?,
             _ => return Err(invalid("a group is all who have one value: name one")),
         },
-        Named::Everybody => names.dimensions().map(|_| Whom::Everybody)?,
-        Named::Rule(_) | Named::Shedding(_) if limit.is_some() => {
+        TargetSelector::Everybody => names.dimensions().map(|_| OverrideTarget::Everybody)?,
+        TargetSelector::Rule(_) | TargetSelector::Shedding(_) if limit.is_some() => {
             return Err(invalid("a switch of a rule or of shedding is of no single limit"));
         }
-        Named::Rule(name) => names.rule(name)?,
-        Named::Shedding(shedder) => Whom::Shedding(*shedder),
+        TargetSelector::Rule(name) => names.rule(name)?,
+        TargetSelector::Shedding(shedder) => OverrideTarget::Shedding(*shedder),
     };
-    Ok(Target { limit: limit.map(Into::into), whom })
+    Ok(OverrideScope { limit: limit.map(Into::into), target: whom })
 }
 
 /// What these names may have meant in a policy before this one.
 pub(super) fn past_targets(
     key: &HashKey,
     limit: Option<&str>,
-    named: &Named<'_>,
-) -> impl Iterator<Item = Target> + use<> {
+    named: &TargetSelector<'_>,
+) -> impl Iterator<Item = OverrideScope> + use<> {
     let pair = |(name, value): &(&str, Option<&str>)| {
         let value = match value {
             None => Value::Absent,
@@ -63,37 +63,40 @@ pub(super) fn past_targets(
         Subject::new([(*name, value)], key)
     };
     let whom = match named {
-        Named::Subject(pairs) => {
+        TargetSelector::Subject(pairs) => {
             let encoding: Vec<u8> =
                 pairs.iter().flat_map(|one| pair(one).as_bytes().to_vec()).collect();
-            vec![Whom::subject(&Subject::from_bytes(&encoding).unwrap_or_default())]
+            vec![OverrideTarget::subject(&Subject::from_bytes(&encoding).unwrap_or_default())]
         }
-        Named::Group(pairs) => pairs.iter().flat_map(|one| of_group(one, pair(one))).collect(),
-        Named::Everybody => vec![Whom::Everybody],
-        Named::Rule(name) => vec![Whom::Rule((*name).into())],
-        Named::Shedding(shedder) => vec![Whom::Shedding(*shedder)],
+        TargetSelector::Group(pairs) => {
+            pairs.iter().flat_map(|one| of_group(one, pair(one))).collect()
+        }
+        TargetSelector::Everybody => vec![OverrideTarget::Everybody],
+        TargetSelector::Rule(name) => vec![OverrideTarget::Rule((*name).into())],
+        TargetSelector::Shedding(shedder) => vec![OverrideTarget::Shedding(*shedder)],
     };
     let limit: Option<Box<str>> = limit.map(Into::into);
-    whom.into_iter().map(move |whom| Target { limit: limit.clone(), whom })
+    whom.into_iter().map(move |whom| OverrideScope { limit: limit.clone(), target: whom })
 }
 
 /// All who have this value, or whose address lies there.
-fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<Whom> {
+fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<OverrideTarget> {
     let network = value.and_then(|text| Network::parse(text).ok());
-    let network = network.map(|network| Whom::Network { dimension: (*name).into(), network });
-    network.into_iter().chain([Whom::Value(pair)]).collect()
+    let network =
+        network.map(|network| OverrideTarget::Network { dimension: (*name).into(), network });
+    network.into_iter().chain([OverrideTarget::Value(pair)]).collect()
 }
 
 /// What names mean.
-struct Names<'n> {
+struct NameResolver<'n> {
     policy: &'n Policy,
     key: &'n HashKey,
     limit: Option<&'n str>,
 }
 
-impl Names<'_> {
+impl NameResolver<'_> {
     /// The subject with these values: all that the limit counts by.
-    fn subject(&self, pairs: &[(&str, Option<&str>)]) -> Result<Whom, Problem> {
+    fn subject(&self, pairs: &[(&str, Option<&str>)]) -> Result<OverrideTarget, Problem> {
         let mut encoding = Vec::new();
         for (name, value) in pairs {
             let pair = self.pair(self.dimension(name)?, *value)?;
@@ -105,32 +108,32 @@ impl Names<'_> {
             None => None,
         };
         if let Some(missing) = missing {
-            return Err(self.told(&NameError::Missing(missing.name.clone())));
+            return Err(self.name_error(&NameError::Missing(missing.name.clone())));
         }
         if self.limit.is_none() && pairs.is_empty() {
             return Err(invalid("name a subject, or the limit whose only counter is meant"));
         }
         // Pairs one after the other are a whole encoding.
-        Ok(Whom::subject(&Subject::from_bytes(&encoding).unwrap_or_default()))
+        Ok(OverrideTarget::subject(&Subject::from_bytes(&encoding).unwrap_or_default()))
     }
 
-    fn rule(&self, name: &str) -> Result<Whom, Problem> {
+    fn rule(&self, name: &str) -> Result<OverrideTarget, Problem> {
         let names = || self.policy.rules().iter().map(|rule| &*rule.name);
         if names().any(|known| known == name) {
-            return Ok(Whom::Rule(name.into()));
+            return Ok(OverrideTarget::Rule(name.into()));
         }
-        let near = nearest(name, names());
+        let near = suggest(name, names());
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
         Err(invalid(format!("there is no rule {name:?}{near}")))
     }
 
     /// All who have this value, or whose address lies in this network.
-    fn group(&self, name: &str, value: Option<&str>) -> Result<Whom, Problem> {
+    fn group(&self, name: &str, value: Option<&str>) -> Result<OverrideTarget, Problem> {
         let dimension = self.dimension(name)?;
-        let (Source::ClientAddress { ipv4_prefix, ipv6_prefix }, Some(text)) =
+        let (SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix }, Some(text)) =
             (&dimension.source, value.filter(|text| hash(text).is_none()))
         else {
-            return Ok(Whom::Value(self.pair(dimension, value)?));
+            return Ok(OverrideTarget::Value(self.pair(dimension, value)?));
         };
         let told = |error| Problem::new(Kind::InvalidSubject, format!("{text:?}: {error}"));
         let network = Network::parse(text).map_err(told)?;
@@ -144,7 +147,7 @@ impl Names<'_> {
                 format!("{name:?} is counted by its first {kept} bits, so {text} is nobody");
             return Err(Problem::new(Kind::InvalidSubject, detail));
         }
-        Ok(Whom::Network { dimension: name.into(), network })
+        Ok(OverrideTarget::Network { dimension: name.into(), network })
     }
 
     /// The veiled pair of a value, or of its hash.
@@ -153,10 +156,10 @@ impl Names<'_> {
             return Ok(Subject::new([(&*dimension.name, Value::Hashed(hash))], self.key));
         }
         // What is kept of an address is shown as a network, and meant by it.
-        let address = matches!(dimension.source, Source::ClientAddress { .. });
+        let address = matches!(dimension.source, SubjectSource::ClientAddress { .. });
         let shown = value.and_then(|text| text.split_once('/')).filter(|_| address);
         let value = shown.map_or(value, |(address, _)| Some(address));
-        let pair = dimension.pair(value, self.key).map_err(|error| self.told(&error))?;
+        let pair = dimension.pair(value, self.key).map_err(|error| self.name_error(&error))?;
         Ok(pair.veiled(self.key))
     }
 
@@ -165,18 +168,18 @@ impl Names<'_> {
         let all = self.policy.dimensions();
         let Some(name) = self.limit else { return Ok(all.iter().collect()) };
         let limits = self.policy.limits();
-        let limit = limits.iter().find(|limit_for| limit_for.limit.name() == name);
-        let limit = limit.ok_or_else(|| self.told(&NameError::Limit(name.into())))?;
+        let limit = limits.iter().find(|binding| binding.limit.name() == name);
+        let limit = limit.ok_or_else(|| self.name_error(&NameError::Limit(name.into())))?;
         Ok(limit.per.iter().filter_map(|index| all.get(*index)).collect())
     }
 
     fn dimension(&self, name: &str) -> Result<&Dimension, Problem> {
         let found = self.dimensions()?.into_iter().find(|one| *one.name == *name);
-        found.ok_or_else(|| self.told(&NameError::Dimension(name.into())))
+        found.ok_or_else(|| self.name_error(&NameError::Dimension(name.into())))
     }
 
-    fn told(&self, error: &NameError) -> Problem {
-        names_nothing(self.policy, error)
+    fn name_error(&self, error: &NameError) -> Problem {
+        unknown_name(self.policy, error)
     }
 }
 

@@ -3,28 +3,29 @@
 use serde_json::{Value, json as value};
 use tollgate::core::{Millis, Policy, Store, Timestamp};
 use tollgate::overrides::{
-    Change, Changed, Effect, Keep, KeepError, Kept, LONGEST_OVERRIDE, MAX_REASON, Override,
-    Shedder, Table, Target, Whom,
+    ChangeResult, Effect, MAX_OVERRIDE_DURATION, MAX_REASON, Override, OverrideChange,
+    OverrideScope, OverrideStorage, OverrideStore, OverrideStoreError, OverrideTable,
+    OverrideTarget, SheddingTarget,
 };
 
 use super::app::App;
-use super::audit::{Caller, Deed};
+use super::audit::{Actor, AuditEvent};
 use super::json;
-use super::override_target::{Named, invalid, past_targets, target};
+use super::override_target::{TargetSelector, invalid, past_targets, target};
 use super::problem::{Kind, Problem};
 use super::query::{self, parameters};
+use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
-use super::shown::{ShownSubject, Sight};
 use super::wire::{KeptIn, OverrideAnswer, OverrideRequest, OverrideShown, OverridesAnswer, Units};
 
 impl<S: Store> App<S> {
     /// All overrides that are in force.
     pub(super) fn overrides(&self) -> Answer {
-        let keeper = self.keeper()?;
-        let (table, now) = (keeper.table(), self.limiter.now());
-        let (kept, failure) = match keeper.kept() {
-            Kept::InProcess => (KeptIn::Process, None),
-            Kept::InStore { failure } => (KeptIn::Store, failure),
+        let override_store = self.override_store()?;
+        let (table, now) = (override_store.table(), self.limiter.now());
+        let (kept, failure) = match override_store.storage() {
+            OverrideStorage::InProcess => (KeptIn::Process, None),
+            OverrideStorage::InStore { failure } => (KeptIn::Store, failure),
         };
         let lasting = table.overrides().iter().filter(|one| now < one.expires_at);
         let overrides = lasting.map(|one| self.shown_override(one)).collect();
@@ -33,36 +34,37 @@ impl<S: Store> App<S> {
     }
 
     /// Sets an override.
-    pub(super) async fn set_override(&self, body: &[u8], caller: &Caller) -> Answer {
-        let keeper = self.keeper()?;
+    pub(super) async fn set_override(&self, body: &[u8], actor: &Actor) -> Answer {
+        let override_store = self.override_store()?;
         let request: OverrideRequest<'_> = json::read(body)?;
         let now = self.limiter.now();
         let one = self.requested(&request, now)?;
         let shown = self.shown_override(&one);
-        let changed = keeper.change(now, Change::Set(one)).await.map_err(refused)?;
-        self.changed("override set", &changed, Some(shown), caller)
+        let changed =
+            override_store.change(now, OverrideChange::Set(one)).await.map_err(refused)?;
+        self.changed("override set", &changed, Some(shown), actor)
     }
 
     /// Removes an override; one that is not there is removed already.
-    pub(super) async fn remove_override(&self, query: &str, caller: &Caller) -> Answer {
-        let keeper = self.keeper()?;
-        let target = self.target_in(query, &keeper.table())?;
-        match keeper.change(self.limiter.now(), Change::Remove(target)).await {
-            Err(KeepError::Missing) => {
-                let version = keeper.table().version().changes;
+    pub(super) async fn remove_override(&self, query: &str, actor: &Actor) -> Answer {
+        let override_store = self.override_store()?;
+        let target = self.target_in(query, &override_store.table())?;
+        match override_store.change(self.limiter.now(), OverrideChange::Remove(target)).await {
+            Err(OverrideStoreError::Missing) => {
+                let version = override_store.table().version().changes;
                 Ok(json::write(&OverrideAnswer { before: None, after: None, version })?)
             }
             Err(error) => Err(refused(error)),
-            Ok(changed) => self.changed("override removed", &changed, None, caller),
+            Ok(changed) => self.changed("override removed", &changed, None, actor),
         }
     }
 
     fn changed(
         &self,
         what: &'static str,
-        changed: &Changed,
+        changed: &ChangeResult,
         after: Option<OverrideShown>,
-        caller: &Caller,
+        actor: &Actor,
     ) -> Answer {
         let before = changed.before.as_ref().map(|one| self.shown_override(one));
         let value = |shown: &Option<OverrideShown>| {
@@ -70,14 +72,14 @@ impl<S: Store> App<S> {
             serde_json::to_value(shown).unwrap_or_default()
         };
         let (before_told, after_told) = (value(&before), value(&after));
-        let told = if after.is_some() { &after_told } else { &before_told };
-        let member = |name: &str| told.get(name).cloned().unwrap_or(Value::Null);
+        let message = if after.is_some() { &after_told } else { &before_told };
+        let member = |name: &str| message.get(name).cloned().unwrap_or(Value::Null);
         let target = value!({
             "limit": member("limit"), "subject": member("subject"), "group": member("group"),
             "everybody": member("everybody"), "rule": member("rule"),
             "shedding": member("shedding"),
         });
-        self.note(caller, Deed { what, target, before: before_told, after: after_told });
+        self.note(actor, AuditEvent { what, target, before: before_told, after: after_told });
         let version = changed.table.version().changes;
         Ok(json::write(&OverrideAnswer { before, after, version })?)
     }
@@ -91,7 +93,7 @@ impl<S: Store> App<S> {
         let named = named(request)?;
         let target = target(&policy, self.limiter.key(), request.limit.as_deref(), &named)?;
         let effect = effect(request, &policy, &target)?;
-        let expires_at = now.after(lasts(&request.expires_in)?);
+        let expires_at = now.after(parse_duration(&request.expires_in)?);
         if !(1..=MAX_REASON).contains(&request.reason.len()) {
             return Err(invalid(format!("a reason has 1 to {MAX_REASON} bytes")));
         }
@@ -99,7 +101,7 @@ impl<S: Store> App<S> {
     }
 
     /// Whose an override in `table` is. What the policy has no name for any more can be lifted still.
-    fn target_in(&self, query: &str, table: &Table) -> Result<Target, Problem> {
+    fn target_in(&self, query: &str, table: &OverrideTable) -> Result<OverrideScope, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
         let mut switch = None;
         let parameters = parameters(query)?;
@@ -108,10 +110,14 @@ impl<S: Store> App<S> {
             match (&**name, within("subject"), within("group")) {
                 ("limit", ..) => limit = value.as_deref(),
                 ("everybody", ..) if value.as_deref() == Some("true") => {
-                    switch = Some(Named::Everybody);
+                    switch = Some(TargetSelector::Everybody);
                 }
-                ("rule", ..) => switch = Some(Named::Rule(value.as_deref().unwrap_or_default())),
-                ("shedding", ..) => switch = Some(Named::Shedding(shedder(value.as_deref())?)),
+                ("rule", ..) => {
+                    switch = Some(TargetSelector::Rule(value.as_deref().unwrap_or_default()))
+                }
+                ("shedding", ..) => {
+                    switch = Some(TargetSelector::Shedding(shedder(value.as_deref())?))
+                }
                 (_, Some(dimension), _) => subject.push((dimension, value.as_deref())),
                 (_, _, Some(dimension)) => group.push((dimension, value.as_deref())),
                 _ => {
@@ -123,27 +129,29 @@ impl<S: Store> App<S> {
             }
         }
         let named = match (subject.is_empty(), group.is_empty(), switch) {
-            (_, true, None) => Named::Subject(subject),
-            (true, false, None) => Named::Group(group),
+            (_, true, None) => TargetSelector::Subject(subject),
+            (true, false, None) => TargetSelector::Group(group),
             (true, true, Some(switch)) => switch,
             _ => return Err(invalid("name a subject, a group or a switch, and no two of them")),
         };
         let (policy, key, now) = (self.limiter.policy(), self.limiter.key(), self.limiter.now());
         target(&policy, key, limit, &named).or_else(|problem| {
-            let is_there = |target: &Target| table.get(target, now).is_some();
+            let is_there = |target: &OverrideScope| table.get(target, now).is_some();
             past_targets(key, limit, &named).find(is_there).ok_or(problem)
         })
     }
 
     /// An override as it is told to those who run it.
     pub(super) fn shown_override(&self, one: &Override) -> OverrideShown {
-        let shown = |subject| ShownSubject::of(subject, Sight::Veiled, self.limiter.key());
-        let (subject, group) = match &one.target.whom {
-            Whom::Subject(subject) => (Some(shown(subject)), None),
-            Whom::Value(pair) => (None, Some(shown(pair))),
-            Whom::Everybody | Whom::Rule(_) | Whom::Shedding(_) => (None, None),
-            Whom::Network { dimension, network } => {
-                (None, Some(ShownSubject::pair(dimension, network.to_string())))
+        let shown = |subject| RedactedSubject::of(subject, Redaction::Hashed, self.limiter.key());
+        let (subject, group) = match &one.target.target {
+            OverrideTarget::Subject(subject) => (Some(shown(subject)), None),
+            OverrideTarget::Value(pair) => (None, Some(shown(pair))),
+            OverrideTarget::Everybody | OverrideTarget::Rule(_) | OverrideTarget::Shedding(_) => {
+                (None, None)
+            }
+            OverrideTarget::Network { dimension, network } => {
+                (None, Some(RedactedSubject::pair(dimension, network.to_string())))
             }
         };
         let (quota, burst) = match one.effect {
@@ -154,13 +162,13 @@ impl<S: Store> App<S> {
             limit: one.target.limit.clone(),
             subject,
             group,
-            everybody: (one.target.whom == Whom::Everybody).then_some(true),
-            rule: match &one.target.whom {
-                Whom::Rule(name) => Some(name.clone()),
+            everybody: (one.target.target == OverrideTarget::Everybody).then_some(true),
+            rule: match &one.target.target {
+                OverrideTarget::Rule(name) => Some(name.clone()),
                 _ => None,
             },
-            shedding: match one.target.whom {
-                Whom::Shedding(shedder) => Some(shedder.into()),
+            shedding: match one.target.target {
+                OverrideTarget::Shedding(shedder) => Some(shedder.into()),
                 _ => None,
             },
             quota,
@@ -173,29 +181,34 @@ impl<S: Store> App<S> {
         }
     }
 
-    fn keeper(&self) -> Result<&dyn Keep, Problem> {
-        let keeper = self.options.overrides.as_deref();
-        keeper.ok_or_else(|| Problem::new(Kind::NotFound, "this door keeps no overrides"))
+    fn override_store(&self) -> Result<&dyn OverrideStore, Problem> {
+        let override_store = self.options.overrides.as_deref();
+        override_store
+            .ok_or_else(|| Problem::new(Kind::NotFound, "this listener keeps no overrides"))
     }
 }
 
 /// Whose it is to be.
-fn named<'r>(request: &'r OverrideRequest<'_>) -> Result<Named<'r>, Problem> {
+fn named<'r>(request: &'r OverrideRequest<'_>) -> Result<TargetSelector<'r>, Problem> {
     let OverrideRequest { subject, group, everybody, rule, shedding, .. } = request;
     match (subject, group, everybody, rule, shedding) {
-        (Some(subject), None, None, None, None) => Ok(Named::Subject(subject.values().collect())),
-        (None, Some(group), None, None, None) => Ok(Named::Group(group.values().collect())),
-        (None, None, Some(true), None, None) => Ok(Named::Everybody),
-        (None, None, None, Some(rule), None) => Ok(Named::Rule(rule)),
-        (None, None, None, None, Some(shedder)) => Ok(Named::Shedding((*shedder).into())),
-        _ => Err(unclear(
+        (Some(subject), None, None, None, None) => {
+            Ok(TargetSelector::Subject(subject.values().collect()))
+        }
+        (None, Some(group), None, None, None) => {
+            Ok(TargetSelector::Group(group.values().collect()))
+        }
+        (None, None, Some(true), None, None) => Ok(TargetSelector::Everybody),
+        (None, None, None, Some(rule), None) => Ok(TargetSelector::Rule(rule)),
+        (None, None, None, None, Some(shedder)) => Ok(TargetSelector::Shedding((*shedder).into())),
+        _ => Err(invalid_request(
             "give one of \"subject\", \"group\", \"everybody\": true, \"rule\", \"shedding\"",
         )),
     }
 }
 
-fn shedder(name: Option<&str>) -> Result<Shedder, Problem> {
-    let known = Shedder::EVERY.into_iter().find(|shedder| Some(shedder.name()) == name);
+fn shedder(name: Option<&str>) -> Result<SheddingTarget, Problem> {
+    let known = SheddingTarget::VARIANTS.into_iter().find(|shedder| Some(shedder.name()) == name);
     known.ok_or_else(|| query::invalid("`shedding` is `all`, `fleet` or `worker`"))
 }
 
@@ -203,7 +216,7 @@ fn shedder(name: Option<&str>) -> Result<Shedder, Problem> {
 fn effect(
     request: &OverrideRequest<'_>,
     policy: &Policy,
-    target: &Target,
+    target: &OverrideScope,
 ) -> Result<Effect, Problem> {
     let OverrideRequest { quota, burst, unlimited, blocked, counted, .. } = request;
     let units = |units: Units| units.cost().get();
@@ -215,12 +228,12 @@ fn effect(
         (None, None, Some(true), None) => Effect::Blocked,
         (None, None, None, Some(true)) => Effect::Counted,
         _ => {
-            let told = "give one of \"quota\", \"unlimited\": true, \"blocked\": true, \
+            let message = "give one of \"quota\", \"unlimited\": true, \"blocked\": true, \
                         \"counted\": true";
-            return Err(unclear(told));
+            return Err(invalid_request(message));
         }
     };
-    let is_switch = matches!(target.whom, Whom::Rule(_) | Whom::Shedding(_));
+    let is_switch = matches!(target.target, OverrideTarget::Rule(_) | OverrideTarget::Shedding(_));
     if is_switch && !matches!(effect, Effect::Unlimited | Effect::Counted) {
         return Err(invalid("rules and shedding are switched to unlimited or to counted"));
     }
@@ -233,16 +246,17 @@ fn effect(
     let Some(name) = &target.limit else {
         return Err(invalid("a quota is of one limit: name it"));
     };
-    let limit = policy.limits().iter().find(|limit_for| limit_for.limit.name() == &**name);
-    match limit.map(|limit_for| limit_for.limit.with_quota(quota, burst)) {
+    let limit = policy.limits().iter().find(|binding| binding.limit.name() == &**name);
+    match limit.map(|binding| binding.limit.with_quota(quota, burst)) {
         Some(Err(error)) => Err(invalid(error.to_string())),
         _ => Ok(effect),
     }
 }
 
 /// `90s`, `15m`, `12h` or `7d`.
-fn lasts(text: &str) -> Result<Millis, Problem> {
-    let wrong = || unclear("`expires_in` is a time such as \"90s\", \"15m\", \"12h\" or \"7d\"");
+fn parse_duration(text: &str) -> Result<Millis, Problem> {
+    let wrong =
+        || invalid_request("`expires_in` is a time such as \"90s\", \"15m\", \"12h\" or \"7d\"");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {
         "s" => 1,
@@ -256,19 +270,19 @@ fn lasts(text: &str) -> Result<Millis, Problem> {
         && !number.starts_with('0');
     let number: u64 = number.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
     let lasts = Millis::from_secs(number * seconds);
-    if lasts > LONGEST_OVERRIDE {
+    if lasts > MAX_OVERRIDE_DURATION {
         return Err(invalid("an override lasts 366 days at most: the policy says what is to stay"));
     }
     Ok(lasts)
 }
 
-fn unclear(detail: &'static str) -> Problem {
+fn invalid_request(detail: &'static str) -> Problem {
     Problem::new(Kind::InvalidRequest, detail)
 }
 
-fn refused(error: KeepError) -> Problem {
+fn refused(error: OverrideStoreError) -> Problem {
     match error {
-        KeepError::Store(_) => Problem::new(Kind::StoreUnavailable, error.to_string()),
+        OverrideStoreError::Store(_) => Problem::new(Kind::StoreUnavailable, error.to_string()),
         _ => Problem::new(Kind::OverrideRefused, error.to_string()),
     }
 }

@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::Revision;
 use tollgate::core::policy::{
-    ChargeOn, LimitFor, Meter, Mode, OnFailure, Rule, Rules, Source, Use,
+    ChargeOn, LimitBinding, LimitRef, MatchMode, Meter, OnFailure, Rule, RuleMode, SubjectSource,
 };
 use tollgate::core::{Algorithm, Limit, Store, Visibility};
 
 use super::app::App;
 use super::json;
 use super::percentage::Percentage;
+use super::redaction::Redaction;
 use super::respond::Answer;
-use super::shown::Sight;
 use super::wire::OverrideShown;
 
 /// The policy in force.
@@ -148,14 +148,14 @@ impl<S: Store> App<S> {
     pub(super) fn policy(&self) -> Answer {
         let (policy, now) = (self.limiter.policy(), self.limiter.now());
         let mut answer = PolicyAnswer::of(&policy);
-        for (told, LimitFor { limit, .. }) in answer.limits.iter_mut().zip(policy.limits()) {
+        for (message, LimitBinding { limit, .. }) in answer.limits.iter_mut().zip(policy.limits()) {
             let switch = self.limiter.overrides().switch_of(limit, now);
-            told.switched = switch.map(|said| self.shown_override(&said));
-            told.revealed = self.options.sight_of(limit.name()) == Sight::Revealed;
+            message.switched = switch.map(|text| self.shown_override(&text));
+            message.revealed = self.options.redaction_of(limit.name()) == Redaction::Clear;
         }
-        for told in &mut answer.rules {
-            let switch = self.limiter.overrides().switch_of_rule(told.name, now);
-            told.switched = switch.map(|said| self.shown_override(&said));
+        for message in &mut answer.rules {
+            let switch = self.limiter.overrides().rule_switch(message.name, now);
+            message.switched = switch.map(|text| self.shown_override(&text));
         }
         Ok(json::write(&answer)?)
     }
@@ -163,41 +163,44 @@ impl<S: Store> App<S> {
 
 impl<'a> PolicyAnswer<'a> {
     fn of(policy: &'a Revision) -> Self {
-        let order = match policy.order() {
-            Rules::FirstMatch => "first_match",
-            Rules::AllMatches => "all_matches",
+        let order = match policy.match_mode() {
+            MatchMode::FirstMatch => "first_match",
+            MatchMode::AllMatches => "all_matches",
         };
         let subjects = policy.dimensions().iter().map(|dimension| SubjectText {
             name: &dimension.name,
             source: source(&dimension.source),
-            secret: matches!(dimension.source, Source::Credential { .. } | Source::Cookie { .. }),
+            secret: matches!(
+                dimension.source,
+                SubjectSource::Credential { .. } | SubjectSource::Cookie { .. }
+            ),
         });
         Self {
             policy: policy.version(),
             order,
             subjects: subjects.collect(),
-            limits: policy.limits().iter().map(|limit_for| limit(policy, limit_for)).collect(),
+            limits: policy.limits().iter().map(|binding| limit(policy, binding)).collect(),
             rules: policy.rules().iter().map(|one| rule(policy, one)).collect(),
         }
     }
 }
 
-fn source(source: &Source) -> &'static str {
+fn source(source: &SubjectSource) -> &'static str {
     match source {
-        Source::Credential { .. } => "credential",
-        Source::Header { .. } => "header",
-        Source::Cookie { .. } => "cookie",
-        Source::ClientAddress { .. } => "client_address",
-        Source::PathParameter { .. } => "path_parameter",
-        Source::Host => "host",
-        Source::Route => "route",
-        Source::Method => "method",
-        Source::Json { .. } => "json",
-        Source::Constant { .. } => "constant",
+        SubjectSource::Credential { .. } => "credential",
+        SubjectSource::Header { .. } => "header",
+        SubjectSource::Cookie { .. } => "cookie",
+        SubjectSource::ClientAddress { .. } => "client_address",
+        SubjectSource::PathParameter { .. } => "path_parameter",
+        SubjectSource::Host => "host",
+        SubjectSource::Route => "route",
+        SubjectSource::Method => "method",
+        SubjectSource::Json { .. } => "json",
+        SubjectSource::Constant { .. } => "constant",
     }
 }
 
-fn limit<'a>(policy: &'a Revision, LimitFor { limit, per }: &'a LimitFor) -> LimitText<'a> {
+fn limit<'a>(policy: &'a Revision, LimitBinding { limit, per }: &'a LimitBinding) -> LimitText<'a> {
     let (algorithm, quota, window) = numbers(limit);
     let dimensions = per.iter().filter_map(|index| policy.dimensions().get(*index));
     LimitText {
@@ -229,14 +232,14 @@ fn numbers(limit: &Limit) -> (&'static str, u64, u64) {
         Algorithm::TwoBucket(limit) => ("two_bucket", limit.quota(), limit.window().get()),
         Algorithm::SlidingLog(limit) => ("sliding_log", limit.quota(), limit.window().get()),
         Algorithm::TokenBucket(limit) => ("token_bucket", limit.quota(), limit.window().get()),
-        Algorithm::Concurrency(limit) => ("concurrency", limit.quota(), limit.lease().get()),
+        Algorithm::Concurrency(limit) => ("concurrency", limit.quota(), limit.permit_ttl().get()),
     }
 }
 
 fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
     let mode = match rule.mode {
-        Mode::Enforce => "enforce",
-        Mode::Shadow => "shadow",
+        RuleMode::Enforce => "enforce",
+        RuleMode::Shadow => "shadow",
     };
     let charge = match rule.charge {
         ChargeOn::Completion => "on_completion",
@@ -247,11 +250,11 @@ fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
         OnFailure::Local => "local",
         OnFailure::Deny => "deny",
     };
-    let used = |used: &Use| {
-        let limit_for = policy.limits().get(used.limit)?;
+    let used = |used: &LimitRef| {
+        let binding = policy.limits().get(used.limit)?;
         let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);
         let meter = metered.map(|metered| meter(&metered.meter));
-        Some(UseText { name: limit_for.limit.name(), cost: used.cost.get(), meter })
+        Some(UseText { name: binding.limit.name(), cost: used.cost.get(), meter })
     };
     RuleText {
         name: &rule.name,

@@ -5,12 +5,12 @@ use axum::http::{HeaderMap, HeaderName};
 /// The header field.
 pub(super) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
-/// How much a verdict tells.
+/// How much a evaluation tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Detail {
     /// All there is.
     #[default]
-    Whole,
+    Full,
     /// Without what only some callers use, and what takes the most to write: the receipt, and the
     /// fields for the caller's own client.
     Minimal,
@@ -20,7 +20,7 @@ impl Detail {
     /// As `fields` ask for it. The first word on it counts; a preference that is not known is none.
     pub(super) fn preferred(fields: &HeaderMap) -> Self {
         match fields.get(PREFER) {
-            None => Self::Whole,
+            None => Self::Full,
             // As most write it: to take it apart costs as much as the answer saves by half.
             Some(line) if line == "return=minimal" => Self::Minimal,
             Some(_) => Self::listed(fields),
@@ -32,7 +32,7 @@ impl Detail {
         let wanted = lines.flat_map(|line| line.split(',')).find_map(wanted_return);
         match wanted {
             Some(wanted) if wanted.eq_ignore_ascii_case("minimal") => Self::Minimal,
-            _ => Self::Whole,
+            _ => Self::Full,
         }
     }
 }
@@ -68,9 +68,9 @@ mod tests {
         for line in
             ["", ",", "minimal", "return", "return=", "return=representation", "x=return=minimal"]
         {
-            assert_eq!(preferred(&[line]), Detail::Whole, "{line}");
+            assert_eq!(preferred(&[line]), Detail::Full, "{line}");
         }
-        assert_eq!(preferred(&["return=representation", "return=minimal"]), Detail::Whole);
-        assert_eq!(preferred(&[]), Detail::Whole);
+        assert_eq!(preferred(&["return=representation", "return=minimal"]), Detail::Full);
+        assert_eq!(preferred(&[]), Detail::Full);
     }
 }

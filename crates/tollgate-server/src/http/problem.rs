@@ -71,7 +71,7 @@ kinds! {
     NotFound NOT_FOUND "not-found" "There is nothing here",
     MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is of no use here",
     PolicyRefused CONFLICT "policy-refused" "The policy in force stays so",
-    Misdirected MISDIRECTED_REQUEST "misdirected" "This door has another name",
+    Misdirected MISDIRECTED_REQUEST "misdirected" "This listener has another name",
     OverrideRefused CONFLICT "override-refused" "The overrides in force stay so",
     SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",

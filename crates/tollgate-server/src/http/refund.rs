@@ -3,7 +3,7 @@
 use tollgate::core::Store;
 use tollgate::limiter::{RedeemError, Redeemed};
 
-use super::answer::given_back;
+use super::answer::refund_answer;
 use super::app::App;
 use super::json;
 use super::problem::{Kind, Problem};
@@ -25,7 +25,7 @@ impl<S: Store> App<S> {
 }
 
 fn outcome(redeemed: Result<Redeemed, RedeemError>) -> Answer {
-    Ok(json::write(&given_back(&redeemed.map_err(unread)?))?)
+    Ok(json::write(&refund_answer(&redeemed.map_err(unread)?))?)
 }
 
 /// Why a receipt did nothing.

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use tollgate::core::Store;
 
 use super::app::App;
-use super::audit::{Caller, Deed};
+use super::audit::{Actor, AuditEvent};
 use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
@@ -31,18 +31,18 @@ impl fmt::Debug for Reload {
 }
 
 impl<S: Store> App<S> {
-    /// Reads the policy anew, if this door can.
-    pub(super) async fn reload(&self, caller: &Caller) -> Answer {
+    /// Reads the policy anew, if this listener can.
+    pub(super) async fn reload(&self, actor: &Actor) -> Answer {
         let Some(Reload(reload)) = self.options.reload.clone() else {
-            return Err(Problem::new(Kind::NotFound, "this door reads no policy anew"));
+            return Err(Problem::new(Kind::NotFound, "this listener reads no policy anew"));
         };
         let version = || Value::from(&**self.limiter.policy().version());
         let before = version();
         match spawn_blocking(move || reload()).await {
-            Ok(Ok(told)) => {
+            Ok(Ok(message)) => {
                 let (what, target) = ("policy reloaded", Value::Null);
-                self.note(caller, Deed { what, target, before, after: version() });
-                Ok(json::write(&told)?)
+                self.note(actor, AuditEvent { what, target, before, after: version() });
+                Ok(json::write(&message)?)
             }
             Ok(Err(reason)) => Err(Problem::new(Kind::PolicyRefused, reason)),
             Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),

@@ -6,7 +6,7 @@ use tollgate::core::{Cost, Limit, Millis, Policy, Store};
 use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};
 
 use super::app::App;
-use super::check::{Asked, names_nothing};
+use super::check::{PlannedCheck, unknown_name};
 use super::json::{self, Fault, Object};
 use super::prefer::Detail;
 use super::problem::Problem;
@@ -22,11 +22,11 @@ impl<S: Store> App<S> {
     pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let ReserveRequest { limits, request, hold_ms } = json::read(body)?;
-        let Asked { policy, plan, terms } =
-            self.understand(now, &policy, &CheckRequest { limits, request })?;
+        let PlannedCheck { policy, plan, terms } =
+            self.plan_request(now, &policy, &CheckRequest { limits, request })?;
         let hold_for = hold_for(hold_ms);
         let reserved = self.limiter.reserve_on_terms_at(now, policy, plan, terms, hold_for);
-        Ok(json::write(&self.decided(&mut reserved.await, Detail::Whole))?)
+        Ok(json::write(&self.decision_answer(&mut reserved.await, Detail::Full))?)
     }
 
     /// Puts the end of what a receipt holds off.
@@ -67,14 +67,14 @@ fn hold_for(hold_ms: Option<Units>) -> Millis {
 /// Whether each name is a limit's, and there once.
 fn check_names(policy: &Policy, limits: &[Object<RealCost<'_>>]) -> Result<(), Problem> {
     if !(1..=MAX_LIMITS).contains(&limits.len()) {
-        let told = format!("a settlement is of 1 to {MAX_LIMITS} limits, not {}", limits.len());
-        return Err(Fault::at("/limits", told).into());
+        let message = format!("a settlement is of 1 to {MAX_LIMITS} limits, not {}", limits.len());
+        return Err(Fault::at("/limits", message).into());
     }
     for (index, Object(RealCost { name, .. })) in limits.iter().enumerate() {
         let pointer = format!("/limits/{index}");
         if !policy.limits().iter().any(|known| known.limit.name() == name) {
             let unknown = NameError::Limit(name.as_ref().into());
-            return Err(names_nothing(policy, &unknown).at(pointer));
+            return Err(unknown_name(policy, &unknown).at(pointer));
         }
         if limits[..index].iter().any(|before| before.0.name == *name) {
             return Err(Fault::at(&pointer, format!("{name:?} is given twice")).into());
@@ -93,16 +93,17 @@ fn put_off(extended: &Extended) -> ExtendAnswer<'_> {
         policy: extended.policy.version(),
         held_until_ms: extended.receipt.is_some().then(|| extended.until.as_millis()),
         receipt: extended.receipt.as_deref(),
-        standings: &extended.standings,
+        standings: &extended.statuses,
     }
 }
 
 fn paid<'s>(settled: &'s Settled) -> SettleAnswer<'s> {
-    let limit = |SettledLimit { given_back, added, standing }: &'s SettledLimit| SettledAnswer {
-        given_back: *given_back,
-        added: *added,
-        standing: LimitStanding::of(standing),
-    };
+    let limit =
+        |SettledLimit { refunded, added, status: limit_status }: &'s SettledLimit| SettledAnswer {
+            given_back: *refunded,
+            added: *added,
+            limit_status: LimitStanding::of(limit_status),
+        };
     SettleAnswer {
         outcome: match settled.outcome {
             HoldOutcome::Done => SettleOutcome::Settled,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate::core::Store;
 
 use super::app::App;
-use super::audit::{Caller, Deed};
+use super::audit::{Actor, AuditEvent};
 use super::json;
 use super::percentage::Percentage;
 use super::problem::{Kind, Problem};
@@ -33,17 +33,17 @@ pub(super) struct RolloutAnswer {
 impl<S: Store> App<S> {
     /// Turns the rollout, if there is one. It stays so until it is turned again: here, or by another
     /// percentage in the policy file. The log keeps it.
-    pub(super) fn turn(&self, body: &[u8], caller: &Caller) -> Answer {
+    pub(super) fn set_rollout(&self, body: &[u8], actor: &Actor) -> Answer {
         let RolloutRequest { percent: Percentage(percent) } = json::read(body)?;
-        let Some(dial) = &self.options.rollout else {
+        let Some(percentage) = &self.options.rollout else {
             let detail = "this node's store is no rollout: name one in the policy file";
             return Err(Problem::new(Kind::NotFound, detail));
         };
-        let before = dial.get();
-        dial.set(percent);
+        let before = percentage.get();
+        percentage.set(percent);
         let (percent, before) = (Percentage(percent), Percentage(before));
         let (what, target) = ("rollout turned", Value::Null);
-        self.note(caller, Deed { what, target, before: json!(before), after: json!(percent) });
+        self.note(actor, AuditEvent { what, target, before: json!(before), after: json!(percent) });
         Ok(json::write(&RolloutAnswer { percent, before })?)
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 
-use crate::dashboard::{self, Found};
+use crate::dashboard::{self, AssetLookup};
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(super) enum Route {
     Extend,
     Settle,
     Release,
-    Standing,
+    LimitStatus,
     Forget,
     Authorize,
     Descriptors,
@@ -27,32 +27,32 @@ pub(super) enum Route {
     Subjects,
     Policy,
     Simulate,
-    Dashboard(Found),
+    Dashboard(AssetLookup),
     Overrides,
     SetOverride,
     RemoveOverride,
     Audit,
     Live,
     Ready,
-    Document,
+    SharedBlob,
 }
 
 /// Who may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum Audience {
     /// Everybody: it tells nothing of anybody.
-    Everybody,
-    /// Who knows one of the door's tokens.
+    Public,
+    /// Who knows one of the listener's tokens.
     Caller,
     /// Who knows one of an administrator's.
-    Administrator,
+    Admin,
     /// A proxy, in its client's name: it shows itself in a field of its own.
     Proxy,
 }
 
 /// What a request brings with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Brings {
+pub(super) enum BodyKind {
     /// Nothing; a body is not read.
     Nothing,
     /// A body that says it is JSON.
@@ -65,11 +65,11 @@ pub(super) enum Brings {
 
 /// Why a request leads nowhere.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Astray {
+pub(super) enum RouteError {
     /// There is no such path.
-    Path,
+    UnknownPath,
     /// The path is asked with these methods only.
-    Method(&'static [(Method, Route)]),
+    UnknownMethod(&'static [(Method, Route)]),
 }
 
 /// Each path with its methods. The one that is asked most stands first.
@@ -84,7 +84,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/extend", &[(Method::POST, Route::Extend)]),
     ("/v1/settle", &[(Method::POST, Route::Settle)]),
     ("/v1/release", &[(Method::POST, Route::Release)]),
-    ("/v1/standing", &[(Method::GET, Route::Standing), (Method::DELETE, Route::Forget)]),
+    ("/v1/standing", &[(Method::GET, Route::LimitStatus), (Method::DELETE, Route::Forget)]),
     ("/metrics", &[(Method::GET, Route::Metrics)]),
     ("/v1/status", &[(Method::GET, Route::Status)]),
     ("/v1/policy", &[(Method::GET, Route::Policy)]),
@@ -104,31 +104,33 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/audit", &[(Method::GET, Route::Audit)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
-    ("/openapi.json", &[(Method::GET, Route::Document)]),
+    ("/openapi.json", &[(Method::GET, Route::SharedBlob)]),
 ];
 
 /// What the dashboard's files are asked with.
-static DASHBOARD: &[(Method, Route)] = &[(Method::GET, Route::Dashboard(Found::Nothing))];
+static DASHBOARD: &[(Method, Route)] = &[(Method::GET, Route::Dashboard(AssetLookup::Missing))];
 
 impl Route {
     /// Where `method` on `path` leads. `HEAD` asks for what `GET` answers, without its body.
-    pub(super) fn find(method: &Method, path: &str) -> Result<Self, Astray> {
+    pub(super) fn find(method: &Method, path: &str) -> Result<Self, RouteError> {
         let known = ROUTES.iter().find(|(known, _)| *known == path);
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         let Some((_, methods)) = known else {
-            let found = dashboard::find(path).ok_or(Astray::Path)?;
+            let found = dashboard::find(path).ok_or(RouteError::UnknownPath)?;
             let is_get = *method == Method::GET;
-            return is_get.then_some(Self::Dashboard(found)).ok_or(Astray::Method(DASHBOARD));
+            return is_get
+                .then_some(Self::Dashboard(found))
+                .ok_or(RouteError::UnknownMethod(DASHBOARD));
         };
         let route = methods.iter().find(|(known, _)| known == method);
-        route.map(|(_, route)| *route).ok_or(Astray::Method(methods))
+        route.map(|(_, route)| *route).ok_or(RouteError::UnknownMethod(methods))
     }
 
     /// Who may ask.
-    pub(super) const fn entry(self) -> Entry {
+    pub(super) const fn audience(self) -> Audience {
         match self {
-            Self::Live | Self::Ready | Self::Document | Self::Dashboard(_) => Entry::Everybody,
-            Self::Authorize => Entry::Proxy,
+            Self::Live | Self::Ready | Self::SharedBlob | Self::Dashboard(_) => Audience::Public,
+            Self::Authorize => Audience::Proxy,
             Self::Forget
             | Self::Status
             | Self::Metrics
@@ -141,7 +143,7 @@ impl Route {
             | Self::Overrides
             | Self::SetOverride
             | Self::RemoveOverride
-            | Self::Audit => Entry::Administrator,
+            | Self::Audit => Audience::Admin,
             Self::Check
             | Self::CheckBatch
             | Self::Peek
@@ -150,8 +152,8 @@ impl Route {
             | Self::Extend
             | Self::Settle
             | Self::Release
-            | Self::Standing
-            | Self::Descriptors => Entry::Caller,
+            | Self::LimitStatus
+            | Self::Descriptors => Audience::Caller,
         }
     }
 
@@ -165,7 +167,7 @@ impl Route {
 
     /// Whether programs ask it in the course of their requests.
     pub(super) const fn is_traffic(self) -> bool {
-        matches!(self.entry(), Entry::Caller | Entry::Proxy)
+        matches!(self.audience(), Audience::Caller | Audience::Proxy)
     }
 
     /// Whether supervisors and balancers ask it, by whatever name they have for the node.
@@ -174,7 +176,7 @@ impl Route {
     }
 
     /// What a request brings with it.
-    pub(super) const fn brings(self) -> Brings {
+    pub(super) const fn body_kind(self) -> BodyKind {
         match self {
             Self::Check
             | Self::CheckBatch
@@ -185,10 +187,10 @@ impl Route {
             | Self::Settle
             | Self::Release
             | Self::Rollout
-            | Self::SetOverride => Brings::Json,
-            Self::Simulate => Brings::Log,
-            Self::Descriptors => Brings::Bytes,
-            Self::Standing
+            | Self::SetOverride => BodyKind::Json,
+            Self::Simulate => BodyKind::Log,
+            Self::Descriptors => BodyKind::Bytes,
+            Self::LimitStatus
             | Self::Forget
             | Self::Authorize
             | Self::Status
@@ -203,7 +205,7 @@ impl Route {
             | Self::Audit
             | Self::Live
             | Self::Ready
-            | Self::Document => Brings::Nothing,
+            | Self::SharedBlob => BodyKind::Nothing,
         }
     }
 }

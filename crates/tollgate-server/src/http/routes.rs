@@ -1,4 +1,4 @@
-//! The routes of the door, as one connection sees them.
+//! The routes of the listener, as one connection sees them.
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
@@ -16,22 +16,22 @@ use tollgate::trace;
 use tower::{ServiceExt, service_fn};
 
 use super::app::{App, HttpOptions};
-use super::body::Bound;
-use super::idempotency::{Key, Told};
+use super::body::BodyLimits;
+use super::idempotency::{Key, ResponseOrigin};
 use super::openapi::openapi;
 use super::prefer::Detail;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Answer, Response};
-use super::route::{Astray, Brings, Route};
+use super::route::{BodyKind, Route, RouteError};
 use super::simulate::{MAX_SIMULATION_BYTES, SIMULATION_BODY_TIMEOUT};
-use super::{authorize, body, gate, health, hosts, json};
-use crate::dashboard::{self, Dashboard, Found};
+use super::{auth, authorize, body, health, hosts, json};
+use crate::dashboard::{self, AssetLookup, Dashboard};
 use crate::hyper_door::Peer;
 use crate::shutdown::Shutdown;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The routes of the HTTP/JSON door over `limiter`, to be a part of another axum server.
+/// The routes of the HTTP/JSON listener over `limiter`, to be a part of another axum server.
 ///
 /// Verdicts need the token that `options` ask for; `/healthz`, `/readyz` and `/openapi.json` need
 /// none. Without a token `/v1/authorize` believes only a [`Peer`] among a request's extensions. A
@@ -46,7 +46,7 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
     }))
 }
 
-/// The routes of the door, as one connection sees them.
+/// The routes of the listener, as one connection sees them.
 pub(super) struct Routes<S> {
     pub(super) app: Arc<App<S>>,
     pub(super) peer: Option<Peer>,
@@ -90,7 +90,7 @@ impl<S: Store + 'static> Routes<S> {
         span.run(async move {
             let answered = self.carry_out(route, head, body).await;
             let status = answered.as_ref().map_or_else(Problem::status, Response::status);
-            trace::answered(status);
+            trace::record_status(status);
             answered
         })
     }
@@ -103,19 +103,19 @@ impl<S: Store + 'static> Routes<S> {
         if !route.is_probe() {
             self.called(head)?;
         }
-        gate::admit(&app.options, route.entry(), &head.headers)?;
-        let body = match route.brings() {
-            Brings::Nothing => Bytes::new(),
-            Brings::Bytes => {
+        auth::admit(&app.options, route.audience(), &head.headers)?;
+        let body = match route.body_kind() {
+            BodyKind::Nothing => Bytes::new(),
+            BodyKind::Bytes => {
                 // Its media type may be any, so a browser asks nobody before it sends one.
                 hosts::expect_own(head)?;
-                body::read(&head.headers, body, Bound::SMALL).await?
+                body::read(&head.headers, body, BodyLimits::SMALL).await?
             }
-            Brings::Json => {
+            BodyKind::Json => {
                 body::expect_json(&head.headers)?;
-                body::read(&head.headers, body, Bound::SMALL).await?
+                body::read(&head.headers, body, BodyLimits::SMALL).await?
             }
-            Brings::Log => return self.simulate(head, body).await,
+            BodyKind::Log => return self.simulate(head, body).await,
         };
         let query = head.uri.query().unwrap_or_default();
         Ok(respond::with(match route {
@@ -123,26 +123,28 @@ impl<S: Store + 'static> Routes<S> {
                 return self.once(route, head, body).await;
             }
             Route::Peek => {
-                let eyes = gate::eyes(&app.options, &head.headers);
-                app.peek(&body, Detail::preferred(&head.headers), eyes).await
+                let caller = auth::caller(&app.options, &head.headers);
+                app.peek(&body, Detail::preferred(&head.headers), caller).await
             }
             Route::Refund => app.refund(&body).await,
             Route::Extend => app.extend(&body).await,
             Route::Settle => app.settle(&body).await,
             Route::Release => app.release(&body).await,
-            Route::Standing => app.standing(query, gate::eyes(&app.options, &head.headers)).await,
-            Route::Forget => app.forget(query, &app.caller(&head.headers)).await,
+            Route::LimitStatus => {
+                app.limit_status(query, auth::caller(&app.options, &head.headers)).await
+            }
+            Route::Forget => app.forget(query, &app.actor(&head.headers)).await,
             Route::Status => app.status(),
             Route::Policy => app.policy(),
-            Route::Reload => app.reload(&app.caller(&head.headers)).await,
-            Route::Rollout => app.turn(&body, &app.caller(&head.headers)),
+            Route::Reload => app.reload(&app.actor(&head.headers)).await,
+            Route::Rollout => app.set_rollout(&body, &app.actor(&head.headers)),
             Route::Top => app.top(query),
             Route::Subjects => Box::pin(app.subjects(query)).await,
             Route::Overrides => app.overrides(),
-            Route::SetOverride => app.set_override(&body, &app.caller(&head.headers)).await,
-            Route::RemoveOverride => app.remove_override(query, &app.caller(&head.headers)).await,
+            Route::SetOverride => app.set_override(&body, &app.actor(&head.headers)).await,
+            Route::RemoveOverride => app.remove_override(query, &app.actor(&head.headers)).await,
             Route::Audit => app.audit(),
-            Route::Document => described(),
+            Route::SharedBlob => described(),
             Route::Authorize => return authorize::authorize(app, self.peer, &head.headers).await,
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
@@ -153,7 +155,7 @@ impl<S: Store + 'static> Routes<S> {
         }))
     }
 
-    /// Whether the request calls this door by a name that it has.
+    /// Whether the request calls this listener by a name that it has.
     fn called(&self, head: &Parts) -> Result<(), Problem> {
         self.app.options.hosts.as_ref().map_or(Ok(()), |hosts| hosts.admit(head))
     }
@@ -165,17 +167,17 @@ impl<S: Store + 'static> Routes<S> {
     {
         body::expect_json(&head.headers)?;
         let turn = self.app.simulation()?;
-        let bound = Bound { bytes: MAX_SIMULATION_BYTES, within: SIMULATION_BODY_TIMEOUT };
+        let bound = BodyLimits { bytes: MAX_SIMULATION_BYTES, within: SIMULATION_BODY_TIMEOUT };
         let body = body::read(&head.headers, body, bound).await?;
         Ok(respond::with(turn.run(&body).await))
     }
 
-    fn dashboard(&self, found: Found) -> Result<Response, Problem> {
+    fn dashboard(&self, found: AssetLookup) -> Result<Response, Problem> {
         match (self.app.options.dashboard, found) {
-            (Dashboard::Absent, _) | (_, Found::Nothing) => {
+            (Dashboard::Disabled, _) | (_, AssetLookup::Missing) => {
                 Err(Problem::new(Kind::NotFound, "the dashboard has no such file"))
             }
-            (Dashboard::Served, found) => Ok(dashboard::answer(found)),
+            (Dashboard::Enabled, found) => Ok(dashboard::answer(found)),
         }
     }
 
@@ -186,18 +188,18 @@ impl<S: Store + 'static> Routes<S> {
             return Ok(respond::with(self.app.decide(route, &body, detail).await));
         };
         let path = head.uri.path().as_bytes();
-        let (app, asked, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
-        let carry_out = || async move { app.decide(route, &asked, detail).await };
-        let (token, request) = (gate::bearer_token(&head.headers), [path, &*body]);
-        let (answer, told) = self.app.remembered.once(now, token, key, request, carry_out).await;
+        let (app, requested, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
+        let carry_out = || async move { app.decide(route, &requested, detail).await };
+        let (token, request) = (auth::bearer_token(&head.headers), [path, &*body]);
+        let (answer, told) = self.app.idempotency.once(now, token, key, request, carry_out).await;
         let mut response = respond::with(answer);
-        if told == Told::Again {
+        if told == ResponseOrigin::Replayed {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
         Ok(response)
     }
 
-    /// Asks the gRPC door's service, in JSON.
+    /// Asks the gRPC listener's service, in JSON.
     async fn descriptors(&self, head: &Parts, body: Bytes) -> Result<Response, Problem> {
         let mut request = Request::new(axum::body::Body::from(body));
         *request.method_mut() = head.method.clone();
@@ -228,13 +230,13 @@ fn described() -> Answer {
     DOCUMENT.clone()
 }
 
-fn nothing_there(astray: Astray) -> Response {
+fn nothing_there(astray: RouteError) -> Response {
     let methods = match astray {
-        Astray::Path => {
+        RouteError::UnknownPath => {
             return Problem::new(Kind::NotFound, "the paths are those of /openapi.json")
                 .into_response();
         }
-        Astray::Method(methods) => methods,
+        RouteError::UnknownMethod(methods) => methods,
     };
     let detail = "the `allow` field tells which methods are";
     let mut response = Problem::new(Kind::MethodNotAllowed, detail).into_response();

@@ -74,24 +74,24 @@ impl fmt::Debug for Simulate {
 }
 
 /// A simulation's turn: it is taken before its log is read, so that one log at a time is held.
-pub(super) struct Turn {
+pub(super) struct SimulationPermit {
     simulate: Arc<Run>,
     place: OwnedSemaphorePermit,
 }
 
 impl<S> App<S> {
-    /// Takes the turn, if this door simulates and nobody else does.
-    pub(super) fn simulation(&self) -> Result<Turn, Problem> {
+    /// Takes the turn, if this listener simulates and nobody else does.
+    pub(super) fn simulation(&self) -> Result<SimulationPermit, Problem> {
         let Some(Simulate { simulate, places }) = self.options.simulate.clone() else {
-            return Err(Problem::new(Kind::NotFound, "this door simulates nothing"));
+            return Err(Problem::new(Kind::NotFound, "this listener simulates nothing"));
         };
         let busy = "another simulation runs on this node: ask again when it has ended";
         let place = places.try_acquire_owned().map_err(|_| Problem::new(Kind::Busy, busy))?;
-        Ok(Turn { simulate, place })
+        Ok(SimulationPermit { simulate, place })
     }
 }
 
-impl Turn {
+impl SimulationPermit {
     /// What came of it.
     pub(super) async fn run(self, body: &[u8]) -> Answer {
         let SimulateRequest { log, policy } = json::read(body)?;
@@ -100,13 +100,13 @@ impl Turn {
         })?;
         let Self { simulate, place } = self;
         let run = move || {
-            let told = simulate(log.into(), policy.as_deref());
+            let message = simulate(log.into(), policy.as_deref());
             // It runs on when its client goes away, and keeps its place for so long.
             drop(place);
-            told
+            message
         };
         match spawn_blocking(run).await {
-            Ok(Ok(told)) => Ok(json::write(&told)?),
+            Ok(Ok(message)) => Ok(json::write(&message)?),
             Ok(Err(reason)) => Err(Problem::new(Kind::NotSimulated, reason)),
             Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
         }

@@ -1,4 +1,4 @@
-//! `GET /v1/status`: how what is behind a door stands, for those who run it.
+//! `GET /v1/status`: how what is behind a listener stands, for those who run it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 
-/// Tells how what is behind a door stands, as a JSON document.
+/// Tells how what is behind a listener stands, as a JSON document.
 #[derive(Clone)]
 pub struct Status(Arc<dyn Fn() -> Value + Send + Sync>);
 
@@ -21,7 +21,7 @@ impl Status {
         Self(Arc::new(tell))
     }
 
-    pub(super) fn tell(&self) -> Value {
+    pub(super) fn read(&self) -> Value {
         (self.0)()
     }
 }
@@ -33,11 +33,11 @@ impl fmt::Debug for Status {
 }
 
 impl<S> App<S> {
-    /// How it stands, if this door tells.
+    /// How it stands, if this listener tells.
     pub(super) fn status(&self) -> Answer {
         match &self.options.status {
-            Some(status) => Ok(json::write(&status.tell())?),
-            None => Err(Problem::new(Kind::NotFound, "this door tells no status")),
+            Some(status) => Ok(json::write(&status.read())?),
+            None => Err(Problem::new(Kind::NotFound, "this listener tells no status")),
         }
     }
 }

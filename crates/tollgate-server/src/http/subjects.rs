@@ -11,15 +11,15 @@ use serde::Serialize;
 use tollgate::core::key::Stored;
 use tollgate::core::policy::NameError;
 use tollgate::core::{Limit, Store, Subject};
-use tollgate::observe::{By, TOP_SUBJECTS};
+use tollgate::observe::{RankBy, TOP_SUBJECTS};
 
 use super::app::App;
-use super::check::names_nothing;
+use super::check::unknown_name;
 use super::json;
 use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
+use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
-use super::shown::{ShownSubject, Sight};
 
 /// Lists the subjects that a store knows by their names.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ pub(super) struct SubjectsAnswer<'a> {
     /// Who tells of them.
     source: Source,
     /// Some of them: there may be more though a page has none.
-    subjects: Vec<ShownSubject>,
+    subjects: Vec<RedactedSubject>,
     /// What to give as `after` for the next page; null at the end.
     next: Option<String>,
 }
@@ -84,7 +84,7 @@ enum Source {
 }
 
 /// What is asked.
-struct Asked {
+struct SubjectsQuery {
     limit: String,
     prefix: String,
     after: Option<String>,
@@ -97,7 +97,7 @@ impl Subjects {
     where
         F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,
     {
-        Self(Arc::new(move |asked| Box::pin(list(asked))))
+        Self(Arc::new(move |wanted| Box::pin(list(wanted))))
     }
 }
 
@@ -110,38 +110,38 @@ impl fmt::Debug for Subjects {
 impl<S: Store> App<S> {
     /// Some of the subjects of a limit, if it reveals them.
     pub(super) async fn subjects(&self, query: &str) -> Answer {
-        let Asked { limit, prefix, after } = Asked::read(query)?;
+        let SubjectsQuery { limit, prefix, after } = SubjectsQuery::read(query)?;
         let policy = self.limiter.policy();
         let known = policy.limits().iter().find(|known| known.limit.name() == limit);
         let Some(known) = known else {
-            return Err(names_nothing(&policy, &NameError::Limit(limit.as_str().into())));
+            return Err(unknown_name(&policy, &NameError::Limit(limit.as_str().into())));
         };
         let first = known.per.first().and_then(|index| policy.dimensions().get(*index));
         let Some(first) = first else {
             return Err(invalid(format!("{limit:?} counts everybody together")));
         };
-        if self.options.sight_of(&limit) == Sight::Veiled {
+        if self.options.redaction_of(&limit) == Redaction::Hashed {
             let detail = format!(
                 "the subjects of {limit:?} are not revealed: `reveal: true` in its policy does"
             );
             return Err(Problem::new(Kind::NotFound, detail));
         }
-        let asked = SubjectsAsked {
+        let wanted = SubjectsAsked {
             limit: Arc::clone(&known.limit),
             dimension: (*first.name).into(),
             prefix: prefix.as_str().into(),
             after: after.map(Into::into),
         };
-        let (source, SubjectsPage { subjects, next }) = self.list(asked).await?;
+        let (source, SubjectsPage { subjects, next }) = self.list(wanted).await?;
         let key = self.limiter.key();
-        let shown = |subject| ShownSubject::of(subject, Sight::Revealed, key);
+        let shown = |subject| RedactedSubject::of(subject, Redaction::Clear, key);
         let subjects = subjects.iter().map(shown).collect();
         Ok(json::write(&SubjectsAnswer { limit: &limit, source, subjects, next })?)
     }
 
-    async fn list(&self, asked: SubjectsAsked) -> Result<(Source, SubjectsPage), Problem> {
+    async fn list(&self, wanted: SubjectsAsked) -> Result<(Source, SubjectsPage), Problem> {
         if let Some(Subjects(list)) = &self.options.subjects {
-            let listed = list(asked.clone()).await.map_err(|error| match error {
+            let listed = list(wanted.clone()).await.map_err(|error| match error {
                 SubjectsError::After => invalid("`after` is what the page before told as `next`"),
                 SubjectsError::Store(reason) => Problem::new(Kind::StoreUnavailable, reason),
             })?;
@@ -149,20 +149,20 @@ impl<S: Store> App<S> {
                 return Ok((Source::Store, page));
             }
         }
-        if asked.after.is_some() {
+        if wanted.after.is_some() {
             return Err(invalid(
                 "`after` is what the page before told as `next`: there is one page",
             ));
         }
         let Some(top) = &self.options.top else {
-            return Err(Problem::new(Kind::NotFound, "this door lists no subjects"));
+            return Err(Problem::new(Kind::NotFound, "this listener lists no subjects"));
         };
         let now = self.limiter.now();
-        let of = |by| top.ranked(by, Some(asked.limit.name()), TOP_SUBJECTS, now);
-        let lists = [By::Charged, By::Refused].into_iter().flat_map(of);
+        let of = |by| top.ranked(by, Some(wanted.limit.name()), TOP_SUBJECTS, now);
+        let lists = [RankBy::Charged, RankBy::Refused].into_iter().flat_map(of);
         let subjects: BTreeSet<_> =
             lists.flat_map(|list| list.subjects).map(|it| it.subject).collect();
-        let subjects = subjects.into_iter().filter(|subject| begins(subject, &asked.prefix));
+        let subjects = subjects.into_iter().filter(|subject| begins(subject, &wanted.prefix));
         Ok((Source::Lately, SubjectsPage { subjects: subjects.collect(), next: None }))
     }
 }
@@ -176,7 +176,7 @@ fn begins(subject: &Subject, prefix: &str) -> bool {
         })
 }
 
-impl Asked {
+impl SubjectsQuery {
     fn read(query: &str) -> Result<Self, Problem> {
         let (mut limit, mut prefix, mut after) = (None, None, None);
         for (name, value) in parameters(query)? {

@@ -8,12 +8,12 @@ use tollgate::core::policy::NameError;
 use tollgate::observe::{self, TOP_SUBJECTS, TopOfLimit};
 
 use super::app::App;
-use super::check::names_nothing;
+use super::check::unknown_name;
 use super::json;
 use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
+use super::redaction::RedactedSubject;
 use super::respond::Answer;
-use super::shown::ShownSubject;
 
 /// How many subjects of each limit are told unless another number is asked for.
 pub(super) const DEFAULT_COUNT: usize = 20;
@@ -55,7 +55,7 @@ struct TopLimit {
 struct TopSubject {
     /// A value for each subject that the limit counts by; null for who has none. What the policy
     /// does not reveal is its keyed hash, `#` and 32 hexadecimal digits.
-    subject: ShownSubject,
+    subject: RedactedSubject,
     /// The most units that it can have.
     units: u64,
     /// How many of them may be of others: it has `units` less these at least.
@@ -63,40 +63,40 @@ struct TopSubject {
 }
 
 /// What is asked.
-struct Asked {
+struct TopQuery {
     by: By,
     limit: Option<String>,
     count: usize,
 }
 
 impl<S: Store> App<S> {
-    /// Who is charged or refused most at this node, if this door tells.
+    /// Who is charged or refused most at this node, if this listener tells.
     pub(super) fn top(&self, query: &str) -> Answer {
-        let asked = Asked::read(query)?;
+        let wanted = TopQuery::read(query)?;
         let Some(top) = &self.options.top else {
-            return Err(Problem::new(Kind::NotFound, "this door tells no top subjects"));
+            return Err(Problem::new(Kind::NotFound, "this listener tells no top subjects"));
         };
         let policy = self.limiter.policy();
-        if let Some(limit) = &asked.limit
+        if let Some(limit) = &wanted.limit
             && !policy.limits().iter().any(|known| known.limit.name() == limit)
         {
-            return Err(names_nothing(&policy, &NameError::Limit(limit.as_str().into())));
+            return Err(unknown_name(&policy, &NameError::Limit(limit.as_str().into())));
         }
         let now = self.limiter.now();
-        let by = match asked.by {
-            By::Charged => observe::By::Charged,
-            By::Refused => observe::By::Refused,
+        let by = match wanted.by {
+            By::Charged => observe::RankBy::Charged,
+            By::Refused => observe::RankBy::Refused,
         };
-        let ranked = top.ranked(by, asked.limit.as_deref(), asked.count, now);
+        let ranked = top.ranked(by, wanted.limit.as_deref(), wanted.count, now);
         let limits = ranked.into_iter().map(|top| self.shown(top)).collect();
         let since = top.since(now).as_millis() / 1_000;
-        Ok(json::write(&TopAnswer { since, by: asked.by, limits })?)
+        Ok(json::write(&TopAnswer { since, by: wanted.by, limits })?)
     }
 
     fn shown(&self, TopOfLimit { limit, subjects }: TopOfLimit) -> TopLimit {
-        let (sight, key) = (self.options.sight_of(&limit), self.limiter.key());
+        let (redaction, key) = (self.options.redaction_of(&limit), self.limiter.key());
         let subject = |one: &observe::TopSubject| TopSubject {
-            subject: ShownSubject::of(&one.subject, sight, key),
+            subject: RedactedSubject::of(&one.subject, redaction, key),
             units: one.units,
             error: one.error,
         };
@@ -104,23 +104,23 @@ impl<S: Store> App<S> {
     }
 }
 
-impl Asked {
+impl TopQuery {
     fn read(query: &str) -> Result<Self, Problem> {
-        let mut asked = Self { by: By::Charged, limit: None, count: DEFAULT_COUNT };
+        let mut wanted = Self { by: By::Charged, limit: None, count: DEFAULT_COUNT };
         for (name, value) in parameters(query)? {
             match (&*name, value.as_deref()) {
-                ("by", Some("charged")) => asked.by = By::Charged,
-                ("by", Some("refused")) => asked.by = By::Refused,
+                ("by", Some("charged")) => wanted.by = By::Charged,
+                ("by", Some("refused")) => wanted.by = By::Refused,
                 ("by", _) => return Err(invalid("`by` is `charged` or `refused`")),
-                ("limit", Some(limit)) => asked.limit = Some(limit.to_owned()),
-                ("count", Some(count)) => asked.count = count_of(count)?,
+                ("limit", Some(limit)) => wanted.limit = Some(limit.to_owned()),
+                ("count", Some(count)) => wanted.count = count_of(count)?,
                 _ => {
                     let known = "`by=refused`, `limit=NAME` and `count=NUMBER`";
                     return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
                 }
             }
         }
-        Ok(asked)
+        Ok(wanted)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a door listens, as people write it.
+//! Where a listener listens, as people write it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::ListenError;
 
-/// Where a door listens: `127.0.0.1:8080`, `unix:/run/tollgate.sock`, or `systemd:NAME` for the
+/// Where a listener listens: `127.0.0.1:8080`, `unix:/run/tollgate.sock`, or `systemd:NAME` for the
 /// socket that the service manager opened under that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {

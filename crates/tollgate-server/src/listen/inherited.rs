@@ -10,9 +10,10 @@ use super::{ListenError, OpenSocket};
 
 /// What this process was given. It is read once: reading takes it out of the environment, so that
 /// no child believes that the sockets are for it.
-static GIVEN: LazyLock<Mutex<Given>> = LazyLock::new(|| Mutex::new(Given::read()));
+static GIVEN: LazyLock<Mutex<InheritedSockets>> =
+    LazyLock::new(|| Mutex::new(InheritedSockets::read()));
 
-struct Given {
+struct InheritedSockets {
     sockets: ListenFd,
     /// The names of all, those that were taken as well.
     names: Vec<String>,
@@ -22,7 +23,7 @@ struct Given {
 pub(super) fn take(name: &str) -> Result<OpenSocket, ListenError> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = |error| ListenError::Open { listen: format!("systemd:{name}"), error };
-    let none = |given: &Given| ListenError::NotInherited {
+    let none = |given: &InheritedSockets| ListenError::NotInherited {
         name: name.to_owned(),
         given: given.names.clone(),
     };
@@ -42,7 +43,7 @@ pub(super) fn take(name: &str) -> Result<OpenSocket, ListenError> {
     }
 }
 
-impl Given {
+impl InheritedSockets {
     fn read() -> Self {
         let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
         let sockets = ListenFd::from_env();

@@ -93,7 +93,7 @@ impl Listener {
         loop {
             match self.accept_one().await {
                 Ok(accepted) => return accepted,
-                Err(error) if is_clients_own(&error) => {}
+                Err(error) if is_client_error(&error) => {}
                 Err(_) => {
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -132,7 +132,7 @@ fn tcp(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
 fn unix(path: &PathBuf) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         // Left behind by a process that ended without a goodbye.
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_deserted(path) => {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale_socket(path) => {
             fs::remove_file(path)?;
             UnixListener::bind(path)
         }
@@ -140,12 +140,12 @@ fn unix(path: &PathBuf) -> io::Result<UnixListener> {
     }
 }
 
-fn is_deserted(path: &PathBuf) -> bool {
+fn is_stale_socket(path: &PathBuf) -> bool {
     let refused = std::os::unix::net::UnixStream::connect(path);
     refused.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-fn is_clients_own(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_family_without_samples() {
+    fn nothing_is_informed_of_a_family_without_samples() {
         let mut page = Exposition::default();
         page.family(&PLAIN, Vec::<([&str; 1], u64)>::new());
         assert_eq!(page.into_text(), "");

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tollgate::trace::{Span, Spans};
+use tollgate::trace::{Span, SpanReceiver};
 
 use super::connector::{Connector, EXPORT_TIMEOUT};
 use super::endpoint::Endpoint;
@@ -44,7 +44,7 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Which process tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct ExporterIdentity {
     /// The service that the collector files its spans under.
     pub service: String,
     /// The version of the program.
@@ -73,7 +73,12 @@ impl Exporter {
     /// Posts what comes out of `spans` to `endpoint` by its `connector`, in the name of `origin`. Needs a
     /// tokio runtime with a timer and sockets.
     #[must_use]
-    pub fn start(spans: Spans, endpoint: Endpoint, connector: Connector, origin: &Origin) -> Self {
+    pub fn start(
+        spans: SpanReceiver,
+        endpoint: Endpoint,
+        connector: Connector,
+        origin: &ExporterIdentity,
+    ) -> Self {
         let (end, ended) = oneshot::channel();
         let counts = Arc::new(Counts::default());
         let post = Post::new(endpoint, connector, origin, Arc::clone(&counts));
@@ -143,9 +148,9 @@ impl Counts {
 
 /// Whether the last batch arrived: each turn is told once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Open,
-    Blocked,
+enum ExportState {
+    Healthy,
+    Failing,
 }
 
 struct Post {
@@ -153,11 +158,16 @@ struct Post {
     endpoint: Endpoint,
     resource: Resource,
     counts: Arc<Counts>,
-    way: Way,
+    state: ExportState,
 }
 
 impl Post {
-    fn new(endpoint: Endpoint, connector: Connector, origin: &Origin, counts: Arc<Counts>) -> Self {
+    fn new(
+        endpoint: Endpoint,
+        connector: Connector,
+        origin: &ExporterIdentity,
+        counts: Arc<Counts>,
+    ) -> Self {
         let own = [("service.name", &*origin.service), ("service.version", &*origin.version)];
         let others = origin.attributes.iter().map(|(key, value)| (&**key, &**value));
         Self {
@@ -165,11 +175,11 @@ impl Post {
             endpoint,
             resource: Resource::new(own.into_iter().chain(others)),
             counts,
-            way: Way::Open,
+            state: ExportState::Healthy,
         }
     }
 
-    async fn run(mut self, mut spans: Spans, mut ended: oneshot::Receiver<()>) {
+    async fn run(mut self, mut spans: SpanReceiver, mut ended: oneshot::Receiver<()>) {
         let mut batch = Vec::new();
         loop {
             let next = async {
@@ -211,11 +221,11 @@ impl Post {
                 Ok(rejected) => {
                     let rejected = rejected.min(all);
                     self.counts.add(all - rejected, rejected);
-                    return self.tell(Way::Open, "");
+                    return self.log_state_change(ExportState::Healthy, "");
                 }
                 Err(refusal) if refusal.is_final || attempt >= attempts => {
                     self.counts.add(0, all);
-                    return self.tell(Way::Blocked, &refusal.why);
+                    return self.log_state_change(ExportState::Failing, &refusal.why);
                 }
                 Err(_) => sleep(pause).await,
             }
@@ -224,42 +234,44 @@ impl Post {
         }
     }
 
-    async fn send(&self, body: Bytes) -> Result<u64, Refusal> {
+    async fn send(&self, body: Bytes) -> Result<u64, ExportError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.endpoint.uri().clone();
         request.headers_mut().insert(CONTENT_TYPE, PROTOBUF);
         let answered = async {
             let answer = self.client.request(request).await;
-            let answer = answer.map_err(|error| Refusal::silence(&error))?;
+            let answer = answer.map_err(|error| ExportError::silence(&error))?;
             let (head, body) = answer.into_parts();
             let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
             match head.status {
                 status if status.is_success() => {
                     Ok(body.map_or(0, |body| wire::rejected(&body.to_bytes())))
                 }
-                status => Err(Refusal::status(status)),
+                status => Err(ExportError::status(status)),
             }
         };
-        let late = |_| Refusal { why: "it does not answer".to_owned(), is_final: false };
+        let late = |_| ExportError { why: "it does not answer".to_owned(), is_final: false };
         timeout(EXPORT_TIMEOUT, answered).await.map_err(late)?
     }
 
-    fn tell(&mut self, way: Way, why: &str) {
-        if way == self.way {
+    fn log_state_change(&mut self, state: ExportState, why: &str) {
+        if state == self.state {
             return;
         }
-        self.way = way;
+        self.state = state;
         let collector = &self.endpoint;
-        match way {
-            Way::Open => tracing::info!(%collector, "the collector takes spans again"),
-            Way::Blocked => tracing::warn!(%collector, "spans are lost: the collector: {why}"),
+        match state {
+            ExportState::Healthy => tracing::info!(%collector, "the collector takes spans again"),
+            ExportState::Failing => {
+                tracing::warn!(%collector, "spans are lost: the collector: {why}")
+            }
         }
     }
 }
 
 /// Waits for more spans, until there are many or the first has waited long enough.
-async fn gather(spans: &mut Spans, batch: &mut Vec<Span>) {
+async fn gather(spans: &mut SpanReceiver, batch: &mut Vec<Span>) {
     let until = Instant::now() + BATCH_WAIT;
     while batch.len() < MAX_BATCH {
         let room = MAX_BATCH - batch.len();
@@ -271,13 +283,13 @@ async fn gather(spans: &mut Spans, batch: &mut Vec<Span>) {
 }
 
 /// Why a collector took nothing.
-struct Refusal {
+struct ExportError {
     why: String,
     /// Whether it will say the same again.
     is_final: bool,
 }
 
-impl Refusal {
+impl ExportError {
     fn silence(error: &hyper_util::client::legacy::Error) -> Self {
         let cause = std::error::Error::source(error).map(ToString::to_string);
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! are used here.
 
 use prost::{Message, Oneof};
-use tollgate::trace::{Kind, Outcome, Span, Value};
+use tollgate::trace::{AttributeValue, Span, SpanKind, SpanOutcome};
 
 /// The request that brings `spans` of `resource` to a collector.
 pub(super) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
@@ -154,8 +154,10 @@ impl WireSpan {
     fn of(span: &Span) -> Self {
         let attributes = span.attributes.iter().map(|(key, value)| key_value(key, any(value)));
         let status = match &span.outcome {
-            Outcome::Done => None,
-            Outcome::Failed(why) => Some(Status { message: why.to_string(), code: STATUS_ERROR }),
+            SpanOutcome::Done => None,
+            SpanOutcome::Failed(why) => {
+                Some(Status { message: why.to_string(), code: STATUS_ERROR })
+            }
         };
         Self {
             trace_id: span.context.trace.as_bytes().to_vec(),
@@ -164,9 +166,9 @@ impl WireSpan {
             parent_span_id: span.parent.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
             name: span.name.to_string(),
             kind: match span.kind {
-                Kind::Internal => 1,
-                Kind::Server => 2,
-                Kind::Client => 3,
+                SpanKind::Internal => 1,
+                SpanKind::Server => 2,
+                SpanKind::Client => 3,
             },
             start_time_unix_nano: span.began,
             end_time_unix_nano: span.ended,
@@ -181,12 +183,12 @@ fn key_value(key: &str, value: AnyValue) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(value) }
 }
 
-fn any(value: &Value) -> AnyValue {
+fn any(value: &AttributeValue) -> AnyValue {
     match value {
-        Value::Text(it) => text(it),
-        Value::Integer(it) => integer(*it),
-        Value::Texts(them) => array(them.iter().map(|it| text(it))),
-        Value::Integers(them) => array(them.iter().map(|it| integer(*it))),
+        AttributeValue::Text(it) => text(it),
+        AttributeValue::Integer(it) => integer(*it),
+        AttributeValue::Texts(them) => array(them.iter().map(|it| text(it))),
+        AttributeValue::Integers(them) => array(them.iter().map(|it| integer(*it))),
     }
 }
 

@@ -11,7 +11,7 @@ const REMEMBERED: usize = 16;
 
 /// The numbers of a bucket, as a call gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct BucketParams {
     /// The most tokens that are kept.
     pub(super) burst: i64,
     /// Tokens that arrive per period.
@@ -20,29 +20,30 @@ pub(super) struct Numbers {
     pub(super) period: i64,
 }
 
-impl Numbers {
+impl BucketParams {
     /// The limit with these numbers. Its name is made of the rate and the burst, so that what one
     /// bucket left behind is never read as another's; the same rate in other words (5 in a minute,
     /// 10 in two) is the same bucket.
     ///
     /// # Errors
-    /// [`NoBucket`] says which number no bucket has.
-    fn limit(self) -> Result<Limit, NoBucket> {
+    /// [`BucketError`] says which number no bucket has.
+    fn limit(self) -> Result<Limit, BucketError> {
         let positive = |what, number| match u64::try_from(number) {
             Ok(number @ 1..=MAX_EXACT) => Ok(number),
-            _ => Err(NoBucket::OutOfRange { what, number }),
+            _ => Err(BucketError::OutOfRange { what, number }),
         };
         let count = positive("count", self.count)?;
         let period = positive("period", self.period)?;
         let burst = positive("burst", self.burst)?;
-        let window = period.checked_mul(1_000).ok_or(NoBucket::TooLong(period))?;
+        let window = period.checked_mul(1_000).ok_or(BucketError::TooLong(period))?;
         // The smallest numbers of this rate leave the most room for the burst.
         let divisor = greatest_common_divisor(count, window);
         let (quota, window) = (count / divisor, window / divisor);
         let bucket =
-            TokenBucket::new(quota, Millis::new(window), burst).map_err(NoBucket::Limit)?;
+            TokenBucket::new(quota, Millis::new(window), burst).map_err(BucketError::Limit)?;
         let name = format!("bucket.{quota}.{window}.{burst}");
-        let limit = Limit::new(&name, Algorithm::TokenBucket(bucket)).map_err(NoBucket::Limit)?;
+        let limit =
+            Limit::new(&name, Algorithm::TokenBucket(bucket)).map_err(BucketError::Limit)?;
         Ok(limit.with_visibility(Visibility::Hidden))
     }
 }
@@ -56,17 +57,17 @@ const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 
 /// The buckets that a connection used last.
 #[derive(Debug, Default)]
-pub(super) struct Buckets {
+pub(super) struct BucketCache {
     /// Each in the place that its numbers say, where another may follow it.
-    places: Vec<Option<(Numbers, Arc<Limit>)>>,
+    places: Vec<Option<(BucketParams, Arc<Limit>)>>,
 }
 
-impl Buckets {
+impl BucketCache {
     /// The limit with these numbers.
     ///
     /// # Errors
-    /// [`NoBucket`] says which number no bucket has.
-    pub(super) fn get(&mut self, numbers: Numbers) -> Result<Arc<Limit>, NoBucket> {
+    /// [`BucketError`] says which number no bucket has.
+    pub(super) fn get(&mut self, numbers: BucketParams) -> Result<Arc<Limit>, BucketError> {
         let place = place(numbers);
         if let Some(Some((remembered, limit))) = self.places.get(place)
             && *remembered == numbers
@@ -80,7 +81,7 @@ impl Buckets {
     }
 }
 
-const fn place(Numbers { burst, count, period }: Numbers) -> usize {
+const fn place(BucketParams { burst, count, period }: BucketParams) -> usize {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = (burst as u64).wrapping_mul(ODD) ^ (count as u64).rotate_left(21);
     let mixed = (mixed ^ (period as u64).rotate_left(42)).wrapping_mul(ODD);
@@ -89,7 +90,7 @@ const fn place(Numbers { burst, count, period }: Numbers) -> usize {
 
 /// Numbers that are no bucket's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoBucket {
+pub(super) enum BucketError {
     /// A number is below one, or above what every store counts exactly.
     OutOfRange {
         /// Which one.
@@ -103,7 +104,7 @@ pub(super) enum NoBucket {
     Limit(LimitError),
 }
 
-impl fmt::Display for NoBucket {
+impl fmt::Display for BucketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfRange { what, number } => {
@@ -115,19 +116,19 @@ impl fmt::Display for NoBucket {
     }
 }
 
-impl std::error::Error for NoBucket {}
+impl std::error::Error for BucketError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn numbers(burst: i64, count: i64, period: i64) -> Numbers {
-        Numbers { burst, count, period }
+    const fn numbers(burst: i64, count: i64, period: i64) -> BucketParams {
+        BucketParams { burst, count, period }
     }
 
     #[test]
     fn one_rate_has_one_name_and_another_burst_another() {
-        let name = |numbers: Numbers| numbers.limit().unwrap().name().to_owned();
+        let name = |numbers: BucketParams| numbers.limit().unwrap().name().to_owned();
         assert_eq!(name(numbers(3, 5, 60)), "bucket.1.12000.3");
         assert_eq!(name(numbers(3, 5, 60)), name(numbers(3, 10, 120)));
         assert_ne!(name(numbers(3, 5, 60)), name(numbers(4, 5, 60)));
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_no_buckets_are_named() {
-        let error = |numbers: Numbers| numbers.limit().unwrap_err().to_string();
+        let error = |numbers: BucketParams| numbers.limit().unwrap_err().to_string();
         let range = "must be from 1 to 9007199254740991, not";
         assert_eq!(error(numbers(0, 1, 1)), format!("the burst {range} 0"));
         assert_eq!(error(numbers(1, -1, 1)), format!("the count {range} -1"));
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_connection_remembers_a_bounded_number_of_buckets() {
-        let mut buckets = Buckets::default();
+        let mut buckets = BucketCache::default();
         for burst in 1..1_000 {
             let limit = buckets.get(numbers(burst, 5, 60)).unwrap();
             assert_eq!(limit.capacity(), burst as u64);

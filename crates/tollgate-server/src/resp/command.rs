@@ -4,7 +4,7 @@ use super::reply::{Replies, echoed};
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum CommandKind {
     Auth,
     CellThrottle,
     Charge,
@@ -24,7 +24,7 @@ pub(super) enum Verb {
     Reset,
     Select,
     Settle,
-    Standing,
+    LimitStatus,
 }
 
 /// One command.
@@ -33,7 +33,7 @@ pub(super) struct Command {
     pub(super) name: &'static str,
     /// Other names for it.
     aliases: &'static [&'static str],
-    pub(super) verb: Verb,
+    pub(super) kind: CommandKind,
     /// How many words it has with its name; at least as many where it is negative.
     arity: i64,
     /// Which word is a key; 0 for none.
@@ -47,7 +47,7 @@ static COMMANDS: [Command; 20] = [
         key: 1,
         ..command(
             "cl.throttle",
-            Verb::CellThrottle,
+            CommandKind::CellThrottle,
             -1,
             "Charges a token bucket, as redis-cell does",
         )
@@ -56,62 +56,77 @@ static COMMANDS: [Command; 20] = [
         key: 1,
         ..command(
             "throttle",
-            Verb::CrabThrottle,
+            CommandKind::CrabThrottle,
             -1,
             "Charges a token bucket, as throttlecrab does",
         )
     },
     Command {
         aliases: &["tg.charge", "tollgate.check", "tg.check"],
-        ..command("tollgate.charge", Verb::Charge, -3, "Charges limits of the policy, all or none")
+        ..command(
+            "tollgate.charge",
+            CommandKind::Charge,
+            -3,
+            "Charges limits of the policy, all or none",
+        )
     },
     Command {
         aliases: &["tg.peek"],
-        ..command("tollgate.peek", Verb::Peek, -3, "Tells whether limits would admit a cost")
+        ..command("tollgate.peek", CommandKind::Peek, -3, "Tells whether limits would admit a cost")
     },
     Command {
         aliases: &["tg.standing"],
         ..command(
             "tollgate.standing",
-            Verb::Standing,
+            CommandKind::LimitStatus,
             -1,
             "Tells how all limits of a subject stand",
         )
     },
     Command {
         aliases: &["tg.refund"],
-        ..command("tollgate.refund", Verb::Refund, 2, "Gives back what a receipt proves")
+        ..command("tollgate.refund", CommandKind::Refund, 2, "Gives back what a receipt proves")
     },
     Command {
         aliases: &["tg.reserve"],
-        ..command("tollgate.reserve", Verb::Reserve, -4, "Holds what limits may be charged")
+        ..command("tollgate.reserve", CommandKind::Reserve, -4, "Holds what limits may be charged")
     },
     Command {
         aliases: &["tg.extend"],
-        ..command("tollgate.extend", Verb::Extend, 3, "Holds a reservation longer")
+        ..command("tollgate.extend", CommandKind::Extend, 3, "Holds a reservation longer")
     },
     Command {
         aliases: &["tg.settle"],
-        ..command("tollgate.settle", Verb::Settle, -3, "Charges what a reservation really cost")
+        ..command(
+            "tollgate.settle",
+            CommandKind::Settle,
+            -3,
+            "Charges what a reservation really cost",
+        )
     },
     Command {
         aliases: &["tg.release"],
-        ..command("tollgate.release", Verb::Release, 2, "Ends what a receipt holds")
+        ..command("tollgate.release", CommandKind::Release, 2, "Ends what a receipt holds")
     },
-    command("auth", Verb::Auth, -2, "Shows a token"),
-    command("client", Verb::Client, -2, "Names and describes the connection"),
-    command("command", Verb::Command, -1, "Lists the commands"),
-    command("echo", Verb::Echo, 2, "Replies what was sent"),
-    command("hello", Verb::Hello, -1, "Chooses the version of the protocol"),
-    command("info", Verb::Info, -1, "Describes the server"),
-    command("ping", Verb::Ping, -1, "Replies"),
-    command("quit", Verb::Quit, -1, "Ends the connection"),
-    command("reset", Verb::Reset, 1, "Forgets everything of the connection"),
-    command("select", Verb::Select, 2, "Chooses the only database"),
+    command("auth", CommandKind::Auth, -2, "Shows a token"),
+    command("client", CommandKind::Client, -2, "Names and describes the connection"),
+    command("command", CommandKind::Command, -1, "Lists the commands"),
+    command("echo", CommandKind::Echo, 2, "Replies what was sent"),
+    command("hello", CommandKind::Hello, -1, "Chooses the version of the protocol"),
+    command("info", CommandKind::Info, -1, "Describes the server"),
+    command("ping", CommandKind::Ping, -1, "Replies"),
+    command("quit", CommandKind::Quit, -1, "Ends the connection"),
+    command("reset", CommandKind::Reset, 1, "Forgets everything of the connection"),
+    command("select", CommandKind::Select, 2, "Chooses the only database"),
 ];
 
-const fn command(name: &'static str, verb: Verb, arity: i64, summary: &'static str) -> Command {
-    Command { name, aliases: &[], verb, arity, key: 0, summary }
+const fn command(
+    name: &'static str,
+    kind: CommandKind,
+    arity: i64,
+    summary: &'static str,
+) -> Command {
+    Command { name, aliases: &[], kind, arity, key: 0, summary }
 }
 
 impl Command {
@@ -120,9 +135,9 @@ impl Command {
     /// # Errors
     /// The text of the reply.
     #[inline]
-    pub(super) fn find(words: &[&[u8]]) -> Result<&'static Self, String> {
-        let Some(command) = named(words[0]) else { return Err(unknown(words)) };
-        if command.takes(words.len()) {
+    pub(super) fn find(args: &[&[u8]]) -> Result<&'static Self, String> {
+        let Some(command) = named(args[0]) else { return Err(unknown(args)) };
+        if command.takes(args.len()) {
             return Ok(command);
         }
         Err(format!("ERR wrong number of arguments for '{}' command", command.name))
@@ -130,25 +145,28 @@ impl Command {
 
     /// Whether it may be asked before a token was shown.
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.verb, Verb::Auth | Verb::Hello | Verb::Quit | Verb::Reset)
+        matches!(
+            self.kind,
+            CommandKind::Auth | CommandKind::Hello | CommandKind::Quit | CommandKind::Reset
+        )
     }
 
-    const fn takes(&self, words: usize) -> bool {
-        let words = words as i64;
-        if self.arity < 0 { words >= -self.arity } else { words == self.arity }
+    const fn takes(&self, args: usize) -> bool {
+        let args = args as i64;
+        if self.arity < 0 { args >= -self.arity } else { args == self.arity }
     }
 
     const fn is_decision(&self) -> bool {
         matches!(
-            self.verb,
-            Verb::CellThrottle
-                | Verb::CrabThrottle
-                | Verb::Charge
-                | Verb::Refund
-                | Verb::Reserve
-                | Verb::Extend
-                | Verb::Settle
-                | Verb::Release
+            self.kind,
+            CommandKind::CellThrottle
+                | CommandKind::CrabThrottle
+                | CommandKind::Charge
+                | CommandKind::Refund
+                | CommandKind::Reserve
+                | CommandKind::Extend
+                | CommandKind::Settle
+                | CommandKind::Release
         )
     }
 
@@ -188,16 +206,16 @@ fn named(word: &[u8]) -> Option<&'static Command> {
 }
 
 /// What Redis says of a command that it does not know.
-fn unknown(words: &[&[u8]]) -> String {
+fn unknown(args: &[&[u8]]) -> String {
     let mut arguments = String::new();
-    for word in &words[1..] {
+    for word in &args[1..] {
         let left = MAX_ARGUMENTS_ECHOED.saturating_sub(arguments.len());
         if left == 0 {
             break;
         }
         arguments += &format!("'{}' ", echoed(&word[..word.len().min(left)]));
     }
-    let name = echoed(words[0]);
+    let name = echoed(args[0]);
     format!("ERR unknown command '{name}', with args beginning with: {arguments}")
 }
 
@@ -205,11 +223,11 @@ fn unknown(words: &[&[u8]]) -> String {
 const MAX_ARGUMENTS_ECHOED: usize = 128;
 
 /// Replies to `COMMAND` and what may follow it.
-pub(super) fn describe(words: &[&[u8]], replies: &mut Replies) {
+pub(super) fn describe(args: &[&[u8]], replies: &mut Replies) {
     let is =
-        |name: &str| words.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
-    let asked = words.get(1..).unwrap_or_default();
-    match words.len() {
+        |name: &str| args.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    let requested = args.get(1..).unwrap_or_default();
+    match args.len() {
         0 => {
             replies.array(COMMANDS.len());
             COMMANDS.iter().for_each(|command| command.write_info(replies));
@@ -221,8 +239,8 @@ pub(super) fn describe(words: &[&[u8]], replies: &mut Replies) {
         }
         1 if is("info") => describe(&[], replies),
         _ if is("info") => {
-            replies.array(asked.len());
-            for name in asked {
+            replies.array(requested.len());
+            for name in requested {
                 match named(name) {
                     Some(command) => command.write_info(replies),
                     None => replies.no_array(),
@@ -230,13 +248,13 @@ pub(super) fn describe(words: &[&[u8]], replies: &mut Replies) {
             }
         }
         _ if is("docs") => {
-            let known = asked.iter().filter_map(|name| named(name));
+            let known = requested.iter().filter_map(|name| named(name));
             let told: Vec<&Command> =
-                if asked.is_empty() { COMMANDS.iter().collect() } else { known.collect() };
+                if requested.is_empty() { COMMANDS.iter().collect() } else { known.collect() };
             replies.map(told.len());
             told.iter().for_each(|command| command.write_docs(replies));
         }
-        _ => replies.error(unknown_subcommand("COMMAND", words[0])),
+        _ => replies.error(unknown_subcommand("COMMAND", args[0])),
     }
 }
 
@@ -251,17 +269,17 @@ mod tests {
 
     #[test]
     fn a_command_is_found_by_any_of_its_names_in_any_case() {
-        let verb = |name: &[u8]| named(name).map(|command| command.verb);
-        assert_eq!(verb(b"cl.THROTTLE"), Some(Verb::CellThrottle));
-        assert_eq!(verb(b"TOLLGATE.CHECK"), Some(Verb::Charge));
-        assert_eq!(verb(b"Tg.Charge"), Some(Verb::Charge));
-        assert_eq!(verb(b"cl.throttl"), None);
-        assert_eq!(verb(b""), None);
+        let kind = |name: &[u8]| named(name).map(|command| command.kind);
+        assert_eq!(kind(b"cl.THROTTLE"), Some(CommandKind::CellThrottle));
+        assert_eq!(kind(b"TOLLGATE.CHECK"), Some(CommandKind::Charge));
+        assert_eq!(kind(b"Tg.Charge"), Some(CommandKind::Charge));
+        assert_eq!(kind(b"cl.throttl"), None);
+        assert_eq!(kind(b""), None);
     }
 
     #[test]
     fn a_command_has_its_number_of_words() {
-        let error = |words: &[&[u8]]| Command::find(words).unwrap_err();
+        let error = |args: &[&[u8]]| Command::find(args).unwrap_err();
         let wrong = "ERR wrong number of arguments for 'echo' command";
         assert_eq!(error(&[b"ECHO"]), wrong);
         assert_eq!(error(&[b"echo", b"a", b"b"]), wrong);

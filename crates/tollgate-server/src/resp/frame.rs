@@ -6,15 +6,15 @@
 
 use memchr::memchr;
 
+use super::args::{Args, MAX_ARGS};
 use super::inline;
 use super::protocol_error::ProtocolError;
-use super::words::{MAX_WORDS, Words};
 
 /// Bytes of one word, at most.
-pub const MAX_WORD: usize = 64 * 1024;
+pub const MAX_BULK: usize = 64 * 1024;
 
 /// Bytes of one word before a token was shown, at most.
-pub const MAX_WORD_OF_STRANGERS: usize = 4 * 1024;
+pub const MAX_UNAUTHENTICATED_BULK: usize = 4 * 1024;
 
 /// Bytes of one command with all its framing, at most.
 pub const MAX_COMMAND: usize = 256 * 1024;
@@ -27,11 +27,11 @@ const MAX_LENGTH_LINE: usize = 24;
 
 /// Who sends the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sender {
+pub(super) enum ClientAuth {
     /// Who may charge limits.
-    Admitted,
+    Authenticated,
     /// Who has not shown a token yet.
-    Stranger,
+    Unauthenticated,
 }
 
 /// The first command of `input` and how many bytes it takes; `None` until all of it has come.
@@ -42,9 +42,9 @@ pub(super) enum Sender {
 /// [`ProtocolError`]: nothing that follows can be trusted.
 pub(super) fn parse<'a>(
     input: &'a [u8],
-    sender: Sender,
+    sender: ClientAuth,
     unquoted: &'a mut Vec<u8>,
-) -> Result<Option<(Words<'a>, usize)>, ProtocolError> {
+) -> Result<Option<(Args<'a>, usize)>, ProtocolError> {
     match input.first() {
         None => Ok(None),
         Some(b'*') => array(input, sender),
@@ -52,14 +52,14 @@ pub(super) fn parse<'a>(
     }
 }
 
-fn array(input: &[u8], sender: Sender) -> Result<Option<(Words<'_>, usize)>, ProtocolError> {
+fn array(input: &[u8], sender: ClientAuth) -> Result<Option<(Args<'_>, usize)>, ProtocolError> {
     let Some((count, mut at)) = length(input, 1, ProtocolError::ArrayLength)? else {
         return Ok(None);
     };
-    if count > MAX_WORDS as i64 {
+    if count > MAX_ARGS as i64 {
         return Err(ProtocolError::ArrayLength);
     }
-    let mut words = Words::new();
+    let mut args = Args::new();
     for _ in 0..count {
         match input.get(at) {
             None => return Ok(None),
@@ -75,19 +75,21 @@ fn array(input: &[u8], sender: Sender) -> Result<Option<(Words<'_>, usize)>, Pro
         }
         match input.get(end..end + 2) {
             None => return Ok(None),
-            Some(b"\r\n") => words.push(&input[start..end]),
+            Some(b"\r\n") => args.push(&input[start..end]),
             Some(_) => return Err(ProtocolError::BulkEnd),
         }
         at = end + 2;
     }
-    Ok(Some((words, at)))
+    Ok(Some((args, at)))
 }
 
-fn bulk_length(length: i64, sender: Sender) -> Result<usize, ProtocolError> {
+fn bulk_length(length: i64, sender: ClientAuth) -> Result<usize, ProtocolError> {
     let length = usize::try_from(length).map_err(|_| ProtocolError::BulkLength)?;
     match sender {
-        _ if length > MAX_WORD => Err(ProtocolError::BulkLength),
-        Sender::Stranger if length > MAX_WORD_OF_STRANGERS => Err(ProtocolError::StrangersBulk),
+        _ if length > MAX_BULK => Err(ProtocolError::BulkLength),
+        ClientAuth::Unauthenticated if length > MAX_UNAUTHENTICATED_BULK => {
+            Err(ProtocolError::UnauthenticatedBulk)
+        }
         _ => Ok(length),
     }
 }
@@ -139,7 +141,7 @@ fn integer(text: &[u8]) -> Option<i64> {
 fn line<'a>(
     input: &'a [u8],
     unquoted: &'a mut Vec<u8>,
-) -> Result<Option<(Words<'a>, usize)>, ProtocolError> {
+) -> Result<Option<(Args<'a>, usize)>, ProtocolError> {
     let Some(end) = memchr(b'\n', &input[..input.len().min(MAX_INLINE)]) else {
         let is_over = input.len() >= MAX_INLINE;
         return if is_over { Err(ProtocolError::InlineTooLong) } else { Ok(None) };
@@ -148,7 +150,7 @@ fn line<'a>(
     if inline::is_http(line) {
         return Err(ProtocolError::Http);
     }
-    Ok(Some((inline::words(line, unquoted)?, end + 1)))
+    Ok(Some((inline::split_words(line, unquoted)?, end + 1)))
 }
 
 #[cfg(test)]

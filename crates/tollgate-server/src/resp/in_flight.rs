@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tollgate::core::policy::Planned;
+use tollgate::core::policy::PlannedCharge;
 
 use tollgate::observe::Histogram;
 
@@ -15,16 +15,16 @@ pub const MAX_IN_FLIGHT: usize = 64;
 
 /// Hashes of what is charged. Two that are equal only wait for each other, so they need be neither
 /// rare nor hard to find: who sends them delays nobody else.
-pub(super) type Charged = SmallVec<[u64; 1]>;
+pub(super) type ChargedKeys = SmallVec<[u64; 1]>;
 
 /// What `planned` charges.
-pub(super) fn charged(planned: &[Planned]) -> Charged {
+pub(super) fn charged(planned: &[PlannedCharge]) -> ChargedKeys {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(ODD).rotate_left(31);
-    let hash = |planned: &Planned| {
-        let (words, rest) = planned.subject.as_bytes().as_chunks::<8>();
+    let hash = |planned: &PlannedCharge| {
+        let (args, rest) = planned.subject.as_bytes().as_chunks::<8>();
         let start = planned.limit.name_digest() as u64;
-        let hash = words.iter().fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+        let hash = args.iter().fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
         rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
     };
     planned.iter().map(hash).collect()
@@ -47,7 +47,7 @@ struct Slot<F: Future, R> {
     waiting: Pin<Box<Option<F>>>,
     began: Instant,
     answer: Option<F::Output>,
-    charged: Charged,
+    charged: ChargedKeys,
     /// What to do with the answer.
     reply: Option<R>,
 }
@@ -64,7 +64,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
     }
 
     /// Whether what charges `charged` may be begun beside all others.
-    pub(super) fn has_room(&self, charged: &Charged) -> bool {
+    pub(super) fn has_room(&self, charged: &ChargedKeys) -> bool {
         let slots = &self.slots[..self.taken];
         let is_free = |one: &u64| !slots.iter().any(|slot| slot.charged.contains(one));
         self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
@@ -74,7 +74,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
     ///
     /// It is put into its place before anything waits: a future that holds it would move it twice.
     #[inline]
-    pub(super) fn begin(&mut self, decision: F, charged: Charged, reply: R) {
+    pub(super) fn begin(&mut self, decision: F, charged: ChargedKeys, reply: R) {
         if self.taken == self.slots.len() {
             self.slots.push(Slot::free());
         }
@@ -132,7 +132,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
 impl<F: Future, R> Slot<F, R> {
     fn free() -> Self {
         let (waiting, began) = (Box::pin(None), Instant::now());
-        Self { waiting, began, answer: None, charged: Charged::new(), reply: None }
+        Self { waiting, began, answer: None, charged: ChargedKeys::new(), reply: None }
     }
 
     /// Keeps the answer, once it is there, and drops what made it.
@@ -164,18 +164,18 @@ mod tests {
         let mut in_flight = InFlight::new(&latency);
         let (now, receiver) = slow();
         now.send(1).unwrap();
-        in_flight.begin(receiver, Charged::new(), "first");
-        let mut told = None;
-        in_flight.at_once(|answer, reply| told = Some((answer, reply))).await;
-        assert_eq!(told, Some((Ok(1), "first")));
+        in_flight.begin(receiver, ChargedKeys::new(), "first");
+        let mut message = None;
+        in_flight.at_once(|answer, reply| message = Some((answer, reply))).await;
+        assert_eq!(message, Some((Ok(1), "first")));
         assert!(in_flight.is_empty());
 
         let (later, receiver) = slow();
-        in_flight.begin(receiver, Charged::new(), "second");
+        in_flight.begin(receiver, ChargedKeys::new(), "second");
         in_flight.at_once(|_, _| panic!("nobody answers yet")).await;
         let (now, receiver) = slow();
         now.send(3).unwrap();
-        in_flight.begin(receiver, Charged::new(), "third");
+        in_flight.begin(receiver, ChargedKeys::new(), "third");
         in_flight.at_once(|_, _| panic!("nobody answers yet")).await;
         later.send(2).unwrap();
         let mut answers: Vec<(Answer, &str)> = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
         let mut in_flight = InFlight::new(&latency);
         let mut senders = Vec::new();
         for key in 0..MAX_IN_FLIGHT as u64 {
-            let charged: Charged = [key].into_iter().collect();
+            let charged: ChargedKeys = [key].into_iter().collect();
             assert!(in_flight.has_room(&charged));
             let (sender, receiver) = slow();
             in_flight.begin(receiver, charged.clone(), ());
@@ -199,10 +199,10 @@ mod tests {
             assert!(!in_flight.has_room(&charged));
             senders.push(sender);
         }
-        assert!(!in_flight.has_room(&Charged::from_elem(1_000, 1)));
+        assert!(!in_flight.has_room(&ChargedKeys::from_elem(1_000, 1)));
         drop(senders);
         in_flight.finish(|answer, ()| assert!(answer.is_err())).await;
-        assert!(in_flight.has_room(&Charged::from_elem(1, 1)));
+        assert!(in_flight.has_room(&ChargedKeys::from_elem(1, 1)));
         assert_eq!(in_flight.slots.len(), MAX_IN_FLIGHT);
     }
 }

@@ -1,7 +1,7 @@
 //! Commands typed by hand, such as over telnet: words between spaces, with quotes as in Redis.
 
+use super::args::{Args, MAX_ARGS};
 use super::protocol_error::ProtocolError;
-use super::words::{MAX_WORDS, Words};
 
 /// What HTTP requests begin with, and the field that a browser cannot leave out.
 const HTTP: [&[u8]; 11] = [
@@ -17,16 +17,16 @@ pub(super) fn is_http(line: &[u8]) -> bool {
 }
 
 /// The words of `line`; where there are quotes, they are put into `unquoted` without them.
-pub(super) fn words<'a>(
+pub(super) fn split_words<'a>(
     line: &'a [u8],
     unquoted: &'a mut Vec<u8>,
-) -> Result<Words<'a>, ProtocolError> {
+) -> Result<Args<'a>, ProtocolError> {
     if line.iter().any(|byte| matches!(byte, b'"' | b'\'')) {
         return unquote(line, unquoted);
     }
-    let words = line.split(|byte| is_space(*byte)).filter(|word| !word.is_empty());
-    let words: Words<'a> = words.take(MAX_WORDS + 1).collect();
-    if words.len() > MAX_WORDS { Err(ProtocolError::ArrayLength) } else { Ok(words) }
+    let args = line.split(|byte| is_space(*byte)).filter(|word| !word.is_empty());
+    let args: Args<'a> = args.take(MAX_ARGS + 1).collect();
+    if args.len() > MAX_ARGS { Err(ProtocolError::ArrayLength) } else { Ok(args) }
 }
 
 /// Space as C knows it, which is one more than ASCII's: the vertical tab.
@@ -34,7 +34,7 @@ const fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
 
-fn unquote<'a>(line: &[u8], text: &'a mut Vec<u8>) -> Result<Words<'a>, ProtocolError> {
+fn unquote<'a>(line: &[u8], text: &'a mut Vec<u8>) -> Result<Args<'a>, ProtocolError> {
     text.clear();
     let mut ends = Vec::new();
     let mut rest = line;
@@ -43,7 +43,7 @@ fn unquote<'a>(line: &[u8], text: &'a mut Vec<u8>) -> Result<Words<'a>, Protocol
         if rest.is_empty() {
             break;
         }
-        if ends.len() == MAX_WORDS {
+        if ends.len() == MAX_ARGS {
             return Err(ProtocolError::ArrayLength);
         }
         rest = word(rest, text)?;
@@ -131,8 +131,8 @@ mod tests {
 
     fn split(line: &str) -> Option<Vec<String>> {
         let mut unquoted = Vec::new();
-        let words = words(line.as_bytes(), &mut unquoted).ok()?;
-        Some(words.iter().map(|word| word.escape_ascii().to_string()).collect())
+        let args = split_words(line.as_bytes(), &mut unquoted).ok()?;
+        Some(args.iter().map(|word| word.escape_ascii().to_string()).collect())
     }
 
     #[test]
@@ -162,9 +162,9 @@ mod tests {
         for line in ["ECHO \"a", "ECHO 'a", "ECHO \"a\"b", "ECHO 'a'b", "ECHO \"a\\\"", "\""] {
             assert_eq!(split(line), None, "{line}");
         }
-        assert_eq!(split(&"a ".repeat(MAX_WORDS)).map(|words| words.len()), Some(MAX_WORDS));
-        assert_eq!(split(&"a ".repeat(MAX_WORDS + 1)), None);
-        assert_eq!(split(&"'a' ".repeat(MAX_WORDS + 1)), None);
+        assert_eq!(split(&"a ".repeat(MAX_ARGS)).map(|args| args.len()), Some(MAX_ARGS));
+        assert_eq!(split(&"a ".repeat(MAX_ARGS + 1)), None);
+        assert_eq!(split(&"'a' ".repeat(MAX_ARGS + 1)), None);
     }
 
     #[test]

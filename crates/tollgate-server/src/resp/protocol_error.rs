@@ -12,7 +12,7 @@ pub(super) enum ProtocolError {
     /// The length of a word is none, or too large.
     BulkLength,
     /// The length of a word is too large for who has not shown a token.
-    StrangersBulk,
+    UnauthenticatedBulk,
     /// A word does not end where it was announced to.
     BulkEnd,
     /// All words together are too long.
@@ -31,7 +31,7 @@ impl fmt::Display for ProtocolError {
             Self::ArrayLength => f.write_str("invalid multibulk length"),
             Self::NotABulk(byte) => write!(f, "expected '$', got '{}'", byte.escape_ascii()),
             Self::BulkLength => f.write_str("invalid bulk length"),
-            Self::StrangersBulk => f.write_str("unauthenticated bulk length"),
+            Self::UnauthenticatedBulk => f.write_str("unauthenticated bulk length"),
             Self::BulkEnd => f.write_str("expected CRLF after a bulk"),
             Self::CommandTooLong => f.write_str("too big command"),
             Self::InlineTooLong => f.write_str("too big inline request"),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::command::unknown_subcommand;
-use super::frame::Sender;
+use super::frame::ClientAuth;
 use super::reply::{Protocol, Replies, echoed};
 use crate::Access;
 
@@ -40,22 +40,22 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Session<'d> {
     access: &'d Access,
-    sender: Sender,
-    shown: Option<Shown>,
+    sender: ClientAuth,
+    token_in_use: Option<AuthenticatedToken>,
     wrong_tokens: u32,
     id: u64,
     name: Vec<u8>,
 }
 
-/// The token by which a client was let in, and of which version of the door's tokens it is one.
-struct Shown {
+/// The token by which a client was let in, and of which version of the listener's tokens it is one.
+struct AuthenticatedToken {
     token: Box<[u8]>,
     version: u64,
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for AuthenticatedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shown").field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("AuthenticatedToken").field("version", &self.version).finish_non_exhaustive()
     }
 }
 
@@ -63,32 +63,35 @@ impl<'d> Session<'d> {
     /// A new one, where `access` says who may enter.
     pub(super) fn new(access: &'d Access) -> Self {
         let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
-        let sender = newcomer(access);
-        Self { access, sender, shown: None, wrong_tokens: 0, id, name: Vec::new() }
+        let sender = initial_auth(access);
+        Self { access, sender, token_in_use: None, wrong_tokens: 0, id, name: Vec::new() }
     }
 
-    /// Makes a stranger of a client whose token the door has no more.
-    pub(super) fn look_again(&mut self) {
-        let (Access::Tokens(tokens), Some(shown)) = (self.access, &mut self.shown) else { return };
+    /// Makes a stranger of a client whose token the listener has no more.
+    pub(super) fn revalidate_token(&mut self) {
+        let (Access::Tokens(tokens), Some(token_in_use)) = (self.access, &mut self.token_in_use)
+        else {
+            return;
+        };
         let version = tokens.version();
-        if shown.version == version {
+        if token_in_use.version == version {
             return;
         }
-        shown.version = version;
-        if !tokens.contain(&shown.token) {
-            self.shown = None;
-            self.sender = Sender::Stranger;
+        token_in_use.version = version;
+        if !tokens.contain(&token_in_use.token) {
+            self.token_in_use = None;
+            self.sender = ClientAuth::Unauthenticated;
         }
     }
 
     /// Who sends.
-    pub(super) const fn sender(&self) -> Sender {
+    pub(super) const fn sender(&self) -> ClientAuth {
         self.sender
     }
 
     /// `AUTH [user] token`: the token counts, and any user name is as good as another.
-    pub(super) fn auth(&mut self, words: &[&[u8]], replies: &mut Replies) -> Next {
-        match words {
+    pub(super) fn auth(&mut self, args: &[&[u8]], replies: &mut Replies) -> Next {
+        match args {
             [_] if matches!(self.access, Access::Open) => replies.error(NO_TOKEN_NEEDED),
             [token] | [_, token] if self.admit(token) => replies.status("OK"),
             [_] | [_, _] => {
@@ -108,9 +111,9 @@ impl<'d> Session<'d> {
         };
         let is_admitted = self.access.admits(Some(token));
         if is_admitted {
-            self.sender = Sender::Admitted;
-            self.shown = matches!(self.access, Access::Tokens(_))
-                .then(|| Shown { token: token.into(), version });
+            self.sender = ClientAuth::Authenticated;
+            self.token_in_use = matches!(self.access, Access::Tokens(_))
+                .then(|| AuthenticatedToken { token: token.into(), version });
         }
         is_admitted
     }
@@ -121,9 +124,9 @@ impl<'d> Session<'d> {
     }
 
     /// `HELLO [version [AUTH user token] [SETNAME name]]`
-    pub(super) fn hello(&mut self, words: &[&[u8]], replies: &mut Replies) -> Next {
-        let (protocol, mut options) = match words {
-            [] => (replies.protocol(), words),
+    pub(super) fn hello(&mut self, args: &[&[u8]], replies: &mut Replies) -> Next {
+        let (protocol, mut options) = match args {
+            [] => (replies.protocol(), args),
             [version, options @ ..] => match *version {
                 b"2" => (Protocol::Resp2, options),
                 b"3" => (Protocol::Resp3, options),
@@ -155,7 +158,7 @@ impl<'d> Session<'d> {
             replies.error(WRONG_TOKEN);
             return self.after_a_wrong_token();
         }
-        if self.sender == Sender::Stranger {
+        if self.sender == ClientAuth::Unauthenticated {
             replies.error(HELLO_NEEDS_TOKEN);
             return Next::Command;
         }
@@ -189,9 +192,9 @@ impl<'d> Session<'d> {
     }
 
     /// `CLIENT …`
-    pub(super) fn client(&mut self, words: &[&[u8]], replies: &mut Replies) {
-        let is = |name: &str| words[0].eq_ignore_ascii_case(name.as_bytes());
-        match &words[1..] {
+    pub(super) fn client(&mut self, args: &[&[u8]], replies: &mut Replies) {
+        let is = |name: &str| args[0].eq_ignore_ascii_case(name.as_bytes());
+        match &args[1..] {
             [] if is("id") => replies.integer(self.id as i64),
             [] if is("getname") && self.name.is_empty() => replies.nothing(),
             [] if is("getname") => replies.bulk(&self.name),
@@ -204,10 +207,10 @@ impl<'d> Session<'d> {
             // Nothing is evicted here, and no key is touched.
             [_] if is("no-evict") || is("no-touch") => replies.status("OK"),
             _ if ["id", "getname", "info", "setname", "setinfo"].iter().any(|name| is(name)) => {
-                let name = echoed(words[0]).to_ascii_lowercase();
+                let name = echoed(args[0]).to_ascii_lowercase();
                 replies.error(format!("ERR wrong number of arguments for 'client|{name}' command"));
             }
-            _ => replies.error(unknown_subcommand("CLIENT", words[0])),
+            _ => replies.error(unknown_subcommand("CLIENT", args[0])),
         }
     }
 
@@ -227,8 +230,8 @@ impl<'d> Session<'d> {
 
     /// `RESET`: as if the client had come this moment.
     pub(super) fn reset(&mut self, replies: &mut Replies) {
-        self.sender = newcomer(self.access);
-        self.shown = None;
+        self.sender = initial_auth(self.access);
+        self.token_in_use = None;
         self.name.clear();
         replies.speak(Protocol::Resp2);
         replies.status("RESET");
@@ -240,10 +243,10 @@ impl<'d> Session<'d> {
     }
 }
 
-const fn newcomer(access: &Access) -> Sender {
+const fn initial_auth(access: &Access) -> ClientAuth {
     match access {
-        Access::Open => Sender::Admitted,
-        Access::Tokens(_) => Sender::Stranger,
+        Access::Open => ClientAuth::Authenticated,
+        Access::Tokens(_) => ClientAuth::Unauthenticated,
     }
 }
 
@@ -282,8 +285,8 @@ pub(super) fn select(word: &[u8], replies: &mut Replies) {
 }
 
 /// `PING [text]`
-pub(super) fn ping(words: &[&[u8]], replies: &mut Replies) {
-    match words {
+pub(super) fn ping(args: &[&[u8]], replies: &mut Replies) {
+    match args {
         [] => replies.status("PONG"),
         [text] => replies.bulk(text),
         _ => replies.error("ERR wrong number of arguments for 'ping' command"),

@@ -1,12 +1,12 @@
 //! `CL.THROTTLE` as redis-cell speaks it, and `THROTTLE` as throttlecrab does.
 
-use tollgate::core::policy::Planned;
+use tollgate::core::policy::PlannedCharge;
 use tollgate::core::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
-use tollgate::{Decision, Source};
+use tollgate::{Decision, DecisionSource};
 
-use super::bucket::{Buckets, Numbers};
+use super::args::Args;
+use super::bucket::{BucketCache, BucketParams};
 use super::reply::{Replies, echoed};
-use super::words::Words;
 
 /// The name of the one dimension of these commands' subjects. No policy can name one so, for it
 /// holds a space: what is counted here never meets what a policy counts.
@@ -27,7 +27,7 @@ pub(super) enum Dialect {
 #[derive(Debug)]
 pub(super) enum Throttle {
     /// To charge a bucket.
-    Charge(Planned),
+    Charge(PlannedCharge),
     /// To charge a bucket that never holds anything.
     Nothing {
         /// Its capacity, at most 0.
@@ -53,11 +53,11 @@ impl Dialect {
     /// The text of the reply.
     pub(super) fn read(
         self,
-        words: &Words<'_>,
-        buckets: &mut Buckets,
+        args: &Args<'_>,
+        buckets: &mut BucketCache,
         key: &impl KeyedHash,
     ) -> Result<Throttle, String> {
-        let [_, subject, burst, count, period, quantity @ ..] = &words[..] else {
+        let [_, subject, burst, count, period, quantity @ ..] = &args[..] else {
             return Err(self.usage());
         };
         if quantity.len() > 1 {
@@ -82,14 +82,15 @@ impl Dialect {
         if self == Self::Cell && burst <= 0 && count > 0 && period > 0 {
             return Ok(Throttle::Nothing { capacity: burst, cost });
         }
-        let limit = buckets.get(Numbers { burst, count, period }).map_err(|error| match self {
-            Self::Crab if burst <= 0 || count <= 0 || period <= 0 => {
-                "ERR invalid rate limit parameters".to_owned()
-            }
-            _ => format!("ERR {error}"),
-        })?;
+        let limit =
+            buckets.get(BucketParams { burst, count, period }).map_err(|error| match self {
+                Self::Crab if burst <= 0 || count <= 0 || period <= 0 => {
+                    "ERR invalid rate limit parameters".to_owned()
+                }
+                _ => format!("ERR {error}"),
+            })?;
         let subject = Subject::new([(KEY, Value::Clear(subject))], key);
-        Ok(Throttle::Charge(Planned::new(limit, subject, cost)))
+        Ok(Throttle::Charge(PlannedCharge::new(limit, subject, cost)))
     }
 
     fn integer(self, word: &[u8], what: &str) -> Result<i64, String> {
@@ -116,16 +117,17 @@ impl Dialect {
     /// up. Where nothing had an answer, and the policy's word for that is not to refuse, nobody
     /// knows what remains, so nothing is promised.
     pub(super) fn reply(self, decision: &Decision, bucket: Bucket, replies: &mut Replies) {
-        if let (Source::Failure(error), false) = (decision.source, decision.is_admitted()) {
+        if let (DecisionSource::Failure(error), false) = (decision.source, decision.is_admitted()) {
             return replies.error(format!("ERR {error}"));
         }
-        let now = decision.verdict.now;
-        let standing = decision.verdict.standings.first();
+        let now = decision.evaluation.now;
+        let limit_status = decision.evaluation.statuses.first();
         let is_peek = bucket.cost == Cost::PEEK;
         let is_admitted = is_peek || decision.is_admitted();
-        let retry = decision.verdict.retry_after().filter(|_| !is_admitted);
-        let remaining = standing.map_or(0, |standing| standing.remaining);
-        let whole = standing.map_or(Millis::ZERO, |standing| standing.whole_at.since(now));
+        let retry = decision.evaluation.retry_after().filter(|_| !is_admitted);
+        let remaining = limit_status.map_or(0, |limit_status| limit_status.remaining);
+        let whole =
+            limit_status.map_or(Millis::ZERO, |limit_status| limit_status.full_reset_at.since(now));
         self.write(
             Answer {
                 is_admitted,

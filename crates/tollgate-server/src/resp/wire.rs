@@ -21,13 +21,13 @@ const READ: usize = 8 * 1024;
 const KEPT: usize = 2 * READ;
 
 /// Reads after the process was told to end: what a client sent before it knew is answered.
-const LAST_READS: u32 = 64;
+const MAX_LINGER_READS: u32 = 64;
 
 /// How long a client that is told goodbye has to hear it.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes of a client that is told goodbye that are read and forgotten, at most.
-const UNHEARD: u64 = 1 << 20;
+const MAX_LINGER_BYTES: u64 = 1 << 20;
 
 /// What has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +39,16 @@ pub(super) enum Received {
 }
 
 /// What hardly ever comes.
-type Seldom = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The bytes of one connection.
 pub(super) struct Wire {
     stream: Stream,
     limits: ConnectionLimits,
     place: Place,
-    draining: OnWake<Seldom>,
+    draining: OnWake<BoxedTask>,
     /// Resolves when others need the place more.
-    wanted: OnWake<Seldom>,
+    wanted: OnWake<BoxedTask>,
     last_reads: Option<u32>,
     has_spoken: bool,
     /// Rings no earlier than `ends_at`, and often later than it was set to: it is not wound up
@@ -61,8 +61,8 @@ impl Wire {
     pub(super) fn new(connection: Connection, limits: ConnectionLimits) -> Self {
         let Connection { stream, mut shutdown, place, .. } = connection;
         let ends_at = Instant::now() + limits.first_byte.min(limits.idle);
-        let draining: Seldom = Box::pin(async move { shutdown.reached(Phase::Draining).await });
-        let wanted: Seldom = Box::pin(place.wanted());
+        let draining: BoxedTask = Box::pin(async move { shutdown.reached(Phase::Draining).await });
+        let wanted: BoxedTask = Box::pin(place.wanted());
         Self {
             stream,
             limits,
@@ -78,24 +78,24 @@ impl Wire {
 
     /// Waits for more bytes behind `input`. Where it holds the beginning of a command, the whole of
     /// it has to come in time.
-    pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: Begun) -> Received {
+    pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
         self.place.work();
         self.has_spoken |= received == Received::Bytes;
         received
     }
 
-    async fn receive_next(&mut self, input: &mut Vec<u8>, begun: Begun) -> Received {
+    async fn receive_next(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         self.set_alarm(begun);
         input.reserve(READ);
         if self.last_reads.is_none() {
             let Self { stream, draining, wanted, alarm, ends_at, .. } = self;
             tokio::select! {
                 biased;
-                () = draining => self.last_reads = Some(LAST_READS),
+                () = draining => self.last_reads = Some(MAX_LINGER_READS),
                 read = stream.read_buf(input) => return received(&read),
                 () = wanted => return Received::End,
-                () = rings(alarm, ends_at) => return Received::End,
+                () = alarm_fires(alarm, ends_at) => return Received::End,
             }
         }
         self.receive_last(input).await
@@ -121,15 +121,17 @@ impl Wire {
         there.await.map_or(Received::End, |read| received(&read))
     }
 
-    fn set_alarm(&mut self, begun: Begun) {
+    fn set_alarm(&mut self, begun: PartialCommand) {
         let patience = match begun {
-            Begun::Nothing if !self.has_spoken => self.limits.first_byte.min(self.limits.idle),
-            Begun::Nothing => self.limits.idle,
-            Begun::Now => self.limits.request,
-            Begun::Before => return,
+            PartialCommand::Nothing if !self.has_spoken => {
+                self.limits.first_byte.min(self.limits.idle)
+            }
+            PartialCommand::Nothing => self.limits.idle,
+            PartialCommand::Now => self.limits.request,
+            PartialCommand::Before => return,
         };
         let now = Instant::now();
-        if begun == Begun::Nothing {
+        if begun == PartialCommand::Nothing {
             self.place.rest(now);
         }
         self.ends_at = now + patience;
@@ -155,17 +157,17 @@ impl Wire {
     pub(super) async fn close(mut self) {
         let goodbye = async {
             self.stream.shutdown().await?;
-            let unheard = (&mut self.stream).take(UNHEARD);
+            let unheard = (&mut self.stream).take(MAX_LINGER_BYTES);
             tokio::io::copy(&mut { unheard }, &mut tokio::io::sink()).await
         };
         // Nobody is told: the connection ends either way.
-        let _ = timeout(GOODBYE, goodbye).await;
+        let _ = timeout(CLOSE_TIMEOUT, goodbye).await;
     }
 }
 
 /// Whether the bytes that wait are the beginning of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begun {
+pub(super) enum PartialCommand {
     /// There are none.
     Nothing,
     /// They are, and they came last.
@@ -175,7 +177,7 @@ pub(super) enum Begun {
 }
 
 /// Gives the memory of a buffer back that was needed for one long command.
-pub(super) fn forget_room(input: &mut Vec<u8>) {
+pub(super) fn shrink_buffer(input: &mut Vec<u8>) {
     if input.capacity() > KEPT {
         input.shrink_to(KEPT);
     }
@@ -188,7 +190,7 @@ fn received(read: &io::Result<usize>) -> Received {
     }
 }
 
-async fn rings(alarm: &mut Pin<Box<Sleep>>, ends_at: &Instant) {
+async fn alarm_fires(alarm: &mut Pin<Box<Sleep>>, ends_at: &Instant) {
     loop {
         alarm.as_mut().await;
         if Instant::now() >= *ends_at {

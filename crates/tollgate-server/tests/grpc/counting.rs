@@ -1,6 +1,6 @@
 //! Domains that count each descriptor by itself, as the reference server does.
 
-use crate::world::{World, counting, descriptor, giving_back, told};
+use crate::world::{World, counting, descriptor, giving_back, printed};
 
 const POLICY: &str = "
 limits:
@@ -24,22 +24,22 @@ async fn what_one_descriptor_refuses_the_others_still_count() {
         let expected = format!(
             "{overall}: OK two 2/MINUTE left {two} in 50s; OK five 5/MINUTE left {left} in 50s"
         );
-        assert_eq!(told(&world.ask(both()).await), expected);
+        assert_eq!(printed(&world.ask(both()).await), expected);
     }
     let refused = world.ask(both()).await;
     let expected = "OVER: OVER two 2/MINUTE left 0 in 50s; OK five 5/MINUTE left 2 in 50s";
-    assert_eq!(told(&refused), expected);
+    assert_eq!(printed(&refused), expected);
     let blocked = world.ask(vec![descriptor("five=1"), descriptor("shut=1")]).await;
-    assert_eq!(told(&blocked), "OVER: OK five 5/MINUTE left 1 in 50s; OVER shut 0");
+    assert_eq!(printed(&blocked), "OVER: OK five 5/MINUTE left 1 in 50s; OVER shut 0");
 }
 
 #[tokio::test]
 async fn the_same_descriptor_twice_is_counted_twice() {
     let world = World::new(POLICY).await;
     let answer = world.ask(vec![descriptor("five=1"), descriptor("five=1")]).await;
-    assert!(told(&answer).starts_with("OK: "));
+    assert!(printed(&answer).starts_with("OK: "));
     let look = world.ask(vec![counting("five=1", 0)]).await;
-    assert_eq!(told(&look), "OK: OK five 5/MINUTE left 3 in 50s");
+    assert_eq!(printed(&look), "OK: OK five 5/MINUTE left 3 in 50s");
 }
 
 #[tokio::test]
@@ -47,10 +47,10 @@ async fn an_impossible_hit_leaves_the_others_alone() {
     let world = World::new(POLICY).await;
     let answer = world.ask(vec![counting("two=1", u64::MAX), descriptor("five=1")]).await;
     let expected = "OVER: OVER two 2/MINUTE left 2 in 50s; OK five 5/MINUTE left 4 in 50s";
-    assert_eq!(told(&answer), expected);
+    assert_eq!(printed(&answer), expected);
     let back = world.ask(vec![giving_back("five=1", 1), descriptor("two=1")]).await;
     let expected = "OK: OK five 5/MINUTE left 5 in 50s; OK two 2/MINUTE left 1 in 50s";
-    assert_eq!(told(&back), expected);
+    assert_eq!(printed(&back), expected);
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn quotas_are_alternatives_here_as_well() {
     world.ask(vec![counting("q=1", 2)]).await;
     let answer = world.ask(vec![descriptor("q=1"), descriptor("q=2")]).await;
     let expected = "OK: OVER q 2/MINUTE left 0 in 50s; OK q 2/MINUTE left 1 in 50s";
-    assert_eq!(told(&answer), expected);
+    assert_eq!(printed(&answer), expected);
     let answer = world.ask(vec![descriptor("q=1"), counting("q=2", 2)]).await;
-    assert!(told(&answer).starts_with("OVER: OVER "));
+    assert!(printed(&answer).starts_with("OVER: OVER "));
 }

@@ -1,10 +1,12 @@
 //! What each descriptor is told, in the words of `told`.
 
 use tollgate::core::Millis;
-use tollgate::overrides::{Change, Effect, Keep, Override, Target, Whom};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
+};
 use tollgate_server::grpc::proto::{Entry, RateLimitDescriptor, RateLimitOverride, RateLimitUnit};
 
-use crate::world::{START, World, counting, descriptor, giving_back, request, told};
+use crate::world::{START, World, counting, descriptor, giving_back, printed, request};
 
 const POLICY: &str = "
 limits:
@@ -39,7 +41,7 @@ async fn each_descriptor_has_its_status() {
     let expected = "OK: OK minute 3/MINUTE left 2 in 50s; OK; OK left 4294967295; \
                     OK odd-one 5 left 4 in 90s; OK huge 4294967295/HOUR left 4294967295 in 2750s; \
                     OK left 1 in 6350s; OK bucket 2 left 1 in 1s; OK";
-    assert_eq!(told(&answer), expected);
+    assert_eq!(printed(&answer), expected);
 }
 
 #[tokio::test]
@@ -48,24 +50,24 @@ async fn a_request_that_one_descriptor_refuses_is_counted_on_none() {
     let both = || vec![descriptor("a=1"), descriptor("odd=1")];
     for left in [2, 1, 0] {
         let answer = world.ask(both()).await;
-        assert!(told(&answer).starts_with(&format!("OK: OK minute 3/MINUTE left {left} ")));
+        assert!(printed(&answer).starts_with(&format!("OK: OK minute 3/MINUTE left {left} ")));
     }
     let refused = world.ask(both()).await;
     let expected = "OVER: OVER minute 3/MINUTE left 0 in 50s; OK odd-one 5 left 2 in 90s";
-    assert_eq!(told(&refused), expected);
+    assert_eq!(printed(&refused), expected);
     let alone = world.ask(vec![descriptor("odd=1")]).await;
-    assert_eq!(told(&alone), "OK: OK odd-one 5 left 1 in 90s");
+    assert_eq!(printed(&alone), "OK: OK odd-one 5 left 1 in 90s");
 
     // Another value has another counter, and the next minute a new window.
-    assert!(told(&world.ask(vec![descriptor("a=2")]).await).starts_with("OK: "));
+    assert!(printed(&world.ask(vec![descriptor("a=2")]).await).starts_with("OK: "));
     world.later(49_999);
     assert_eq!(
-        told(&world.ask(vec![descriptor("a=1")]).await),
+        printed(&world.ask(vec![descriptor("a=1")]).await),
         "OVER: OVER minute 3/MINUTE left 0 in 0.001s"
     );
     world.later(1);
     assert_eq!(
-        told(&world.ask(vec![descriptor("a=1")]).await),
+        printed(&world.ask(vec![descriptor("a=1")]).await),
         "OK: OK minute 3/MINUTE left 2 in 60s"
     );
 }
@@ -73,22 +75,23 @@ async fn a_request_that_one_descriptor_refuses_is_counted_on_none() {
 #[tokio::test]
 async fn hits_are_the_descriptors_own_or_else_the_requests() {
     let world = World::new(POLICY).await;
-    let mut asked = request(vec![descriptor("odd=1"), counting("a=1", 1), counting("huge=1", 0)]);
-    asked.hits_addend = 4;
-    let answer = world.send(asked).await.unwrap();
+    let mut requested =
+        request(vec![descriptor("odd=1"), counting("a=1", 1), counting("huge=1", 0)]);
+    requested.hits_addend = 4;
+    let answer = world.send(requested).await.unwrap();
     let expected = "OK: OK odd-one 5 left 1 in 90s; OK minute 3/MINUTE left 2 in 50s; \
                     OK huge 4294967295/HOUR left 4294967295 in 2750s";
-    assert_eq!(told(&answer), expected);
+    assert_eq!(printed(&answer), expected);
 
     // 0 only asks whether one is left.
     let look = || vec![counting("odd=1", 0)];
-    assert_eq!(told(&world.ask(look()).await), "OK: OK odd-one 5 left 1 in 90s");
+    assert_eq!(printed(&world.ask(look()).await), "OK: OK odd-one 5 left 1 in 90s");
     world.ask(vec![descriptor("odd=1")]).await;
-    assert_eq!(told(&world.ask(look()).await), "OVER: OVER odd-one 5 left 0 in 90s");
+    assert_eq!(printed(&world.ask(look()).await), "OVER: OVER odd-one 5 left 0 in 90s");
     // The same descriptor twice costs what both cost, and both hear of it.
     let twice = world.ask(vec![descriptor("a=1"), descriptor("a=1")]).await;
     let one = "OK minute 3/MINUTE left 0 in 50s";
-    assert_eq!(told(&twice), format!("OK: {one}; {one}"));
+    assert_eq!(printed(&twice), format!("OK: {one}; {one}"));
 }
 
 #[tokio::test]
@@ -96,58 +99,59 @@ async fn more_than_a_limit_holds_is_never_admitted() {
     let world = World::new(POLICY).await;
     for hits in [6, u64::from(u32::MAX), 1 << 53, 1 << 63, u64::MAX] {
         let answer = world.ask(vec![counting("odd=1", hits)]).await;
-        assert_eq!(told(&answer), "OVER: OVER odd-one 5 left 5 in 90s", "{hits}");
+        assert_eq!(printed(&answer), "OVER: OVER odd-one 5 left 5 in 90s", "{hits}");
         assert!(answer.response_headers_to_add.iter().all(|field| field.key != "retry-after"));
     }
     // What no number holds is refused also by a limit without an end.
     for (hits, expected) in [((1 << 53) - 1, "OK"), (1 << 53, "OVER"), (u64::MAX, "OVER")] {
         let fresh = format!("huge={hits}");
         let answer = world.ask(vec![counting(&fresh, hits)]).await;
-        assert!(told(&answer).starts_with(&format!("{expected}: {expected} huge ")), "{hits}");
+        assert!(printed(&answer).starts_with(&format!("{expected}: {expected} huge ")), "{hits}");
     }
     let free = world.ask(vec![counting("free=1", u64::MAX), counting("nothing", u64::MAX)]).await;
-    assert_eq!(told(&free), "OK: OK left 4294967295; OK");
+    assert_eq!(printed(&free), "OK: OK left 4294967295; OK");
 }
 
 #[tokio::test]
-async fn what_is_given_back_can_be_taken_again() {
+async fn what_is_refunded_can_be_taken_again() {
     let world = World::new(POLICY).await;
     world.ask(vec![counting("a=1", 3)]).await;
     let answer = world.ask(vec![giving_back("a=1", 2)]).await;
-    assert_eq!(told(&answer), "OK: OK minute 3/MINUTE left 2 in 50s");
+    assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 2 in 50s");
     // Never more than was taken, and never into the next window.
     for hits in [5, u64::MAX] {
         let answer = world.ask(vec![giving_back("a=1", hits)]).await;
-        assert_eq!(told(&answer), "OK: OK minute 3/MINUTE left 3 in 50s", "{hits}");
+        assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 3 in 50s", "{hits}");
     }
     world.ask(vec![counting("a=1", 3)]).await;
     world.later(50_000);
     world.ask(vec![giving_back("a=1", 3)]).await;
     let answer = world.ask(vec![counting("a=1", 3)]).await;
-    assert_eq!(told(&answer), "OK: OK minute 3/MINUTE left 0 in 60s");
+    assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 0 in 60s");
 
     let fresh = world.ask(vec![giving_back("odd=new", 5), giving_back("shut", 1)]).await;
-    assert_eq!(told(&fresh), "OK: OK odd-one 5 left 5 in 90s; OK shut-down 0");
+    assert_eq!(printed(&fresh), "OK: OK odd-one 5 left 5 in 90s; OK shut-down 0");
     // A full limit does not refuse what is given back to it.
     let mixed = world.ask(vec![giving_back("a=1", 1), descriptor("bucket=1")]).await;
-    assert_eq!(told(&mixed), "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 2 left 1 in 1s");
+    assert_eq!(printed(&mixed), "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 2 left 1 in 1s");
     let bucket = world.ask(vec![giving_back("bucket=1", 1)]).await;
-    assert!(told(&bucket).starts_with("OK: OK bucket 2 left 2 "), "{}", told(&bucket));
+    assert!(printed(&bucket).starts_with("OK: OK bucket 2 left 2 "), "{}", printed(&bucket));
 }
 
 /// A bucket that an override made larger is not cut to the policy's by what comes back.
 #[tokio::test]
-async fn what_is_given_back_is_given_back_by_its_override() {
+async fn what_is_refunded_is_refunded_by_its_override() {
     let world = World::new(POLICY).await;
     let says = async |effect| {
-        let target = Target { limit: Some("bucket".into()), whom: Whom::Everybody };
+        let target =
+            OverrideScope { limit: Some("bucket".into()), target: OverrideTarget::Everybody };
         let expires_at = START.after(Millis::from_secs(60));
-        let said = Override { target, effect, expires_at, reason: "a test".into() };
-        world.overrides.change(START, Change::Set(said)).await.unwrap();
+        let described = Override { target, effect, expires_at, reason: "a test".into() };
+        world.overrides.change(START, OverrideChange::Set(described)).await.unwrap();
     };
     let left = async |descriptor| {
-        let told = told(&world.ask(vec![descriptor]).await);
-        told.split(" in ").next().unwrap().to_owned()
+        let printed = printed(&world.ask(vec![descriptor]).await);
+        printed.split(" in ").next().unwrap().to_owned()
     };
     says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
     assert_eq!(left(counting("bucket=1", 100)).await, "OK: OK bucket 1000/MINUTE left 900");
@@ -171,7 +175,7 @@ async fn values_that_are_no_text_are_counted_each_for_itself() {
         [(&b"\xff"[..], 2), (b"\xff", 1), (b"\xfe", 2), (b"", 2), ("\u{fffd}".as_bytes(), 2)]
     {
         let expected = format!("OK: OK minute 3/MINUTE left {left} in 50s");
-        assert_eq!(told(&world.ask(value(bytes)).await), expected, "{bytes:?}");
+        assert_eq!(printed(&world.ask(value(bytes)).await), expected, "{bytes:?}");
     }
 }
 
@@ -181,7 +185,7 @@ async fn what_is_blocked_counts_nowhere() {
     for _ in 0..5 {
         let answer = world.ask(vec![descriptor("a=1"), descriptor("shut=1")]).await;
         let expected = "OVER: OK minute 3/MINUTE left 3 in 50s; OVER shut-down 0";
-        assert_eq!(told(&answer), expected);
+        assert_eq!(printed(&answer), expected);
         // Nothing that is known explains the refusal.
         assert!(answer.response_headers_to_add.is_empty() && answer.raw_body.is_empty());
     }
@@ -193,8 +197,8 @@ async fn shadows_count_and_stop_nobody() {
     for left in [2, 1, 0, 0] {
         let answer = world.ask(vec![descriptor("dark=1"), descriptor("odd=1")]).await;
         let begin = format!("OK: OK left {left} in 50s; OK odd-one 5 ");
-        let said = told(&answer);
-        assert!(said.starts_with(&begin), "{said}");
+        let described = printed(&answer);
+        assert!(described.starts_with(&begin), "{described}");
     }
 }
 
@@ -202,9 +206,9 @@ async fn shadows_count_and_stop_nobody() {
 async fn what_is_replaced_is_not_counted() {
     let world = World::new(POLICY).await;
     let answer = world.ask(vec![descriptor("odd=1"), descriptor("vip=1")]).await;
-    assert_eq!(told(&answer), "OK: OK; OK left 4294967295");
+    assert_eq!(printed(&answer), "OK: OK; OK left 4294967295");
     let alone = world.ask(vec![descriptor("odd=1")]).await;
-    assert_eq!(told(&alone), "OK: OK odd-one 5 left 4 in 90s");
+    assert_eq!(printed(&alone), "OK: OK odd-one 5 left 4 in 90s");
 }
 
 #[tokio::test]
@@ -212,10 +216,10 @@ async fn values_of_a_pattern_can_share_a_counter() {
     let world = World::new(POLICY).await;
     for (path, left) in [("/search", 2), ("/search/users", 1), ("/searching", 0)] {
         let answer = world.ask(vec![descriptor(&format!("deep=1,path={path}"))]).await;
-        assert_eq!(told(&answer), format!("OK: OK minute 3/MINUTE left {left} in 50s"));
+        assert_eq!(printed(&answer), format!("OK: OK minute 3/MINUTE left {left} in 50s"));
     }
     let other = world.ask(vec![descriptor("deep=1,path=/find")]).await;
-    assert_eq!(told(&other), "OK: OK");
+    assert_eq!(printed(&other), "OK: OK");
 }
 
 fn bringing(requests_per_unit: u32, unit: RateLimitUnit) -> RateLimitDescriptor {
@@ -227,20 +231,20 @@ fn bringing(requests_per_unit: u32, unit: RateLimitUnit) -> RateLimitDescriptor 
 async fn a_limit_can_be_brought_along() {
     let world = World::new(POLICY).await;
     let minute = |requests| vec![bringing(requests, RateLimitUnit::Minute)];
-    assert_eq!(told(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 1 in 50s");
-    assert_eq!(told(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 0 in 50s");
-    assert_eq!(told(&world.ask(minute(2)).await), "OVER: OVER - 2/MINUTE left 0 in 50s");
+    assert_eq!(printed(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 1 in 50s");
+    assert_eq!(printed(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 0 in 50s");
+    assert_eq!(printed(&world.ask(minute(2)).await), "OVER: OVER - 2/MINUTE left 0 in 50s");
     // Raised, it goes on counting; the tree's own counter was never touched.
-    assert_eq!(told(&world.ask(minute(4)).await), "OK: OK - 4/MINUTE left 1 in 50s");
+    assert_eq!(printed(&world.ask(minute(4)).await), "OK: OK - 4/MINUTE left 1 in 50s");
     let own = world.ask(vec![descriptor("a=1")]).await;
-    assert_eq!(told(&own), "OK: OK minute 3/MINUTE left 2 in 50s");
-    assert_eq!(told(&world.ask(minute(0)).await), "OVER: OVER - 0");
+    assert_eq!(printed(&own), "OK: OK minute 3/MINUTE left 2 in 50s");
+    assert_eq!(printed(&world.ask(minute(0)).await), "OVER: OVER - 0");
     let year = world.ask(vec![bringing(1, RateLimitUnit::Year)]).await;
-    assert!(told(&year).starts_with("OK: OK - 1/YEAR left 0 "), "{}", told(&year));
+    assert!(printed(&year).starts_with("OK: OK - 1/YEAR left 0 "), "{}", printed(&year));
 }
 
 #[tokio::test]
-async fn clients_are_told_as_the_policy_says() {
+async fn clients_are_reported_as_the_policy_says() {
     let world = World::new(POLICY).await;
     let fields = |answer: &tollgate_server::grpc::proto::RateLimitResponse| {
         let pairs = answer.response_headers_to_add.iter();
@@ -273,7 +277,7 @@ async fn clients_are_told_as_the_policy_says() {
 #[tokio::test]
 async fn other_domains_are_not_limited() {
     let world = World::new(POLICY).await;
-    let mut asked = request(vec![bringing(0, RateLimitUnit::Day)]);
-    asked.domain = "elsewhere".into();
-    assert_eq!(told(&world.send(asked).await.unwrap()), "OK: OK");
+    let mut requested = request(vec![bringing(0, RateLimitUnit::Day)]);
+    requested.domain = "elsewhere".into();
+    assert_eq!(printed(&world.send(requested).await.unwrap()), "OK: OK");
 }

@@ -7,7 +7,7 @@ use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate::store::memory::Memory;
 use tonic::Code;
 
-use crate::world::{Opening, World, descriptor, giving_back, request, told};
+use crate::world::{Opening, World, descriptor, giving_back, printed, request};
 
 /// A memory store that answers while it is told to.
 #[derive(Default)]
@@ -65,10 +65,10 @@ async fn a_domain_that_denies_is_unavailable() {
         ("none=1", "OK: OK"),
         ("shut=1", "OVER: OVER - 0"),
     ] {
-        assert_eq!(told(&world.ask(vec![descriptor(free)]).await), expected, "{free}");
+        assert_eq!(printed(&world.ask(vec![descriptor(free)]).await), expected, "{free}");
     }
     let back = world.ask(vec![giving_back("a=1", 1)]).await;
-    assert_eq!(told(&back), "OK: OK");
+    assert_eq!(printed(&back), "OK: OK");
 }
 
 #[tokio::test]
@@ -76,11 +76,11 @@ async fn a_domain_that_allows_lets_pass_and_says_nothing() {
     for on_failure in ["allow", "local"] {
         let world = broken(on_failure).await;
         let answer = world.ask(vec![descriptor("a=1"), descriptor("q=1")]).await;
-        assert_eq!(told(&answer), "OK: OK; OK", "{on_failure}");
+        assert_eq!(printed(&answer), "OK: OK; OK", "{on_failure}");
         assert!(answer.response_headers_to_add.is_empty());
         // What is blocked needs no store to be so.
         let blocked = world.ask(vec![descriptor("a=1"), descriptor("shut=1")]).await;
-        assert_eq!(told(&blocked), "OVER: OK; OVER - 0", "{on_failure}");
+        assert_eq!(printed(&blocked), "OVER: OK; OVER - 0", "{on_failure}");
     }
 }
 
@@ -92,10 +92,10 @@ async fn a_store_that_answers_again_decides_again() {
     let one = || request(vec![descriptor("a=1")]);
     for left in [1, 0] {
         let answer = world.send(one()).await.unwrap();
-        assert_eq!(told(&answer), format!("OK: OK two 2/MINUTE left {left} in 50s"));
+        assert_eq!(printed(&answer), format!("OK: OK two 2/MINUTE left {left} in 50s"));
         is_broken.store(true, Ordering::SeqCst);
         assert_eq!(world.send(one()).await.unwrap_err().code(), Code::Unavailable);
         is_broken.store(false, Ordering::SeqCst);
     }
-    assert!(told(&world.send(one()).await.unwrap()).starts_with("OVER: OVER two "));
+    assert!(printed(&world.send(one()).await.unwrap()).starts_with("OVER: OVER two "));
 }

@@ -11,7 +11,7 @@ use tollgate_server::grpc::proto::{
 };
 use tonic::Code;
 
-use crate::world::{World, counting, descriptor, giving_back, request, told};
+use crate::world::{World, counting, descriptor, giving_back, printed, request};
 
 const POLICY: &str = "
 limits: { two: { quota: 2, window: 1m, anchor: calendar } }
@@ -66,12 +66,12 @@ const NONE: &str = "two 2/MINUTE left 0 in 50s";
 /// What is sent, and what is told.
 type Row = (&'static str, RateLimitRequest, String);
 
-fn invalid(told: &str) -> String {
-    format!("INVALID: {told}")
+fn invalid(printed: &str) -> String {
+    format!("INVALID: {printed}")
 }
 
-fn over(told: &str) -> String {
-    format!("OVER: OVER {told}")
+fn over(printed: &str) -> String {
+    format!("OVER: OVER {printed}")
 }
 
 /// Too little, or too much of it.
@@ -129,10 +129,10 @@ fn values() -> Vec<Row> {
         ("keys and values that join alike", request(vec![descriptor("a=x,a=y_z")])),
         ("the other way to join them", request(vec![descriptor("a=x_y,a=z")])),
     ];
-    let told = "OK: OK two 2/MINUTE left 1 in 50s";
+    let printed = "OK: OK two 2/MINUTE left 1 in 50s";
     let star = "OK: OK star 2/MINUTE left 1 in 50s";
     let mut rows: Vec<Row> =
-        fresh.into_iter().map(|(what, sent)| (what, sent, told.into())).collect();
+        fresh.into_iter().map(|(what, sent)| (what, sent, printed.into())).collect();
     rows.push(("a key that looks like a pattern", one("*", "x"), star.into()));
     rows
 }
@@ -175,7 +175,7 @@ fn limits() -> Vec<Row> {
         ("a limit by a negative unit", unit(-1)),
         ("a limit by the unit of answers", unit(7)),
     ];
-    rows.into_iter().map(|(what, (sent, told))| (what, sent, told)).collect()
+    rows.into_iter().map(|(what, (sent, printed))| (what, sent, printed)).collect()
 }
 
 #[tokio::test]
@@ -184,13 +184,13 @@ async fn each_message_has_its_answer() {
     world.ask(vec![counting(FULL, 2)]).await;
     let rows = [shapes(), values(), numbers(), limits()].concat();
     assert_eq!(rows.len(), 45);
-    for (what, asked, expected) in rows {
-        let said = match world.send(asked).await {
-            Ok(answer) => told(&answer),
+    for (what, requested, expected) in rows {
+        let described = match world.send(requested).await {
+            Ok(answer) => printed(&answer),
             Err(status) if status.code() == Code::InvalidArgument => invalid(status.message()),
             Err(status) => format!("{:?}: {}", status.code(), status.message()),
         };
-        assert_eq!(said, expected, "{what}");
+        assert_eq!(described, expected, "{what}");
     }
 }
 
@@ -250,8 +250,8 @@ async fn bytes_have_their_status() {
     let world = World::new(POLICY).await;
     let path = format!("{SERVICE}/ShouldRateLimit");
     for (what, body, expected) in bytes() {
-        let told = raw(&world.address, &path, body, "identity").await;
-        assert_eq!(told, (200, expected.to_owned()), "{what}");
+        let printed = raw(&world.address, &path, body, "identity").await;
+        assert_eq!(printed, (200, expected.to_owned()), "{what}");
     }
     let unknown = (200, "12".to_owned());
     assert_eq!(raw(&world.address, &path, good(), "gzip").await, unknown, "gzip");

@@ -85,15 +85,15 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn the_http_door_has_it_for_who_shows_a_token() {
+async fn the_http_listener_has_it_for_who_shows_a_token() {
     let access = Access::Tokens(Tokens::parse("0123456789abcdef").unwrap());
     let limiter = Arc::new(Limiter::new(policy(POLICY), Memory::default()));
     let options = HttpOptions { access, ..HttpOptions::default() };
     let router = tollgate_server::http::router(limiter, options);
     let body = r#"{"domain": "edge", "descriptors": [{"entries": [{"key": "a"}]}]}"#;
     assert_eq!(post(&router, body).await.0, 401);
-    let asked = Request::post("/json").header("authorization", "Bearer 0123456789abcdef");
-    let answer = router.oneshot(asked.body(Body::from(body)).unwrap()).await.unwrap();
+    let requested = Request::post("/json").header("authorization", "Bearer 0123456789abcdef");
+    let answer = router.oneshot(requested.body(Body::from(body)).unwrap()).await.unwrap();
     assert_eq!(answer.status(), 200);
 }
 
@@ -110,9 +110,10 @@ async fn another_sites_page_counts_nothing() {
         ("sec-fetch-site", "same-origin", 200),
         ("origin", "http://door.example", 200),
     ] {
-        let asked = Request::post("/json").header("host", "door.example").header(name, value);
-        let asked = asked.header("content-type", "text/plain").body(Body::from(body)).unwrap();
-        let answer = router.clone().oneshot(asked).await.unwrap();
+        let requested = Request::post("/json").header("host", "door.example").header(name, value);
+        let requested =
+            requested.header("content-type", "text/plain").body(Body::from(body)).unwrap();
+        let answer = router.clone().oneshot(requested).await.unwrap();
         assert_eq!(answer.status(), status, "{name}: {value}");
     }
 }

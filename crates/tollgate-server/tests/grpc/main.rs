@@ -1,4 +1,4 @@
-//! The gRPC door, asked through a socket by a client of its own.
+//! The gRPC listener, asked through a socket by a client of its own.
 
 mod counting;
 mod descriptors;

@@ -44,8 +44,8 @@ async fn nodes_hand_on_what_is_written_there_while_they_are_not_over() {
     let world = World::new(POLICY).await;
     assert_eq!(read(&world.ask(vec![descriptor("plain=1")]).await), json!(null));
 
-    let mut asked = request(vec![counting("gold=1", 2), descriptor("silver=1")]);
-    asked.hits_addend = 1;
+    let mut requested = request(vec![counting("gold=1", 2), descriptor("silver=1")]);
+    requested.hits_addend = 1;
     let both = json!({
         "domain": "edge",
         "descriptors": [
@@ -55,7 +55,7 @@ async fn nodes_hand_on_what_is_written_there_while_they_are_not_over() {
         "hitsAddend": 1.0,
         "metadata": { "tier": "gold", "of": { "a": 1.0, "b": [true, null], "c": 2.0 } },
     });
-    assert_eq!(read(&world.send(asked).await.unwrap()), both);
+    assert_eq!(read(&world.send(requested).await.unwrap()), both);
 
     let refused = world.ask(vec![descriptor("gold=1"), descriptor("silver=1")]).await;
     assert_eq!(read(&refused)["metadata"], json!({ "tier": "silver", "of": { "c": 2.0 } }));

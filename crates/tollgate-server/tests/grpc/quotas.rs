@@ -1,6 +1,6 @@
 //! Quotas, of which a request needs one group only.
 
-use crate::world::{World, counting, descriptor, told};
+use crate::world::{World, counting, descriptor, printed};
 
 const POLICY: &str = "
 limits:
@@ -32,7 +32,7 @@ async fn one_group_with_room_is_enough() {
     world.ask(vec![counting(&small, 2)]).await;
     let answer = world.ask(vec![descriptor(&small), descriptor(&large)]).await;
     let expected = "OK: OVER model 2/MINUTE left 0 in 50s; OK model 2/MINUTE left 1 in 50s";
-    assert_eq!(told(&answer), expected);
+    assert_eq!(printed(&answer), expected);
     // What passes is told nothing of the group that is over.
     assert!(answer.response_headers_to_add.iter().all(|field| field.key != "retry-after"));
     let remaining =
@@ -42,7 +42,7 @@ async fn one_group_with_room_is_enough() {
     world.ask(vec![descriptor(&large)]).await;
     let refused = world.ask(vec![descriptor(&small), descriptor(&large)]).await;
     let expected = "OVER: OVER model 2/MINUTE left 0 in 50s; OVER model 2/MINUTE left 0 in 50s";
-    assert_eq!(told(&refused), expected);
+    assert_eq!(printed(&refused), expected);
 }
 
 #[tokio::test]
@@ -54,11 +54,11 @@ async fn a_group_is_over_once_any_of_it_is_and_is_then_not_counted() {
     let group = || vec![counting(&tenant, 2), descriptor(&model("small"))];
     let answer = world.ask(group()).await;
     let expected = "OK: OVER tenant 5/MINUTE left 1 in 50s; OK model 2/MINUTE left 1 in 50s";
-    assert_eq!(told(&answer), expected);
+    assert_eq!(printed(&answer), expected);
     let blocked = world.ask(vec![descriptor("shut=1"), descriptor(&model("small"))]).await;
-    assert_eq!(told(&blocked), "OK: OVER - 0; OK model 2/MINUTE left 0 in 50s");
+    assert_eq!(printed(&blocked), "OK: OVER - 0; OK model 2/MINUTE left 0 in 50s");
     let alone = world.ask(vec![descriptor("shut=1")]).await;
-    assert_eq!(told(&alone), "OVER: OVER - 0");
+    assert_eq!(printed(&alone), "OVER: OVER - 0");
 }
 
 #[tokio::test]
@@ -68,12 +68,12 @@ async fn what_is_enforced_decides_beside_them_and_nothing_is_left_of_a_refusal()
     world.ask(vec![counting("all=1", 5)]).await;
     let refused = world.ask(vec![descriptor(&small), descriptor("all=1")]).await;
     let expected = "OVER: OK model 2/MINUTE left 2 in 50s; OVER all 5/MINUTE left 0 in 50s";
-    assert_eq!(told(&refused), expected);
+    assert_eq!(printed(&refused), expected);
     let untouched = world.ask(vec![counting(&small, 0)]).await;
-    assert_eq!(told(&untouched), "OK: OK model 2/MINUTE left 2 in 50s");
+    assert_eq!(printed(&untouched), "OK: OK model 2/MINUTE left 2 in 50s");
 
     world.ask(vec![counting(&small, 2)]).await;
     let refused = world.ask(vec![descriptor(&small), descriptor("all=2")]).await;
     let expected = "OVER: OVER model 2/MINUTE left 0 in 50s; OK all 5/MINUTE left 5 in 50s";
-    assert_eq!(told(&refused), expected);
+    assert_eq!(printed(&refused), expected);
 }

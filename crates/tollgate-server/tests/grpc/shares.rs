@@ -1,6 +1,6 @@
 //! Limits that are enforced for some subjects, in charges of several descriptors.
 
-use crate::world::{World, descriptor, told};
+use crate::world::{World, descriptor, printed};
 
 const POLICY: &str = "
 limits:
@@ -14,10 +14,10 @@ descriptors:
 ";
 
 #[tokio::test]
-async fn who_is_not_held_to_a_limit_has_no_standing_of_another() {
+async fn who_is_not_held_to_a_limit_has_no_status_of_another() {
     let world = World::new(POLICY).await;
     for left in [4, 3, 2] {
         let answer = world.ask(vec![descriptor("one=1"), descriptor("other=1")]).await;
-        assert_eq!(told(&answer), format!("OK: OK; OK other 5/MINUTE left {left} in 50s"));
+        assert_eq!(printed(&answer), format!("OK: OK; OK other 5/MINUTE left {left} in 50s"));
     }
 }

@@ -2,7 +2,7 @@
 
 use tollgate::Tracer;
 use tollgate::store::Memory;
-use tollgate::trace::{Parents, Sampler, Value};
+use tollgate::trace::{AttributeValue, ParentSampling, Sampler};
 use tonic::Request;
 
 use crate::world::{Opening, World, descriptor, request};
@@ -15,7 +15,7 @@ descriptors: [ { domain: edge, tree: [ { key: a, limit: one } ] } ]
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_a_part_of_its_callers_trace() {
-    let (tracer, mut spans) = Tracer::new(Sampler::new(0, Parents::Follow));
+    let (tracer, mut spans) = Tracer::new(Sampler::new(0, ParentSampling::Follow));
     let opening = Opening { tracer, ..Opening::default() };
     let mut world = World::over(Memory::default(), POLICY, opening).await;
     for verdict in ["admitted", "refused"] {
@@ -28,8 +28,8 @@ async fn a_call_is_a_part_of_its_callers_trace() {
         assert_eq!(span.name, "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit");
         assert_eq!(span.context.trace.to_string(), PARENT[3..35]);
         assert_eq!(span.parent.unwrap().to_string(), PARENT[36..52]);
-        let said = span.attributes.iter().find(|(name, _)| *name == "tollgate.verdict");
-        assert_eq!(said.map(|(_, value)| value), Some(&Value::from(verdict)));
+        let described = span.attributes.iter().find(|(name, _)| *name == "tollgate.verdict");
+        assert_eq!(described.map(|(_, value)| value), Some(&AttributeValue::from(verdict)));
     }
     world.end().await.unwrap();
 }

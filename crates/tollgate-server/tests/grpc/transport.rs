@@ -17,7 +17,7 @@ use tollgate::Limiter;
 use tollgate::store::memory::Memory;
 use tollgate_server::grpc::proto::RateLimitServiceClient;
 use tollgate_server::{
-    Access, ConnectionLimits, GrpcDoor, Listener, Port, Served, ServerTls, Tokens, serve,
+    Access, ConnectionLimits, GrpcListener, Listener, Port, Served, ServerTls, Tokens, serve,
 };
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
@@ -29,7 +29,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use crate::world::{Opening, PATIENCE, World, counting, descriptor, policy, request, told};
+use crate::world::{Opening, PATIENCE, World, counting, descriptor, policy, printed, request};
 
 const POLICY: &str = "
 limits: { many: { quota: 1000, window: 1h } }
@@ -79,11 +79,13 @@ async fn a_token_opens_everything_else() {
         (vec!["Bearer 0123456789abcdef"], None),
         (vec!["bearer 0123456789abcdef"], None),
     ] {
-        let mut asked = Request::new(request(vec![descriptor("a=1")]));
+        let mut requested = Request::new(request(vec![descriptor("a=1")]));
         for value in &shown {
-            asked.metadata_mut().append("authorization", MetadataValue::try_from(*value).unwrap());
+            requested
+                .metadata_mut()
+                .append("authorization", MetadataValue::try_from(*value).unwrap());
         }
-        let answer = world.client.clone().should_rate_limit(asked).await;
+        let answer = world.client.clone().should_rate_limit(requested).await;
         assert_eq!(answer.err().map(|status| status.code()), expected, "{shown:?}");
     }
     let mut reflection = ServerReflectionClient::new(channel(&world.address).await);
@@ -92,7 +94,7 @@ async fn a_token_opens_everything_else() {
 }
 
 #[tokio::test]
-async fn services_tell_what_they_are_until_the_process_ends() {
+async fn services_report_what_they_are_until_the_process_ends() {
     let mut world = World::new(POLICY).await;
     let mut client = ServerReflectionClient::new(channel(&world.address).await);
     let ask = |message_request| ServerReflectionRequest {
@@ -185,12 +187,12 @@ async fn a_client_that_does_not_introduce_itself_is_left() {
     for half in ["P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTT"] {
         let mut stream = TcpStream::connect(&world.address).await.unwrap();
         stream.write_all(half.as_bytes()).await.unwrap();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         // Closed, in order or not.
-        let read = timeout(PATIENCE, stream.read_to_end(&mut heard)).await;
+        let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
         assert!(read.is_ok(), "{half:?}");
     }
-    assert!(told(&world.ask(vec![descriptor("a=1")]).await).starts_with("OK: "));
+    assert!(printed(&world.ask(vec![descriptor("a=1")]).await).starts_with("OK: "));
 }
 
 #[tokio::test]
@@ -200,9 +202,9 @@ async fn a_unix_domain_socket_will_do() {
     let listen = format!("unix:{}", path.display()).parse().unwrap();
     let limiter = Arc::new(Limiter::new(policy(POLICY), Memory::default()));
     let limits = ConnectionLimits::default();
-    let door = GrpcDoor::new(limiter, Access::Open, limits);
+    let endpoint = GrpcListener::new(limiter, Access::Open, limits);
     let listener = Listener::open(&listen, Port::Exclusive).unwrap();
-    let served = Served::new("grpc", listener, limits, door);
+    let served = Served::new("grpc", listener, limits, endpoint);
     let serving = tokio::spawn(serve(vec![served], PATIENCE, std::future::pending()));
     let connector = tower::service_fn(move |_| {
         let path = path.clone();
@@ -210,9 +212,9 @@ async fn a_unix_domain_socket_will_do() {
     });
     let endpoint = Endpoint::from_static("http://localhost");
     let channel = endpoint.connect_with_connector(connector).await.unwrap();
-    let asked = request(vec![descriptor("a=1")]);
-    let answer = RateLimitServiceClient::new(channel).should_rate_limit(asked).await.unwrap();
-    assert!(told(&answer.into_inner()).starts_with("OK: OK many "));
+    let requested = request(vec![descriptor("a=1")]);
+    let answer = RateLimitServiceClient::new(channel).should_rate_limit(requested).await.unwrap();
+    assert!(printed(&answer.into_inner()).starts_with("OK: OK many "));
     serving.abort();
 }
 
@@ -274,11 +276,11 @@ async fn over_tls_only_clients_with_certificates_are_served() {
     let opening = Opening { tls: Some(tls), ..Opening::default() };
     let world = World::over(Memory::default(), POLICY, opening).await;
     for with_certificate in [true, false] {
-        let asked = request(vec![descriptor("a=1")]);
+        let requested = request(vec![descriptor("a=1")]);
         let is_answered = match over_tls(world.address.clone(), &folder, with_certificate).await {
             None => false,
             Some(channel) => {
-                RateLimitServiceClient::new(channel).should_rate_limit(asked).await.is_ok()
+                RateLimitServiceClient::new(channel).should_rate_limit(requested).await.is_ok()
             }
         };
         assert_eq!(is_answered, with_certificate);

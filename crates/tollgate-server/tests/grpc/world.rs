@@ -12,7 +12,7 @@ use tollgate_server::grpc::proto::{
     RateLimitServiceClient, Unit,
 };
 use tollgate_server::{
-    Access, ConnectionLimits, DrainTimeout, GrpcDoor, Listener, Port, Served, ServerTls, serve,
+    Access, ConnectionLimits, DrainTimeout, GrpcListener, Listener, Port, Served, ServerTls, serve,
 };
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
@@ -23,7 +23,7 @@ pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_050_000);
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A door over a store, on a port of its own, and a client.
+/// A listener over a store, on a port of its own, and a client.
 pub(crate) struct World {
     pub(crate) client: RateLimitServiceClient<Channel>,
     pub(crate) address: String,
@@ -33,7 +33,7 @@ pub(crate) struct World {
     ended: JoinHandle<Result<(), DrainTimeout>>,
 }
 
-/// How a door is opened.
+/// How a listener is opened.
 #[derive(Default)]
 pub(crate) struct Opening {
     pub(crate) access: Access,
@@ -44,7 +44,7 @@ pub(crate) struct Opening {
 }
 
 impl World {
-    /// A door to an empty memory store, by the policy `text`.
+    /// A listener to an empty memory store, by the policy `text`.
     pub(crate) async fn new(text: &str) -> Self {
         Self::over(Memory::default(), text, Opening::default()).await
     }
@@ -56,9 +56,9 @@ impl World {
             .with_key(HashKey::from_secret(b"a key of the tests"))
             .with_tracer(opening.tracer);
         let overrides = Arc::clone(limiter.overrides());
-        let mut door = GrpcDoor::new(Arc::new(limiter), opening.access, opening.limits);
+        let mut endpoint = GrpcListener::new(Arc::new(limiter), opening.access, opening.limits);
         if let Some(age) = opening.age {
-            door = door.with_connection_age(age);
+            endpoint = endpoint.with_connection_age(age);
         }
         let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
         let address = listener.local_address().unwrap();
@@ -66,9 +66,9 @@ impl World {
             Some(tls) => listener.with_tls(tls),
             None => listener,
         };
-        let served = Served::new("grpc", listener, opening.limits, door);
-        let (end, asked) = oneshot::channel();
-        let shutdown = async { drop(asked.await) };
+        let served = Served::new("grpc", listener, opening.limits, endpoint);
+        let (end, requested) = oneshot::channel();
+        let shutdown = async { drop(requested.await) };
         let ended = tokio::spawn(serve(vec![served], PATIENCE, shutdown));
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let client = RateLimitServiceClient::new(endpoint.connect_lazy());
@@ -92,7 +92,7 @@ impl World {
         self.clock.advance(Millis::new(millis));
     }
 
-    /// Ends the door, and waits for it.
+    /// Ends the listener, and waits for it.
     pub(crate) async fn end(&mut self) -> Result<(), DrainTimeout> {
         drop(self.end.take());
         (&mut self.ended).await.unwrap()
@@ -127,7 +127,7 @@ pub(crate) fn giving_back(text: &str, hits: u64) -> RateLimitDescriptor {
 }
 
 /// `OVER: OVER one 3/MINUTE left 0 in 50s; OK`: the whole answer but its fields.
-pub(crate) fn told(answer: &RateLimitResponse) -> String {
+pub(crate) fn printed(answer: &RateLimitResponse) -> String {
     let statuses: Vec<String> = answer.statuses.iter().map(status).collect();
     format!("{}: {}", code(answer.overall_code()), statuses.join("; "))
 }

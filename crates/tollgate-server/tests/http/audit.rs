@@ -2,7 +2,7 @@
 
 use axum::http::Request;
 use serde_json::{Value, json};
-use tollgate::store::{Dial, Memory, Percent};
+use tollgate::store::{Memory, Percent, RolloutPercentage};
 use tollgate_server::http::MAX_AUDITED;
 use tollgate_server::{Access, HttpOptions, Tokens};
 
@@ -13,7 +13,7 @@ const TOKEN: &str = "an administrator's token";
 fn world() -> World {
     let options = HttpOptions {
         admin: Some(Access::Tokens(Tokens::parse(TOKEN).unwrap())),
-        rollout: Some(Dial::new(Percent::NONE)),
+        rollout: Some(RolloutPercentage::new(Percent::NONE)),
         ..HttpOptions::default()
     };
     World::over(Memory::default(), options)
@@ -30,7 +30,7 @@ async fn ask(world: &World, method: &str, path: &str, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_change_is_told_with_who_made_it_and_what_it_was_before() {
+async fn every_change_is_reported_with_who_made_it_and_what_it_was_before() {
     let world = world();
     let mut over = json!({ "group": { "token": "abc" }, "blocked": true, "expires_in": "1h",
         "reason": "first" });

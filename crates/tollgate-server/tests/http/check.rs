@@ -12,12 +12,12 @@ fn core(token: &str) -> String {
 async fn a_limit_is_charged_by_its_name() {
     let world = World::new();
     let first = world.post("/v1/check", core("abc")).await.ok();
-    let standing = &first["standings"][0];
+    let limit_status = &first["standings"][0];
     assert_eq!(first["admitted"], true);
     assert_eq!((&first["source"], &first["policy"]), (&json!("store"), &json!("v1")));
-    assert_eq!(standing["name"], "core");
-    assert_eq!((&standing["used"], &standing["remaining"]), (&json!(1), &json!(2)));
-    assert_eq!(standing["reset"], 1_700_000_060);
+    assert_eq!(limit_status["name"], "core");
+    assert_eq!((&limit_status["used"], &limit_status["remaining"]), (&json!(1), &json!(2)));
+    assert_eq!(limit_status["reset"], 1_700_000_060);
     assert_eq!(first["headers"]["x-ratelimit-remaining"], "2");
     assert!(first["receipt"].is_string() && first.get("retry_after_ms").is_none());
     // The same subject, however its credential is written.
@@ -38,9 +38,9 @@ async fn a_minimal_answer_says_the_same_without_receipt_and_fields() {
     let (world, asked_whole) = (World::new(), World::new());
     for _ in 0..4 {
         let mut whole = asked_whole.post("/v1/check", core("abc")).await.ok();
-        let told = whole.as_object_mut().unwrap();
-        told.remove("receipt");
-        told.remove("headers").expect("the whole answer has them");
+        let printed = whole.as_object_mut().unwrap();
+        printed.remove("receipt");
+        printed.remove("headers").expect("the whole answer has them");
         let minimal = world.post_with("/v1/check", &MINIMAL, core("abc")).await.ok();
         assert_eq!(minimal, whole);
     }
@@ -63,8 +63,12 @@ async fn a_request_meets_the_rules_and_the_same_counters() {
     }});
     let met = world.post("/v1/check", request.to_string()).await.ok();
     assert_eq!(met["rules"], json!(["read"]));
-    let names: Vec<&Value> =
-        met["standings"].as_array().unwrap().iter().map(|standing| &standing["name"]).collect();
+    let names: Vec<&Value> = met["standings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|limit_status| &limit_status["name"])
+        .collect();
     assert_eq!(names, ["core", "everybody"]);
     assert_eq!(met["standings"][1]["visible"], false);
     let named = world.post("/v1/check", core("abc")).await.ok();

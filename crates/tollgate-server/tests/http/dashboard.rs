@@ -13,7 +13,7 @@ use tollgate_server::{Access, Dashboard};
 use crate::world::World;
 
 fn world(simulate: Option<Simulate>) -> World {
-    let (admin, dashboard) = (Some(Access::Open), Dashboard::Served);
+    let (admin, dashboard) = (Some(Access::Open), Dashboard::Enabled);
     World::over(
         Memory::default(),
         HttpOptions { admin, dashboard, simulate, ..HttpOptions::default() },
@@ -70,19 +70,19 @@ async fn each_file_says_what_a_browser_may_do_with_it() {
 }
 
 #[tokio::test]
-async fn the_policy_in_force_is_told() {
-    let told = world(None).get("/v1/policy").await.ok();
-    assert_eq!(told["policy"], "v1");
-    assert_eq!(told["order"], "first_match");
+async fn the_policy_in_force_is_reported() {
+    let printed = world(None).get("/v1/policy").await.ok();
+    assert_eq!(printed["policy"], "v1");
+    assert_eq!(printed["order"], "first_match");
     assert_eq!(
-        told["subjects"],
+        printed["subjects"],
         json!([
             { "name": "token", "source": "credential", "secret": true },
             { "name": "address", "source": "client_address", "secret": false },
         ])
     );
     let limit = |name: &str| {
-        let limits = told["limits"].as_array().unwrap();
+        let limits = printed["limits"].as_array().unwrap();
         limits.iter().find(|limit| limit["name"] == name).unwrap().clone()
     };
     assert_eq!(
@@ -100,7 +100,7 @@ async fn the_policy_in_force_is_told() {
         (&json!("concurrency"), &json!(10_000))
     );
     assert_eq!(
-        told["rules"][0],
+        printed["rules"][0],
         json!({
             "name": "search", "mode": "enforce", "charge": "on_arrival", "on_failure": "local",
             "limits": [{ "name": "search", "cost": 1 }, { "name": "flight", "cost": 1 }],

@@ -105,31 +105,32 @@ async fn keys_are_bounded_and_none_in_force_is_forgotten() {
 /// A store that answers when it is let.
 struct Slow {
     memory: Memory,
-    asked: Arc<Semaphore>,
+    requested: Arc<Semaphore>,
     let_go: Arc<Semaphore>,
 }
 
 impl Store for Slow {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        self.asked.add_permits(1);
+        self.requested.add_permits(1);
         self.let_go.acquire().await.unwrap().forget();
         self.memory.apply(now, charges).await
     }
 }
 
 fn slow() -> (World, Arc<Semaphore>, Arc<Semaphore>) {
-    let (asked, let_go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-    let (memory, store_asked, store_let_go) = (Memory::default(), asked.clone(), let_go.clone());
-    let store = Slow { memory, asked: store_asked, let_go: store_let_go };
-    (World::over(store, HttpOptions::default()), asked, let_go)
+    let (requested, let_go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (memory, store_asked, store_let_go) =
+        (Memory::default(), requested.clone(), let_go.clone());
+    let store = Slow { memory, requested: store_asked, let_go: store_let_go };
+    (World::over(store, HttpOptions::default()), requested, let_go)
 }
 
 #[tokio::test]
 async fn a_repetition_waits_for_the_first_that_is_under_way() {
-    let (world, asked, let_go) = slow();
+    let (world, requested, let_go) = slow();
     let first = ask(&world, "one", charge(5));
     let again = async {
-        asked.acquire().await.unwrap().forget();
+        requested.acquire().await.unwrap().forget();
         let again = ask(&world, "one", charge(5));
         let let_it = async { let_go.add_permits(1) };
         tokio::join!(again, let_it).0
@@ -143,11 +144,11 @@ async fn a_repetition_waits_for_the_first_that_is_under_way() {
 
 #[tokio::test]
 async fn who_went_away_is_charged_once_and_can_ask_again() {
-    let (world, asked, let_go) = slow();
+    let (world, requested, let_go) = slow();
     tokio::select! {
         biased;
         _ = ask(&world, "one", charge(5)) => panic!("nobody let it"),
-        _ = asked.acquire() => {}
+        _ = requested.acquire() => {}
     }
     let_go.add_permits(2);
     ask(&world, "one", charge(5)).await.ok();

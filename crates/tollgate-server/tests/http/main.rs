@@ -1,4 +1,4 @@
-//! The HTTP/JSON door: what it answers, and to whom.
+//! The HTTP/JSON listener: what it answers, and to whom.
 
 mod access;
 mod audit;

@@ -58,7 +58,7 @@ async fn another_quota_is_in_force_in_the_window_that_runs_and_until_it_ends() {
 }
 
 #[tokio::test]
-async fn who_is_blocked_is_told_until_when_and_never_why() {
+async fn who_is_blocked_is_reported_until_when_and_never_why() {
     let world = administered();
     let group = json!({ "group": { "address": "203.0.113.0/24" }, "blocked": true,
         "reason": "scraping since Monday" });
@@ -121,7 +121,7 @@ async fn a_subject_is_named_by_its_hash_as_it_is_shown() {
 }
 
 #[tokio::test]
-async fn only_administrators_are_told_of_overrides_with_a_standing() {
+async fn only_administrators_are_informed_of_overrides_with_a_status() {
     let token = |text: &str| Access::Tokens(Tokens::parse(text).unwrap());
     let (caller, admin) = ("a caller's own token", "an administrator's token");
     let options =
@@ -138,12 +138,15 @@ async fn only_administrators_are_told_of_overrides_with_a_standing() {
     let put = axum::http::Request::put("/v1/overrides");
     assert_eq!(ask(caller, put, body.to_string()).await.problem(403), "forbidden");
     ask(admin, axum::http::Request::put("/v1/overrides"), body.to_string()).await.ok();
-    let standing = || axum::http::Request::get("/v1/standing?limit=core&subject[token]=abc");
-    let told = ask(caller, standing(), String::new()).await.ok();
-    assert_eq!((&told["overrides"], &told["standings"][0]["remaining"]), (&json!(null), &json!(0)));
-    let told = ask(admin, standing(), String::new()).await.ok();
+    let limit_status = || axum::http::Request::get("/v1/standing?limit=core&subject[token]=abc");
+    let printed = ask(caller, limit_status(), String::new()).await.ok();
+    assert_eq!(
+        (&printed["overrides"], &printed["standings"][0]["remaining"]),
+        (&json!(null), &json!(0))
+    );
+    let printed = ask(admin, limit_status(), String::new()).await.ok();
     let expected = ("core", "chargeback", 1_700_003_600);
-    let [one] = &**told["overrides"].as_array().unwrap() else { panic!("{told}") };
+    let [one] = &**printed["overrides"].as_array().unwrap() else { panic!("{printed}") };
     assert_eq!(
         (&one["limit"], &one["reason"], &one["expires"]),
         (&json!(expected.0), &json!(expected.1), &json!(expected.2))
@@ -151,25 +154,25 @@ async fn only_administrators_are_told_of_overrides_with_a_standing() {
     // A credential is looked at in a body.
     let peek = json!({ "limits": [{ "name": "core", "cost": 0, "subject": { "token": "abc" } }] });
     let peeked = || axum::http::Request::post("/v1/peek");
-    let told = ask(caller, peeked(), peek.to_string()).await.ok();
+    let printed = ask(caller, peeked(), peek.to_string()).await.ok();
     let seen = json!({ "limit": "core", "effect": "blocked", "expires": expected.2 });
-    assert_eq!(told["overrides"], json!([seen]));
-    let told = ask(admin, peeked(), peek.to_string()).await.ok();
-    let [one] = &**told["overrides"].as_array().unwrap() else { panic!("{told}") };
+    assert_eq!(printed["overrides"], json!([seen]));
+    let printed = ask(admin, peeked(), peek.to_string()).await.ok();
+    let [one] = &**printed["overrides"].as_array().unwrap() else { panic!("{printed}") };
     assert_eq!((&one["limit"], &one["effect"]), (&seen["limit"], &seen["effect"]));
     assert_eq!(one["said"]["reason"], expected.1);
     assert_eq!((&one["said"]["blocked"], &one["said"]["limit"]), (&json!(true), &json!(null)));
 }
 
 #[tokio::test]
-async fn a_peek_tells_who_is_not_counted_or_only_counted() {
+async fn a_peek_reports_who_is_not_counted_or_only_counted() {
     let world = administered();
     let peek = json!({ "limits": [{ "name": "core", "subject": { "token": "abc" } }] });
     for effect in ["unlimited", "counted"] {
         set(&world, json!({ "group": { "token": "abc" }, effect: true })).await;
-        let told = world.post("/v1/peek", peek.to_string()).await.ok();
-        assert_eq!((&told["admitted"], &told["standings"]), (&json!(true), &json!([])));
-        assert_eq!(told["overrides"][0]["effect"], effect);
+        let printed = world.post("/v1/peek", peek.to_string()).await.ok();
+        assert_eq!((&printed["admitted"], &printed["standings"]), (&json!(true), &json!([])));
+        assert_eq!(printed["overrides"][0]["effect"], effect);
     }
 }
 

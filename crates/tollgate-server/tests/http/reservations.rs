@@ -22,12 +22,15 @@ fn receipt(answer: &Value) -> &str {
     answer["receipt"].as_str().unwrap()
 }
 
-async fn standing(world: &World) -> Value {
+async fn limit_status(world: &World) -> Value {
     let path = "/v1/standing?limit=core&limit=flight&subject[token]=abc";
-    let told = world.get(path).await.ok();
+    let printed = world.get(path).await.ok();
     let of = |index: usize| {
-        let standing = &told["standings"][index];
-        (standing["used"].clone(), standing.get("held").cloned().unwrap_or_else(|| json!(0)))
+        let limit_status = &printed["standings"][index];
+        (
+            limit_status["used"].clone(),
+            limit_status.get("held").cloned().unwrap_or_else(|| json!(0)),
+        )
     };
     json!([of(0), of(1)])
 }
@@ -38,7 +41,7 @@ async fn what_is_reserved_is_settled_by_name_once() {
     let reserved = world.post("/v1/reserve", both("abc")).await.ok();
     assert_eq!(reserved["admitted"], true);
     assert_eq!(reserved["standings"][0]["held"], 2);
-    assert_eq!(standing(&world).await, json!([[2, 2], [1, 1]]));
+    assert_eq!(limit_status(&world).await, json!([[2, 2], [1, 1]]));
     let refused = world.post("/v1/reserve", both("abc")).await.ok();
     assert_eq!((&refused["admitted"], &refused["refused_by"]), (&json!(false), &json!(["core"])));
     assert_eq!(refused["retry_after_ms"], 30_000, "as soon as the reservation runs out");
@@ -55,10 +58,10 @@ async fn what_is_reserved_is_settled_by_name_once() {
     );
     assert_eq!((&core["used"], &core["remaining"]), (&json!(1), &json!(2)));
     assert_eq!(settled["limits"][1]["given_back"], 1, "the lease ends");
-    assert_eq!(standing(&world).await, json!([[1, 0], [0, 0]]));
+    assert_eq!(limit_status(&world).await, json!([[1, 0], [0, 0]]));
     let again = world.post("/v1/settle", settle.to_string()).await.ok();
     assert_eq!(again["outcome"], "unchanged");
-    assert_eq!(standing(&world).await, json!([[1, 0], [0, 0]]));
+    assert_eq!(limit_status(&world).await, json!([[1, 0], [0, 0]]));
 }
 
 #[tokio::test]
@@ -75,11 +78,11 @@ async fn a_reservation_is_put_off_and_then_runs_out() {
     assert_eq!(extended["held_until_ms"], 1_700_000_029_000_u64);
     assert_eq!(extended["standings"][0]["held"], 3);
     world.clock.advance(Millis::from_secs(11));
-    assert_eq!(standing(&world).await, json!([[3, 3], [0, 0]]), "it would have run out");
+    assert_eq!(limit_status(&world).await, json!([[3, 3], [0, 0]]), "it would have run out");
     let old = json!({ "receipt": receipt(&reserved), "cost": 1 });
     assert_eq!(world.post("/v1/settle", old.to_string()).await.ok()["outcome"], "expired");
     world.clock.advance(Millis::from_secs(9));
-    assert_eq!(standing(&world).await, json!([[0, 0], [0, 0]]), "released by itself");
+    assert_eq!(limit_status(&world).await, json!([[0, 0], [0, 0]]), "released by itself");
     let late = json!({ "receipt": receipt(&extended), "cost": 1 });
     assert_eq!(world.post("/v1/settle", late.to_string()).await.ok()["outcome"], "expired");
 }
@@ -92,14 +95,14 @@ async fn a_request_is_reserved_by_the_rules_and_released() {
     }});
     let reserved = world.post("/v1/reserve", request.to_string()).await.ok();
     assert_eq!(reserved["rules"], json!(["read"]));
-    assert_eq!(standing(&world).await, json!([[1, 1], [0, 0]]));
+    assert_eq!(limit_status(&world).await, json!([[1, 1], [0, 0]]));
     let release = json!({ "receipt": receipt(&reserved) });
     let released = world.post("/v1/release", release.to_string()).await.ok();
     assert_eq!(
         (&released["outcome"], &released["limits"][0]["given_back"]),
         (&json!("given_back"), &json!(1))
     );
-    assert_eq!(standing(&world).await, json!([[0, 0], [0, 0]]));
+    assert_eq!(limit_status(&world).await, json!([[0, 0], [0, 0]]));
     let again = world.post("/v1/release", release.to_string()).await.ok();
     assert_eq!(again["outcome"], "unchanged");
 }
@@ -112,22 +115,22 @@ async fn a_repeated_key_holds_once() {
     let second = world.post_with("/v1/reserve", &key, both("abc")).await;
     assert_eq!(first.bytes, second.bytes);
     assert_eq!(second.headers["idempotency-replayed"], "true");
-    assert_eq!(standing(&world).await, json!([[2, 2], [1, 1]]));
+    assert_eq!(limit_status(&world).await, json!([[2, 2], [1, 1]]));
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_told_with_its_place() {
+async fn what_cannot_be_meant_is_reported_with_its_place() {
     let world = World::new();
     let reserved = world.post("/v1/reserve", both("abc")).await.ok();
     let charged =
         world.post("/v1/check", json!({ "limits": limits("def") }).to_string()).await.ok();
     let settle = |more: Value| {
-        let mut asked = json!({ "receipt": receipt(&reserved) });
-        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        asked.to_string()
+        let mut requested = json!({ "receipt": receipt(&reserved) });
+        requested.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        requested.to_string()
     };
     let core = json!({ "name": "core", "cost": 1 });
-    for (asked, status, kind) in [
+    for (requested, status, kind) in [
         (settle(json!({})), 400, "invalid-request"),
         (settle(json!({ "cost": 1, "limits": [core] })), 400, "invalid-request"),
         (settle(json!({ "limits": [] })), 400, "invalid-request"),
@@ -137,11 +140,15 @@ async fn what_cannot_be_meant_is_told_with_its_place() {
         (json!({ "receipt": "AAAA", "cost": 1 }).to_string(), 400, "invalid-receipt"),
         (json!({ "receipt": receipt(&charged), "cost": 1 }).to_string(), 400, "invalid-receipt"),
     ] {
-        assert_eq!(world.post("/v1/settle", asked.clone()).await.problem(status), kind, "{asked}");
+        assert_eq!(
+            world.post("/v1/settle", requested.clone()).await.problem(status),
+            kind,
+            "{requested}"
+        );
     }
     let extend = json!({ "receipt": receipt(&charged), "hold_ms": 1 });
     assert_eq!(world.post("/v1/extend", extend.to_string()).await.problem(400), "invalid-receipt");
     let neither = json!({ "hold_ms": 1 }).to_string();
     assert_eq!(world.post("/v1/reserve", neither).await.problem(400), "invalid-request");
-    assert_eq!(standing(&world).await, json!([[2, 2], [1, 1]]), "nothing was settled");
+    assert_eq!(limit_status(&world).await, json!([[2, 2], [1, 1]]), "nothing was settled");
 }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
-use tollgate::store::{Dial, Memory, Percent};
+use tollgate::store::{Memory, Percent, RolloutPercentage};
 use tollgate_server::http::HttpOptions;
 use tollgate_server::{Access, Tokens};
 
@@ -11,8 +11,8 @@ use crate::world::{Answered, World};
 
 const ADMIN: &str = "fedcba9876543210";
 
-/// A door for administrators, over a store that this dial turns, if it is one.
-fn world(rollout: Option<Dial>) -> World {
+/// A listener for administrators, over a store that this percentage turns, if it is one.
+fn world(rollout: Option<RolloutPercentage>) -> World {
     let access = Access::Tokens(Tokens::parse(ADMIN).unwrap());
     let admin = Some(access.clone());
     let options = HttpOptions { access, admin, rollout, ..HttpOptions::default() };
@@ -27,28 +27,28 @@ async fn put(world: &World, body: &str) -> Answered {
 }
 
 #[tokio::test]
-async fn each_turn_tells_what_was_before_and_is_in_force_at_once() {
-    let dial = Dial::new(Percent::NONE);
-    let world = world(Some(dial.clone()));
+async fn each_turn_reports_what_was_before_and_is_in_force_at_once() {
+    let percentage = RolloutPercentage::new(Percent::NONE);
+    let world = world(Some(percentage.clone()));
     let mut before = json!(0);
-    for (asked, told, parts) in [
+    for (requested, printed, parts) in [
         ("30", json!(30), 3_000),
         ("0.1", json!(0.1), 10),
         ("100.0", json!(100), 10_000),
         ("100", json!(100), 10_000),
         ("0", json!(0), 0),
     ] {
-        let answered = put(&world, &format!("{{\"percent\": {asked}}}")).await.ok();
-        assert_eq!(answered, json!({ "percent": told, "before": before }));
-        assert_eq!(dial.get().parts(), parts);
-        before = told;
+        let answered = put(&world, &format!("{{\"percent\": {requested}}}")).await.ok();
+        assert_eq!(answered, json!({ "percent": printed, "before": before }));
+        assert_eq!(percentage.get().parts(), parts);
+        before = printed;
     }
 }
 
 #[tokio::test]
 async fn what_is_no_percentage_turns_nothing() {
-    let dial = Dial::new(Percent::new(7).unwrap());
-    let world = world(Some(dial.clone()));
+    let percentage = RolloutPercentage::new(Percent::new(7).unwrap());
+    let world = world(Some(percentage.clone()));
     for (body, name, pointer) in [
         ("{\"percent\": 101}", "invalid-request", "/percent"),
         ("{\"percent\": 18446744073709551615}", "invalid-request", "/percent"),
@@ -66,11 +66,11 @@ async fn what_is_no_percentage_turns_nothing() {
     ] {
         let answered = put(&world, body).await;
         assert_eq!(answered.problem(400), name, "{body}");
-        let told = answered.json();
+        let printed = answered.json();
         if !pointer.is_empty() {
-            assert_eq!(told["pointer"], pointer, "{body}: {told}");
+            assert_eq!(printed["pointer"], pointer, "{body}: {printed}");
         }
-        assert_eq!(dial.get(), Percent::new(7).unwrap(), "{body}");
+        assert_eq!(percentage.get(), Percent::new(7).unwrap(), "{body}");
     }
 }
 
@@ -78,13 +78,13 @@ async fn what_is_no_percentage_turns_nothing() {
 async fn a_store_that_is_no_rollout_cannot_be_turned() {
     let answered = put(&world(None), "{\"percent\": 30}").await;
     assert_eq!(answered.problem(404), "not-found");
-    let told = answered.json();
-    assert!(told["detail"].as_str().unwrap().contains("no rollout"), "{told}");
+    let printed = answered.json();
+    assert!(printed["detail"].as_str().unwrap().contains("no rollout"), "{printed}");
 }
 
 #[tokio::test]
 async fn only_an_administrator_turns_it() {
-    let dial = Dial::new(Percent::NONE);
+    let percentage = RolloutPercentage::new(Percent::NONE);
     let ask = async |world: &World, token: Option<&str>| {
         let request = Request::put("/v1/rollout").header("content-type", "application/json");
         let request = token.into_iter().fold(request, |request, token| {
@@ -92,12 +92,12 @@ async fn only_an_administrator_turns_it() {
         });
         world.ask(request.body(Body::from("{\"percent\": 30}")).unwrap()).await
     };
-    let guarded = world(Some(dial.clone()));
+    let guarded = world(Some(percentage.clone()));
     assert_eq!(ask(&guarded, None).await.problem(401), "unauthorized");
     assert_eq!(ask(&guarded, Some("0123456789abcdef")).await.problem(401), "unauthorized");
-    // At a door for callers there is nothing to turn, whatever is shown.
-    let options = HttpOptions { rollout: Some(dial.clone()), ..HttpOptions::default() };
+    // At a listener for callers there is nothing to turn, whatever is shown.
+    let options = HttpOptions { rollout: Some(percentage.clone()), ..HttpOptions::default() };
     let callers = World::over(Memory::default(), options);
     assert_eq!(ask(&callers, Some(ADMIN)).await.problem(403), "forbidden");
-    assert_eq!(dial.get(), Percent::NONE);
+    assert_eq!(percentage.get(), Percent::NONE);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tollgate::observe::Top;
 use tollgate::overrides::Overrides;
-use tollgate::store::{Dial, Percent};
+use tollgate::store::{Percent, RolloutPercentage};
 use tollgate_server::http::{Metrics, Reload, Simulate, Status};
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
 
@@ -29,7 +29,7 @@ async fn schemathesis_finds_no_contradiction() {
         metrics: Some(Metrics::new(|_| {})),
         reload: Some(Reload::new(|| Ok(json!({ "replaced": false, "policy": "0123abcd" })))),
         simulate: Some(Simulate::new(|_, _| Ok(json!({ "requests": 0 })))),
-        rollout: Some(Dial::new(Percent::NONE)),
+        rollout: Some(RolloutPercentage::new(Percent::NONE)),
         overrides: Some(Arc::new(Arc::<Overrides>::default())),
         top: Some(Arc::new(Top::new(&policy(), START))),
         access,
@@ -57,7 +57,7 @@ async fn schemathesis_finds_no_contradiction() {
     });
     let output = output.await.unwrap();
     server.end().await.unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    println!("{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    println!("{printed}");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,4 +1,4 @@
-"""JSON Schema calls 1.0 an integer. The door does not, which no schema can say."""
+"""JSON Schema calls 1.0 an integer. The listener does not, which no schema can say."""
 
 import schemathesis
 

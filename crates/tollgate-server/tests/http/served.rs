@@ -1,4 +1,4 @@
-//! The door on real sockets: two versions of HTTP, slow clients, and a drain.
+//! The listener on real sockets: two versions of HTTP, slow clients, and a drain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tollgate::Limiter;
 use tollgate::store::Memory;
 use tollgate_server::{
-    ConnectionLimits, DrainTimeout, HttpDoor, HttpOptions, Listener, Port, Served, serve,
+    ConnectionLimits, DrainTimeout, HttpListener, HttpOptions, Listener, Port, Served, serve,
 };
 
 use crate::world::policy;
@@ -29,10 +29,10 @@ impl Server {
         let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
         let address = listener.local_address().unwrap();
         let limiter = Arc::new(Limiter::new(policy(), Memory::default()));
-        let door = HttpDoor::new(limiter, options, limits);
+        let endpoint = HttpListener::new(limiter, options, limits);
         let (end, ended) = oneshot::channel();
-        let doors = vec![Served::new("http", listener, limits, door)];
-        let served = tokio::spawn(serve(doors, DRAIN, async move {
+        let listeners = vec![Served::new("http", listener, limits, endpoint)];
+        let served = tokio::spawn(serve(listeners, DRAIN, async move {
             let _ = ended.await;
         }));
         Self { address, end, served }
@@ -113,7 +113,7 @@ async fn slow_clients_are_closed_while_others_are_served() {
 
 /// It keeps a place ready for who comes next.
 #[tokio::test]
-async fn a_full_door_closes_who_was_idle_for_longest_and_serves_the_others() {
+async fn a_full_listener_closes_who_was_idle_for_longest_and_serves_the_others() {
     let limits = ConnectionLimits { at_once: 3, ..Default::default() };
     let server = Server::start(HttpOptions::default(), limits);
     let check = format!("{}{BODY}", head("/v1/check"));
@@ -152,10 +152,10 @@ async fn a_draining_node_answers_what_was_asked_and_closes_what_is_idle() {
     ready.read_to_end(&mut rest).await.unwrap();
     assert!(rest.is_empty());
     stream.write_all(&BODY.as_bytes()[5..]).await.unwrap();
-    let told = answer(&mut stream).await;
+    let printed = answer(&mut stream).await;
     assert!(
-        told.starts_with("HTTP/1.1 200 OK\r\n") && told.contains("connection: close"),
-        "{told}"
+        printed.starts_with("HTTP/1.1 200 OK\r\n") && printed.contains("connection: close"),
+        "{printed}"
     );
     ended.await.unwrap().unwrap();
 }

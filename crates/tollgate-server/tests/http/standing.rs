@@ -22,10 +22,10 @@ async fn limits_take_of_a_subject_what_they_count_by() {
     ]});
     world.post("/v1/check", charge.to_string()).await.ok();
     let query = "limit=core&limit=anonymous&subject[token]=a+b&subject%5Baddress%5D=2001:db8::2";
-    let standing = world.get(&format!("/v1/standing?{query}")).await.ok();
-    assert_eq!((&standing["source"], &standing["policy"]), (&json!("store"), &json!("v1")));
+    let limit_status = world.get(&format!("/v1/standing?{query}")).await.ok();
+    assert_eq!((&limit_status["source"], &limit_status["policy"]), (&json!("store"), &json!("v1")));
     let used: Vec<_> =
-        standing["standings"].as_array().unwrap().iter().map(|one| &one["used"]).collect();
+        limit_status["standings"].as_array().unwrap().iter().map(|one| &one["used"]).collect();
     assert_eq!(used, [2, 1]);
     // Everybody who has no token, which nobody was yet.
     let none = world.get("/v1/standing?limit=core&subject[token]").await.ok();
@@ -51,15 +51,18 @@ async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     let query = "limit=core&limit=anonymous&subject[token]=abc&subject[address]=192.0.2.1";
     let forget = Request::delete(format!("/v1/standing?{query}")).body(Body::empty()).unwrap();
     let forgotten = world.ask(forget).await.ok();
-    for standing in forgotten["standings"].as_array().unwrap() {
-        assert_eq!((&standing["used"], &standing["admits"]), (&json!(0), &json!(true)));
+    for limit_status in forgotten["standings"].as_array().unwrap() {
+        assert_eq!((&limit_status["used"], &limit_status["admits"]), (&json!(0), &json!(true)));
     }
     assert_eq!(world.post("/v1/check", charge).await.ok()["admitted"], true);
-    let told = String::from_utf8(log.0.lock().clone()).unwrap();
+    let printed = String::from_utf8(log.0.lock().clone()).unwrap();
     // By keyed hashes, unless the limit reveals whom it counts.
-    assert!(told.contains("forgot") && told.contains(r##"subject={"address":"#"##), "{told}");
-    assert!(!told.contains("192.0.2.1"), "{told}");
-    assert!(told.contains("limit=\"core\"") && !told.contains("abc"), "{told}");
+    assert!(
+        printed.contains("forgot") && printed.contains(r##"subject={"address":"#"##),
+        "{printed}"
+    );
+    assert!(!printed.contains("192.0.2.1"), "{printed}");
+    assert!(printed.contains("limit=\"core\"") && !printed.contains("abc"), "{printed}");
 }
 
 /// What is logged.

@@ -40,23 +40,23 @@ async fn where_the_store_keeps_no_names_those_of_late_are_listed() {
     }
     // Who was only refused is somebody, too.
     charge(&world, 999, "192.0.2.3").await;
-    let told = world.get("/v1/subjects?limit=anonymous&prefix=192.0.").await.ok();
+    let printed = world.get("/v1/subjects?limit=anonymous&prefix=192.0.").await.ok();
     let addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     let subjects = addresses.map(|address| json!({ "address": address }));
     let expected =
         json!({ "limit": "anonymous", "source": "lately", "subjects": subjects, "next": null });
-    assert_eq!(told, expected);
+    assert_eq!(printed, expected);
     let all = world.get("/v1/subjects?limit=anonymous").await.ok();
     assert_eq!(all["subjects"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]
-async fn what_the_store_knows_is_told_page_by_page() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&heard);
-    let list = move |asked: SubjectsAsked| {
-        let SubjectsAsked { limit, dimension, prefix, after } = asked;
-        told.lock().unwrap().push(format!("{} {dimension} {prefix} {after:?}", limit.name()));
+async fn what_the_store_knows_is_reported_page_by_page() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let printed = Arc::clone(&received);
+    let list = move |requested: SubjectsAsked| {
+        let SubjectsAsked { limit, dimension, prefix, after } = requested;
+        printed.lock().unwrap().push(format!("{} {dimension} {prefix} {after:?}", limit.name()));
         async move {
             let key = HashKey::from_secret(b"a key");
             let address = Subject::new([("address", Value::Clear(b"192.0.2.1"))], &key);
@@ -80,8 +80,8 @@ async fn what_the_store_knows_is_told_page_by_page() {
     assert_eq!(slow.problem(503), "store-unavailable");
     let wrong = world.get("/v1/subjects?limit=anonymous&after=x").await;
     assert_eq!(wrong.problem(400), "invalid-query");
-    let heard = heard.lock().unwrap();
-    assert_eq!(heard[..2], ["anonymous address 192 None", "anonymous address  Some(\"7\")"]);
+    let received = received.lock().unwrap();
+    assert_eq!(received[..2], ["anonymous address 192 None", "anonymous address  Some(\"7\")"]);
 }
 
 #[tokio::test]

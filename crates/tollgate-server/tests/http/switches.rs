@@ -64,7 +64,7 @@ async fn a_rule_that_is_off_asks_none_of_its_limits_and_one_that_counts_stops_no
 }
 
 #[tokio::test]
-async fn a_switch_is_lifted_by_its_name_and_each_change_is_told() {
+async fn a_switch_is_lifted_by_its_name_and_each_change_is_reported() {
     let world = administered();
     for (body, parameter) in [
         (json!({ "rule": "read", "unlimited": true }), "rule=read"),
@@ -78,9 +78,9 @@ async fn a_switch_is_lifted_by_its_name_and_each_change_is_told() {
         assert!(world.delete(&path).await.ok()["before"].is_null());
     }
     let audit = world.get("/v1/audit").await.ok();
-    let told = audit.to_string();
+    let printed = audit.to_string();
     for words in ["\"rule\":\"read\"", "\"shedding\":\"all\"", "\"shedding\":\"worker\""] {
-        assert!(told.contains(words), "{words} in {told}");
+        assert!(printed.contains(words), "{words} in {printed}");
     }
 }
 
@@ -96,13 +96,13 @@ async fn what_cannot_be_switched_is_refused_with_a_reason() {
         (json!({ "shedding": "all", "rule": "read", "counted": true }), "give one of"),
     ] {
         let answered = put(&world, body).await;
-        let told = String::from_utf8_lossy(&answered.bytes).into_owned();
-        assert!(answered.status.is_client_error(), "{told}");
-        assert!(answered.json()["detail"].as_str().unwrap().contains(words), "{words}: {told}");
+        let printed = String::from_utf8_lossy(&answered.bytes).into_owned();
+        assert!(answered.status.is_client_error(), "{printed}");
+        assert!(answered.json()["detail"].as_str().unwrap().contains(words), "{words}: {printed}");
     }
     assert_eq!(world.get("/v1/overrides").await.ok()["overrides"], json!([]));
     for query in ["shedding=none", "rule=nobody"] {
-        let told = world.delete(&format!("/v1/overrides?{query}")).await;
-        assert!(told.status.is_client_error(), "{query}");
+        let printed = world.delete(&format!("/v1/overrides?{query}")).await;
+        assert!(printed.status.is_client_error(), "{query}");
     }
 }

@@ -27,7 +27,7 @@ async fn charge(world: &World, cost: u64, address: &str) {
 }
 
 #[tokio::test]
-async fn the_heaviest_are_told_by_their_hashes_unless_they_are_revealed() {
+async fn the_heaviest_are_reported_by_their_hashes_unless_they_are_revealed() {
     for (revealed, shown) in [(&["anonymous", "core"][..], true), (&[], false)] {
         let world = world(revealed);
         charge(&world, 2, "192.0.2.1").await;
@@ -37,8 +37,8 @@ async fn the_heaviest_are_told_by_their_hashes_unless_they_are_revealed() {
         assert_eq!((&top["by"], &top["since"]), (&json!("charged"), &json!(1_700_000_000)));
         let of = |limit: &str| -> Vec<Value> {
             let limits = top["limits"].as_array().unwrap();
-            let told = limits.iter().find(|told| told["limit"] == limit).unwrap();
-            told["subjects"].as_array().unwrap().clone()
+            let printed = limits.iter().find(|printed| printed["limit"] == limit).unwrap();
+            printed["subjects"].as_array().unwrap().clone()
         };
         let units: Vec<_> = of("anonymous").iter().map(|one| one["units"].clone()).collect();
         assert_eq!(units, [2, 1]);
@@ -55,7 +55,7 @@ async fn the_heaviest_are_told_by_their_hashes_unless_they_are_revealed() {
 }
 
 #[tokio::test]
-async fn who_has_nothing_of_what_is_counted_by_is_told_as_null() {
+async fn who_has_nothing_of_what_is_counted_by_is_reported_as_null() {
     let world = world(&[]);
     let charge = json!({ "limits": [{ "name": "core", "subject": { "token": null } }] });
     world.post("/v1/check", charge.to_string()).await.ok();

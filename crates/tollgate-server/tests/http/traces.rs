@@ -1,30 +1,30 @@
-//! Spans of requests at the HTTP door, and the parents that they name.
+//! SpanReceiver of requests at the HTTP listener, and the parents that they name.
 
 use axum::body::Body;
 use axum::http::Request;
 use tollgate::Tracer;
 use tollgate::store::Memory;
-use tollgate::trace::{Kind, Parents, Sampler, Span, Spans, Value};
+use tollgate::trace::{AttributeValue, ParentSampling, Sampler, Span, SpanKind, SpanReceiver};
 use tollgate_server::{HttpOptions, Peer};
 
 use crate::world::World;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn traced(per_million: u32) -> (World, Spans) {
-    let (tracer, spans) = Tracer::new(Sampler::new(per_million, Parents::Follow));
+fn traced(per_million: u32) -> (World, SpanReceiver) {
+    let (tracer, spans) = Tracer::new(Sampler::new(per_million, ParentSampling::Follow));
     (World::traced(Memory::default(), HttpOptions::default(), tracer), spans)
 }
 
 /// The spans that have ended: of what was answered all.
-async fn ended(world: World, mut spans: Spans) -> Vec<Span> {
+async fn ended(world: World, mut spans: SpanReceiver) -> Vec<Span> {
     drop(world);
     let mut all = Vec::new();
     while spans.next(&mut all, 100).await > 0 {}
     all
 }
 
-fn said<'s>(span: &'s Span, name: &str) -> Option<&'s Value> {
+fn described<'s>(span: &'s Span, name: &str) -> Option<&'s AttributeValue> {
     span.attributes.iter().find_map(|(key, value)| (*key == name).then_some(value))
 }
 
@@ -49,12 +49,15 @@ async fn a_sub_request_is_a_part_of_its_callers_trace() {
     let spans = ended(world, spans).await;
     assert_eq!(spans.len(), 1, "{spans:?}");
     let span = &spans[0];
-    assert_eq!((&*span.name, span.kind), ("GET /v1/authorize", Kind::Server));
+    assert_eq!((&*span.name, span.kind), ("GET /v1/authorize", SpanKind::Server));
     assert_eq!(span.context.trace.to_string(), PARENT[3..35]);
     assert_eq!(span.parent.unwrap().to_string(), PARENT[36..52]);
     assert!(span.ended >= span.began);
-    assert_eq!(said(span, "http.response.status_code"), Some(&Value::Integer(200)));
-    assert_eq!(said(span, "tollgate.rules"), Some(&Value::Texts(vec!["stranger".into()])));
+    assert_eq!(described(span, "http.response.status_code"), Some(&AttributeValue::Integer(200)));
+    assert_eq!(
+        described(span, "tollgate.rules"),
+        Some(&AttributeValue::Texts(vec!["stranger".into()]))
+    );
     assert!(!format!("{span:?}").contains("ann"), "{span:?}");
 }
 
@@ -68,5 +71,5 @@ async fn what_is_no_charge_has_a_span_without_a_decision_and_operators_have_none
     let spans = ended(world, spans).await;
     assert_eq!(spans.len(), 1, "{spans:?}");
     assert_eq!(spans[0].name, "POST /v1/peek");
-    assert_eq!((spans[0].parent, said(&spans[0], "tollgate.verdict")), (None, None));
+    assert_eq!((spans[0].parent, described(&spans[0], "tollgate.verdict")), (None, None));
 }

@@ -24,7 +24,7 @@ async fn connect(server: &Server, window: u32) -> http2::SendRequest<String> {
 }
 
 #[tokio::test]
-async fn an_http_2_client_that_takes_no_answer_is_not_at_work_for_ever() {
+async fn an_http_2_client_that_reads_no_response_is_not_at_work_for_ever() {
     let limits = ConnectionLimits { idle: Duration::from_secs(1), ..Default::default() };
     let server = Server::start(HttpOptions::default(), limits);
     for window in [0, 1] {
@@ -43,7 +43,7 @@ async fn an_http_2_client_that_takes_no_answer_is_not_at_work_for_ever() {
 
 /// Where all places are taken, those are no longer at work that take nothing.
 #[tokio::test]
-async fn a_door_full_of_clients_that_take_no_answer_serves_who_comes() {
+async fn a_listener_full_of_clients_that_take_no_answer_serves_who_comes() {
     let limits =
         ConnectionLimits { at_once: 3, idle: Duration::from_secs(2), ..Default::default() };
     let server = Server::start(HttpOptions::default(), limits);

@@ -1,4 +1,4 @@
-//! A door over the memory store, on a clock that stands.
+//! A listener over the memory store, on a clock that stands.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
 use tollgate::core::{Policy, Store, Timestamp};
-use tollgate::overrides::Keep;
+use tollgate::overrides::OverrideStore;
 use tollgate::store::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision, Tracer};
 use tollgate_server::http::{HttpOptions, router};
@@ -42,7 +42,7 @@ pub(crate) fn policy() -> Policy {
     tollgate_policy::parse("test.yaml", POLICY).unwrap().policy
 }
 
-/// A door, and the clock that it goes by.
+/// A listener, and the clock that it goes by.
 pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     router: Router,
@@ -93,7 +93,7 @@ impl World {
         let limiter = limiter.with_clock(Arc::clone(&clock)).with_observer(observer);
         let limiter = Arc::new(limiter.with_tracer(tracer));
         let kept = options.admin.as_ref().map(|_| Arc::clone(limiter.overrides()));
-        let overrides = kept.map(|kept| -> Arc<dyn Keep> { Arc::new(kept) });
+        let overrides = kept.map(|kept| -> Arc<dyn OverrideStore> { Arc::new(kept) });
         let options = HttpOptions { overrides, ..options };
         Self { clock, router: router(limiter, options) }
     }
@@ -152,8 +152,8 @@ impl Answered {
     /// The problem's own name, its status being `status` in both places.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16) -> String {
-        let told = String::from_utf8_lossy(&self.bytes);
-        assert_eq!(self.status.as_u16(), status, "{told}");
+        let printed = String::from_utf8_lossy(&self.bytes);
+        assert_eq!(self.status.as_u16(), status, "{printed}");
         assert_eq!(self.headers["content-type"], "application/problem+json");
         let problem = self.json();
         assert_eq!(problem["status"], status);

@@ -34,9 +34,9 @@ fn redis_cli_charges_and_probes() {
 fn redis_cli_sends_many_commands_at_once() {
     let open = Open::new();
     let charges = "CL.THROTTLE pipe 999 1 3600\r\n".repeat(1_000);
-    let told = cli(&open, &["--pipe"], &charges);
-    assert!(told.ends_with("errors: 0, replies: 1000\n"), "{told}");
-    assert!(open.told("CL.THROTTLE pipe 999 1 3600 0\r\n").starts_with("*5|:0|:1000|:0|"));
+    let printed = cli(&open, &["--pipe"], &charges);
+    assert!(printed.ends_with("errors: 0, replies: 1000\n"), "{printed}");
+    assert!(open.printed("CL.THROTTLE pipe 999 1 3600 0\r\n").starts_with("*5|:0|:1000|:0|"));
 }
 
 #[test]
@@ -68,16 +68,16 @@ fn redis_py_charges_in_both_versions() {
         (Open::with_token(), TOKEN, json!(WRONG.strip_prefix("WRONGPASS ").unwrap())),
     ] {
         for protocol in ["2", "3"] {
-            let mut told = python(&[port(&open), password, protocol]);
+            let mut printed = python(&[port(&open), password, protocol]);
             let own = json!([
-                told["ping"].take(),
-                told["map"].take(),
-                told["admitted"].take(),
-                told["outcome"].take(),
-                told["cells"].take()
+                printed["ping"].take(),
+                printed["map"].take(),
+                printed["admitted"].take(),
+                printed["outcome"].take(),
+                printed["cells"].take()
             ]);
             assert_eq!(own, json!([true, protocol == "3", 1, "given_back", true]));
-            assert_eq!(without_nulls(told), expected(&wrong));
+            assert_eq!(without_nulls(printed), expected(&wrong));
             open.clock.advance(tollgate::core::Millis::from_secs(3_600));
         }
     }
@@ -88,11 +88,11 @@ fn ioredis_charges_and_pipelines() {
     for (open, password, wrong) in
         [(Open::new(), "", json!("PONG")), (Open::with_token(), TOKEN, json!(WRONG))]
     {
-        let mut told = node(&[port(&open), password]);
-        assert_eq!(told["ping"].take(), json!("PONG"));
+        let mut printed = node(&[port(&open), password]);
+        assert_eq!(printed["ping"].take(), json!("PONG"));
         let falling: Vec<u32> = (0..100).rev().collect();
-        assert_eq!(told["remaining"].take(), json!(falling));
-        assert_eq!(without_nulls(told), expected(&wrong));
+        assert_eq!(printed["remaining"].take(), json!(falling));
+        assert_eq!(without_nulls(printed), expected(&wrong));
     }
 }
 
@@ -132,8 +132,8 @@ fn cli(open: &Open, arguments: &[&str], input: &str) -> String {
 fn python(arguments: &[&str]) -> Value {
     let mut command = Command::new("python3");
     command.arg("-B").arg(here().join("python/charges.py")).args(arguments);
-    let told = printed(command.env("PYTHONPATH", packages("python", "redis")), "");
-    serde_json::from_str(&told).unwrap()
+    let printed = printed(command.env("PYTHONPATH", packages("python", "redis")), "");
+    serde_json::from_str(&printed).unwrap()
 }
 
 fn node(arguments: &[&str]) -> Value {
@@ -141,8 +141,8 @@ fn node(arguments: &[&str]) -> Value {
     let program = std::fs::read_to_string(here().join("node/charges.mjs")).unwrap();
     let mut command = Command::new("node");
     command.args(["--input-type=module", "-"]).args(arguments);
-    let told = printed(command.current_dir(packages("node", "node_modules")), &program);
-    serde_json::from_str(&told).unwrap()
+    let printed = printed(command.current_dir(packages("node", "node_modules")), &program);
+    serde_json::from_str(&printed).unwrap()
 }
 
 fn here() -> PathBuf {
@@ -170,8 +170,8 @@ fn printed(command: &mut Command, input: &str) -> String {
     // A program that ends early has closed its input; its output tells why.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{told}{errors}", output.status);
-    told
+    assert!(output.status.success(), "{command:?}: {}\n{printed}{errors}", output.status);
+    printed
 }

@@ -1,4 +1,4 @@
-//! A door over a store, and a client that says bytes and hears bytes.
+//! A listener over a store, and a client that says bytes and hears bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,28 +8,30 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{Answers, Dimension, LimitFor, OnFailure, Rules, Source};
+use tollgate::core::policy::{
+    Dimension, LimitBinding, MatchMode, OnFailure, ResponseSettings, SubjectSource,
+};
 use tollgate::core::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock};
 use tollgate_server::{
-    Access, ConnectionLimits, DrainTimeout, Listener, Port, RespDoor, RespSettings, Served, Tokens,
-    serve,
+    Access, ConnectionLimits, DrainTimeout, Listener, Port, RespListener, RespSettings, Served,
+    Tokens, serve,
 };
 
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Clients of a door.
+/// Clients of a listener.
 pub(crate) const AT_ONCE: u32 = 64;
 
 /// When tests happen.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A token that opens doors.
+/// A token that opens listeners.
 pub(crate) const TOKEN: &str = "0123456789abcdef";
 
-/// A door that listens until it is dropped.
+/// A listener that listens until it is dropped.
 pub(crate) struct Open {
     pub(crate) address: String,
     pub(crate) clock: Arc<ManualClock>,
@@ -39,24 +41,24 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// A door to an empty memory store.
+    /// A listener to an empty memory store.
     pub(crate) fn new() -> Self {
         Self::over(Memory::default(), RespSettings::default())
     }
 
-    /// A door that asks for [`TOKEN`].
+    /// A listener that asks for [`TOKEN`].
     pub(crate) fn with_token() -> Self {
         let access = Access::Tokens(Tokens::parse(TOKEN).unwrap());
         Self::over(Memory::default(), RespSettings { access, ..RespSettings::default() })
     }
 
-    /// A door whose buckets do `on_failure` where `store` has no answer.
+    /// A listener whose buckets do `on_failure` where `store` has no answer.
     pub(crate) fn failing(store: impl Store + 'static, on_failure: OnFailure) -> Self {
-        let answers = Answers { on_failure, ..Answers::default() };
+        let answers = ResponseSettings { on_failure, ..ResponseSettings::default() };
         Self::by(policy().with_answers(answers), store, RespSettings::default())
     }
 
-    /// A door to `store`.
+    /// A listener to `store`.
     pub(crate) fn over(store: impl Store + 'static, settings: RespSettings) -> Self {
         Self::by(policy(), store, settings)
     }
@@ -67,17 +69,17 @@ impl Open {
         let limiter = Limiter::new(policy, store)
             .with_key(HashKey::from_secret(b"of the tests"))
             .with_clock(Arc::clone(&clock));
-        let (end, told) = oneshot::channel();
+        let (end, printed) = oneshot::channel();
         let (tell, ended) = oneshot::channel();
         let inside = runtime.enter();
         let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
         let address = listener.local_address().unwrap();
         let limits = ConnectionLimits { at_once: AT_ONCE, ..settings.limits };
-        let door = RespDoor::new(Arc::new(limiter), settings);
-        let served = Served::new("resp", listener, limits, door);
+        let endpoint = RespListener::new(Arc::new(limiter), settings);
+        let served = Served::new("resp", listener, limits, endpoint);
         runtime.spawn(async move {
-            let told = async { told.await.unwrap_or(()) };
-            let _ = tell.send(serve(vec![served], PATIENCE, told).await);
+            let printed = async { printed.await.unwrap_or(()) };
+            let _ = tell.send(serve(vec![served], PATIENCE, printed).await);
         });
         drop(inside);
         Self { address, clock, end: Some(end), ended: Some(ended), _runtime: runtime }
@@ -90,13 +92,13 @@ impl Open {
     }
 
     /// What a client is told that says `said` and hangs up.
-    pub(crate) fn told(&self, said: impl AsRef<[u8]>) -> String {
+    pub(crate) fn printed(&self, described: impl AsRef<[u8]>) -> String {
         let client = self.client();
-        client.say(said);
+        client.send_line(described);
         client.rest()
     }
 
-    /// Tells the door to end.
+    /// Tells the listener to end.
     pub(crate) fn end(&mut self) {
         drop(self.end.take());
     }
@@ -113,29 +115,31 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn say(&self, bytes: impl AsRef<[u8]>) {
-        // The door may have closed already; then its last words tell.
+    pub(crate) fn send_line(&self, bytes: impl AsRef<[u8]>) {
+        // The listener may have closed already; then its last words tell.
         let _ = (&self.stream).write_all(bytes.as_ref());
     }
 
     /// Hears as much as `expected` is long, which it must be.
-    pub(crate) fn hear(&self, expected: &str) {
-        let mut heard = vec![0; expected.len()];
-        (&self.stream).read_exact(&mut heard).unwrap_or_else(|error| panic!("{expected}: {error}"));
-        assert_eq!(shown(&heard), shown(expected.as_bytes()));
+    pub(crate) fn receive_reply(&self, expected: &str) {
+        let mut received = vec![0; expected.len()];
+        (&self.stream)
+            .read_exact(&mut received)
+            .unwrap_or_else(|error| panic!("{expected}: {error}"));
+        assert_eq!(shown(&received), shown(expected.as_bytes()));
     }
 
-    /// Hears everything until the door closes, after which no more is said.
+    /// Hears everything until the listener closes, after which no more is said.
     pub(crate) fn rest(&self) -> String {
         let _ = self.stream.shutdown(Shutdown::Write);
         self.until_closed()
     }
 
-    /// Hears everything until the door closes of itself.
+    /// Hears everything until the listener closes of itself.
     pub(crate) fn until_closed(&self) -> String {
-        let mut heard = Vec::new();
-        (&self.stream).read_to_end(&mut heard).expect("the door closes without a reset");
-        shown(&heard)
+        let mut received = Vec::new();
+        (&self.stream).read_to_end(&mut received).expect("the listener closes without a reset");
+        shown(&received)
     }
 }
 
@@ -156,22 +160,22 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
 /// `core`: 3 a minute for each token; `all`: 5 a minute for everybody; `area`: 2 for each network;
 /// `running`: 1 at a time for each token.
 fn policy() -> Policy {
-    let token = Source::Credential { header: "authorization".into() };
-    let area = Source::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };
+    let token = SubjectSource::Credential { header: "authorization".into() };
+    let area = SubjectSource::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };
     let dimension = |name: &str, source| Dimension { name: name.into(), source };
     let limit = |name: &str, quota, per: &[usize]| {
         let window = FixedWindow::new(quota, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
         let limit = Limit::new(name, Algorithm::FixedWindow(window)).unwrap();
-        LimitFor { limit: Arc::new(limit), per: per.to_vec() }
+        LimitBinding { limit: Arc::new(limit), per: per.to_vec() }
     };
     let running = Algorithm::Concurrency(Concurrency::new(1, Millis::from_secs(60)).unwrap());
     let running = Arc::new(Limit::new("running", running).unwrap());
-    let running = LimitFor { limit: running, per: vec![0] };
+    let running = LimitBinding { limit: running, per: vec![0] };
     Policy::new(
         vec![dimension("token", token), dimension("address", area)],
         vec![limit("core", 3, &[0]), limit("all", 5, &[]), limit("area", 2, &[1]), running],
         vec![],
-        Rules::FirstMatch,
+        MatchMode::FirstMatch,
     )
     .unwrap()
 }

@@ -21,31 +21,31 @@ fn a_command_that_is_not_finished_in_time_ends_its_connection_and_no_other() {
     let slow: Vec<_> = (1..charge.len())
         .map(|length| {
             let client = open.client();
-            client.say(&charge[..length]);
+            client.send_line(&charge[..length]);
             client
         })
         .collect();
     for client in slow {
         assert_eq!(client.until_closed(), "");
     }
-    healthy.say("PING\r\n");
-    healthy.hear("+PONG\r\n");
+    healthy.send_line("PING\r\n");
+    healthy.receive_reply("+PONG\r\n");
 }
 
 #[test]
 fn who_sends_a_byte_now_and_then_has_no_more_time() {
     let open = impatient(ConnectionLimits { request: SOON, idle: PATIENCE, ..Default::default() });
     let client = open.client();
-    client.say("PING\r\n*2\r\n$4\r\nECHO\r\n$65536\r\n");
-    client.hear("+PONG\r\n");
+    client.send_line("PING\r\n*2\r\n$4\r\nECHO\r\n$65536\r\n");
+    client.receive_reply("+PONG\r\n");
     std::thread::scope(|scope| {
-        let heard = scope.spawn(|| client.until_closed());
+        let received = scope.spawn(|| client.until_closed());
         // At this pace the word would take a minute.
-        while !heard.is_finished() {
-            client.say("x");
+        while !received.is_finished() {
+            client.send_line("x");
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(heard.join().unwrap(), "");
+        assert_eq!(received.join().unwrap(), "");
     });
 }
 
@@ -57,14 +57,14 @@ fn silence_ends_a_connection() {
 }
 
 #[test]
-fn who_was_idle_for_longest_leaves_a_full_door_to_who_comes() {
+fn who_was_idle_for_longest_leaves_a_full_listener_to_who_comes() {
     let open = Open::new();
     // One after the other, so that each has been idle for less long than those before it, however
     // long this takes.
     let answered = |_| {
         let client = open.client();
-        client.say("PING\r\n");
-        client.hear("+PONG\r\n");
+        client.send_line("PING\r\n");
+        client.receive_reply("+PONG\r\n");
         client
     };
     let clients: Vec<_> = (0..=AT_ONCE).map(answered).collect();
@@ -76,12 +76,12 @@ fn the_end_of_the_process_answers_what_came_and_closes() {
     let mut open = Open::new();
     let (idle, busy, half) = (open.client(), open.client(), open.client());
     for client in [&idle, &busy, &half] {
-        client.say("PING\r\n");
-        client.hear("+PONG\r\n");
+        client.send_line("PING\r\n");
+        client.receive_reply("+PONG\r\n");
     }
-    half.say("*1\r\n$4\r\nPI");
-    busy.say(command(&["CL.THROTTLE", "key", "0", "1", "60"]).repeat(100));
-    busy.hear("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n");
+    half.send_line("*1\r\n$4\r\nPI");
+    busy.send_line(command(&["CL.THROTTLE", "key", "0", "1", "60"]).repeat(100));
+    busy.receive_reply("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n");
     open.end();
     let refused = "*5|:1|:1|:0|:60|:60|".repeat(99);
     assert_eq!(busy.until_closed(), refused);
@@ -93,6 +93,6 @@ fn the_end_of_the_process_answers_what_came_and_closes() {
 fn quit_is_answered_and_what_follows_is_not() {
     let open = Open::new();
     let client = open.client();
-    client.say("PING\r\nQUIT\r\nPING\r\n");
+    client.send_line("PING\r\nQUIT\r\nPING\r\n");
     assert_eq!(client.until_closed(), "+PONG|+OK|");
 }

@@ -1,4 +1,4 @@
-//! The Redis-protocol door, asked over real connections.
+//! The Redis-protocol listener, asked over real connections.
 
 mod charges;
 mod clients;

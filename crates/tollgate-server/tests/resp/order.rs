@@ -15,11 +15,11 @@ use crate::kit::{Open, command};
 #[test]
 fn a_pipeline_is_answered_in_its_order() {
     let open = Open::new();
-    let mut said = Vec::new();
+    let mut described = Vec::new();
     let mut expected = String::new();
     for round in 0..200 {
-        said.extend(command(&["CL.THROTTLE", "key", "99", "100", "3600"]));
-        said.extend(command(&["ECHO", &round.to_string()]));
+        described.extend(command(&["CL.THROTTLE", "key", "99", "100", "3600"]));
+        described.extend(command(&["ECHO", &round.to_string()]));
         let left = 99_i64 - round;
         let (limited, left) = if left < 0 { (1, 0) } else { (0, left) };
         let retry = if limited == 1 { 36 } else { -1 };
@@ -28,7 +28,7 @@ fn a_pipeline_is_answered_in_its_order() {
         expected += &format!("*5|:{limited}|:100|:{left}|:{retry}|:{reset}|");
         expected += &format!("${}|{number}|", number.len());
     }
-    assert_eq!(open.told(said), expected);
+    assert_eq!(open.printed(described), expected);
 }
 
 /// A store that answers nobody before it is let go on, and remembers who asked together.
@@ -70,9 +70,9 @@ fn different_keys_wait_for_the_store_together_and_equal_ones_in_turn() {
     let open = Open::failing(Arc::clone(&gate), OnFailure::Deny);
     let client = open.client();
     let keys = ["a", "b", "a", "c"];
-    let said: Vec<u8> =
+    let described: Vec<u8> =
         keys.iter().flat_map(|key| command(&["CL.THROTTLE", key, "1", "1", "60"])).collect();
-    client.say(said);
+    client.send_line(described);
     // The third is on the first's key: it is begun when that one is answered.
     gate.wait_for(2);
     gate.open.add_permits(2);
@@ -81,7 +81,7 @@ fn different_keys_wait_for_the_store_together_and_equal_ones_in_turn() {
     gate.open.add_permits(2);
     let fresh = "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n";
     let again = "*5\r\n:0\r\n:2\r\n:0\r\n:-1\r\n:120\r\n";
-    client.hear(&[fresh, fresh, again, fresh].concat());
+    client.receive_reply(&[fresh, fresh, again, fresh].concat());
 }
 
 #[test]
@@ -91,14 +91,14 @@ fn no_more_wait_together_than_may() {
     let client = open.client();
     let count = MAX_IN_FLIGHT * 2;
     let key = |index: usize| index.to_string();
-    let said: Vec<u8> = (0..count)
+    let described: Vec<u8> = (0..count)
         .flat_map(|index| command(&["CL.THROTTLE", &key(index), "0", "1", "60"]))
         .collect();
-    client.say(said);
+    client.send_line(described);
     gate.wait_for(MAX_IN_FLIGHT);
     assert_eq!(gate.begun.lock().len(), MAX_IN_FLIGHT);
     gate.open.add_permits(count);
-    client.hear(&"*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n".repeat(count));
-    let asked: HashSet<Subject> = gate.ended.lock().iter().cloned().collect();
-    assert_eq!(asked.len(), count);
+    client.receive_reply(&"*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n".repeat(count));
+    let requested: HashSet<Subject> = gate.ended.lock().iter().cloned().collect();
+    assert_eq!(requested.len(), count);
 }

@@ -12,7 +12,7 @@ const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabl
 #[test]
 fn small_talk() {
     let open = Open::new();
-    for (said, told) in [
+    for (described, printed) in [
         ("PING", "+PONG|"),
         ("ping hello", "$5|hello|"),
         ("ECHO \"a b\"", "$3|a b|"),
@@ -48,7 +48,7 @@ fn small_talk() {
         ("HELLO x", "-ERR Protocol version is not an integer or out of range|"),
         ("HELLO 3 NOW", "-ERR Syntax error in HELLO option 'NOW'|"),
     ] {
-        assert_eq!(open.told(format!("{said}\r\n")), told, "{said}");
+        assert_eq!(open.printed(format!("{described}\r\n")), printed, "{described}");
     }
 }
 
@@ -56,16 +56,16 @@ fn small_talk() {
 fn a_probe_for_the_command_is_answered_as_of_a_module() {
     let open = Open::new();
     assert_eq!(
-        open.told("COMMAND INFO CL.THROTTLE\r\n"),
+        open.printed("COMMAND INFO CL.THROTTLE\r\n"),
         "*1|*10|$11|cl.throttle|:-1|*2|+write|+fast|:1|:1|:1|*0|*0|*0|*0|"
     );
-    let docs = open.told("COMMAND DOCS throttle\r\n");
+    let docs = open.printed("COMMAND DOCS throttle\r\n");
     assert!(docs.starts_with("*2|$8|throttle|*4|$7|summary|"), "{docs}");
 }
 
 #[test]
 fn info_says_what_clients_look_for() {
-    let info = Open::new().told("INFO everything\r\n");
+    let info = Open::new().printed("INFO everything\r\n");
     for line in ["|redis_version:7.4.0|", "|loading:0|", "|role:master|", "|tollgate_version:"] {
         assert!(info.contains(line), "{info}");
     }
@@ -75,25 +75,25 @@ fn info_says_what_clients_look_for() {
 fn hello_chooses_the_version() {
     let open = Open::new();
     let client = open.client();
-    client.say(
+    client.send_line(
         "HELLO 3 SETNAME me\r\nCLIENT GETNAME\r\nECHO a\r\nRESET\r\nCLIENT GETNAME\r\nHELLO\r\n",
     );
-    let told = client.rest();
+    let printed = client.rest();
     let version = env!("CARGO_PKG_VERSION");
     assert!(
-        told.starts_with(&format!(
+        printed.starts_with(&format!(
             "%7|$6|server|$8|tollgate|$7|version|$5|{version}|$5|proto|:3|$2|id|:"
         )),
-        "{told}"
+        "{printed}"
     );
-    assert!(told.contains("|$7|modules|*0|$2|me|$1|a|+RESET|$-1|*14|$6|server|"), "{told}");
-    assert!(told.contains("|$5|proto|:2|"), "{told}");
+    assert!(printed.contains("|$7|modules|*0|$2|me|$1|a|+RESET|$-1|*14|$6|server|"), "{printed}");
+    assert!(printed.contains("|$5|proto|:2|"), "{printed}");
 }
 
 #[test]
 fn nobody_gets_past_the_token() {
     let open = Open::with_token();
-    for said in [
+    for described in [
         "PING",
         "CL.THROTTLE a 1 1 1",
         "TG.CHARGE core 1 token a",
@@ -106,12 +106,12 @@ fn nobody_gets_past_the_token() {
         "TG.REFUND a",
         "TG.STANDING token a",
     ] {
-        assert_eq!(open.told(format!("{said}\r\n")), NO_AUTH, "{said}");
+        assert_eq!(open.printed(format!("{described}\r\n")), NO_AUTH, "{described}");
     }
-    assert!(open.told("HELLO 3\r\n").starts_with("-NOAUTH HELLO must be called"));
+    assert!(open.printed("HELLO 3\r\n").starts_with("-NOAUTH HELLO must be called"));
     for wrong in ["AUTH wrong", "AUTH default wrong", "AUTH \"\"", "HELLO 3 AUTH default wrong"] {
         assert_eq!(
-            open.told(format!("{wrong}\r\nPING\r\n")),
+            open.printed(format!("{wrong}\r\nPING\r\n")),
             format!("{WRONG}{NO_AUTH}"),
             "{wrong}"
         );
@@ -121,14 +121,14 @@ fn nobody_gets_past_the_token() {
 #[test]
 fn a_token_opens_for_any_user_until_the_connection_is_reset() {
     let open = Open::with_token();
-    for said in
+    for described in
         [format!("AUTH {TOKEN}"), format!("AUTH default {TOKEN}"), format!("auth me {TOKEN}")]
     {
-        let told = open.told(format!("{said}\r\nPING\r\nRESET\r\nPING\r\n"));
-        assert_eq!(told, format!("+OK|+PONG|+RESET|{NO_AUTH}"), "{said}");
+        let printed = open.printed(format!("{described}\r\nPING\r\nRESET\r\nPING\r\n"));
+        assert_eq!(printed, format!("+OK|+PONG|+RESET|{NO_AUTH}"), "{described}");
     }
-    let told = open.told(format!("HELLO 2 AUTH default {TOKEN}\r\nPING\r\n"));
-    assert!(told.starts_with("*14|") && told.ends_with("+PONG|"), "{told}");
+    let printed = open.printed(format!("HELLO 2 AUTH default {TOKEN}\r\nPING\r\n"));
+    assert!(printed.starts_with("*14|") && printed.ends_with("+PONG|"), "{printed}");
 }
 
 #[test]
@@ -139,31 +139,31 @@ fn a_token_that_was_withdrawn_opens_nothing_any_more() {
     let open = Open::over(Memory::default(), RespSettings { access, ..RespSettings::default() });
     let [withdrawn, kept] = [TOKEN, ANOTHER].map(|token| {
         let client = open.client();
-        client.say(format!("AUTH {token}\r\nPING\r\n"));
-        client.hear("+OK\r\n+PONG\r\n");
+        client.send_line(format!("AUTH {token}\r\nPING\r\n"));
+        client.receive_reply("+OK\r\n+PONG\r\n");
         client
     });
     tokens.replace(ANOTHER).unwrap();
-    for (client, told) in [(withdrawn, NO_AUTH), (kept, "+PONG|")] {
-        client.say("PING\r\n");
-        assert_eq!(client.rest(), told);
+    for (client, printed) in [(withdrawn, NO_AUTH), (kept, "+PONG|")] {
+        client.send_line("PING\r\n");
+        assert_eq!(client.rest(), printed);
     }
 }
 
 #[test]
-fn who_guesses_tokens_is_shown_out() {
+fn who_guesses_tokens_is_disconnected() {
     let open = Open::with_token();
     let client = open.client();
-    client.say("AUTH guess\r\n".repeat(MAX_WRONG_TOKENS as usize));
-    client.say(format!("AUTH {TOKEN}\r\n"));
+    client.send_line("AUTH guess\r\n".repeat(MAX_WRONG_TOKENS as usize));
+    client.send_line(format!("AUTH {TOKEN}\r\n"));
     assert_eq!(client.until_closed(), WRONG.repeat(MAX_WRONG_TOKENS as usize));
 }
 
 #[test]
-fn strangers_send_short_words_only() {
+fn anonymous_clients_send_short_words_only() {
     let open = Open::with_token();
-    let told = open.told("*2\r\n$4\r\nAUTH\r\n$4097\r\n");
-    assert_eq!(told, "-ERR Protocol error: unauthenticated bulk length|");
+    let printed = open.printed("*2\r\n$4\r\nAUTH\r\n$4097\r\n");
+    assert_eq!(printed, "-ERR Protocol error: unauthenticated bulk length|");
     let word = "x".repeat(4_096);
-    assert_eq!(open.told(format!("*2\r\n$4\r\nAUTH\r\n$4096\r\n{word}\r\n")), WRONG);
+    assert_eq!(open.printed(format!("*2\r\n$4\r\nAUTH\r\n$4096\r\n{word}\r\n")), WRONG);
 }

@@ -7,7 +7,7 @@ use crate::kit::{Open, command};
 
 /// What `CL.THROTTLE` with these words is told.
 fn cell(open: &Open, words: &str) -> String {
-    open.told(format!("CL.THROTTLE {words}\r\n"))
+    open.printed(format!("CL.THROTTLE {words}\r\n"))
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn other_numbers_or_keys_are_other_buckets() {
     assert_eq!(cell(&open, "Key 0 1 60"), "*5|:0|:1|:0|:-1|:60|");
     let long = "k".repeat(5_000);
     let charge = command(&["CL.THROTTLE", &long, "0", "1", "60"]);
-    assert_eq!(open.told(&charge), "*5|:0|:1|:0|:-1|:60|");
-    assert_eq!(open.told(&charge), "*5|:1|:1|:0|:60|:60|");
+    assert_eq!(open.printed(&charge), "*5|:0|:1|:0|:-1|:60|");
+    assert_eq!(open.printed(&charge), "*5|:1|:1|:0|:60|:60|");
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn keys_are_bytes_of_any_kind() {
         let mut charge = format!("*5\r\n$11\r\nCL.THROTTLE\r\n${}\r\n", key.len()).into_bytes();
         charge.extend_from_slice(key);
         charge.extend_from_slice(b"\r\n$1\r\n0\r\n$1\r\n1\r\n$2\r\n60\r\n");
-        assert_eq!(open.told(&charge), "*5|:0|:1|:0|:-1|:60|", "{}", key.escape_ascii());
-        assert_eq!(open.told(&charge), "*5|:1|:1|:0|:60|:60|", "{}", key.escape_ascii());
+        assert_eq!(open.printed(&charge), "*5|:0|:1|:0|:-1|:60|", "{}", key.escape_ascii());
+        assert_eq!(open.printed(&charge), "*5|:1|:1|:0|:60|:60|", "{}", key.escape_ascii());
     }
 }
 
@@ -82,7 +82,7 @@ fn a_bucket_without_room_refuses_all_but_a_peek() {
 #[test]
 fn throttle_answers_in_the_order_of_throttlecrab() {
     let open = Open::new();
-    let throttle = |words: &str| open.told(format!("THROTTLE {words}\r\n"));
+    let throttle = |words: &str| open.printed(format!("THROTTLE {words}\r\n"));
     assert_eq!(throttle("key 2 5 60"), "*5|:1|:2|:1|:12|:0|");
     assert_eq!(throttle("key 2 5 60 1"), "*5|:1|:2|:0|:24|:0|");
     assert_eq!(throttle("key 2 5 60"), "*5|:0|:2|:0|:24|:12|");
@@ -109,7 +109,7 @@ fn without_the_store_the_word_for_that_decides() {
         let open = Open::failing(Unreachable, on_failure);
         // Nothing is known of the bucket, so nothing of it is promised.
         assert_eq!(cell(&open, "key 2 5 60"), "*5|:0|:3|:0|:-1|:0|");
-        assert_eq!(open.told("THROTTLE key 3 5 60\r\n"), "*5|:1|:3|:0|:0|:0|");
+        assert_eq!(open.printed("THROTTLE key 3 5 60\r\n"), "*5|:1|:3|:0|:0|:0|");
         // What is no charge at all is no matter of failures.
         assert!(cell(&open, "key 2 5 x").starts_with("-Cell error"));
     }

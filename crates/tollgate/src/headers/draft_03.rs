@@ -1,16 +1,16 @@
 //! `x-ratelimit-*` as Envoy and Limitador send them, after draft 03 of the IETF document: the
 //! tightest limit, then every visible policy with its window.
 
-use tollgate_core::Verdict;
+use tollgate_core::Evaluation;
 
 use super::FieldValue::{Number, Text};
 use super::{Fields, push_number, seconds_to_reset};
 
-pub(super) fn write(verdict: &Verdict, fields: &mut impl Fields) {
-    let Some(tightest) = verdict.tightest() else { return };
+pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
+    let Some(tightest) = evaluation.tightest() else { return };
     let mut limits = tightest.limit.capacity().to_string();
-    for standing in verdict.standings.iter().filter(|standing| standing.is_visible()) {
-        let limit = &standing.limit;
+    for status in evaluation.statuses.iter().filter(|status| status.is_visible()) {
+        let limit = &status.limit;
         limits.push_str(", ");
         push_number(&mut limits, limit.capacity());
         limits.push_str(";w=");
@@ -21,5 +21,5 @@ pub(super) fn write(verdict: &Verdict, fields: &mut impl Fields) {
     }
     fields.set("x-ratelimit-limit", Text(limits));
     fields.set("x-ratelimit-remaining", Number(tightest.remaining));
-    fields.set("x-ratelimit-reset", Number(seconds_to_reset(tightest, verdict.now)));
+    fields.set("x-ratelimit-reset", Number(seconds_to_reset(tightest, evaluation.now)));
 }

@@ -1,7 +1,7 @@
 //! `ratelimit-policy` and `ratelimit`: structured fields (RFC 9651) after
 //! draft-ietf-httpapi-ratelimit-headers, every visible limit by its name.
 
-use tollgate_core::{Algorithm, Limit, Unit, Verdict};
+use tollgate_core::{Algorithm, Evaluation, Limit, Unit};
 
 use super::FieldValue::Text;
 use super::{Fields, push_number, seconds_to_reset};
@@ -9,26 +9,25 @@ use super::{Fields, push_number, seconds_to_reset};
 /// Bytes of one limit in either field, as names go: most need no more.
 const USUAL: usize = 48;
 
-pub(super) fn write(verdict: &Verdict, fields: &mut impl Fields) {
-    let visible = || verdict.standings.iter().filter(|standing| standing.is_visible());
+pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
+    let visible = || evaluation.statuses.iter().filter(|status| status.is_visible());
     if visible().next().is_none() {
         return;
     }
-    let usual = USUAL * verdict.standings.len();
-    let (mut policies, mut standings) =
-        (String::with_capacity(usual), String::with_capacity(usual));
-    for standing in visible() {
-        let name = standing.limit.name();
+    let usual = USUAL * evaluation.statuses.len();
+    let (mut policies, mut statuses) = (String::with_capacity(usual), String::with_capacity(usual));
+    for status in visible() {
+        let name = status.limit.name();
         begin_item(&mut policies, name);
-        push_parameters(&mut policies, &standing.limit);
-        begin_item(&mut standings, name);
-        standings.push_str(";r=");
-        push_number(&mut standings, standing.remaining);
-        standings.push_str(";t=");
-        push_number(&mut standings, seconds_to_reset(standing, verdict.now));
+        push_parameters(&mut policies, &status.limit);
+        begin_item(&mut statuses, name);
+        statuses.push_str(";r=");
+        push_number(&mut statuses, status.remaining);
+        statuses.push_str(";t=");
+        push_number(&mut statuses, seconds_to_reset(status, evaluation.now));
     }
     fields.add("ratelimit-policy", Text(policies));
-    fields.add("ratelimit", Text(standings));
+    fields.add("ratelimit", Text(statuses));
 }
 
 /// One more item of a list: its name, which holds nothing to escape.

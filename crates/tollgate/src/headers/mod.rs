@@ -1,4 +1,4 @@
-//! What clients are told: a verdict as header fields, one file a profile.
+//! What clients are told: a evaluation as header fields, one file a profile.
 //!
 //! Nothing is computed here but the form: whole seconds, rounded up.
 
@@ -9,38 +9,38 @@ mod ietf;
 mod three_fields;
 
 use tollgate_core::policy::HeaderProfile;
-use tollgate_core::{Standing, Timestamp, Verdict};
+use tollgate_core::{Evaluation, LimitStatus, Timestamp};
 
 pub use fields::{FieldValue, Fields};
 
-/// Adds what `profiles` say of `verdict` to `fields`, such as a `HeaderMap`.
+/// Adds what `profiles` say of `evaluation` to `fields`, such as a `HeaderMap`.
 ///
 /// Fields of one value replace what an upstream sent; lists (`ratelimit`, `ratelimit-policy`) keep
-/// it, since an upstream's own limits are as true as ours. A refusal shows no standing that would
+/// it, since an upstream's own limits are as true as ours. A refusal shows no status that would
 /// contradict it. `retry-after` is on refusals only, at least 1.
-pub fn write(profiles: &[HeaderProfile], verdict: &Verdict, fields: &mut impl Fields) {
+pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut impl Fields) {
     for profile in profiles {
         match profile {
-            HeaderProfile::GitHub => github::write(verdict, fields),
-            HeaderProfile::Ietf => ietf::write(verdict, fields),
-            HeaderProfile::Draft03 => draft_03::write(verdict, fields),
-            HeaderProfile::ThreeFields => three_fields::write(verdict, fields),
+            HeaderProfile::GitHub => github::write(evaluation, fields),
+            HeaderProfile::Ietf => ietf::write(evaluation, fields),
+            HeaderProfile::Draft03 => draft_03::write(evaluation, fields),
+            HeaderProfile::ThreeFields => three_fields::write(evaluation, fields),
         }
     }
-    if let Some(seconds) = retry_after_seconds(verdict) {
+    if let Some(seconds) = retry_after_seconds(evaluation) {
         fields.set("retry-after", FieldValue::Number(seconds));
     }
 }
 
 /// Whole seconds to wait after a refusal, at least 1; `None` if it was admitted, or if no wait helps.
 #[must_use]
-pub fn retry_after_seconds(verdict: &Verdict) -> Option<u64> {
-    verdict.retry_after().map(|wait| wait.as_secs_ceil().max(1))
+pub fn retry_after_seconds(evaluation: &Evaluation) -> Option<u64> {
+    evaluation.retry_after().map(|wait| wait.as_secs_ceil().max(1))
 }
 
 /// Whole seconds from the decision to the reset.
-fn seconds_to_reset(standing: &Standing, now: Timestamp) -> u64 {
-    standing.resets_at.since(now).as_secs_ceil()
+fn seconds_to_reset(status: &LimitStatus, now: Timestamp) -> u64 {
+    status.resets_at.since(now).as_secs_ceil()
 }
 
 /// Appends a number's digits. Formatting machinery costs more than the whole field otherwise.

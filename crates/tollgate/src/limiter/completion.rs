@@ -1,7 +1,7 @@
 //! Charges that wait for the request's answer.
 
-use tollgate_core::policy::Planned;
-use tollgate_core::{Cost, Fit, Store, StoreError, Timestamp};
+use tollgate_core::policy::PlannedCharge;
+use tollgate_core::{Admission, Cost, Store, StoreError, Timestamp};
 
 use super::Limiter;
 use crate::receipt::new_charge_id;
@@ -13,7 +13,7 @@ use crate::receipt::new_charge_id;
 #[derive(Debug)]
 #[must_use = "a request that was only looked at is not charged unless it is completed"]
 pub struct Pending {
-    planned: Vec<Planned>,
+    planned: Vec<PlannedCharge>,
 }
 
 /// What became of a charge that waited for the request's answer.
@@ -28,7 +28,7 @@ pub enum Completion {
 
 impl Pending {
     /// `None` where nothing costs anything.
-    pub(super) fn new(mut planned: Vec<Planned>) -> Option<Self> {
+    pub(super) fn new(mut planned: Vec<PlannedCharge>) -> Option<Self> {
         planned.retain(|planned| planned.cost != Cost::PEEK);
         (!planned.is_empty()).then_some(Self { planned })
     }
@@ -57,23 +57,24 @@ impl<S: Store> Limiter<S> {
         pending: Pending,
     ) -> Result<Completion, StoreError> {
         let outcome = self.charge_pending(now, pending.planned).await;
-        self.observer.completed(&outcome);
+        self.observer.on_completion(&outcome);
         outcome
     }
 
     async fn charge_pending(
         &self,
         now: Timestamp,
-        mut planned: Vec<Planned>,
+        mut planned: Vec<PlannedCharge>,
     ) -> Result<Completion, StoreError> {
         let readings = self.take(now, &planned, new_charge_id()).await?;
-        if readings.all_fit() {
+        if readings.all_admitted() {
             return Ok(Completion::Charged);
         }
         // A full limit keeps no other from being charged. Should one of those fill up in this very
         // moment, nothing is charged twice, and nothing is tried for ever.
         let mut readings = readings.iter();
-        planned.retain(|_| readings.next().is_some_and(|reading| reading.fit == Fit::Now));
+        planned
+            .retain(|_| readings.next().is_some_and(|reading| reading.admission == Admission::Now));
         self.take(now, &planned, new_charge_id()).await?;
         Ok(Completion::Overrun)
     }

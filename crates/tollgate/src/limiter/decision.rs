@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollgate_core::policy::{ChargeOn, OnFailure};
-use tollgate_core::reading::Source;
-use tollgate_core::{Standing, Timestamp, Verdict};
+use tollgate_core::reading::DecisionSource;
+use tollgate_core::{Evaluation, LimitStatus, Timestamp};
 
 use super::completion::Pending;
 use super::overridden::Overrule;
@@ -21,18 +21,18 @@ pub struct Decision {
     pub policy: Arc<Revision>,
     /// The names of the rules that matched, in the policy's order.
     pub rules: Vec<Arc<str>>,
-    /// How the limits stand that decided. Without standings if nothing had an answer.
-    pub verdict: Verdict,
+    /// How the limits stand that decided. Without statuses if nothing had an answer.
+    pub evaluation: Evaluation,
     /// What the rules in shadow mode would have said, and the limits that are not enforced for
     /// these subjects.
-    pub shadow: Option<Verdict>,
+    pub shadow: Option<Evaluation>,
     /// What candidates would have said, each beside its limit; of a request that another limit
     /// refused nothing.
     pub trials: Vec<Trial>,
     /// Overrides that decided in the place of limits, unless nothing had an answer.
     pub overrides: Vec<Overrule>,
     /// Who decided.
-    pub source: Source,
+    pub source: DecisionSource,
     /// What its rules do while the store has no answer.
     pub on_failure: OnFailure,
     /// When its rules charge.
@@ -61,25 +61,27 @@ impl Decision {
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         match self.source {
-            Source::Store | Source::Remembered | Source::Fallback(_) => self.verdict.is_admitted(),
-            Source::Failure(_) => self.on_failure != OnFailure::Deny,
+            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Fallback(_) => {
+                self.evaluation.is_admitted()
+            }
+            DecisionSource::Failure(_) => self.on_failure != OnFailure::Deny,
         }
     }
 
-    /// Turns the verdict of an admitted request into what its client is told with the answer, which
+    /// Turns the evaluation of an admitted request into what its client is told with the answer, which
     /// is known at `now`.
     ///
     /// It is told from the decision's own reading: what was charged and turned out free is added,
     /// what was looked at and is charged now is taken off. No second question, and nothing below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
         let charge = self.charge;
-        let settled = |standing: Standing| match (is_looked_at(charge, &standing.limit), settlement)
+        let settled = |status: LimitStatus| match (is_looked_at(charge, &status.limit), settlement)
         {
-            (false, Settlement::Free) => standing.refunded(),
-            (true, Settlement::Charged) => standing.charged(now),
-            (false, Settlement::Charged) | (true, Settlement::Free) => standing,
+            (false, Settlement::Free) => status.refunded(),
+            (true, Settlement::Charged) => status.charged(now),
+            (false, Settlement::Charged) | (true, Settlement::Free) => status,
         };
-        let standings = std::mem::take(&mut self.verdict.standings);
-        self.verdict.standings = standings.into_iter().map(settled).collect();
+        let statuses = std::mem::take(&mut self.evaluation.statuses);
+        self.evaluation.statuses = statuses.into_iter().map(settled).collect();
     }
 }

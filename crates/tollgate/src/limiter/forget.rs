@@ -1,11 +1,11 @@
 //! Subjects that start afresh.
 
-use tollgate_core::charge::Ask;
-use tollgate_core::policy::Planned;
-use tollgate_core::{Source, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::charge::Operation;
+use tollgate_core::policy::PlannedCharge;
+use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
 
 use super::Limiter;
-use super::judge::verdict;
+use super::judge::evaluate_readings;
 
 impl<S: Store> Limiter<S> {
     /// Forgets what each subject of `planned` used of its limit: the next charge starts afresh, and
@@ -17,13 +17,15 @@ impl<S: Store> Limiter<S> {
     pub async fn forget_at(
         &self,
         now: Timestamp,
-        planned: &[Planned],
-    ) -> Result<Verdict, StoreError> {
-        let readings = self.ask(now, planned, |_| Ask::Forget).await?;
+        planned: &[PlannedCharge],
+    ) -> Result<Evaluation, StoreError> {
+        let readings = self.query(now, planned, |_| Operation::Reset).await?;
         match readings.source() {
-            Source::Store | Source::Remembered => Ok(verdict(now, planned, &readings)),
+            DecisionSource::Store | DecisionSource::DenyCache => {
+                Ok(evaluate_readings(now, planned, &readings))
+            }
             // What stands in for the store holds nothing of what the store does.
-            Source::Fallback(error) | Source::Failure(error) => Err(error),
+            DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),
         }
     }
 }

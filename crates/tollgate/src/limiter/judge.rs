@@ -1,12 +1,12 @@
-//! One question to the store: what is enforced of a plan, or counted beside it, and its verdict.
+//! One question to the store: what is enforced of a plan, or counted beside it, and its evaluation.
 
 use std::future::Future;
 use std::sync::Arc;
 
-use tollgate_core::charge::{Ask, Charge, ChargeId};
-use tollgate_core::policy::{Mode, OnFailure, Planned, Queue};
-use tollgate_core::reading::Source;
-use tollgate_core::{Readings, Standing, Store, StoreError, Timestamp, Verdict};
+use tollgate_core::charge::{Charge, ChargeId, Operation};
+use tollgate_core::policy::{OnFailure, PlannedCharge, Queue, RuleMode};
+use tollgate_core::reading::DecisionSource;
+use tollgate_core::{Evaluation, LimitStatus, Readings, Store, StoreError, Timestamp};
 
 use super::Limiter;
 use super::beside::Beside;
@@ -23,39 +23,41 @@ impl<S: Store> Limiter<S> {
         &self,
         now: Timestamp,
         id: ChargeId,
-        mode: Mode,
-        planned: Vec<Planned>,
+        mode: RuleMode,
+        planned: Vec<PlannedCharge>,
         taking: Taking,
         unless: Unless,
     ) -> impl Future<Output = Judged> + Send + use<'_, S> {
         let Overridden { planned, by } = self.overridden(now, planned);
         async move {
             let planned = match planned {
-                OverriddenPlan::Planned(planned) => planned,
-                OverriddenPlan::Blocked(planned, standings) => {
-                    let judged = Judged { by, ..Judged::blocked(now, standings) };
-                    self.tell_judged(mode, &planned, &judged.verdict);
+                OverriddenPlan::PlannedCharge(planned) => planned,
+                OverriddenPlan::Blocked(planned, statuses) => {
+                    let judged = Judged { by, ..Judged::blocked(now, statuses) };
+                    self.tell_judged(mode, &planned, &judged.evaluation);
                     return judged;
                 }
             };
-            let ask = |planned: &Planned| taking.ask(planned, id);
+            let ask = |planned: &PlannedCharge| taking.operation(planned, id);
             let (now, readings) = match unless.queue {
-                None => (now, self.ask(now, &planned, ask).await),
+                None => (now, self.query(now, &planned, ask).await),
                 Some(queue) => Box::pin(self.ask_in_line(now, &planned, ask, queue)).await,
             };
             let readings = match readings {
                 Ok(readings) => readings,
                 Err(error) => return Judged::failure(now, error),
             };
-            let verdict = verdict(now, &planned, &readings);
+            let evaluation = evaluate_readings(now, &planned, &readings);
             let source = readings.source();
             let beside = match source {
-                Source::Store | Source::Remembered => Beside::of(&planned, &verdict),
-                Source::Fallback(_) | Source::Failure(_) => Vec::new(),
+                DecisionSource::Store | DecisionSource::DenyCache => {
+                    Beside::of(&planned, &evaluation)
+                }
+                DecisionSource::Fallback(_) | DecisionSource::Failure(_) => Vec::new(),
             };
-            self.tell_judged(mode, &planned, &verdict);
+            self.tell_judged(mode, &planned, &evaluation);
             let proof = Proof::of(id, taking, planned, &readings);
-            let judged = Judged { verdict, source, proof, beside, by };
+            let judged = Judged { evaluation, source, proof, beside, by };
             if judged.stands(unless.on_failure) {
                 return judged;
             }
@@ -63,25 +65,25 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    fn tell_judged(&self, mode: Mode, planned: &[Planned], verdict: &Verdict) {
-        if mode == Mode::Enforce && !planned.is_empty() {
-            self.observer.judged(planned, verdict);
-            self.tracer.judged(&self.key, planned, verdict);
+    fn tell_judged(&self, mode: RuleMode, planned: &[PlannedCharge], evaluation: &Evaluation) {
+        if mode == RuleMode::Enforce && !planned.is_empty() {
+            self.observer.on_evaluation(planned, evaluation);
+            self.tracer.on_evaluation(&self.key, planned, evaluation);
         }
     }
 
     /// Gives back what does not [stand](Judged::stands).
     async fn undo(&self, now: Timestamp, mut judged: Judged, on_failure: OnFailure) -> Judged {
-        if !judged.verdict.is_admitted() {
+        if !judged.evaluation.is_admitted() {
             let Proof { receipt, reserved, .. } = std::mem::take(&mut judged.proof);
             // Limits that count refusals have counted it.
-            let leases = receipt.map(|taken| taken.split_leases().1);
+            let leases = receipt.map(|taken| taken.split_permits().1);
             for receipt in leases.into_iter().chain(reserved) {
                 let _ = self.refund_at(now, receipt).await;
             }
         }
         match judged.source {
-            Source::Fallback(error) if on_failure != OnFailure::Local => {
+            DecisionSource::Fallback(error) if on_failure != OnFailure::Local => {
                 for receipt in [judged.proof.receipt, judged.proof.reserved].into_iter().flatten() {
                     let _ = self.refund_at(now, receipt).await;
                 }
@@ -95,17 +97,17 @@ impl<S: Store> Limiter<S> {
     pub(super) async fn take(
         &self,
         now: Timestamp,
-        planned: &[Planned],
+        planned: &[PlannedCharge],
         id: ChargeId,
     ) -> Result<Readings, StoreError> {
-        self.ask(now, planned, |planned| Ask::Take { cost: planned.cost, id }).await
+        self.query(now, planned, |planned| Operation::Charge { cost: planned.cost, id }).await
     }
 
-    pub(super) async fn ask(
+    pub(super) async fn query(
         &self,
         now: Timestamp,
-        planned: &[Planned],
-        ask: impl Fn(&Planned) -> Ask,
+        planned: &[PlannedCharge],
+        ask: impl Fn(&PlannedCharge) -> Operation,
     ) -> Result<Readings, StoreError> {
         if planned.is_empty() {
             return Ok(Readings::new());
@@ -113,8 +115,8 @@ impl<S: Store> Limiter<S> {
         let charges: Vec<Charge<'_>> = planned
             .iter()
             .map(|planned| {
-                let Planned { limit, subject, .. } = planned;
-                Charge { limit, subject, ask: ask(planned) }
+                let PlannedCharge { limit, subject, .. } = planned;
+                Charge { limit, subject, operation: ask(planned) }
             })
             .collect();
         let answer = self.store.apply(now, &charges).await;
@@ -137,8 +139,8 @@ impl Unless {
 
 /// What the enforced rules, or those in shadow mode, make of a request.
 pub(super) struct Judged {
-    pub(super) verdict: Verdict,
-    pub(super) source: Source,
+    pub(super) evaluation: Evaluation,
+    pub(super) source: DecisionSource,
     pub(super) proof: Proof,
     /// What is tried beside it.
     pub(super) beside: Vec<Beside>,
@@ -151,25 +153,29 @@ impl Judged {
     /// whose rules do not ask for that.
     fn stands(&self, on_failure: OnFailure) -> bool {
         let is_asked_for = on_failure == OnFailure::Local;
-        let stood_in = matches!(self.source, Source::Fallback(_)) && !is_asked_for;
-        !stood_in && (self.verdict.is_admitted() || self.proof.is_none())
+        let stood_in = matches!(self.source, DecisionSource::Fallback(_)) && !is_asked_for;
+        !stood_in && (self.evaluation.is_admitted() || self.proof.is_none())
     }
 
     pub(super) fn failure(now: Timestamp, error: StoreError) -> Self {
-        let (verdict, source) = (Verdict::without_standings(now), Source::Failure(error));
-        Self { verdict, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }
+        let (evaluation, source) =
+            (Evaluation::without_statuses(now), DecisionSource::Failure(error));
+        Self { evaluation, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }
     }
 
-    fn blocked(now: Timestamp, standings: Vec<Standing>) -> Self {
-        let (verdict, source) = (Verdict { now, standings }, Source::Remembered);
-        Self { verdict, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }
+    fn blocked(now: Timestamp, statuses: Vec<LimitStatus>) -> Self {
+        let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
+        Self { evaluation, source, proof: Proof::default(), beside: Vec::new(), by: Vec::new() }
     }
 }
 
-pub(super) fn verdict(now: Timestamp, planned: &[Planned], readings: &Readings) -> Verdict {
-    let standings = planned
-        .iter()
-        .zip(readings.iter())
-        .map(|(planned, reading)| Standing::new(Arc::clone(&planned.limit), planned.cost, reading));
-    Verdict { now, standings: standings.collect() }
+pub(super) fn evaluate_readings(
+    now: Timestamp,
+    planned: &[PlannedCharge],
+    readings: &Readings,
+) -> Evaluation {
+    let statuses = planned.iter().zip(readings.iter()).map(|(planned, reading)| {
+        LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
+    });
+    Evaluation { now, statuses: statuses.collect() }
 }

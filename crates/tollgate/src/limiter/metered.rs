@@ -16,10 +16,10 @@ impl<S: Store> Limiter<S> {
     /// the answer tells is reserved, in the same step, and [`Decision::reserved`] is the proof of
     /// it. Everybody else charges what would be reserved.
     ///
-    /// With a [`queue`](Plan::queue) it waits for a place in flight: the decision's verdict has the
+    /// With a [`queue`](Plan::queue) it waits for a place in flight: the decision's evaluation has the
     /// time at which it was made in the end.
     ///
-    /// A limit holds it for its [`HoldTerms::max`](tollgate_core::HoldTerms::max); whoever serves
+    /// A limit holds it for its [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); whoever serves
     /// longer [holds on](Self::hold_on). At the end of the answer it is
     /// [settled](Self::settle_metered_at), or released by [`refund`](Self::refund).
     pub fn check_metered_at<'s>(

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tollgate_core::policy::Planned;
-use tollgate_core::{Fit, Limit, Standing, Store, Subject, Timestamp};
+use tollgate_core::policy::PlannedCharge;
+use tollgate_core::{Admission, Limit, LimitStatus, Store, Subject, Timestamp};
 
 use super::Limiter;
-use crate::overrides::{Override, Overrides, Ruled};
+use crate::overrides::{Override, Overrides, ResolvedOverride};
 use crate::receipt::Receipt;
 
 /// What overrides make of a plan.
@@ -19,9 +19,9 @@ pub(super) struct Overridden {
 /// What is done in the place of a plan.
 pub(super) enum OverriddenPlan {
     /// This is charged instead.
-    Planned(Vec<Planned>),
-    /// Nothing is charged: these are blocked, until their limits' standings say.
-    Blocked(Vec<Planned>, Vec<Standing>),
+    PlannedCharge(Vec<PlannedCharge>),
+    /// Nothing is charged: these are blocked, until their limits' statuses say.
+    Blocked(Vec<PlannedCharge>, Vec<LimitStatus>),
 }
 
 /// An override that decided in the place of a limit.
@@ -49,44 +49,46 @@ impl<S: Store> Limiter<S> {
         limit: &Arc<Limit>,
         subject: &Subject,
     ) -> Option<Arc<Limit>> {
-        match self.overrides.ruled(limit, subject, &self.key, now) {
-            Some((Ruled::Limit(limit), _)) => Some(limit),
-            Some((Ruled::Unlimited, _)) => None,
-            Some((Ruled::Blocked(_) | Ruled::Counted, _)) | None => Some(Arc::clone(limit)),
+        match self.overrides.resolve(limit, subject, &self.key, now) {
+            Some((ResolvedOverride::Limit(limit), _)) => Some(limit),
+            Some((ResolvedOverride::Unlimited, _)) => None,
+            Some((ResolvedOverride::Blocked(_) | ResolvedOverride::Counted, _)) | None => {
+                Some(Arc::clone(limit))
+            }
         }
     }
 
     /// What is to be charged in the place of `planned`.
-    pub(super) fn overridden(&self, now: Timestamp, planned: Vec<Planned>) -> Overridden {
-        if self.overrides.are_none() {
-            return Overridden { planned: OverriddenPlan::Planned(planned), by: Vec::new() };
+    pub(super) fn overridden(&self, now: Timestamp, planned: Vec<PlannedCharge>) -> Overridden {
+        if self.overrides.is_empty() {
+            return Overridden { planned: OverriddenPlan::PlannedCharge(planned), by: Vec::new() };
         }
-        let (mut charged, mut blocked, mut standings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut charged, mut blocked, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
         let mut by = Vec::new();
         for mut one in planned {
-            let ruled = self.overrides.ruled(&one.limit, &one.subject, &self.key, now);
+            let ruled = self.overrides.resolve(&one.limit, &one.subject, &self.key, now);
             let Some((ruled, said)) = ruled else {
                 charged.push(one);
                 continue;
             };
             by.push(Overrule { limit: Arc::clone(&one.limit), said });
             match ruled {
-                Ruled::Unlimited => {}
+                ResolvedOverride::Unlimited => {}
                 // It is among what is only counted.
-                Ruled::Counted => charged.push(one),
-                Ruled::Limit(limit) => {
+                ResolvedOverride::Counted => charged.push(one),
+                ResolvedOverride::Limit(limit) => {
                     one.limit = limit;
                     charged.push(one);
                 }
-                Ruled::Blocked(until) => {
-                    standings.push(blocked_until(until, &one));
+                ResolvedOverride::Blocked(until) => {
+                    statuses.push(blocked_until(until, &one));
                     blocked.push(one);
                 }
             }
         }
         let planned = match blocked.is_empty() {
-            true => OverriddenPlan::Planned(charged),
-            false => OverriddenPlan::Blocked(blocked, standings),
+            true => OverriddenPlan::PlannedCharge(charged),
+            false => OverriddenPlan::Blocked(blocked, statuses),
         };
         Overridden { planned, by }
     }
@@ -95,33 +97,30 @@ impl<S: Store> Limiter<S> {
     /// that was made larger is not cut to the policy's by what comes back, and a settlement has the
     /// room that its subject has.
     pub(super) fn as_overridden(&self, now: Timestamp, receipt: Receipt) -> Receipt {
-        receipt.by(|limit, subject| self.limit_for(now, limit, subject))
+        receipt.by(|limit, subject| self.binding(now, limit, subject))
     }
 
     /// The limit by which `subject` is counted where the policy says `limit`.
-    fn limit_for(
-        &self,
-        now: Timestamp,
-        limit: &Arc<Limit>,
-        subject: &Subject,
-    ) -> Option<Arc<Limit>> {
-        match self.overrides.ruled(limit, subject, &self.key, now)?.0 {
-            Ruled::Limit(limit) => Some(limit),
-            Ruled::Unlimited | Ruled::Blocked(_) | Ruled::Counted => None,
+    fn binding(&self, now: Timestamp, limit: &Arc<Limit>, subject: &Subject) -> Option<Arc<Limit>> {
+        match self.overrides.resolve(limit, subject, &self.key, now)?.0 {
+            ResolvedOverride::Limit(limit) => Some(limit),
+            ResolvedOverride::Unlimited
+            | ResolvedOverride::Blocked(_)
+            | ResolvedOverride::Counted => None,
         }
     }
 }
 
-/// The standing of who is blocked: all is used until then.
-fn blocked_until(until: Timestamp, planned: &Planned) -> Standing {
-    Standing {
+/// The status of who is blocked: all is used until then.
+fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
+    LimitStatus {
         limit: Arc::clone(&planned.limit),
         cost: planned.cost,
         used: planned.limit.capacity(),
-        held: 0,
+        reserved: 0,
         remaining: 0,
         resets_at: until,
-        whole_at: until,
-        fit: Fit::At(until),
+        full_reset_at: until,
+        admission: Admission::At(until),
     }
 }

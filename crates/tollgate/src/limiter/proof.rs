@@ -1,8 +1,8 @@
 //! What was done for a request, and what is still to be done.
 
-use tollgate_core::charge::{ChargeId, Mark};
-use tollgate_core::policy::Planned;
-use tollgate_core::{Fit, Readings};
+use tollgate_core::charge::{ChargeId, ChargePosition};
+use tollgate_core::policy::PlannedCharge;
+use tollgate_core::{Admission, Readings};
 
 use super::Pending;
 use super::taking::{Taking, Way};
@@ -24,16 +24,18 @@ impl Proof {
     pub(super) fn of(
         id: ChargeId,
         taking: Taking,
-        planned: Vec<Planned>,
+        planned: Vec<PlannedCharge>,
         readings: &Readings,
     ) -> Self {
         // All or nothing by itself, whatever the looks saw.
         let mut read = planned.iter().zip(readings.iter());
-        if !read.all(|(one, reading)| taking.way_of(one) == Way::Look || reading.fit == Fit::Now) {
+        if !read.all(|(one, reading)| {
+            taking.way_of(one) == Way::Look || reading.admission == Admission::Now
+        }) {
             return Self::default();
         }
-        let is_taken = |planned: &Planned| taking.way_of(planned) == Way::Take;
-        let marks = readings.iter().map(|reading| reading.mark);
+        let is_taken = |planned: &PlannedCharge| taking.way_of(planned) == Way::Take;
+        let marks = readings.iter().map(|reading| reading.position);
         if planned.iter().all(is_taken) {
             // Most are: nothing is to be parted.
             let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(marks));
@@ -41,13 +43,13 @@ impl Proof {
         }
         let (mut taken, mut reserved, mut looked_at) = (Vec::new(), Vec::new(), Vec::new());
         let mut held_until = None;
-        for (planned, mark) in planned.into_iter().zip(marks) {
+        for (planned, position) in planned.into_iter().zip(marks) {
             match taking.way_of(&planned) {
                 Way::Look => looked_at.push(planned),
-                Way::Take => taken.push((planned, mark)),
+                Way::Take => taken.push((planned, position)),
                 Way::Reserve(until) => {
                     held_until = Some(until);
-                    reserved.push((planned, mark));
+                    reserved.push((planned, position));
                 }
             }
         }
@@ -81,7 +83,7 @@ impl Proof {
 fn receipt(
     id: ChargeId,
     purpose: Purpose,
-    charged: impl Iterator<Item = (Planned, Mark)>,
+    charged: impl Iterator<Item = (PlannedCharge, ChargePosition)>,
 ) -> Option<Receipt> {
     let receipt = Receipt::new(id, purpose, charged);
     (!receipt.is_empty()).then_some(receipt)

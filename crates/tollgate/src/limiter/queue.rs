@@ -13,8 +13,10 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
-use tollgate_core::policy::{Planned, Queue};
-use tollgate_core::{Algorithm, Ask, Fit, Limit, Readings, Store, StoreError, Subject, Timestamp};
+use tollgate_core::policy::{PlannedCharge, Queue};
+use tollgate_core::{
+    Admission, Algorithm, Limit, Operation, Readings, Store, StoreError, Subject, Timestamp,
+};
 
 use super::Limiter;
 use crate::receipt::Receipt;
@@ -40,13 +42,13 @@ impl<S: Store> Limiter<S> {
     pub(super) async fn ask_in_line(
         &self,
         now: Timestamp,
-        planned: &[Planned],
-        ask: impl Fn(&Planned) -> Ask + Copy,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation + Copy,
         queue: Queue,
     ) -> Asked {
         // Who waits needs a runtime's clock.
         if Handle::try_current().is_err() {
-            return (now, self.ask(now, planned, ask).await);
+            return (now, self.query(now, planned, operation).await);
         }
         let until = Instant::now() + Duration::from_millis(queue.wait.get());
         let mut asked = None;
@@ -54,16 +56,16 @@ impl<S: Store> Limiter<S> {
             // Nobody overtakes.
             Some(place) => place,
             None => {
-                let readings = self.ask(now, planned, ask).await;
+                let readings = self.query(now, planned, operation).await;
                 let Some(place) = missing_place(planned, &readings) else { return (now, readings) };
                 asked = Some((now, readings));
                 place
             }
         };
         match (self.lines.join(place, queue), asked) {
-            (Some(waiting), _) => self.wait_in(&waiting, until, planned, ask).await,
+            (Some(waiting), _) => self.wait_in(&waiting, until, planned, operation).await,
             (None, Some(asked)) => asked,
-            (None, None) => self.ask_beside(now, planned, ask).await,
+            (None, None) => self.ask_beside(now, planned, operation).await,
         }
     }
 
@@ -73,16 +75,16 @@ impl<S: Store> Limiter<S> {
         &self,
         waiting: &Waiting<'_>,
         until: Instant,
-        planned: &[Planned],
-        ask: impl Fn(&Planned) -> Ask,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation,
     ) -> Asked {
         let Ok(_turn) = timeout_at(until, waiting.line.turn.lock()).await else {
             let now = self.now();
-            return (now, self.ask(now, planned, ask).await);
+            return (now, self.query(now, planned, operation).await);
         };
         loop {
             let now = self.now();
-            let readings = self.ask(now, planned, &ask).await;
+            let readings = self.query(now, planned, &operation).await;
             if missing_place(planned, &readings).is_none() || Instant::now() >= until {
                 return (now, readings);
             }
@@ -96,12 +98,14 @@ impl<S: Store> Limiter<S> {
     async fn ask_beside(
         &self,
         now: Timestamp,
-        planned: &[Planned],
-        ask: impl Fn(&Planned) -> Ask,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation,
     ) -> Asked {
-        let look = |planned: &Planned| Ask::Look { cost: planned.cost };
-        match self.ask(now, planned, look).await {
-            Ok(readings) if readings.all_fit() => (now, self.ask(now, planned, ask).await),
+        let look = |planned: &PlannedCharge| Operation::Peek { cost: planned.cost };
+        match self.query(now, planned, look).await {
+            Ok(readings) if readings.all_admitted() => {
+                (now, self.query(now, planned, operation).await)
+            }
             refused => (now, refused),
         }
     }
@@ -109,17 +113,18 @@ impl<S: Store> Limiter<S> {
 
 /// The first place that is missing, if nothing else is.
 fn missing_place<'p>(
-    planned: &'p [Planned],
+    planned: &'p [PlannedCharge],
     readings: &Result<Readings, StoreError>,
-) -> Option<&'p Planned> {
+) -> Option<&'p PlannedCharge> {
     let Ok(readings) = readings else { return None };
-    let mut refused = planned.iter().zip(readings.iter()).filter(|(_, it)| it.fit != Fit::Now);
+    let mut refused =
+        planned.iter().zip(readings.iter()).filter(|(_, it)| it.admission != Admission::Now);
     let (first, _) = refused.next()?;
     let are_places = is_place(first) && refused.all(|(planned, _)| is_place(planned));
     are_places.then_some(first)
 }
 
-fn is_place(planned: &Planned) -> bool {
+fn is_place(planned: &PlannedCharge) -> bool {
     matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
@@ -157,7 +162,7 @@ impl Lines {
             return;
         }
         let lines = self.by_place.lock();
-        for (limit, subject) in receipt.leases() {
+        for (limit, subject) in receipt.permits() {
             if let Some((line, _)) = lines.get(&place_of(limit, subject)) {
                 line.freed.notify_one();
             }
@@ -165,19 +170,19 @@ impl Lines {
     }
 
     /// The first place of those `planned` that others wait for.
-    fn waited_for<'p>(&self, planned: &'p [Planned]) -> Option<&'p Planned> {
+    fn waited_for<'p>(&self, planned: &'p [PlannedCharge]) -> Option<&'p PlannedCharge> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let lines = self.by_place.lock();
-        let is_waited_for = |planned: &&Planned| {
+        let is_waited_for = |planned: &&PlannedCharge| {
             is_place(planned) && lines.contains_key(&place_of(&planned.limit, &planned.subject))
         };
         planned.iter().find(is_waited_for)
     }
 
     /// Joins the line for what `planned` takes a place of; `None` if it is full.
-    fn join(&self, planned: &Planned, queue: Queue) -> Option<Waiting<'_>> {
+    fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Waiting<'_>> {
         let place = place_of(&planned.limit, &planned.subject);
         let mut lines = self.by_place.lock();
         if self.queued.load(Ordering::SeqCst) >= MAX_QUEUED {

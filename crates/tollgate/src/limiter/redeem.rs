@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate_core::{Cost, Limit, Policy, Reading, Source, Standing, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Cost, DecisionSource, Limit, LimitStatus, Policy, Reading, Store, StoreError, Timestamp,
+};
 
 use super::Limiter;
-use crate::receipt::{Opened, Receipt, ReceiptError};
+use crate::receipt::{Receipt, ReceiptError, UnsealedReceipt};
 use crate::revision::Revision;
 
 /// What became of a receipt that came back.
@@ -37,7 +39,7 @@ pub struct GivenBack {
     /// Whole units; none if its window is over, or it got them back before.
     pub units: u64,
     /// How it stands, for a cost of one unit.
-    pub standing: Standing,
+    pub status: LimitStatus,
 }
 
 impl<S: Store> Limiter<S> {
@@ -70,14 +72,14 @@ impl<S: Store> Limiter<S> {
     /// As [`redeem_at`](Self::redeem_at).
     pub async fn release_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
         let policy = self.policy();
-        let Opened { mut receipt, expires_at } = self.open(text, &policy)?;
+        let UnsealedReceipt { mut receipt, expires_at } = self.open(text, &policy)?;
         if !receipt.is_reservation() {
-            (_, receipt) = receipt.split_leases();
+            (_, receipt) = receipt.split_permits();
         }
-        self.redeem(now, policy, Opened { receipt, expires_at }).await
+        self.redeem(now, policy, UnsealedReceipt { receipt, expires_at }).await
     }
 
-    pub(super) fn open(&self, text: &str, policy: &Policy) -> Result<Opened, RedeemError> {
+    pub(super) fn open(&self, text: &str, policy: &Policy) -> Result<UnsealedReceipt, RedeemError> {
         Receipt::open(text, &self.key, policy).map_err(RedeemError::Receipt)
     }
 
@@ -85,9 +87,9 @@ impl<S: Store> Limiter<S> {
         &self,
         now: Timestamp,
         policy: Arc<Revision>,
-        opened: Opened,
+        opened: UnsealedReceipt,
     ) -> Result<Redeemed, RedeemError> {
-        let Opened { receipt, expires_at } = opened;
+        let UnsealedReceipt { receipt, expires_at } = opened;
         if now >= expires_at {
             return Ok(Redeemed { policy, limits: Vec::new(), outcome: Outcome::Expired });
         }
@@ -101,14 +103,15 @@ impl<S: Store> Limiter<S> {
         let readings = readings.map_err(RedeemError::Store)?;
         self.lines.freed(&receipt);
         // What stands in for the store did not charge it.
-        if let Source::Fallback(error) | Source::Failure(error) = readings.source() {
+        if let DecisionSource::Fallback(error) | DecisionSource::Failure(error) = readings.source()
+        {
             return Err(RedeemError::Store(error));
         }
-        let given_back = |(limit, reading): (&Arc<Limit>, &Reading)| GivenBack {
-            units: reading.given_back,
-            standing: Standing::new(Arc::clone(limit), Cost::PEEK, reading),
+        let refunded = |(limit, reading): (&Arc<Limit>, &Reading)| GivenBack {
+            units: reading.refunded,
+            status: LimitStatus::new(Arc::clone(limit), Cost::PEEK, reading),
         };
-        let limits: Vec<_> = receipt.limits().zip(readings.iter()).map(given_back).collect();
+        let limits: Vec<_> = receipt.limits().zip(readings.iter()).map(refunded).collect();
         let is_changed = limits.iter().any(|limit| limit.units > 0);
         let outcome = if is_changed { Outcome::GivenBack } else { Outcome::Unchanged };
         Ok(Redeemed { policy, limits, outcome })

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tollgate_core::policy::{ChargeOn, Plan};
 use tollgate_core::{
-    Charge, Cost, Facts, Fit, Limit, Millis, Reading, Source, Standing, Store, StoreError,
-    Timestamp,
+    Admission, Charge, Cost, DecisionSource, Limit, LimitStatus, Millis, Reading,
+    RequestAttributes, Store, StoreError, Timestamp,
 };
 
 use super::redeem::RedeemError;
 use super::taking::Taking;
 use super::{Decision, Limiter, Terms};
-use crate::receipt::{Opened, Receipt, ReceiptError};
+use crate::receipt::{Receipt, ReceiptError, UnsealedReceipt};
 use crate::revision::Revision;
 
 /// What became of a reservation that was asked about.
@@ -40,11 +40,11 @@ pub struct Settled {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledLimit {
     /// Whole units that were given back of what was held; none if its window is over.
-    pub given_back: u64,
+    pub refunded: u64,
     /// Whole units that were taken beyond what was held, as far as capacity and overdraft allow.
     pub added: u64,
     /// How it stands, for a cost of one unit.
-    pub standing: Standing,
+    pub status: LimitStatus,
 }
 
 /// What an extension did.
@@ -59,7 +59,7 @@ pub struct Extended {
     /// The text to use from now on: the one that was shown is good until its own end only.
     pub receipt: Option<String>,
     /// How each limit stands.
-    pub standings: Vec<Standing>,
+    pub statuses: Vec<LimitStatus>,
 }
 
 impl<S: Store> Limiter<S> {
@@ -69,12 +69,12 @@ impl<S: Store> Limiter<S> {
     /// All or nothing, as [`check`](Self::check). The receipt is the reservation's.
     pub fn reserve(
         &self,
-        facts: &Facts<'_>,
+        attributes: &RequestAttributes<'_>,
         hold_for: Millis,
     ) -> impl Future<Output = Decision> + Send + use<'_, S> {
         let policy = self.policy();
         let now = self.now();
-        let plan = self.plan_at(now, &policy, facts);
+        let plan = self.plan_at(now, &policy, attributes);
         let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
         self.reserve_on_terms_at(now, &policy, plan, terms, hold_for)
     }
@@ -104,7 +104,7 @@ impl<S: Store> Limiter<S> {
         receipt: Receipt,
         real: impl Fn(&Limit, Cost) -> Cost + Send,
     ) -> Result<Settled, RedeemError> {
-        let opened = Opened { expires_at: Timestamp::from_millis(u64::MAX), receipt };
+        let opened = UnsealedReceipt { expires_at: Timestamp::from_millis(u64::MAX), receipt };
         self.settle_opened(self.now(), self.policy(), opened, real).await
     }
 
@@ -137,11 +137,11 @@ impl<S: Store> Limiter<S> {
         hold_for: Millis,
     ) -> Result<Extended, RedeemError> {
         let policy = self.policy();
-        let Opened { receipt, expires_at } = self.open(text, &policy)?;
+        let UnsealedReceipt { receipt, expires_at } = self.open(text, &policy)?;
         check_reserved(&receipt)?;
-        let unchanged = |outcome, standings| {
+        let unchanged = |outcome, statuses| {
             let policy = Arc::clone(&policy);
-            Extended { policy, outcome, until: expires_at, receipt: None, standings }
+            Extended { policy, outcome, until: expires_at, receipt: None, statuses }
         };
         if now >= expires_at {
             return Ok(unchanged(HoldOutcome::Expired, Vec::new()));
@@ -149,29 +149,30 @@ impl<S: Store> Limiter<S> {
         let until = now.after(hold_for);
         let receipt = self.as_overridden(now, receipt);
         let readings = self.ask_about(now, &receipt.extensions(until)).await?;
-        let standing = |(limit, reading): (&Arc<Limit>, &Reading)| {
-            Standing::new(Arc::clone(limit), Cost::PEEK, reading)
+        let status = |(limit, reading): (&Arc<Limit>, &Reading)| {
+            LimitStatus::new(Arc::clone(limit), Cost::PEEK, reading)
         };
-        let standings = receipt.limits().zip(&readings).map(standing).collect();
-        if readings.is_empty() || readings.iter().any(|reading| reading.fit != Fit::Now) {
-            return Ok(unchanged(HoldOutcome::Unchanged, standings));
+        let statuses = receipt.limits().zip(&readings).map(status).collect();
+        if readings.is_empty() || readings.iter().any(|reading| reading.admission != Admission::Now)
+        {
+            return Ok(unchanged(HoldOutcome::Unchanged, statuses));
         }
         // What ends later than that does so still.
         let receipt = receipt.extended(until.max(expires_at));
         let until = receipt.ends_at(now).unwrap_or(until);
         let text = receipt.seal(self.key(), now);
         let outcome = HoldOutcome::Done;
-        Ok(Extended { policy, outcome, until, receipt: Some(text), standings })
+        Ok(Extended { policy, outcome, until, receipt: Some(text), statuses })
     }
 
     async fn settle_opened(
         &self,
         now: Timestamp,
         policy: Arc<Revision>,
-        opened: Opened,
+        opened: UnsealedReceipt,
         real: impl Fn(&Limit, Cost) -> Cost + Send,
     ) -> Result<Settled, RedeemError> {
-        let Opened { receipt, expires_at } = opened;
+        let UnsealedReceipt { receipt, expires_at } = opened;
         check_reserved(&receipt)?;
         if now >= expires_at {
             return Ok(Settled { policy, limits: Vec::new(), outcome: HoldOutcome::Expired });
@@ -179,12 +180,12 @@ impl<S: Store> Limiter<S> {
         let receipt = self.as_overridden(now, receipt);
         let readings = self.ask_about(now, &receipt.settlements(real)).await?;
         let settled = |(limit, reading): (&Arc<Limit>, &Reading)| SettledLimit {
-            given_back: reading.given_back,
+            refunded: reading.refunded,
             added: reading.added,
-            standing: Standing::new(Arc::clone(limit), Cost::PEEK, reading),
+            status: LimitStatus::new(Arc::clone(limit), Cost::PEEK, reading),
         };
         let limits = receipt.limits().zip(&readings).map(settled).collect();
-        let was_held = readings.iter().any(|reading| reading.fit == Fit::Now);
+        let was_held = readings.iter().any(|reading| reading.admission == Admission::Now);
         let outcome = if was_held { HoldOutcome::Done } else { HoldOutcome::Unchanged };
         Ok(Settled { policy, limits, outcome })
     }
@@ -202,11 +203,15 @@ impl<S: Store> Limiter<S> {
         self.tell_held(charges, &answer);
         let readings = answer.map_err(RedeemError::Store)?;
         match readings.source() {
-            Source::Fallback(error) | Source::Failure(error) => Err(RedeemError::Store(error)),
-            Source::Store | Source::Remembered if readings.len() != charges.len() => {
+            DecisionSource::Fallback(error) | DecisionSource::Failure(error) => {
+                Err(RedeemError::Store(error))
+            }
+            DecisionSource::Store | DecisionSource::DenyCache
+                if readings.len() != charges.len() =>
+            {
                 Err(RedeemError::Store(StoreError::Corrupt))
             }
-            Source::Store | Source::Remembered => Ok(readings.to_vec()),
+            DecisionSource::Store | DecisionSource::DenyCache => Ok(readings.to_vec()),
         }
     }
 }

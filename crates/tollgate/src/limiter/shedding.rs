@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::policy::shedding::ShedMode;
-use tollgate_core::policy::{ChargeOn, Planned, Priority};
-use tollgate_core::reading::Source;
+use tollgate_core::policy::{ChargeOn, PlannedCharge, Priority};
+use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Store, Timestamp};
 
 use super::Limiter;
 use super::proof::Proof;
 use super::taking::Taking;
 use crate::clock::Stopwatch;
-use crate::overrides::Shedder;
+use crate::overrides::SheddingTarget;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
-use crate::shed::{Cause, FLEET_RETRY_AFTER, Permit, Shed, TICK, Worker};
+use crate::shed::{FLEET_RETRY_AFTER, InFlightSlot, ShedCause, ShedDecision, TICK, Worker};
 
 /// How often [`Limiter::watch_load`] sees how late it runs.
 pub const PROBE_PERIOD: Duration = Duration::from_millis(20);
@@ -29,7 +29,7 @@ const IDLE_PERIOD: Duration = Duration::from_millis(TICK.get() * 10);
 #[must_use = "a request is in flight for as long as this lives"]
 pub struct Place {
     /// Its place in this node, if it has one.
-    pub permit: Option<Permit>,
+    pub slot: Option<InFlightSlot>,
     /// Its place in the fleet, if it has one: to be [renewed](Limiter::renew) while it runs and
     /// [given back](Limiter::refund) at its end.
     pub fleet: Option<Receipt>,
@@ -43,30 +43,32 @@ impl<S: Store> Limiter<S> {
     /// an answer sheds nobody; what stands in for it answers in its place.
     ///
     /// # Errors
-    /// [`Shed`]: there is too much to do. Nothing is held, and nothing was charged.
+    /// [`ShedDecision`]: there is too much to do. Nothing is held, and nothing was charged.
     pub fn enter<'s>(
         &'s self,
         now: Timestamp,
         policy: &Arc<Revision>,
         priority: Priority,
-    ) -> impl Future<Output = Result<Place, Shed>> + Send + use<'s, S> {
-        let calmed = |shedder| self.overrides.calmed(shedder, now);
-        let fleet =
-            policy.shedding().fleet().map(|fleet| (fleet.mode.max(calmed(Shedder::Fleet)), fleet));
+    ) -> impl Future<Output = Result<Place, ShedDecision>> + Send + use<'s, S> {
+        let unenforced = |shedder| self.overrides.shed_mode(shedder, now);
+        let fleet = policy
+            .shedding()
+            .fleet()
+            .map(|fleet| (fleet.mode.max(unenforced(SheddingTarget::Fleet)), fleet));
         let fleet = fleet.filter(|(mode, _)| *mode != ShedMode::Off);
         let fleet = fleet.map(|(mode, fleet)| (mode, policy.fleet_plan(&fleet, priority)));
         // Where nothing bounds the node, nobody waits for the lock of its load.
         let is_bounded = policy.shedding().worker().is_some();
-        let worker = if is_bounded { calmed(Shedder::Worker) } else { ShedMode::Off };
+        let worker = if is_bounded { unenforced(SheddingTarget::Worker) } else { ShedMode::Off };
         async move {
-            let permit = match worker {
+            let slot = match worker {
                 ShedMode::Off => None,
-                calmed => self.worker.enter_calmed(now, priority, calmed)?,
+                unenforced => self.worker.enter_with_mode(now, priority, unenforced)?,
             };
-            let Some((mode, planned)) = fleet else { return Ok(Place { permit, fleet: None }) };
+            let Some((mode, planned)) = fleet else { return Ok(Place { slot, fleet: None }) };
             // Apart: where no fleet is asked, what it takes makes no request larger.
             let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;
-            Ok(Place { permit, fleet })
+            Ok(Place { slot, fleet })
         }
     }
 
@@ -74,16 +76,16 @@ impl<S: Store> Limiter<S> {
         &self,
         now: Timestamp,
         mode: ShedMode,
-        planned: Vec<Planned>,
+        planned: Vec<PlannedCharge>,
         priority: Priority,
-    ) -> Result<Option<Receipt>, Shed> {
+    ) -> Result<Option<Receipt>, ShedDecision> {
         let id = new_charge_id();
         match self.take(now, &planned, id).await {
-            Ok(readings) if readings.all_fit() => {
+            Ok(readings) if readings.all_admitted() => {
                 let taking = Taking::Charge(ChargeOn::Arrival);
                 Ok(Proof::of(id, taking, planned, &readings).receipt)
             }
-            Ok(readings) if !matches!(readings.source(), Source::Failure(_)) => {
+            Ok(readings) if !matches!(readings.source(), DecisionSource::Failure(_)) => {
                 self.shed_by_fleet(mode, priority).map(|()| None)
             }
             Ok(_) | Err(_) => Ok(None),
@@ -91,8 +93,9 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Counts a request of `priority` that the fleet has no place for; lets it pass in shadow mode.
-    fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), Shed> {
-        let shed = Shed { priority, cause: Cause::Fleet, retry_after: FLEET_RETRY_AFTER };
+    fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), ShedDecision> {
+        let shed =
+            ShedDecision { priority, cause: ShedCause::Fleet, retry_after: FLEET_RETRY_AFTER };
         self.worker.counts().count(&shed, mode);
         match mode {
             ShedMode::Enforce => Err(shed),
@@ -119,7 +122,7 @@ impl<S: Store> Limiter<S> {
             tokio::time::sleep(PROBE_PERIOD).await;
             let period = u64::try_from(PROBE_PERIOD.as_micros()).unwrap_or(u64::MAX);
             let now = self.now();
-            self.worker.ran_late(now, asleep.micros().saturating_sub(period));
+            self.worker.observe_loop_delay(now, asleep.micros().saturating_sub(period));
             self.worker.look(now);
         }
     }

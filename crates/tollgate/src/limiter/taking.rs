@@ -1,7 +1,7 @@
 //! What is done with the limits of a request.
 
-use tollgate_core::charge::{Ask, ChargeId};
-use tollgate_core::policy::{ChargeOn, Planned};
+use tollgate_core::charge::{ChargeId, Operation};
+use tollgate_core::policy::{ChargeOn, PlannedCharge};
 use tollgate_core::{Limit, Timestamp};
 
 /// What is done with the limits of a request.
@@ -33,16 +33,16 @@ impl Taking {
         }
     }
 
-    pub(super) fn ask(self, planned: &Planned, id: ChargeId) -> Ask {
+    pub(super) fn operation(self, planned: &PlannedCharge, id: ChargeId) -> Operation {
         let cost = planned.cost;
         match self.way_of(planned) {
-            Way::Reserve(until) => Ask::Reserve { cost, id, until },
-            Way::Look => Ask::Look { cost },
-            Way::Take => Ask::Take { cost, id },
+            Way::Reserve(until) => Operation::Reserve { cost, id, until },
+            Way::Look => Operation::Peek { cost },
+            Way::Take => Operation::Charge { cost, id },
         }
     }
 
-    pub(super) fn way_of(self, planned: &Planned) -> Way {
+    pub(super) fn way_of(self, planned: &PlannedCharge) -> Way {
         match self {
             Self::Reservation(until) => Way::Reserve(until),
             Self::Metered(_, until) if !planned.estimates.is_empty() => Way::Reserve(until),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollgate_core::charge::ChargeId;
-use tollgate_core::policy::{Mode, Planned};
-use tollgate_core::{Limit, Source, Standing, Store, Timestamp, Verdict};
+use tollgate_core::policy::{PlannedCharge, RuleMode};
+use tollgate_core::{DecisionSource, Evaluation, Limit, LimitStatus, Store, Timestamp};
 
 use super::Limiter;
 use super::beside::Beside;
@@ -17,25 +17,25 @@ use crate::overrides::Effect;
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// How the limit in force stands by itself.
-    pub live: Standing,
+    pub live: LimitStatus,
     /// How its candidate stands, which counts in counters of its own.
-    pub candidate: Standing,
+    pub candidate: LimitStatus,
 }
 
 /// What is enforced of a plan, and what is only counted.
 #[derive(Debug)]
 pub struct Shares {
     /// What decides.
-    pub enforced: Vec<Planned>,
+    pub enforced: Vec<PlannedCharge>,
     /// What is not enforced for its subject ([`Limit::enforces`]), or only counted by an override.
-    pub counted: Vec<Planned>,
+    pub counted: Vec<PlannedCharge>,
 }
 
 /// What was enforced, and what was tried beside it.
 pub(super) struct Tried {
     pub(super) judged: Judged,
     /// What the rules in shadow mode made of it, if there are any.
-    pub(super) shadow: Option<Verdict>,
+    pub(super) shadow: Option<Evaluation>,
     pub(super) trials: Vec<Trial>,
 }
 
@@ -43,8 +43,8 @@ impl<S: Store> Limiter<S> {
     /// Parts what of `planned` is enforced for its subject at `now` from what is only counted. What
     /// an override says of a subject is enforced.
     #[must_use]
-    pub fn shares(&self, now: Timestamp, planned: Vec<Planned>) -> Shares {
-        let enforces = |Planned { limit, subject, .. }: &Planned| match self
+    pub fn shares(&self, now: Timestamp, planned: Vec<PlannedCharge>) -> Shares {
+        let enforces = |PlannedCharge { limit, subject, .. }: &PlannedCharge| match self
             .overrides
             .find(limit, subject, &self.key, now)
         {
@@ -64,17 +64,17 @@ impl<S: Store> Limiter<S> {
         &self,
         id: ChargeId,
         mut judged: Judged,
-        shadowed: Option<Vec<Planned>>,
+        shadowed: Option<Vec<PlannedCharge>>,
         taking: Taking,
     ) -> Tried {
         // Later than it came, if it waited.
-        let now = judged.verdict.now;
+        let now = judged.evaluation.now;
         let mut shadow = None;
         if let Some(shadowed) = shadowed {
             let taking = taking.on_arrival();
-            let beside = self.judge(now, id, Mode::Shadow, shadowed, taking, Unless::BESIDE);
+            let beside = self.judge(now, id, RuleMode::Shadow, shadowed, taking, Unless::BESIDE);
             let mut beside = beside.await;
-            shadow = Some(beside.verdict);
+            shadow = Some(beside.evaluation);
             judged.proof = judged.proof.joined(beside.proof);
             judged.beside.append(&mut beside.beside);
             beside.by.retain(|overrule| overrule.said.effect == Effect::Counted);
@@ -84,7 +84,7 @@ impl<S: Store> Limiter<S> {
         let beside = std::mem::take(&mut judged.beside);
         if !beside.is_empty() {
             let (tried, proof) =
-                self.try_candidates(now, id, beside, &judged.verdict, taking).await;
+                self.try_candidates(now, id, beside, &judged.evaluation, taking).await;
             trials = tried;
             judged.proof = judged.proof.joined(proof);
         }
@@ -99,22 +99,23 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         id: ChargeId,
         beside: Vec<Beside>,
-        enforced: &Verdict,
+        enforced: &Evaluation,
         taking: Taking,
     ) -> (Vec<Trial>, Proof) {
-        let refuses_alone = |standing: &&Standing| standing.limit.candidate().is_none();
+        let refuses_alone = |status: &&LimitStatus| status.limit.candidate().is_none();
         if enforced.refusals().any(|one| refuses_alone(&one)) {
             return (Vec::new(), Proof::default());
         }
         let (live, planned): (Vec<_>, Vec<_>) =
             beside.into_iter().map(|one| (one.live, one.candidate)).unzip();
-        let Judged { verdict, source, proof, .. } =
-            self.judge(now, id, Mode::Shadow, planned, taking.on_arrival(), Unless::BESIDE).await;
+        let Judged { evaluation, source, proof, .. } = self
+            .judge(now, id, RuleMode::Shadow, planned, taking.on_arrival(), Unless::BESIDE)
+            .await;
         // What stands in for the store says nothing of limits that nobody shares.
-        if let Source::Fallback(_) | Source::Failure(_) = source {
+        if let DecisionSource::Fallback(_) | DecisionSource::Failure(_) = source {
             return (Vec::new(), proof);
         }
-        let trials = live.into_iter().zip(verdict.standings);
+        let trials = live.into_iter().zip(evaluation.statuses);
         (trials.map(|(live, candidate)| Trial { live, candidate }).collect(), proof)
     }
 }

@@ -40,9 +40,9 @@ impl Completions {
 }
 
 impl Observer for Completions {
-    fn decided(&self, _decision: &Decision) {}
+    fn on_decision(&self, _decision: &Decision) {}
 
-    fn completed(&self, outcome: &Result<Completion, StoreError>) {
+    fn on_completion(&self, outcome: &Result<Completion, StoreError>) {
         let count = match outcome {
             Ok(Completion::Charged) => &self.charged,
             Ok(Completion::Overrun) => &self.overrun,

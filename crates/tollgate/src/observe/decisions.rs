@@ -1,18 +1,18 @@
-//! Every decision, counted by limit, verdict and who decided.
+//! Every decision, counted by limit, evaluation and who decided.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use tollgate_core::reading::Source;
-use tollgate_core::{Policy, Verdict};
+use tollgate_core::reading::DecisionSource;
+use tollgate_core::{Evaluation, Policy};
 
 use super::Observer;
+use super::candidates::{CandidateCounters, CandidateCounts};
 use super::rows::{Pools, Rows};
-use super::trials::{TrialCounts, Trials};
 use crate::limiter::Decision;
 
-/// Counts decisions by limit, verdict and who decided.
+/// Counts decisions by limit, evaluation and who decided.
 ///
 /// Its table has a row for each limit of the policy, up to
 /// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). Where the policy is replaced, limits go on
@@ -57,7 +57,7 @@ pub struct LimitCounts {
     /// What the rules in shadow mode that ask this limit would have refused.
     pub shadow_refused: u64,
     /// What its candidate made of the requests that were judged by both.
-    pub trials: TrialCounts,
+    pub trials: CandidateCounts,
 }
 
 impl Decider {
@@ -76,13 +76,13 @@ impl Decider {
     }
 }
 
-impl From<Source> for Decider {
-    fn from(source: Source) -> Self {
+impl From<DecisionSource> for Decider {
+    fn from(source: DecisionSource) -> Self {
         match source {
-            Source::Store => Self::Store,
-            Source::Remembered => Self::Remembered,
-            Source::Fallback(_) => Self::Fallback,
-            Source::Failure(_) => Self::Failure,
+            DecisionSource::Store => Self::Store,
+            DecisionSource::DenyCache => Self::Remembered,
+            DecisionSource::Fallback(_) => Self::Fallback,
+            DecisionSource::Failure(_) => Self::Failure,
         }
     }
 }
@@ -111,14 +111,14 @@ impl Decisions {
 }
 
 impl Observer for Decisions {
-    fn decided(&self, decision: &Decision) {
+    fn on_decision(&self, decision: &Decision) {
         let decider = Decider::from(decision.source);
         self.whole.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
         let rows = self.rows.load();
-        for standing in &decision.verdict.standings {
-            let row = rows.row(&standing.limit);
+        for status in &decision.evaluation.statuses {
+            let row = rows.row(&status.limit);
             row.decided.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
-            if standing.is_refusal() {
+            if status.is_refusal() {
                 row.refusals[decider as usize].fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -130,15 +130,15 @@ impl Observer for Decisions {
         }
     }
 
-    fn replaced(&self, policy: &Policy) {
+    fn on_policy_replaced(&self, policy: &Policy) {
         self.rows.store(Arc::new(self.rows.load().extended(policy)));
     }
 }
 
-fn count_shadow(rows: &Rows<Row>, shadow: &Verdict) {
-    for standing in &shadow.standings {
-        let row = rows.row(&standing.limit);
-        let count = if standing.is_refusal() { &row.shadow_refused } else { &row.shadow_admitted };
+fn count_shadow(rows: &Rows<Row>, shadow: &Evaluation) {
+    for status in &shadow.statuses {
+        let row = rows.row(&status.limit);
+        let count = if status.is_refusal() { &row.shadow_refused } else { &row.shadow_admitted };
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -165,7 +165,7 @@ struct Row {
     refusals: Counters,
     shadow_admitted: AtomicU64,
     shadow_refused: AtomicU64,
-    trials: Trials,
+    trials: CandidateCounters,
 }
 
 impl Row {

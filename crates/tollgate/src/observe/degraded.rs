@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use tollgate_core::reading::Source;
+use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Millis, Policy, StoreError, Timestamp};
 
 use super::Observer;
 use crate::limiter::Decision;
 
 /// How far apart two lines of the log are that tell of the same cause.
-pub const TOLD_APART: Millis = Millis::from_secs(1);
+pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 
 /// Counts the decisions that the store did not make, by rule and cause, and warns of those that
-/// were made because it had no answer: a line a cause at most every [`TOLD_APART`], which says how
+/// were made because it had no answer: a line a cause at most every [`LOG_INTERVAL`], which says how
 /// many decisions it stands for. Remembered refusals are counted and not told: they are exact.
 ///
 /// Its table has a row for each rule of the policy and one for rules that it does not know; where
@@ -34,7 +34,7 @@ pub struct DegradedCount {
     /// The rule; `None` for rules that the policy does not have.
     pub rule: Option<Arc<str>>,
     /// Who decided, and why the store did not.
-    pub source: Source,
+    pub source: DecisionSource,
     /// How many. One that several rules made counts with each of them.
     pub decisions: u64,
 }
@@ -49,7 +49,7 @@ struct Row {
 #[derive(Debug, Default)]
 struct Line {
     /// In milliseconds since the epoch; zero before the first time.
-    told_at: AtomicU64,
+    logged_at: AtomicU64,
     untold: AtomicU64,
 }
 
@@ -89,28 +89,28 @@ impl Degraded {
             let counts = row.map_or(&self.others, |row| &row.counts);
             counts[cause].fetch_add(1, Ordering::Relaxed);
         }
-        let Some(untold) = self.lines[cause].is_due(decision.verdict.now) else { return };
+        let Some(untold) = self.lines[cause].is_due(decision.evaluation.now) else { return };
         let rule = decision.rules.first().map_or("", |name| &**name);
         match decision.source {
-            Source::Fallback(error) => tracing::warn!(
+            DecisionSource::Fallback(error) => tracing::warn!(
                 rule, %error, untold, "the store has no answer: what stands in for it decided"
             ),
-            Source::Failure(error) => tracing::warn!(
+            DecisionSource::Failure(error) => tracing::warn!(
                 rule, %error, untold, "the store has no answer: the rule's on_failure decided"
             ),
-            Source::Store | Source::Remembered => {}
+            DecisionSource::Store | DecisionSource::DenyCache => {}
         }
     }
 }
 
 impl Observer for Degraded {
-    fn decided(&self, decision: &Decision) {
+    fn on_decision(&self, decision: &Decision) {
         if let Some(cause) = cause(decision.source) {
             self.count(decision, cause);
         }
     }
 
-    fn replaced(&self, policy: &Policy) {
+    fn on_policy_replaced(&self, policy: &Policy) {
         let old = self.rows.load();
         let row = |name: &Arc<str>| match old.iter().find(|row| row.rule == *name) {
             Some(row) => Arc::clone(row),
@@ -137,11 +137,11 @@ impl Line {
     /// How many decisions were not told since the last line, if there is to be one now.
     fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
-        let told_at = self.told_at.load(Ordering::Relaxed);
+        let logged_at = self.logged_at.load(Ordering::Relaxed);
         // Both ways: a clock that was set back would silence it for as long.
-        let is_late = told_at == 0 || now.abs_diff(told_at) >= TOLD_APART.get();
+        let is_late = logged_at == 0 || now.abs_diff(logged_at) >= LOG_INTERVAL.get();
         let order = Ordering::Relaxed;
-        if is_late && self.told_at.compare_exchange(told_at, now.max(1), order, order).is_ok() {
+        if is_late && self.logged_at.compare_exchange(logged_at, now.max(1), order, order).is_ok() {
             return Some(self.untold.swap(0, Ordering::Relaxed));
         }
         self.untold.fetch_add(1, Ordering::Relaxed);
@@ -157,20 +157,20 @@ const ERRORS: [StoreError; 4] =
 const CAUSES: usize = 1 + 2 * ERRORS.len();
 
 /// The index of the cause for which another than the store decided.
-fn cause(source: Source) -> Option<usize> {
+fn cause(source: DecisionSource) -> Option<usize> {
     match source {
-        Source::Store => None,
-        Source::Remembered => Some(0),
-        Source::Fallback(error) => Some(1 + index(error)),
-        Source::Failure(error) => Some(1 + ERRORS.len() + index(error)),
+        DecisionSource::Store => None,
+        DecisionSource::DenyCache => Some(0),
+        DecisionSource::Fallback(error) => Some(1 + index(error)),
+        DecisionSource::Failure(error) => Some(1 + ERRORS.len() + index(error)),
     }
 }
 
-fn source(cause: usize) -> Source {
+fn source(cause: usize) -> DecisionSource {
     match cause.checked_sub(1) {
-        None => Source::Remembered,
-        Some(index) if index < ERRORS.len() => Source::Fallback(ERRORS[index]),
-        Some(index) => Source::Failure(ERRORS[index - ERRORS.len()]),
+        None => DecisionSource::DenyCache,
+        Some(index) if index < ERRORS.len() => DecisionSource::Fallback(ERRORS[index]),
+        Some(index) => DecisionSource::Failure(ERRORS[index - ERRORS.len()]),
     }
 }
 
@@ -188,11 +188,11 @@ mod tests {
         for place in 0..CAUSES {
             assert_eq!(cause(source(place)), Some(place));
         }
-        assert_eq!(cause(Source::Store), None);
+        assert_eq!(cause(DecisionSource::Store), None);
     }
 
     #[test]
-    fn a_line_stands_for_what_was_not_told() {
+    fn a_line_stands_for_what_was_not_reported() {
         let line = Line::default();
         let at = |millis: u64| line.is_due(Timestamp::from_millis(1_700_000_000_000 + millis));
         assert_eq!(at(0), Some(0));

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use siphasher::sip::SipHasher13;
-use tollgate_core::policy::Planned;
-use tollgate_core::{Limit, Millis, Policy, Subject, Timestamp, Verdict};
+use tollgate_core::policy::PlannedCharge;
+use tollgate_core::{Evaluation, Limit, Millis, Policy, Subject, Timestamp};
 
-use self::space_saving::{SpaceSaving, Weighed};
+use self::space_saving::{SpaceSaving, WeightedSubject};
 use super::Observer;
 use super::rows::{Pools, Rows};
 use crate::limiter::Decision;
@@ -28,7 +28,7 @@ pub const TOP_SUBJECTS: usize = TOP_STRIPES * space_saving::COUNTERS;
 
 /// By what subjects are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum RankBy {
     /// Units that they were charged, also where these were given back later.
     #[default]
     Charged,
@@ -96,7 +96,7 @@ impl Top {
     #[must_use]
     pub fn ranked(
         &self,
-        by: By,
+        by: RankBy,
         limit: Option<&str>,
         count: usize,
         now: Timestamp,
@@ -106,7 +106,7 @@ impl Top {
         let ranked = asked.map(|(name, row)| {
             let stripes = row.stripes(by).iter();
             let mut subjects: Vec<_> =
-                stripes.flat_map(|stripe| stripe.lock().told(period(now))).collect();
+                stripes.flat_map(|stripe| stripe.lock().merged(period(now))).collect();
             subjects.sort_unstable_by(|one, other| {
                 other.units.cmp(&one.units).then_with(|| one.subject.cmp(&other.subject))
             });
@@ -116,7 +116,7 @@ impl Top {
         ranked.filter(|top| !top.subjects.is_empty()).collect()
     }
 
-    fn add(&self, by: By, limit: &Arc<Limit>, planned: &Planned, now: Timestamp) {
+    fn add(&self, by: RankBy, limit: &Arc<Limit>, planned: &PlannedCharge, now: Timestamp) {
         let units = planned.cost.get();
         if units == 0 {
             return;
@@ -131,20 +131,20 @@ impl Top {
 }
 
 impl Observer for Top {
-    fn decided(&self, _decision: &Decision) {}
+    fn on_decision(&self, _decision: &Decision) {}
 
-    fn judged(&self, planned: &[Planned], verdict: &Verdict) {
-        let is_admitted = verdict.is_admitted();
-        for (planned, standing) in planned.iter().zip(&verdict.standings) {
+    fn on_evaluation(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
+        let is_admitted = evaluation.is_admitted();
+        for (planned, status) in planned.iter().zip(&evaluation.statuses) {
             if is_admitted {
-                self.add(By::Charged, &standing.limit, planned, verdict.now);
-            } else if standing.is_refusal() {
-                self.add(By::Refused, &standing.limit, planned, verdict.now);
+                self.add(RankBy::Charged, &status.limit, planned, evaluation.now);
+            } else if status.is_refusal() {
+                self.add(RankBy::Refused, &status.limit, planned, evaluation.now);
             }
         }
     }
 
-    fn replaced(&self, policy: &Policy) {
+    fn on_policy_replaced(&self, policy: &Policy) {
         self.rows.store(Arc::new(self.rows.load().extended(policy)));
     }
 }
@@ -164,10 +164,10 @@ struct Row {
 }
 
 impl Row {
-    const fn stripes(&self, by: By) -> &Stripes {
+    const fn stripes(&self, by: RankBy) -> &Stripes {
         match by {
-            By::Charged => &self.charged,
-            By::Refused => &self.refused,
+            RankBy::Charged => &self.charged,
+            RankBy::Refused => &self.refused,
         }
     }
 }
@@ -187,17 +187,18 @@ impl Stripe {
     }
 
     /// What is known in `period` and the one before.
-    fn told(&mut self, period: u64) -> Vec<TopSubject> {
+    fn merged(&mut self, period: u64) -> Vec<TopSubject> {
         self.turn_to(period);
         let mut told: HashMap<&Subject, (u64, u64)> = HashMap::new();
-        for Weighed { subject, units, error } in self.running.entries() {
+        for WeightedSubject { subject, units, error } in self.running.entries() {
             // Who is not held of the other period may weigh so much there.
-            let missed = self.before.unheard();
+            let missed = self.before.untracked_weight();
             told.insert(subject, (units.saturating_add(missed), error.saturating_add(missed)));
         }
-        let (missed, unheard) = (self.before.unheard(), self.running.unheard());
-        let unknown = unheard.saturating_add(missed);
-        for Weighed { subject, units, error } in self.before.entries() {
+        let (missed, untracked_weight) =
+            (self.before.untracked_weight(), self.running.untracked_weight());
+        let unknown = untracked_weight.saturating_add(missed);
+        for WeightedSubject { subject, units, error } in self.before.entries() {
             // Of whom the running period knows, what was taken for the most is known now.
             let (counted, doubt) = told.entry(subject).or_insert((unknown, unknown));
             *counted = (*counted - missed).saturating_add(*units);

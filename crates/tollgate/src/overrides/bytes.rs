@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tollgate_core::policy::Network;
 use tollgate_core::{Subject, Timestamp};
 
-use super::table::{Table, Version};
-use super::{Effect, MAX_OVERRIDES, Override, Shedder, Target, Whom};
+use super::table::{OverrideTable, TableVersion};
+use super::{Effect, MAX_OVERRIDES, Override, OverrideScope, OverrideTarget, SheddingTarget};
 
 /// The form of what follows. Another form is another number.
 const FORM: u8 = 3;
@@ -17,7 +17,7 @@ const FORM: u8 = 3;
 /// versions.
 const OLDEST: u8 = 1;
 
-impl Table {
+impl OverrideTable {
     /// The table as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -68,25 +68,25 @@ impl std::error::Error for TableError {}
 
 /// The oldest form that can say it.
 fn form_of(one: &Override) -> u8 {
-    match (&one.target.whom, one.effect) {
-        (Whom::Rule(_) | Whom::Shedding(_), _) => FORM,
-        (Whom::Everybody, _) | (_, Effect::Counted) => 2,
+    match (&one.target.target, one.effect) {
+        (OverrideTarget::Rule(_) | OverrideTarget::Shedding(_), _) => FORM,
+        (OverrideTarget::Everybody, _) | (_, Effect::Counted) => 2,
         _ => OLDEST,
     }
 }
 
 fn push(out: &mut Vec<u8>, one: &Override) {
     push_text(out, one.target.limit.as_deref().unwrap_or_default());
-    match &one.target.whom {
-        Whom::Subject(subject) => push_kind(out, 0, subject.as_bytes()),
-        Whom::Value(pair) => push_kind(out, 1, pair.as_bytes()),
-        Whom::Network { dimension, network } => {
+    match &one.target.target {
+        OverrideTarget::Subject(subject) => push_kind(out, 0, subject.as_bytes()),
+        OverrideTarget::Value(pair) => push_kind(out, 1, pair.as_bytes()),
+        OverrideTarget::Network { dimension, network } => {
             push_kind(out, 2, dimension.as_bytes());
             push_text(out, &network.to_string());
         }
-        Whom::Everybody => push_kind(out, 3, &[]),
-        Whom::Rule(name) => push_kind(out, 4, name.as_bytes()),
-        Whom::Shedding(shedder) => push_kind(out, 5, shedder.name().as_bytes()),
+        OverrideTarget::Everybody => push_kind(out, 3, &[]),
+        OverrideTarget::Rule(name) => push_kind(out, 4, name.as_bytes()),
+        OverrideTarget::Shedding(target) => push_kind(out, 5, target.name().as_bytes()),
     }
     let (kind, quota, burst) = match one.effect {
         Effect::Quota { quota, burst } => (0, quota, burst.unwrap_or_default()),
@@ -120,31 +120,31 @@ fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_be_bytes());
 }
 
-fn read(rest: &mut &[u8]) -> Option<Table> {
-    let version = Version { changes: take_number(rest)?, drawn: take_number(rest)? };
+fn read(rest: &mut &[u8]) -> Option<OverrideTable> {
+    let version = TableVersion { changes: take_number(rest)?, drawn: take_number(rest)? };
     let mut overrides = Vec::new();
     while !rest.is_empty() && overrides.len() <= MAX_OVERRIDES {
         overrides.push(Arc::new(take(rest)?));
     }
-    Table::new(version, overrides)
+    OverrideTable::new(version, overrides)
 }
 
 fn take(rest: &mut &[u8]) -> Option<Override> {
     let limit = take_text(rest)?;
     let limit = (!limit.is_empty()).then(|| limit.into());
-    let whom = match take_byte(rest)? {
-        0 => Whom::Subject(Subject::from_bytes(take_sized(rest)?)?),
-        1 => Whom::Value(Subject::from_bytes(take_sized(rest)?)?),
-        2 => Whom::Network {
+    let target = match take_byte(rest)? {
+        0 => OverrideTarget::Subject(Subject::from_bytes(take_sized(rest)?)?),
+        1 => OverrideTarget::Value(Subject::from_bytes(take_sized(rest)?)?),
+        2 => OverrideTarget::Network {
             dimension: take_text(rest)?.into(),
             network: Network::parse(take_text(rest)?).ok()?,
         },
-        3 => take_sized(rest).filter(|none| none.is_empty()).map(|_| Whom::Everybody)?,
-        4 => Whom::Rule(take_text(rest)?.into()),
+        3 => take_sized(rest).filter(|none| none.is_empty()).map(|_| OverrideTarget::Everybody)?,
+        4 => OverrideTarget::Rule(take_text(rest)?.into()),
         5 => {
             let name = take_text(rest)?;
-            let known = Shedder::EVERY.into_iter().find(|shedder| shedder.name() == name);
-            Whom::Shedding(known?)
+            let known = SheddingTarget::VARIANTS.into_iter().find(|target| target.name() == name);
+            OverrideTarget::Shedding(known?)
         }
         _ => return None,
     };
@@ -158,7 +158,7 @@ fn take(rest: &mut &[u8]) -> Option<Override> {
     };
     let expires_at = Timestamp::from_millis(take_number(rest)?);
     let reason = take_text(rest)?.into();
-    Some(Override { target: Target { limit, whom }, effect, expires_at, reason })
+    Some(Override { target: OverrideScope { limit, target }, effect, expires_at, reason })
 }
 
 fn take_text<'b>(rest: &mut &'b [u8]) -> Option<&'b str> {

@@ -4,21 +4,21 @@ use std::fmt;
 
 use tollgate_core::StoreError;
 
-use super::{MAX_OVERRIDES, Override, Target};
+use super::{MAX_OVERRIDES, Override, OverrideScope};
 
 /// A change of one override.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum OverrideChange {
     /// This one, in the place of what was said of the same target.
     Set(Override),
     /// None of this target any more.
-    Remove(Target),
+    Remove(OverrideScope),
 }
 
 /// Why a change was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum KeepError {
+pub enum OverrideStoreError {
     /// There are [`MAX_OVERRIDES`] already.
     Full,
     /// There is none of that target.
@@ -29,10 +29,10 @@ pub enum KeepError {
     Store(StoreError),
 }
 
-impl Change {
-    /// Whom and what it is about.
+impl OverrideChange {
+    /// OverrideTarget and what it is about.
     #[must_use]
-    pub const fn target(&self) -> &Target {
+    pub const fn target(&self) -> &OverrideScope {
         match self {
             Self::Set(one) => &one.target,
             Self::Remove(target) => target,
@@ -40,7 +40,7 @@ impl Change {
     }
 }
 
-impl fmt::Display for KeepError {
+impl fmt::Display for OverrideStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => write!(
@@ -57,4 +57,4 @@ impl fmt::Display for KeepError {
     }
 }
 
-impl std::error::Error for KeepError {}
+impl std::error::Error for OverrideStoreError {}

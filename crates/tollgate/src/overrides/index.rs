@@ -11,8 +11,8 @@ use tollgate_core::key::Stored;
 use tollgate_core::policy::Network;
 use tollgate_core::{KeyedHash, Limit, Subject, Timestamp};
 
-use super::table::Table;
-use super::{Effect, Override, Whom, in_order};
+use super::table::OverrideTable;
+use super::{Effect, Override, OverrideTarget, in_order};
 
 /// The overrides that are in force on this node.
 ///
@@ -30,7 +30,7 @@ pub struct Overrides {
 
 /// What an override makes of a limit.
 #[derive(Clone, Debug)]
-pub(crate) enum Ruled {
+pub(crate) enum ResolvedOverride {
     /// This limit decides instead.
     Limit(Arc<Limit>),
     /// Nothing limits.
@@ -44,12 +44,12 @@ pub(crate) enum Ruled {
 impl Overrides {
     /// The table in force.
     #[must_use]
-    pub fn table(&self) -> Arc<Table> {
+    pub fn table(&self) -> Arc<OverrideTable> {
         Arc::clone(&self.index.load().table)
     }
 
     /// Puts `table` in force.
-    pub fn set(&self, table: Arc<Table>) {
+    pub fn set(&self, table: Arc<OverrideTable>) {
         let _changing = self.changing.lock();
         self.install(table);
     }
@@ -57,7 +57,7 @@ impl Overrides {
     /// Puts in force what `make` makes of the table in force, of two at once one after the other.
     pub(super) fn update<T, E>(
         &self,
-        make: impl FnOnce(&Table) -> Result<(T, Arc<Table>), E>,
+        make: impl FnOnce(&OverrideTable) -> Result<(T, Arc<OverrideTable>), E>,
     ) -> Result<T, E> {
         let _changing = self.changing.lock();
         let (made, table) = make(&self.index.load().table)?;
@@ -65,7 +65,7 @@ impl Overrides {
         Ok(made)
     }
 
-    fn install(&self, table: Arc<Table>) {
+    fn install(&self, table: Arc<OverrideTable>) {
         let any = !table.overrides().is_empty();
         self.index.store(Arc::new(Index::of(table)));
         self.any.store(any, Ordering::Release);
@@ -80,7 +80,7 @@ impl Overrides {
         key: &(impl KeyedHash + ?Sized),
         now: Timestamp,
     ) -> Option<Arc<Override>> {
-        if self.are_none() {
+        if self.is_empty() {
             return None;
         }
         let index = self.index.load();
@@ -97,31 +97,31 @@ impl Overrides {
     pub(super) fn switch(
         &self,
         now: Timestamp,
-        is_meant: impl Fn(&Whom) -> bool,
+        is_meant: impl Fn(&OverrideTarget) -> bool,
     ) -> Option<Arc<Override>> {
-        if self.are_none() {
+        if self.is_empty() {
             return None;
         }
         let index = self.index.load();
         let lasting = index.switches.iter().filter(|said| now < said.expires_at);
-        lasting.rev().find(|said| is_meant(&said.target.whom)).cloned()
+        lasting.rev().find(|said| is_meant(&said.target.target)).cloned()
     }
 
     /// Whether none are in force, by one relaxed load.
-    pub(crate) fn are_none(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
 
     /// What an override makes of `limit` for `subject` at `now`, and which one does; `None` if there
     /// is none.
-    pub(crate) fn ruled(
+    pub(crate) fn resolve(
         &self,
         limit: &Arc<Limit>,
         subject: &Subject,
         key: &(impl KeyedHash + ?Sized),
         now: Timestamp,
-    ) -> Option<(Ruled, Arc<Override>)> {
-        if self.are_none() {
+    ) -> Option<(ResolvedOverride, Arc<Override>)> {
+        if self.is_empty() {
             return None;
         }
         let index = self.index.load();
@@ -147,29 +147,29 @@ struct Entry {
 }
 
 impl Entry {
-    fn rule(&self, limit: &Arc<Limit>) -> Option<Ruled> {
+    fn rule(&self, limit: &Arc<Limit>) -> Option<ResolvedOverride> {
         let (quota, burst) = match self.said.effect {
-            Effect::Unlimited => return Some(Ruled::Unlimited),
-            Effect::Blocked => return Some(Ruled::Blocked(self.said.expires_at)),
-            Effect::Counted => return Some(Ruled::Counted),
+            Effect::Unlimited => return Some(ResolvedOverride::Unlimited),
+            Effect::Blocked => return Some(ResolvedOverride::Blocked(self.said.expires_at)),
+            Effect::Counted => return Some(ResolvedOverride::Counted),
             Effect::Quota { quota, burst } => (quota, burst),
         };
         // It holds the limit, so that no other lies there meanwhile.
         if let Some(made) = &*self.made.load()
             && Arc::ptr_eq(&made.0, limit)
         {
-            return made.1.clone().map(Ruled::Limit);
+            return made.1.clone().map(ResolvedOverride::Limit);
         }
         let made = limit.with_quota(quota, burst).ok().map(Arc::new);
         self.made.store(Some(Arc::new((Arc::clone(limit), made.clone()))));
-        made.map(Ruled::Limit)
+        made.map(ResolvedOverride::Limit)
     }
 }
 
 /// Overrides by whom they are about; those of one target differ in their limits.
 #[derive(Debug, Default)]
 struct Index {
-    table: Arc<Table>,
+    table: Arc<OverrideTable>,
     /// By veiled subjects.
     subjects: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
     /// By veiled pairs.
@@ -189,24 +189,24 @@ struct Networks {
 }
 
 impl Index {
-    fn of(table: Arc<Table>) -> Self {
+    fn of(table: Arc<OverrideTable>) -> Self {
         let mut index = Self::default();
         for said in table.overrides() {
             let entry = Entry { said: Arc::clone(said), made: ArcSwapOption::empty() };
-            let entries = match &said.target.whom {
-                Whom::Subject(subject) => index.subjects.entry(subject.as_bytes().into()),
-                Whom::Value(pair) => index.values.entry(pair.as_bytes().into()),
-                Whom::Network { dimension, network } => {
+            let entries = match &said.target.target {
+                OverrideTarget::Subject(subject) => index.subjects.entry(subject.as_bytes().into()),
+                OverrideTarget::Value(pair) => index.values.entry(pair.as_bytes().into()),
+                OverrideTarget::Network { dimension, network } => {
                     let networks = index.networks.entry(dimension.clone()).or_default();
                     networks.lengths.insert(network.prefix());
                     networks.entries.entry(*network).or_default().push(Arc::new(entry));
                     continue;
                 }
-                Whom::Everybody => {
+                OverrideTarget::Everybody => {
                     index.everybody.push(Arc::new(entry));
                     continue;
                 }
-                Whom::Rule(_) | Whom::Shedding(_) => {
+                OverrideTarget::Rule(_) | OverrideTarget::Shedding(_) => {
                     index.switches.push(Arc::clone(said));
                     continue;
                 }
@@ -262,6 +262,6 @@ fn network(stored: Stored<'_>) -> Option<Network> {
 fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
     let lasting = entries
         .iter()
-        .filter(|entry| now < entry.said.expires_at && entry.said.target.is_about(limit));
+        .filter(|entry| now < entry.said.expires_at && entry.said.target.applies_to(limit));
     lasting.max_by_key(|entry| entry.said.target.limit.is_some())
 }

@@ -7,24 +7,24 @@ use tollgate_core::policy::shedding::ShedMode;
 use tollgate_core::policy::{Rule, RuleSwitch};
 
 use super::index::Overrides;
-use super::{Effect, Override, Shedder, Whom};
+use super::{Effect, Override, OverrideTarget, SheddingTarget};
 
 impl Overrides {
     /// What is said of the rule of this name at `now`.
     #[must_use]
-    pub fn switch_of_rule(&self, name: &str, now: Timestamp) -> Option<Arc<Override>> {
-        self.switch(now, |whom| matches!(whom, Whom::Rule(rule) if **rule == *name))
+    pub fn rule_switch(&self, name: &str, now: Timestamp) -> Option<Arc<Override>> {
+        self.switch(now, |target| matches!(target, OverrideTarget::Rule(rule) if **rule == *name))
     }
 
-    /// What is said of `shedder` at `now`.
+    /// What is said of `target` at `now`.
     #[must_use]
-    pub fn switch_of_shedding(&self, shedder: Shedder, now: Timestamp) -> Option<Arc<Override>> {
-        self.switch(now, |whom| *whom == Whom::Shedding(shedder))
+    pub fn shedding_switch(&self, target: SheddingTarget, now: Timestamp) -> Option<Arc<Override>> {
+        self.switch(now, |candidate| *candidate == OverrideTarget::Shedding(target))
     }
 
     /// What becomes of `rule` at `now`.
     pub(crate) fn switched(&self, rule: &Rule, now: Timestamp) -> RuleSwitch {
-        self.switch_of_rule(&rule.name, now).map_or(RuleSwitch::On, |said| match said.effect {
+        self.rule_switch(&rule.name, now).map_or(RuleSwitch::On, |said| match said.effect {
             Effect::Unlimited => RuleSwitch::Off,
             Effect::Counted => RuleSwitch::Counted,
             // Of a rule nobody says so.
@@ -32,12 +32,12 @@ impl Overrides {
         })
     }
 
-    /// How far `shedder` is calmed at `now`, by itself or with all others.
-    pub(crate) fn calmed(&self, shedder: Shedder, now: Timestamp) -> ShedMode {
-        let of = |shedder| {
-            self.switch_of_shedding(shedder, now).map_or(ShedMode::Enforce, |said| mode(&said))
+    /// How far `target` is unenforced at `now`, by itself or with all others.
+    pub(crate) fn shed_mode(&self, target: SheddingTarget, now: Timestamp) -> ShedMode {
+        let of = |target| {
+            self.shedding_switch(target, now).map_or(ShedMode::Enforce, |said| mode(&said))
         };
-        of(shedder).max(of(Shedder::All))
+        of(target).max(of(SheddingTarget::All))
     }
 }
 

@@ -25,23 +25,26 @@ fn subject(pairs: &[(&str, &str)]) -> Subject {
     Subject::new(pairs, &key())
 }
 
-fn about(limit: Option<&str>, whom: Whom, quota: u64) -> Override {
-    let target = Target { limit: limit.map(Into::into), whom };
+fn about(limit: Option<&str>, target: OverrideTarget, quota: u64) -> Override {
+    let target = OverrideScope { limit: limit.map(Into::into), target };
     let effect = Effect::Quota { quota, burst: None };
     Override { target, effect, expires_at: LATER, reason: "a test".into() }
 }
 
-fn of_subject(pairs: &[(&str, &str)]) -> Whom {
-    Whom::subject(&subject(pairs).veiled(&key()))
+fn of_subject(pairs: &[(&str, &str)]) -> OverrideTarget {
+    OverrideTarget::subject(&subject(pairs).veiled(&key()))
 }
 
-fn of_network(network: &str) -> Whom {
-    Whom::Network { dimension: "address".into(), network: Network::parse(network).unwrap() }
+fn of_network(network: &str) -> OverrideTarget {
+    OverrideTarget::Network {
+        dimension: "address".into(),
+        network: Network::parse(network).unwrap(),
+    }
 }
 
 fn in_force(overrides: &[Override]) -> Arc<Overrides> {
-    let table = overrides.iter().fold(Table::default(), |table, one| {
-        table.changed(&Change::Set(one.clone()), NOW).unwrap()
+    let table = overrides.iter().fold(OverrideTable::default(), |table, one| {
+        table.changed(&OverrideChange::Set(one.clone()), NOW).unwrap()
     });
     let held = Arc::<Overrides>::default();
     held.set(Arc::new(table));
@@ -50,16 +53,16 @@ fn in_force(overrides: &[Override]) -> Arc<Overrides> {
 
 /// The quota that is in force.
 fn quota(held: &Overrides, name: &str, subject: &Subject, now: Timestamp) -> u64 {
-    match held.ruled(&limit(name), subject, &key(), now).map(|(ruled, _)| ruled) {
+    match held.resolve(&limit(name), subject, &key(), now).map(|(ruled, _)| ruled) {
         None => 10,
-        Some(Ruled::Limit(limit)) => limit.capacity(),
+        Some(ResolvedOverride::Limit(limit)) => limit.capacity(),
         Some(other) => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn the_nearest_word_counts() {
-    let address = |text| Whom::Value(subject(&[("address", text)]).veiled(&key()));
+    let address = |text| OverrideTarget::Value(subject(&[("address", text)]).veiled(&key()));
     let held = in_force(&[
         about(Some("core"), of_network("192.0.2.0/24"), 24),
         about(None, of_network("192.0.0.0/16"), 16),
@@ -90,8 +93,8 @@ fn the_nearest_word_counts() {
 fn what_is_said_of_everybody_is_the_last_word() {
     let ann = subject(&[("user", "ann")]);
     let held = in_force(&[
-        about(None, Whom::Everybody, 1),
-        about(Some("core"), Whom::Everybody, 2),
+        about(None, OverrideTarget::Everybody, 1),
+        about(Some("core"), OverrideTarget::Everybody, 2),
         about(None, of_subject(&[("user", "ann")]), 3),
     ]);
     for (name, user, expected) in [("core", "ann", 3), ("core", "bob", 2), ("search", "bob", 1)] {
@@ -106,30 +109,32 @@ fn what_is_said_of_everybody_is_the_last_word() {
 #[test]
 fn nodes_of_older_versions_read_what_they_can_understand() {
     let form = |one: Override| in_force(&[one]).table().to_bytes()[0];
-    let whom = || of_subject(&[("user", "42")]);
-    assert_eq!(form(about(None, whom(), 1)), 1);
-    assert_eq!(form(about(None, Whom::Everybody, 1)), 2);
-    assert_eq!(form(Override { effect: Effect::Counted, ..about(None, whom(), 1) }), 2);
-    assert_eq!(form(switch(Whom::Rule("search".into()), Effect::Counted)), 3);
-    assert_eq!(form(switch(Whom::Shedding(Shedder::All), Effect::Unlimited)), 3);
+    let target = || of_subject(&[("user", "42")]);
+    assert_eq!(form(about(None, target(), 1)), 1);
+    assert_eq!(form(about(None, OverrideTarget::Everybody, 1)), 2);
+    assert_eq!(form(Override { effect: Effect::Counted, ..about(None, target(), 1) }), 2);
+    assert_eq!(form(switch(OverrideTarget::Rule("search".into()), Effect::Counted)), 3);
+    assert_eq!(form(switch(OverrideTarget::Shedding(SheddingTarget::All), Effect::Unlimited)), 3);
 }
 
-fn switch(whom: Whom, effect: Effect) -> Override {
-    Override { effect, ..about(None, whom, 1) }
+fn switch(target: OverrideTarget, effect: Effect) -> Override {
+    Override { effect, ..about(None, target, 1) }
 }
 
 #[test]
 fn shedding_is_as_calm_as_its_own_switch_and_that_of_all_say() {
     use tollgate_core::policy::shedding::ShedMode;
-    let of = |shedder, effect| switch(Whom::Shedding(shedder), effect);
-    let held = in_force(&[of(Shedder::Fleet, Effect::Counted)]);
-    assert_eq!(held.calmed(Shedder::Fleet, NOW), ShedMode::Shadow);
-    assert_eq!(held.calmed(Shedder::Worker, NOW), ShedMode::Enforce);
-    assert_eq!(held.calmed(Shedder::Fleet, LATER), ShedMode::Enforce);
-    let held =
-        in_force(&[of(Shedder::Fleet, Effect::Counted), of(Shedder::All, Effect::Unlimited)]);
-    assert_eq!(held.calmed(Shedder::Fleet, NOW), ShedMode::Off);
-    assert_eq!(held.calmed(Shedder::Worker, NOW), ShedMode::Off);
+    let of = |target, effect| switch(OverrideTarget::Shedding(target), effect);
+    let held = in_force(&[of(SheddingTarget::Fleet, Effect::Counted)]);
+    assert_eq!(held.shed_mode(SheddingTarget::Fleet, NOW), ShedMode::Shadow);
+    assert_eq!(held.shed_mode(SheddingTarget::Worker, NOW), ShedMode::Enforce);
+    assert_eq!(held.shed_mode(SheddingTarget::Fleet, LATER), ShedMode::Enforce);
+    let held = in_force(&[
+        of(SheddingTarget::Fleet, Effect::Counted),
+        of(SheddingTarget::All, Effect::Unlimited),
+    ]);
+    assert_eq!(held.shed_mode(SheddingTarget::Fleet, NOW), ShedMode::Off);
+    assert_eq!(held.shed_mode(SheddingTarget::Worker, NOW), ShedMode::Off);
     // It is no word on limits.
     assert_eq!(quota(&held, "core", &subject(&[("user", "ann")]), NOW), 10);
 }
@@ -151,21 +156,24 @@ fn a_subject_is_found_by_its_hashes_in_any_order_and_by_all_of_it() {
 
 #[test]
 fn a_target_has_one_override_and_what_is_over_leaves_with_the_next_change() {
-    let whom = || of_subject(&[("user", "42")]);
-    let first = about(None, whom(), 1);
-    let table = Table::default().changed(&Change::Set(first.clone()), NOW).unwrap();
-    let second = Override { expires_at: LATER.after(Millis::new(1)), ..about(None, whom(), 2) };
-    let table = table.changed(&Change::Set(second.clone()), NOW).unwrap();
+    let target = || of_subject(&[("user", "42")]);
+    let first = about(None, target(), 1);
+    let table = OverrideTable::default().changed(&OverrideChange::Set(first.clone()), NOW).unwrap();
+    let second = Override { expires_at: LATER.after(Millis::new(1)), ..about(None, target(), 2) };
+    let table = table.changed(&OverrideChange::Set(second.clone()), NOW).unwrap();
     assert_eq!((table.version().changes, table.overrides().len()), (2, 1));
     assert_eq!(table.get(&first.target, NOW).map(|one| &**one), Some(&second));
-    assert_eq!(table.over_at(), second.expires_at);
+    assert_eq!(table.expires_at(), second.expires_at);
     let other = about(None, of_subject(&[("user", "43")]), 3);
     let late = second.expires_at;
-    assert_eq!(table.changed(&Change::Remove(first.target.clone()), late), Err(KeepError::Missing));
+    assert_eq!(
+        table.changed(&OverrideChange::Remove(first.target.clone()), late),
+        Err(OverrideStoreError::Missing)
+    );
     let long = Override { expires_at: late.after(Millis::new(1)), ..other };
-    let table = table.changed(&Change::Set(long.clone()), late).unwrap();
+    let table = table.changed(&OverrideChange::Set(long.clone()), late).unwrap();
     assert_eq!(table.overrides().len(), 1);
-    let table = table.changed(&Change::Remove(long.target), late).unwrap();
+    let table = table.changed(&OverrideChange::Remove(long.target), late).unwrap();
     assert!(table.overrides().is_empty());
 }
 
@@ -174,12 +182,12 @@ fn there_are_so_many_and_no_more() {
     let one =
         |number: usize| Arc::new(about(None, of_subject(&[("user", &number.to_string())]), 1));
     let all = (0..MAX_OVERRIDES).map(one).collect();
-    let table = Table::new(Version::default(), all).unwrap();
+    let table = OverrideTable::new(TableVersion::default(), all).unwrap();
     let again = about(None, of_subject(&[("user", "7")]), 2);
-    assert!(table.changed(&Change::Set(again), NOW).is_ok());
+    assert!(table.changed(&OverrideChange::Set(again), NOW).is_ok());
     let more = about(None, of_subject(&[("user", "more")]), 2);
-    assert_eq!(table.changed(&Change::Set(more), NOW), Err(KeepError::Full));
-    assert_eq!(Table::from_bytes(&table.to_bytes()), Ok(table));
+    assert_eq!(table.changed(&OverrideChange::Set(more), NOW), Err(OverrideStoreError::Full));
+    assert_eq!(OverrideTable::from_bytes(&table.to_bytes()), Ok(table));
 }
 
 #[test]
@@ -190,14 +198,15 @@ fn a_quota_that_a_limit_cannot_count_leaves_the_limit_as_it_is() {
 
 fn any_override() -> impl Strategy<Value = Override> {
     let text = || "[a-z#{}\u{e9}]{1,9}";
-    let whom = prop_oneof![
+    let target = prop_oneof![
         (text(), text()).prop_map(|(name, value)| of_subject(&[(&name, &value)])),
-        (text(), text())
-            .prop_map(|(name, value)| { Whom::Value(subject(&[(&name, &value)]).veiled(&key())) }),
+        (text(), text()).prop_map(|(name, value)| {
+            OverrideTarget::Value(subject(&[(&name, &value)]).veiled(&key()))
+        }),
         (0_u8..=24).prop_map(|bits| of_network(&format!("{}/{bits}", mask(bits)))),
-        Just(Whom::Everybody),
-        text().prop_map(|name| Whom::Rule(name.into())),
-        proptest::sample::select(&Shedder::EVERY[..]).prop_map(Whom::Shedding),
+        Just(OverrideTarget::Everybody),
+        text().prop_map(|name| OverrideTarget::Rule(name.into())),
+        proptest::sample::select(&SheddingTarget::VARIANTS[..]).prop_map(OverrideTarget::Shedding),
     ];
     let effect = prop_oneof![
         (1_u64.., proptest::option::of(1_u64..))
@@ -206,9 +215,9 @@ fn any_override() -> impl Strategy<Value = Override> {
         Just(Effect::Blocked),
         Just(Effect::Counted),
     ];
-    (proptest::option::of("[a-z]{1,5}"), whom, effect, any::<u64>(), ".{0,9}").prop_map(
-        |(limit, whom, effect, expires_at, reason)| Override {
-            target: Target { limit: limit.map(Into::into), whom },
+    (proptest::option::of("[a-z]{1,5}"), target, effect, any::<u64>(), ".{0,9}").prop_map(
+        |(limit, target, effect, expires_at, reason)| Override {
+            target: OverrideScope { limit: limit.map(Into::into), target },
             effect,
             expires_at: Timestamp::from_millis(expires_at),
             reason: reason.into(),
@@ -229,18 +238,18 @@ proptest! {
         drawn: u64,
     ) {
         let overrides = overrides.into_iter().map(Arc::new).collect();
-        let table = Table::new(Version { changes, drawn }, overrides).unwrap();
+        let table = OverrideTable::new(TableVersion { changes, drawn }, overrides).unwrap();
         let bytes = table.to_bytes();
-        prop_assert_eq!(Table::from_bytes(&bytes), Ok(table));
+        prop_assert_eq!(OverrideTable::from_bytes(&bytes), Ok(table));
         // Cut anywhere, it is another table or none, and nothing panics.
         for end in 0..bytes.len() {
-            let _ = Table::from_bytes(&bytes[..end]);
+            let _ = OverrideTable::from_bytes(&bytes[..end]);
         }
     }
 
     #[test]
     fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-        let _ = Table::from_bytes(&bytes);
-        let _ = Table::from_bytes(&[&[1][..], &bytes].concat());
+        let _ = OverrideTable::from_bytes(&bytes);
+        let _ = OverrideTable::from_bytes(&[&[1][..], &bytes].concat());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
-use tollgate_core::charge::{ChargeId, Mark, Repeats};
+use tollgate_core::charge::{ChargeId, ChargePosition, Deduplication};
 use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
 
 use super::{Entry, Purpose, Receipt};
@@ -26,7 +26,7 @@ const HEAD: usize = 1 + 16 + 8;
 const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
 
 /// A receipt that came back.
-pub(crate) struct Opened {
+pub(crate) struct UnsealedReceipt {
     /// Without what the policy has no limit for any more.
     pub(crate) receipt: Receipt,
     /// Nothing of it can be given back from this moment on.
@@ -61,7 +61,11 @@ impl Receipt {
 
     /// Reads what [`seal`](Self::seal) wrote under the same key, on this node or another. As a text
     /// can be shown twice, what it gives back is guarded.
-    pub(crate) fn open(text: &str, key: &HashKey, policy: &Policy) -> Result<Opened, ReceiptError> {
+    pub(crate) fn open(
+        text: &str,
+        key: &HashKey,
+        policy: &Policy,
+    ) -> Result<UnsealedReceipt, ReceiptError> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ReceiptError::Garbled)?;
         match bytes.first() {
             None => return Err(ReceiptError::Garbled),
@@ -78,7 +82,7 @@ impl Receipt {
     }
 }
 
-fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<Opened> {
+fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<UnsealedReceipt> {
     let id = ChargeId(u128::from_be_bytes(take(&mut rest)?));
     let expires_at = Timestamp::from_millis(u64::from_be_bytes(take(&mut rest)?));
     let mut entries = Vec::new();
@@ -89,24 +93,24 @@ fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<Opened> {
         RESERVED => Purpose::Reservation(expires_at),
         _ => Purpose::Charge,
     };
-    let receipt = Receipt { id, entries, repeats: Repeats::Guarded, purpose };
-    Some(Opened { receipt, expires_at })
+    let receipt = Receipt { id, entries, deduplication: Deduplication::ById, purpose };
+    Some(UnsealedReceipt { receipt, expires_at })
 }
 
 impl Entry {
     /// Until when it can be given back; a lease that nobody renews ends by itself.
     fn refundable_until(&self, charged_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
-            Algorithm::Concurrency(limit) => charged_at.after(limit.lease()),
-            _ => decide::refundable_until(&self.limit, self.mark),
+            Algorithm::Concurrency(limit) => charged_at.after(limit.permit_ttl()),
+            _ => decide::refundable_until(&self.limit, self.position),
         }
     }
 
     /// Until when it is held that was to be held `until` then, as of `asked_at`.
     pub(super) fn held_until(&self, until: Timestamp, asked_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
-            Algorithm::Concurrency(limit) => asked_at.after(limit.lease()),
-            _ => self.limit.hold().end(until, asked_at),
+            Algorithm::Concurrency(limit) => asked_at.after(limit.permit_ttl()),
+            _ => self.limit.reservation_terms().end(until, asked_at),
         }
     }
 
@@ -117,7 +121,7 @@ impl Entry {
         bytes.extend(self.limit.state_digest().to_be_bytes());
         bytes.push(kind(&self.limit));
         bytes.extend(self.cost.get().to_be_bytes());
-        bytes.extend(self.mark.0.to_be_bytes());
+        bytes.extend(self.position.0.to_be_bytes());
         bytes.extend(length.to_be_bytes());
         bytes.extend(subject);
     }
@@ -128,19 +132,19 @@ impl Entry {
         let digest = u128::from_be_bytes(take(rest)?);
         let [charged_kind] = take(rest)?;
         let cost = Cost::new(u64::from_be_bytes(take(rest)?))?;
-        let mark = Mark(u64::from_be_bytes(take(rest)?));
+        let position = ChargePosition(u64::from_be_bytes(take(rest)?));
         let length = usize::try_from(u32::from_be_bytes(take(rest)?)).ok()?;
         let (subject, after) = rest.split_at_checked(length)?;
         *rest = after;
         let subject = Subject::from_bytes(subject)?;
         let is_it =
             |limit: &&Arc<Limit>| limit.state_digest() == digest && kind(limit) == charged_kind;
-        let limits = policy.limits().iter().map(|limit_for| &limit_for.limit);
+        let limits = policy.limits().iter().map(|binding| &binding.limit);
         let limit =
             limits.flat_map(|limit| [limit].into_iter().chain(limit.candidate())).find(is_it);
         Some(limit.map(|limit| {
             let (limit, estimates) = (Arc::clone(limit), Vec::new());
-            Self { limit, subject, cost, mark, estimates }
+            Self { limit, subject, cost, position, estimates }
         }))
     }
 }

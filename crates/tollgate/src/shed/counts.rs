@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::policy::Priority;
 use tollgate_core::policy::shedding::ShedMode;
 
-use super::verdict::{Cause, Shed};
+use super::decision::{ShedCause, ShedDecision};
 
 /// Requests that were shed, by priority, cause and mode. Counting waits for nobody.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct ShedCounts {
     shadowed: Table,
 }
 
-type Table = [[AtomicU64; Cause::ALL.len()]; Priority::ALL.len()];
+type Table = [[AtomicU64; ShedCause::ALL.len()]; Priority::ALL.len()];
 
 /// What was counted of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct ShedCount {
     /// How much the requests matter.
     pub priority: Priority,
     /// What there was too much of.
-    pub cause: Cause,
+    pub cause: ShedCause,
     /// How many were shed.
     pub shed: u64,
     /// How many would have been, and passed.
@@ -30,7 +30,7 @@ pub struct ShedCount {
 }
 
 impl ShedCounts {
-    pub(crate) fn count(&self, shed: &Shed, mode: ShedMode) {
+    pub(crate) fn count(&self, shed: &ShedDecision, mode: ShedMode) {
         let table = match mode {
             ShedMode::Enforce => &self.enforced,
             ShedMode::Shadow => &self.shadowed,
@@ -42,7 +42,7 @@ impl ShedCounts {
     /// Every kind, also those that there were none of.
     pub fn read(&self) -> impl Iterator<Item = ShedCount> {
         let kinds = Priority::ALL.into_iter();
-        let kinds = kinds.flat_map(|priority| Cause::ALL.map(|cause| (priority, cause)));
+        let kinds = kinds.flat_map(|priority| ShedCause::ALL.map(|cause| (priority, cause)));
         kinds.map(|(priority, cause)| {
             let read = |table| cell(table, priority, cause).load(Ordering::Relaxed);
             let (shed, shadowed) = (read(&self.enforced), read(&self.shadowed));
@@ -51,6 +51,6 @@ impl ShedCounts {
     }
 }
 
-fn cell(table: &Table, priority: Priority, cause: Cause) -> &AtomicU64 {
+fn cell(table: &Table, priority: Priority, cause: ShedCause) -> &AtomicU64 {
     &table[priority as usize][cause as usize]
 }

@@ -9,16 +9,16 @@ pub const INTERVAL: Millis = Millis::new(100);
 /// is left is a queue that stands. After `CoDel` (Nichols and Jacobson, "Controlling Queue Delay",
 /// 2012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StandingDelay {
+pub struct PersistentDelay {
     /// The beginning of the interval under way.
     began_at: Timestamp,
     /// The least of it, in microseconds, if anything was seen.
     least: Option<u64>,
     /// The least of the interval before.
-    standing: Option<u64>,
+    persistent: Option<u64>,
 }
 
-impl StandingDelay {
+impl PersistentDelay {
     /// Takes a delay of so many microseconds in, which was seen `now`.
     pub fn observe(&mut self, now: Timestamp, micros: u64) {
         self.turn(now);
@@ -28,7 +28,7 @@ impl StandingDelay {
     /// The delay that stands `now`, in microseconds; none where none was seen.
     pub fn micros(&mut self, now: Timestamp) -> u64 {
         self.turn(now);
-        self.standing.unwrap_or(0)
+        self.persistent.unwrap_or(0)
     }
 
     /// Ends the interval under way if it is over.
@@ -39,8 +39,8 @@ impl StandingDelay {
             false => now.since(self.began_at).get() / INTERVAL.get(),
         };
         if intervals > 0 {
-            let standing = if intervals == 1 { self.least } else { None };
-            *self = Self { began_at: now, least: None, standing };
+            let persistent = if intervals == 1 { self.least } else { None };
+            *self = Self { began_at: now, least: None, persistent };
         }
     }
 }
@@ -54,8 +54,8 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_no_standing_delay() {
-        let mut delay = StandingDelay::default();
+    fn a_passing_delay_is_not_persistent() {
+        let mut delay = PersistentDelay::default();
         for (millis, micros) in [(0, 9_000), (10, 50_000), (60, 0), (90, 9_000)] {
             delay.observe(at(millis), micros);
             assert_eq!(delay.micros(at(millis)), 0, "no interval is over yet");
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_forgets() {
-        let mut delay = StandingDelay::default();
+        let mut delay = PersistentDelay::default();
         delay.observe(at(0), 5_000);
         assert_eq!(delay.micros(at(100)), 5_000);
         delay.observe(at(110), 5_000);

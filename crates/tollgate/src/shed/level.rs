@@ -4,44 +4,44 @@ use tollgate_core::policy::Priority;
 use tollgate_core::{Millis, Timestamp};
 
 /// The level at which the whole of one priority is shed, and none of the next.
-pub const WHOLE: u32 = 1_000;
+pub const PRIORITY_SPAN: u32 = 1_000;
 
 /// The level at which everything is shed.
-pub const MAX_LEVEL: u32 = WHOLE * Priority::ALL.len() as u32;
+pub const MAX_LEVEL: u32 = PRIORITY_SPAN * Priority::ALL.len() as u32;
 
 /// How often the level is looked at.
 pub const TICK: Millis = Millis::new(100);
 
 /// How much the level rises in a tick: a priority is shed whole after 2 s.
-pub const RISE: u32 = 50;
+pub const MAX_RISE: u32 = 50;
 
 /// How much it falls in a tick: a priority that was shed whole is back after 10 s.
-pub const FALL: u32 = 10;
+pub const MAX_FALL: u32 = 10;
 
 /// How long the load must have been low before the level falls.
-pub const CALM: Millis = Millis::from_secs(1);
+pub const RECOVERY_TIME: Millis = Millis::from_secs(1);
 
 /// The load, in thousandths of what is bearable, above which the level rises.
-pub const BUSY: u32 = 1_000;
+pub const OVERLOAD: u32 = 1_000;
 
 /// The load below which it falls. In between it stays where it is.
-pub const EASED: u32 = 800;
+pub const RECOVERED: u32 = 800;
 
-/// How much is shed, from nothing to [`MAX_LEVEL`]: [`WHOLE`] for each [`Priority`], the lowest
+/// How much is shed, from nothing to [`MAX_LEVEL`]: [`PRIORITY_SPAN`] for each [`Priority`], the lowest
 /// first, so that nothing of a priority is shed before all of the one below is.
 ///
 /// Slowly in and slowly out, whatever the load does:
 ///
-/// - it rises by at most [`RISE`] in a [`TICK`], and only while the load is above [`BUSY`];
-/// - it falls by at most [`FALL`] in a tick, and only once the load was below [`EASED`] for
-///   [`CALM`] without a break;
-/// - so it turns from rising to falling at most once in [`CALM`], and a priority that was shed whole
-///   comes back over [`WHOLE`] ÷ [`FALL`] ticks.
+/// - it rises by at most [`MAX_RISE`] in a [`TICK`], and only while the load is above [`OVERLOAD`];
+/// - it falls by at most [`MAX_FALL`] in a tick, and only once the load was below [`RECOVERED`] for
+///   [`RECOVERY_TIME`] without a break;
+/// - so it turns from rising to falling at most once in [`RECOVERY_TIME`], and a priority that was shed whole
+///   comes back over [`PRIORITY_SPAN`] ÷ [`MAX_FALL`] ticks.
 ///
 /// No clock is read: the caller passes `now`. A clock that jumps ahead raises it by one step at
 /// most, and one that is set back costs the tick under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Level {
+pub struct ShedLevel {
     level: u32,
     /// The beginning of the tick under way.
     ticked_at: Timestamp,
@@ -52,14 +52,14 @@ pub struct Level {
     owed: [u32; Priority::ALL.len()],
 }
 
-impl Level {
+impl ShedLevel {
     /// Follows a `load`, in thousandths of what is bearable, as it is `now`.
     pub fn follow(&mut self, now: Timestamp, load: u32) {
         if now < self.ticked_at {
             (self.ticked_at, self.eased_since) = (now, None);
         }
         self.eased_since = match self.eased_since {
-            _ if load >= EASED => None,
+            _ if load >= RECOVERED => None,
             since => since.or(Some(now)),
         };
         let ticks = now.since(self.ticked_at).get() / TICK.get();
@@ -67,12 +67,12 @@ impl Level {
             return;
         }
         self.ticked_at = self.ticked_at.after(Millis::new(ticks.saturating_mul(TICK.get())));
-        if load > BUSY {
+        if load > OVERLOAD {
             // What the load was in ticks that nobody looked at is not known.
-            self.level = (self.level + RISE).min(MAX_LEVEL);
+            self.level = (self.level + MAX_RISE).min(MAX_LEVEL);
         } else if let Some(since) = self.eased_since {
-            let calm = now.since(since).get().saturating_sub(CALM.get()) / TICK.get();
-            let fall = ticks.min(calm).saturating_mul(u64::from(FALL));
+            let calm = now.since(since).get().saturating_sub(RECOVERY_TIME.get()) / TICK.get();
+            let fall = ticks.min(calm).saturating_mul(u64::from(MAX_FALL));
             self.level = self.level.saturating_sub(u32::try_from(fall).unwrap_or(u32::MAX));
         }
     }
@@ -82,9 +82,9 @@ impl Level {
         let share = self.share(priority);
         let owed = &mut self.owed[priority as usize];
         *owed = if share == 0 { 0 } else { *owed + share };
-        let is_shed = *owed >= WHOLE;
+        let is_shed = *owed >= PRIORITY_SPAN;
         if is_shed {
-            *owed -= WHOLE;
+            *owed -= PRIORITY_SPAN;
         }
         is_shed
     }
@@ -92,20 +92,20 @@ impl Level {
     /// How many thousandths of the requests of `priority` are shed.
     #[must_use]
     pub fn share(&self, priority: Priority) -> u32 {
-        self.level.saturating_sub(begins(priority)).min(WHOLE)
+        self.level.saturating_sub(begins(priority)).min(PRIORITY_SPAN)
     }
 
     /// When some requests of `priority` pass again that are all shed now, if the load is low from
     /// now on; none if some pass.
     #[must_use]
     pub fn passes_after(&self, priority: Priority) -> Millis {
-        if self.share(priority) < WHOLE {
+        if self.share(priority) < PRIORITY_SPAN {
             return Millis::ZERO;
         }
-        let above = self.level - begins(priority) - WHOLE + 1;
+        let above = self.level - begins(priority) - PRIORITY_SPAN + 1;
         // The tick in which the calm is seen comes before it counts.
-        let ticks = above.div_ceil(FALL) + 1;
-        Millis::new(CALM.get() + u64::from(ticks) * TICK.get())
+        let ticks = above.div_ceil(MAX_FALL) + 1;
+        Millis::new(RECOVERY_TIME.get() + u64::from(ticks) * TICK.get())
     }
 
     /// The level itself.
@@ -117,5 +117,5 @@ impl Level {
 
 /// The level above which some requests of `priority` are shed.
 const fn begins(priority: Priority) -> u32 {
-    WHOLE * priority as u32
+    PRIORITY_SPAN * priority as u32
 }

@@ -8,24 +8,27 @@
 //!   critical requests: two concurrency limits in the store, which all nodes share;
 //! - each **worker** sheds by its own load, the lowest [`Priority`] first: requests in flight beside
 //!   a bound, which may be [adaptive](Adaptive), how long they queue, and how late tasks run. How
-//!   much it sheds follows a [`Level`] that rises and falls slowly.
+//!   much it sheds follows a [`ShedLevel`] that rises and falls slowly.
 //!
 //! [`Limiter::enter`](crate::Limiter::enter) asks both, before any limit is charged, and
 //! [`tower::Layer`](crate::tower::Layer) does so for every request.
 
 mod adaptive;
 mod counts;
+mod decision;
 mod delay;
 mod level;
-mod permit;
-mod verdict;
+mod slot;
 mod worker;
 
-pub use adaptive::{Adaptive, Aimd, Gradient, Outcome, Sample, WINDOW};
+pub use adaptive::{Adaptive, Aimd, Gradient, Sample, SampleOutcome, WINDOW};
 pub use counts::{ShedCount, ShedCounts};
-pub use delay::{INTERVAL, StandingDelay};
-pub use level::{BUSY, CALM, EASED, FALL, Level, MAX_LEVEL, RISE, TICK, WHOLE};
-pub use permit::Permit;
+pub use decision::{FLEET_RETRY_AFTER, ShedCause, ShedDecision};
+pub use delay::{INTERVAL, PersistentDelay};
+pub use level::{
+    MAX_FALL, MAX_LEVEL, MAX_RISE, OVERLOAD, PRIORITY_SPAN, RECOVERED, RECOVERY_TIME, ShedLevel,
+    TICK,
+};
+pub use slot::InFlightSlot;
 pub use tollgate_core::policy::Priority;
-pub use verdict::{Cause, FLEET_RETRY_AFTER, Shed};
-pub use worker::{CEILING, Worker, WorkerStatus};
+pub use worker::{HARD_LIMIT_FACTOR, Worker, WorkerStatus};

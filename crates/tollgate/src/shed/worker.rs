@@ -10,18 +10,18 @@ use tollgate_core::{Millis, Timestamp};
 
 use super::adaptive::{Adaptive, Sample};
 use super::counts::ShedCounts;
-use super::delay::StandingDelay;
-use super::level::{BUSY, Level};
-use super::permit::Permit;
-use super::verdict::{Cause, Shed};
+use super::decision::{ShedCause, ShedDecision};
+use super::delay::PersistentDelay;
+use super::level::{OVERLOAD, ShedLevel};
+use super::slot::InFlightSlot;
 
 /// At so many times its bound on requests in flight a worker takes nothing on that is not critical,
-/// however high its [`Level`] is: what comes while the level still rises does not pile up.
-pub const CEILING: u32 = 2;
+/// however high its [`ShedLevel`] is: what comes while the level still rises does not pile up.
+pub const HARD_LIMIT_FACTOR: u32 = 2;
 
 /// What one node has to do, and what it sheds by that.
 ///
-/// The [`Level`] says how much of which priority; above [`CEILING`] times the bound on requests in
+/// The [`ShedLevel`] says how much of which priority; above [`HARD_LIMIT_FACTOR`] times the bound on requests in
 /// flight, which holds at once, everything but critical requests is shed. What is shed in shadow
 /// mode passes and is not counted as in flight, so that the rest of it goes as it would go in
 /// earnest.
@@ -37,17 +37,17 @@ struct State {
     settings: Option<WorkerShedding>,
     in_flight: u32,
     adaptive: Option<Adaptive>,
-    queue_delay: StandingDelay,
-    loop_delay: StandingDelay,
-    level: Level,
+    queue_delay: PersistentDelay,
+    loop_delay: PersistentDelay,
+    level: ShedLevel,
     /// What there was most of when the level last rose.
-    cause: Option<Cause>,
+    cause: Option<ShedCause>,
 }
 
 /// How a worker stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Requests in flight that hold a [`Permit`].
+    /// Requests in flight that hold a [`InFlightSlot`].
     pub in_flight: u32,
     /// How many there may be, if that is bounded.
     pub bound: Option<NonZeroU32>,
@@ -77,7 +77,7 @@ impl Worker {
             state.adaptive = adaptive.map(Adaptive::new);
         }
         if settings.is_none() {
-            (state.level, state.cause) = (Level::default(), None);
+            (state.level, state.cause) = (ShedLevel::default(), None);
         }
         state.settings = settings;
     }
@@ -86,25 +86,25 @@ impl Worker {
     /// in shadow mode.
     ///
     /// # Errors
-    /// [`Shed`]: there is too much to do for its priority.
+    /// [`ShedDecision`]: there is too much to do for its priority.
     pub fn enter(
         self: &Arc<Self>,
         now: Timestamp,
         priority: Priority,
-    ) -> Result<Option<Permit>, Shed> {
-        self.enter_calmed(now, priority, ShedMode::Enforce)
+    ) -> Result<Option<InFlightSlot>, ShedDecision> {
+        self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// As [`enter`](Self::enter), as calm as `calmed` says, or calmer.
-    pub(crate) fn enter_calmed(
+    /// As [`enter`](Self::enter), as calm as `override_mode` says, or calmer.
+    pub(crate) fn enter_with_mode(
         self: &Arc<Self>,
         now: Timestamp,
         priority: Priority,
-        calmed: ShedMode,
-    ) -> Result<Option<Permit>, Shed> {
+        override_mode: ShedMode,
+    ) -> Result<Option<InFlightSlot>, ShedDecision> {
         let mut state = self.state.lock();
         let Some(settings) = state.settings else { return Ok(None) };
-        let mode = settings.mode.max(calmed);
+        let mode = settings.mode.max(override_mode);
         state.look(now, &settings);
         if let Some(shed) = state.shed(&settings, priority) {
             self.counts.count(&shed, mode);
@@ -114,7 +114,7 @@ impl Worker {
             };
         }
         state.in_flight = state.in_flight.saturating_add(1);
-        Ok(Some(Permit::new(Arc::clone(self), state.in_flight)))
+        Ok(Some(InFlightSlot::new(Arc::clone(self), state.in_flight)))
     }
 
     /// Looks at the load `now`, where no request comes that would.
@@ -126,12 +126,12 @@ impl Worker {
     }
 
     /// A task ran so many microseconds late `now`.
-    pub fn ran_late(&self, now: Timestamp, micros: u64) {
+    pub fn observe_loop_delay(&self, now: Timestamp, micros: u64) {
         self.state.lock().loop_delay.observe(now, micros);
     }
 
     /// A request waited so many microseconds until it was served `now`.
-    pub fn queued(&self, now: Timestamp, micros: u64) {
+    pub fn observe_queue_delay(&self, now: Timestamp, micros: u64) {
         self.state.lock().queue_delay.observe(now, micros);
     }
 
@@ -173,38 +173,38 @@ impl State {
     fn look(&mut self, now: Timestamp, settings: &WorkerShedding) {
         let (load, cause) = self.load(now, settings);
         self.level.follow(now, load);
-        if load > BUSY {
+        if load > OVERLOAD {
             self.cause = Some(cause);
         }
     }
 
     /// What there is most of, in thousandths of what is bearable.
-    fn load(&mut self, now: Timestamp, settings: &WorkerShedding) -> (u32, Cause) {
+    fn load(&mut self, now: Timestamp, settings: &WorkerShedding) -> (u32, ShedCause) {
         let in_flight = self.bound(settings).map(|bound| {
-            (thousandths(u64::from(self.in_flight), u64::from(bound.get())), Cause::InFlight)
+            (thousandths(u64::from(self.in_flight), u64::from(bound.get())), ShedCause::InFlight)
         });
         let queue = settings.queue_delay.map(|most| {
-            (thousandths(self.queue_delay.micros(now), micros(most)), Cause::QueueDelay)
+            (thousandths(self.queue_delay.micros(now), micros(most)), ShedCause::QueueDelay)
         });
-        let late = settings
-            .loop_delay
-            .map(|most| (thousandths(self.loop_delay.micros(now), micros(most)), Cause::LoopDelay));
+        let late = settings.loop_delay.map(|most| {
+            (thousandths(self.loop_delay.micros(now), micros(most)), ShedCause::LoopDelay)
+        });
         let most = [in_flight, queue, late].into_iter().flatten().max_by_key(|(load, _)| *load);
-        most.unwrap_or((0, Cause::InFlight))
+        most.unwrap_or((0, ShedCause::InFlight))
     }
 
     /// Why a request of `priority` is shed, if it is.
-    fn shed(&mut self, settings: &WorkerShedding, priority: Priority) -> Option<Shed> {
+    fn shed(&mut self, settings: &WorkerShedding, priority: Priority) -> Option<ShedDecision> {
         let is_shed = self.level.sheds(priority);
         let bound = self.bound(settings).filter(|_| priority != Priority::Critical);
-        let is_full =
-            bound.is_some_and(|bound| self.in_flight >= bound.get().saturating_mul(CEILING));
+        let is_full = bound
+            .is_some_and(|bound| self.in_flight >= bound.get().saturating_mul(HARD_LIMIT_FACTOR));
         let cause = match self.cause {
-            _ if is_full => Cause::InFlight,
-            cause => cause.unwrap_or(Cause::InFlight),
+            _ if is_full => ShedCause::InFlight,
+            cause => cause.unwrap_or(ShedCause::InFlight),
         };
         let retry_after = self.level.passes_after(priority).max(SOON);
-        (is_shed || is_full).then_some(Shed { priority, cause, retry_after })
+        (is_shed || is_full).then_some(ShedDecision { priority, cause, retry_after })
     }
 
     fn bound(&self, settings: &WorkerShedding) -> Option<NonZeroU32> {

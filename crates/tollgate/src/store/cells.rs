@@ -1,43 +1,44 @@
-//! Cells pass through wrappers to the stores that keep them.
+//! CellTransfer pass through wrappers to the stores that keep them.
 
-use tollgate_core::{Cell, Cells, Place, StoreError, Timestamp};
+use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
-use super::atomic::{Atomic, HomesOfCells};
+use super::atomic::{Atomic, PartitionedCells};
 use super::deadline::Deadline;
-use super::fallback::{Fallback, StandIn};
+use super::deny_cache::DenyCache;
+use super::fallback::{Fallback, FallbackStore};
 use super::join::join_all;
-use super::refused::Refused;
 use super::sharded::Sharded;
 
-impl<S: Cells> HomesOfCells for Sharded<S> {
+impl<S: CellTransfer> PartitionedCells for Sharded<S> {
     fn cells_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.shards()[home].store.cells(now, places)
+        self.shards()[partition].store.cells(now, places)
     }
 
     fn join_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.shards()[home].store.join(now, cells)
+        self.shards()[partition].store.join(now, cells)
     }
 }
 
-impl<H: HomesOfCells + 'static> Cells for Atomic<H> {
+impl<H: PartitionedCells + 'static> CellTransfer for Atomic<H> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let homes = self.homes();
+        let partitions = self.partitions();
         let alone = places.iter().map(std::slice::from_ref);
-        let reads = alone.map(|place| homes.cells_at(homes.home(place[0].subject), now, place));
+        let reads = alone
+            .map(|place| partitions.cells_at(partitions.partition(place[0].subject), now, place));
         let mut cells = Vec::with_capacity(places.len());
         for read in join_all(reads.collect()).await {
             cells.extend(read?);
@@ -45,34 +46,35 @@ impl<H: HomesOfCells + 'static> Cells for Atomic<H> {
         Ok(cells)
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
-        let homes = self.homes();
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        let partitions = self.partitions();
         let alone = cells.iter().map(std::slice::from_ref);
-        let joins = alone.map(|cell| homes.join_at(homes.home(cell[0].0.subject), now, cell));
+        let joins = alone
+            .map(|cell| partitions.join_at(partitions.partition(cell[0].0.subject), now, cell));
         join_all(joins.collect()).await.into_iter().collect()
     }
 }
 
-impl<S: Cells> Cells for Deadline<S> {
+impl<S: CellTransfer> CellTransfer for Deadline<S> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         self.in_time(self.store().cells(now, places)).await
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         self.in_time(self.store().join(now, cells)).await
     }
 }
 
 /// What stands in for a store keeps no cells of its own that could move.
-impl<A: Cells, B: StandIn> Cells for Fallback<A, B> {
+impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
         self.store().cells(now, places)
     }
@@ -80,18 +82,18 @@ impl<A: Cells, B: StandIn> Cells for Fallback<A, B> {
     fn join(
         &self,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         self.store().join(now, cells)
     }
 }
 
 /// A join only makes refusals truer that are remembered.
-impl<S: Cells> Cells for Refused<S> {
+impl<S: CellTransfer> CellTransfer for DenyCache<S> {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
         self.store().cells(now, places)
     }
@@ -99,7 +101,7 @@ impl<S: Cells> Cells for Refused<S> {
     fn join(
         &self,
         now: Timestamp,
-        cells: &[(Place<'_>, Cell)],
+        cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         self.store().join(now, cells)
     }

@@ -16,7 +16,7 @@ pub const TIMER_GRAIN: Duration = Duration::from_millis(1);
 ///
 /// # What it keeps
 /// Every answer that comes in time, unchanged. No call takes longer than
-/// [`answers_within`](Self::answers_within), whatever the store waits for.
+/// [`max_wait`](Self::max_wait), whatever the store waits for.
 ///
 /// # What it weakens
 /// After [`StoreError::TimedOut`] nobody knows whether the call was carried out: the store's future
@@ -53,7 +53,7 @@ impl<S> Deadline<S> {
 
     /// The longest that a call takes, besides what the machine needs to run the task again.
     #[must_use]
-    pub const fn answers_within(&self) -> Duration {
+    pub const fn max_wait(&self) -> Duration {
         self.budget.saturating_add(TIMER_GRAIN)
     }
 

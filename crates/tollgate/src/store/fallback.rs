@@ -1,25 +1,27 @@
 //! What decides when the store has no answer.
 
-mod always;
-mod marks;
-mod otherwise;
-mod share;
+mod choice;
+mod fixed_answer;
+mod local_share;
+mod origin;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Ask, Charge, Fit, Reading, Readings, Source, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Admission, Charge, DecisionSource, Operation, Reading, Readings, Store, StoreError, Timestamp,
+};
 
-pub use always::{Always, DENY_RETRY_AFTER};
-pub use otherwise::Otherwise;
-pub use share::{DEFAULT_SEEN, Share};
+pub use choice::FallbackChoice;
+pub use fixed_answer::{DENY_RETRY_AFTER, FixedAnswer};
+pub use local_share::{DEFAULT_STATUSES, LocalShare};
 
-use marks::Side;
+use origin::Decider;
 
 /// A store that answers where another one has no answer.
-pub trait StandIn: Store {
+pub trait FallbackStore: Store {
     /// Hears what the other store answered, to go on from there.
-    fn saw(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
+    fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
 }
 
 /// Asks `A`; where it has no answer, `B` stands in.
@@ -31,13 +33,13 @@ pub trait StandIn: Store {
 ///   the mark, so that a refund gives back no more than was charged. Fallbacks nest up to eleven deep.
 ///
 /// # What it weakens
-/// - While `A` has no answer, whatever `B` weakens: see [`Share`] and [`Always`].
+/// - While `A` has no answer, whatever `B` weakens: see [`LocalShare`] and [`FixedAnswer`].
 /// - A call that `A` carried out without an answer is charged on both sides.
 /// - What was charged at `A` cannot be given back while `A` has no answer; a call of nothing but
 ///   such refunds is `A`'s error.
 pub struct Fallback<A, B> {
     store: A,
-    stand_in: B,
+    fallback_store: B,
     stood_in: AtomicU64,
     unanswered: AtomicU64,
 }
@@ -52,10 +54,10 @@ pub struct FallbackCounts {
 }
 
 impl<A, B> Fallback<A, B> {
-    /// `store`, and `stand_in` for when it has no answer.
+    /// `store`, and `fallback_store` for when it has no answer.
     #[must_use]
-    pub const fn new(store: A, stand_in: B) -> Self {
-        Self { store, stand_in, stood_in: AtomicU64::new(0), unanswered: AtomicU64::new(0) }
+    pub const fn new(store: A, fallback_store: B) -> Self {
+        Self { store, fallback_store, stood_in: AtomicU64::new(0), unanswered: AtomicU64::new(0) }
     }
 
     /// The store that is asked first.
@@ -66,8 +68,8 @@ impl<A, B> Fallback<A, B> {
 
     /// What stands in for it.
     #[must_use]
-    pub const fn stand_in(&self) -> &B {
-        &self.stand_in
+    pub const fn fallback_store(&self) -> &B {
+        &self.fallback_store
     }
 
     /// How often the store had no answer, since this was made.
@@ -80,24 +82,24 @@ impl<A, B> Fallback<A, B> {
     }
 }
 
-impl<A: Store, B: StandIn> Fallback<A, B> {
+impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Answers charges none of which was made at the stand-in.
     async fn ask(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         match self.store.apply(now, charges).await {
             Ok(mut readings) => {
-                if readings.source() == Source::Store {
-                    self.stand_in.saw(now, charges, &readings);
+                if readings.source() == DecisionSource::Store {
+                    self.fallback_store.observe(now, charges, &readings);
                 }
-                self.renew_stood_in(now, charges, &mut readings).await;
-                readings.iter_mut().for_each(|reading| marks::tag(reading, Side::Store));
+                self.renew_at_fallback(now, charges, &mut readings).await;
+                readings.iter_mut().for_each(|reading| origin::tag(reading, Decider::Store));
                 Ok(readings)
             }
-            Err(error) => self.stand_in_for(now, charges, error).await,
+            Err(error) => self.decide_by_fallback(now, charges, error).await,
         }
     }
 
     /// Renews at the stand-in what the store does not hold.
-    async fn renew_stood_in(
+    async fn renew_at_fallback(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
@@ -107,48 +109,50 @@ impl<A: Store, B: StandIn> Fallback<A, B> {
             return;
         }
         for (charge, reading) in charges.iter().zip(readings.iter_mut()) {
-            if !matches!(charge.ask, Ask::Renew { .. }) || reading.fit == Fit::Now {
+            if !matches!(charge.operation, Operation::Renew { .. })
+                || reading.admission == Admission::Now
+            {
                 continue;
             }
-            let answer = self.stand_in.apply(now, &[*charge]).await;
+            let answer = self.fallback_store.apply(now, &[*charge]).await;
             if let Some(renewed) = answer.ok().and_then(|readings| readings.first().copied())
-                && renewed.fit == Fit::Now
+                && renewed.admission == Admission::Now
             {
                 *reading = renewed;
             }
         }
     }
 
-    async fn stand_in_for(
+    async fn decide_by_fallback(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
         error: StoreError,
     ) -> Result<Readings, StoreError> {
         // What the store holds can only be forgotten there.
-        if charges.iter().any(|charge| charge.ask == Ask::Forget) {
+        if charges.iter().any(|charge| charge.operation == Operation::Reset) {
             return Err(error);
         }
         // What is to be given back was taken at the store, and cannot be now.
-        let (refunds, asked) = split(charges, |charge| marks::mark_of(charge.ask).is_some());
+        let (refunds, asked) = split(charges, |charge| origin::mark_of(charge.operation).is_some());
         let answer = if asked.charges.is_empty() {
             Err(error)
         } else {
-            self.stand_in.apply(now, &asked.charges).await
+            self.fallback_store.apply(now, &asked.charges).await
         };
         let Ok(mut readings) = answer else {
             self.unanswered.fetch_add(1, Ordering::Relaxed);
             return Err(error);
         };
         self.stood_in.fetch_add(1, Ordering::Relaxed);
-        readings.iter_mut().for_each(|reading| marks::tag(reading, Side::StandIn));
-        let unknown = Reading { fit: Fit::Never, ..Reading::default() };
-        let untouched = |charge: &Charge<'_>| match charge.ask {
-            Ask::Refund { .. } => Reading::default(),
+        readings.iter_mut().for_each(|reading| origin::tag(reading, Decider::Fallback));
+        let unknown = Reading { admission: Admission::Never, ..Reading::default() };
+        let untouched = |charge: &Charge<'_>| match charge.operation {
+            Operation::Refund { .. } => Reading::default(),
             _ => unknown,
         };
         let nothing: Readings = refunds.charges.iter().map(untouched).collect();
-        Ok(join(&asked, &readings, &refunds, &nothing).with_source(Source::Fallback(error)))
+        Ok(join(&asked, &readings, &refunds, &nothing).with_source(DecisionSource::Fallback(error)))
     }
 
     /// Gives back at the stand-in what was taken there, and asks the rest as ever.
@@ -158,22 +162,27 @@ impl<A: Store, B: StandIn> Fallback<A, B> {
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         let (mut here, mut there) =
-            split(charges, |charge| marks::side(charge.ask) == Side::StandIn);
-        here.charges.iter_mut().for_each(|charge| charge.ask = marks::untagged(charge.ask));
-        there.charges.iter_mut().for_each(|charge| charge.ask = marks::untagged(charge.ask));
-        let given_back = self.stand_in.apply(now, &here.charges).await?;
+            split(charges, |charge| origin::decider(charge.operation) == Decider::Fallback);
+        here.charges
+            .iter_mut()
+            .for_each(|charge| charge.operation = origin::untagged(charge.operation));
+        there
+            .charges
+            .iter_mut()
+            .for_each(|charge| charge.operation = origin::untagged(charge.operation));
+        let refunded = self.fallback_store.apply(now, &here.charges).await?;
         if there.charges.is_empty() {
-            return Ok(given_back);
+            return Ok(refunded);
         }
         let readings = self.ask(now, &there.charges).await?;
         let source = readings.source();
-        Ok(join(&here, &given_back, &there, &readings).with_source(source))
+        Ok(join(&here, &refunded, &there, &readings).with_source(source))
     }
 }
 
-impl<A: Store, B: StandIn> Store for Fallback<A, B> {
+impl<A: Store, B: FallbackStore> Store for Fallback<A, B> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        if charges.iter().any(|charge| marks::is_tagged(charge.ask)) {
+        if charges.iter().any(|charge| origin::is_tagged(charge.operation)) {
             self.ask_both(now, charges).await
         } else {
             self.ask(now, charges).await
@@ -185,7 +194,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Fallback<A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fallback")
             .field("store", &self.store)
-            .field("stand_in", &self.stand_in)
+            .field("stand_in", &self.fallback_store)
             .field("counts", &self.counts())
             .finish()
     }

@@ -26,7 +26,7 @@ pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 }
 
 /// The outputs of two futures that are not of one kind, once both are there.
-pub(super) async fn both<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
+pub(super) async fn join_pair<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);
     poll_fn(|context| {

@@ -6,8 +6,8 @@
 //! ```
 //! use std::num::NonZeroU32;
 //! use tollgate::HashKey;
-//! use tollgate::store::refused::{Recall, Refused};
-//! use tollgate::store::{Atomic, Deadline, Fallback, Memory, Shard, Share, Sharded};
+//! use tollgate::store::deny_cache::{DenyCacheTtl, DenyCache};
+//! use tollgate::store::{Atomic, Deadline, Fallback, Memory, Shard, LocalShare, Sharded};
 //!
 //! let shard = |name: &str, weight| Shard { name: name.into(), weight, store: Memory::default() };
 //! let key = HashKey::from_secret(b"the same on every node");
@@ -15,47 +15,47 @@
 //! assert_eq!(shards.fair_share("south"), Some((2, 3)));
 //!
 //! let nodes = NonZeroU32::new(4).ok_or("at least this one")?;
-//! let share = Share::new(Memory::default(), nodes);
+//! let share = LocalShare::new(Memory::default(), nodes);
 //! assert_eq!(share.part_of(5_000), 1_250);
 //!
 //! let exact = Deadline::new(Atomic::new(shards));
-//! let store = Refused::new(Fallback::new(exact, share)).with_recall(Recall::UntilReset);
-//! assert_eq!(store.answered(), 0);
+//! let store = DenyCache::new(Fallback::new(exact, share)).with_ttl(DenyCacheTtl::UntilReset);
+//! assert_eq!(store.hits(), 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod arrivals;
 pub mod atomic;
-pub mod carry;
+mod bounded_cache;
+mod call_timer;
 mod cells;
 pub mod deadline;
-pub mod dial;
+pub mod deny_cache;
+pub mod failover_replay;
 pub mod fallback;
 mod join;
-pub mod leased;
+mod lazy_transfer;
 pub mod memory;
-mod owned;
-mod recent;
-pub mod refused;
-pub mod repair;
+mod owned_charge;
+pub mod quota_lease;
+mod quota_rescale;
+pub mod rebalance;
+mod rendezvous;
 pub mod rollout;
-mod scaled;
+pub mod rollout_percentage;
 pub mod shadow;
 pub mod sharded;
-mod slot;
-mod timed;
 
-pub use atomic::{Atomic, Homes};
-pub use carry::Carry;
+pub use atomic::{Atomic, Partitions};
+pub use call_timer::CallTimer;
 pub use deadline::Deadline;
-pub use dial::{Dial, Percent};
-pub use fallback::{Fallback, Share, StandIn};
-pub use leased::Leased;
+pub use deny_cache::DenyCache;
+pub use failover_replay::FailoverReplay;
+pub use fallback::{Fallback, FallbackStore, LocalShare};
 pub use memory::Memory;
-pub use refused::Refused;
-pub use repair::Repair;
+pub use quota_lease::QuotaLease;
+pub use quota_rescale::QuotaRescale;
+pub use rebalance::Rebalance;
 pub use rollout::Rollout;
-pub use scaled::Scaled;
+pub use rollout_percentage::{Percent, RolloutPercentage};
 pub use shadow::Shadow;
 pub use sharded::{Shard, Sharded};
-pub use timed::Timed;

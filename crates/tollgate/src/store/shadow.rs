@@ -1,10 +1,10 @@
 //! A second store that answers too, and is compared.
 //!
-//! Source: the dark reads by which services move between stores: the new one answers the real
+//! DecisionSource: the dark reads by which services move between stores: the new one answers the real
 //! traffic, nobody acts on it, and every difference is looked at before anybody does.
 
 mod difference;
-mod lane;
+mod queue;
 
 use std::fmt;
 use std::hash::Hasher;
@@ -14,21 +14,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tollgate_core::{Charge, KeyedHash, Readings, Source, Store, StoreError, Subject, Timestamp};
+use tollgate_core::{
+    Charge, DecisionSource, KeyedHash, Readings, Store, StoreError, Subject, Timestamp,
+};
 
-pub use difference::{Difference, DifferenceKind, Differences, MAX_EXAMPLES, Told};
+pub use difference::{ComparedAnswer, Difference, DifferenceKind, Differences, MAX_EXAMPLES};
 
-use super::dial::Dial;
-use super::owned::Owned;
+use super::owned_charge::OwnedCharge;
+use super::rollout_percentage::RolloutPercentage;
 use crate::hash_key::HashKey;
 use difference::Comparison;
-use lane::Heard;
+use queue::ShadowCall;
 
-/// Calls that wait for the shadow at each of [`LANES`] queues; one more is skipped, and counted.
+/// Calls that wait for the shadow at each of [`QUEUES`] queues; one more is skipped, and counted.
 pub const MAX_WAITING: usize = 1_024;
 
 /// Queues to the shadow: calls on one subject keep their order, others pass each other.
-pub const LANES: usize = 16;
+pub const QUEUES: usize = 16;
 
 /// Answers by one store, and asks another one too, whose answers are compared and thrown away.
 ///
@@ -36,10 +38,10 @@ pub const LANES: usize = 16;
 /// - The store's answers, unchanged, and no later: the shadow is asked off the caller's path.
 /// - Calls on one subject reach the shadow in the order of the store's answers, one after the
 ///   other. What the store gives back, the shadow gives back of its own charge.
-/// - Memory: at most [`LANES`] times [`MAX_WAITING`] calls wait; what is more is skipped.
+/// - Memory: at most [`QUEUES`] times [`MAX_WAITING`] calls wait; what is more is skipped.
 ///
 /// # What it weakens
-/// Nothing of the store. What it tells is of the subjects that the dial includes, and needs to be
+/// Nothing of the store. What it tells is of the subjects that the percentage includes, and needs to be
 /// read with care:
 /// - A shadow that starts empty differs until every window that ran has ended.
 /// - Calls on one subject that run side by side may be decided in another order than they are
@@ -49,31 +51,31 @@ pub const LANES: usize = 16;
 pub struct Shadow<A, B> {
     store: A,
     shadow: Arc<B>,
-    dial: Dial,
+    percentage: RolloutPercentage,
     hasher: SipHasher13,
-    lanes: Vec<mpsc::Sender<Heard>>,
+    queues: Vec<mpsc::Sender<ShadowCall>>,
     tasks: Vec<AbortHandle>,
     comparison: Arc<Comparison>,
     skipped: AtomicU64,
 }
 
 impl<A, B: Store + 'static> Shadow<A, B> {
-    /// `store`, and `shadow` to be compared with it for the subjects that `dial` includes.
+    /// `store`, and `shadow` to be compared with it for the subjects that `percentage` includes.
     ///
     /// Needs a tokio runtime. What waits for the shadow is given up when this is dropped.
     #[must_use]
-    pub fn start(key: &HashKey, dial: Dial, store: A, shadow: B) -> Self {
+    pub fn start(key: &HashKey, percentage: RolloutPercentage, store: A, shadow: B) -> Self {
         let (shadow, comparison) = (Arc::new(shadow), Arc::<Comparison>::default());
-        let (mut lanes, mut tasks) = (Vec::with_capacity(LANES), Vec::with_capacity(LANES));
-        for _ in 0..LANES {
-            let (lane, heard) = mpsc::channel(MAX_WAITING);
-            let task = lane::run(heard, Arc::clone(&shadow), Arc::clone(&comparison));
-            lanes.push(lane);
+        let (mut queues, mut tasks) = (Vec::with_capacity(QUEUES), Vec::with_capacity(QUEUES));
+        for _ in 0..QUEUES {
+            let (queue, heard) = mpsc::channel(MAX_WAITING);
+            let task = queue::run(heard, Arc::clone(&shadow), Arc::clone(&comparison));
+            queues.push(queue);
             tasks.push(tokio::spawn(task).abort_handle());
         }
         let hasher = SipHasher13::new_with_key(&key.hash(b"shadow"));
         let skipped = AtomicU64::new(0);
-        Self { store, shadow, dial, hasher, lanes, tasks, comparison, skipped }
+        Self { store, shadow, percentage, hasher, queues, tasks, comparison, skipped }
     }
 }
 
@@ -92,8 +94,8 @@ impl<A, B> Shadow<A, B> {
 
     /// Which percent of subjects are compared, to read and to turn.
     #[must_use]
-    pub const fn dial(&self) -> &Dial {
-        &self.dial
+    pub const fn percentage(&self) -> &RolloutPercentage {
+        &self.percentage
     }
 
     /// What was compared so far, and how it differed.
@@ -113,17 +115,17 @@ impl<A, B> Shadow<A, B> {
     fn compare(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
         let Some(first) = charges.first() else { return };
         let hash = self.hash(first.subject);
-        if readings.source() != Source::Store || !self.dial.get().includes(hash) {
+        if readings.source() != DecisionSource::Store || !self.percentage.get().includes(hash) {
             return;
         }
-        // The dial takes the highest part of the hash, the lanes the lowest.
-        let lane = &self.lanes[hash as usize % self.lanes.len()];
-        let Ok(place) = lane.try_reserve() else {
+        // The percentage takes the highest part of the hash, the queues the lowest.
+        let queue = &self.queues[hash as usize % self.queues.len()];
+        let Ok(place) = queue.try_reserve() else {
             self.skipped.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        let charges = charges.iter().map(Owned::new).collect();
-        place.send(Heard { now, charges, readings: readings.clone() });
+        let charges = charges.iter().map(OwnedCharge::new).collect();
+        place.send(ShadowCall { now, charges, readings: readings.clone() });
     }
 }
 
@@ -146,7 +148,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Shadow<A, B> {
         f.debug_struct("Shadow")
             .field("store", &self.store)
             .field("shadow", &self.shadow)
-            .field("dial", &self.dial.get())
+            .field("dial", &self.percentage.get())
             .finish_non_exhaustive()
     }
 }

@@ -1,12 +1,12 @@
-//! Many stores as one: every subject has one shard for its home.
+//! Many stores as one: every subject has one shard.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use tollgate_core::{Charge, KeyedHash, Readings, Store, StoreError, Subject, Timestamp};
 
-use super::atomic::Homes;
-use super::slot::{self, Slot};
+use super::atomic::Partitions;
+use super::rendezvous::{self, WeightedShard};
 use crate::hash_key::HashKey;
 use crate::trace;
 
@@ -34,7 +34,7 @@ pub const MAX_WEIGHT: u32 = 1 << 20;
 pub struct Sharded<S> {
     key: HashKey,
     routing: Routing,
-    slots: Vec<Slot>,
+    ranked: Vec<WeightedShard>,
     shards: Vec<Shard<S>>,
 }
 
@@ -94,10 +94,12 @@ impl<S> Sharded<S> {
                 return Err(ShardsError::Name(name.clone()));
             }
         }
-        let slot =
-            |shard: &Shard<S>| Slot { name: name_hash(&key, &shard.name), weight: shard.weight };
-        let slots = shards.iter().map(slot).collect();
-        Ok(Self { key, routing: Routing::default(), slots, shards })
+        let shard = |shard: &Shard<S>| WeightedShard {
+            name: name_hash(&key, &shard.name),
+            weight: shard.weight,
+        };
+        let ranked = shards.iter().map(shard).collect();
+        Ok(Self { key, routing: Routing::default(), ranked, shards })
     }
 
     /// Sets what of a subject says where it lives: the same on every node.
@@ -124,9 +126,9 @@ impl<S> Sharded<S> {
         &self.shards
     }
 
-    /// The shard that is home to `subject`.
+    /// The shard that owns `subject`.
     #[must_use]
-    pub fn home_of(&self, subject: &Subject) -> &Shard<S> {
+    pub fn shard_for(&self, subject: &Subject) -> &Shard<S> {
         &self.shards[self.index_of(subject)]
     }
 
@@ -142,26 +144,26 @@ impl<S> Sharded<S> {
     }
 
     fn index_of(&self, subject: &Subject) -> usize {
-        if self.slots.len() == 1 {
+        if self.ranked.len() == 1 {
             return 0;
         }
         let routed = self.routing.part_of(subject);
-        slot::home(&self.slots, halves(self.key.hash(routed)))
+        rendezvous::owner(&self.ranked, halves(self.key.hash(routed)))
     }
 }
 
-impl<S: Store> Homes for Sharded<S> {
-    fn home(&self, subject: &Subject) -> usize {
+impl<S: Store> Partitions for Sharded<S> {
+    fn partition(&self, subject: &Subject) -> usize {
         self.index_of(subject)
     }
 
     async fn apply_at(
         &self,
-        home: usize,
+        partition: usize,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let Shard { name, store, .. } = &self.shards[home];
+        let Shard { name, store, .. } = &self.shards[partition];
         if !trace::is_recording() {
             return store.apply(now, charges).await;
         }
@@ -174,12 +176,12 @@ impl<S: Store> Homes for Sharded<S> {
                 Ok(_) => trace::record("tollgate.outcome", "answered"),
                 Err(error) => {
                     trace::record("tollgate.outcome", error_word(*error));
-                    trace::failed(error.to_string());
+                    trace::record_failure(error.to_string());
                 }
             }
             answered
         });
-        trace::child(trace::Kind::Client, "shard").run(called).await
+        trace::child(trace::SpanKind::Client, "shard").run(called).await
     }
 }
 

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use http::Request;
 use http::header::{HOST, HeaderMap};
 use tollgate_core::policy::JsonPointer;
-use tollgate_core::{Facts, Headers};
+use tollgate_core::{Headers, RequestAttributes};
 
-use super::marks::JsonBody;
+use super::extensions::JsonBody;
 use super::meter::value_at;
 
 /// The header fields of a request, and its body if somebody has read it, by reference.
@@ -33,12 +33,12 @@ impl Headers for Fields<'_> {
 }
 
 /// The facts of a request. Its target names the host or, in HTTP/1.1's common form, the header.
-pub(super) fn facts<'a, B>(
+pub(super) fn attributes<'a, B>(
     request: &'a Request<B>,
     fields: &'a Fields<'a>,
     peer: Option<IpAddr>,
-) -> Facts<'a> {
+) -> RequestAttributes<'a> {
     let (method, target) = (request.method().as_str(), request.uri());
     let host = target.host().or_else(|| request.headers().get(HOST)?.to_str().ok());
-    Facts { method, path: target.path(), host, peer, headers: fields }
+    RequestAttributes { method, path: target.path(), host, peer, headers: fields }
 }

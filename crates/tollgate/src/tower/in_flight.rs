@@ -10,7 +10,7 @@ use super::meter::Metering;
 use super::renewal;
 use crate::limiter::{Limiter, Place};
 use crate::receipt::Receipt;
-use crate::shed::{Outcome, Permit};
+use crate::shed::{InFlightSlot, SampleOutcome};
 
 /// What a request holds while it runs: its leases, renewed while this lives, its place in the node,
 /// and what is reserved until its cost is known. All of it is given back or settled when this is
@@ -18,33 +18,33 @@ use crate::shed::{Outcome, Permit};
 /// client is gone, or when the service panics.
 ///
 /// One word wide, for it travels with the answer, which is moved often; most requests hold nothing.
-pub(super) struct InFlight(Option<Box<Holds>>);
+pub(super) struct InFlight(Option<Box<Resources>>);
 
 #[derive(Default)]
-struct Holds {
-    leases: Vec<Held>,
-    permit: Option<Permit>,
+struct Resources {
+    permits: Vec<HeldPermits>,
+    slot: Option<InFlightSlot>,
     metering: Option<Metering>,
 }
 
 /// Leases of one receipt.
-struct Held {
+struct HeldPermits {
     /// None outside of a runtime, where leases end by their expiry.
     renewing: Option<AbortHandle>,
     give_back: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl InFlight {
-    /// Holds nothing.
+    /// Resources nothing.
     pub(super) const fn nothing() -> Self {
         Self(None)
     }
 
-    /// Holds the `place` of a request that was taken on.
+    /// Resources the `place` of a request that was taken on.
     pub(super) fn new<S: Store + 'static>(limiter: &Arc<Limiter<S>>, place: Place) -> Self {
         let mut in_flight = Self::nothing();
-        if let Some(permit) = place.permit {
-            in_flight.holds().permit = Some(permit);
+        if let Some(slot) = place.slot {
+            in_flight.resources().slot = Some(slot);
         }
         if let Some(fleet) = place.fleet {
             in_flight.hold(limiter, fleet);
@@ -52,16 +52,16 @@ impl InFlight {
         in_flight
     }
 
-    /// Holds `leases` of `limiter` too.
-    pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, leases: Receipt) {
-        let Some(lease) = leases.shortest_lease() else { return };
-        let (limiter, leases) = (Arc::clone(limiter), Arc::new(leases));
+    /// Resources `permits` of `limiter` too.
+    pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, permits: Receipt) {
+        let Some(lease) = permits.shortest_permit_ttl() else { return };
+        let (limiter, permits) = (Arc::clone(limiter), Arc::new(permits));
         let renewing = {
-            let (limiter, leases) = (Arc::clone(&limiter), Arc::clone(&leases));
+            let (limiter, permits) = (Arc::clone(&limiter), Arc::clone(&permits));
             renewal::until_aborted(lease, move || {
-                let (limiter, leases) = (Arc::clone(&limiter), Arc::clone(&leases));
+                let (limiter, permits) = (Arc::clone(&limiter), Arc::clone(&permits));
                 async move {
-                    let _ = limiter.renew(&leases).await;
+                    let _ = limiter.renew(&permits).await;
                 }
             })
         };
@@ -69,15 +69,15 @@ impl InFlight {
         let give_back = Box::new(move || {
             let after = Arc::clone(&limiter);
             after.afterwards(async move {
-                let _ = limiter.give_back(limiter.now(), &leases).await;
+                let _ = limiter.give_back(limiter.now(), &permits).await;
             });
         });
-        self.holds().leases.push(Held { renewing, give_back: Some(give_back) });
+        self.resources().permits.push(HeldPermits { renewing, give_back: Some(give_back) });
     }
 
     /// Meters the answer too.
     pub(super) fn meter(&mut self, metering: Metering) {
-        self.holds().metering = Some(metering);
+        self.resources().metering = Some(metering);
     }
 
     /// What meters the answer, if anything does.
@@ -86,32 +86,32 @@ impl InFlight {
     }
 
     /// The answer is free: what is reserved is released.
-    pub(super) fn forgive(&mut self) {
-        if let Some(metering) = self.0.as_mut().and_then(|holds| holds.metering.take()) {
-            metering.forgive();
+    pub(super) fn waive(&mut self) {
+        if let Some(metering) = self.0.as_mut().and_then(|resources| resources.metering.take()) {
+            metering.waive();
         }
     }
 
     /// The service gets the request `now`.
     pub(super) fn begins(&mut self, now: impl FnOnce() -> Timestamp) {
-        if let Some(permit) = self.0.as_mut().and_then(|holds| holds.permit.as_mut()) {
-            permit.begins(now());
+        if let Some(slot) = self.0.as_mut().and_then(|resources| resources.slot.as_mut()) {
+            slot.begins(now());
         }
     }
 
     /// The service answered `now`.
-    pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: Outcome) {
-        if let Some(permit) = self.0.as_ref().and_then(|holds| holds.permit.as_ref()) {
-            permit.answered(now(), outcome);
+    pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: SampleOutcome) {
+        if let Some(slot) = self.0.as_ref().and_then(|resources| resources.slot.as_ref()) {
+            slot.answered(now(), outcome);
         }
     }
 
-    fn holds(&mut self) -> &mut Holds {
+    fn resources(&mut self) -> &mut Resources {
         self.0.get_or_insert_default()
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldPermits {
     fn drop(&mut self) {
         // A renewal under way that comes after the end finds no lease, and makes none.
         self.renewing.take().inspect(AbortHandle::abort);
@@ -123,7 +123,7 @@ impl Drop for Held {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let leases = self.0.as_ref().map_or(0, |holds| holds.leases.len());
-        f.debug_struct("InFlight").field("leases", &leases).finish_non_exhaustive()
+        let permits = self.0.as_ref().map_or(0, |resources| resources.permits.len());
+        f.debug_struct("InFlight").field("leases", &permits).finish_non_exhaustive()
     }
 }

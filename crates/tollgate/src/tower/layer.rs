@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::Extensions;
 
-use super::marks::{Peer, PeerFrom};
+use super::extensions::{Peer, PeerFrom};
 use super::service::Service;
 use crate::limiter::Limiter;
 

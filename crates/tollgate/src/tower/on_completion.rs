@@ -31,7 +31,7 @@ impl<S: Store + 'static> OnCompletion<S> {
     }
 
     /// The answer is free.
-    pub(super) fn forgive(&mut self) {
+    pub(super) fn waive(&mut self) {
         self.pending = None;
     }
 }

@@ -10,19 +10,19 @@ use std::task::{Context, Poll};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
 use tollgate_core::policy::ChargeOn;
-use tollgate_core::policy::answers::{Answers, Refund};
-use tollgate_core::{Facts, Store};
+use tollgate_core::policy::answers::{RefundPolicy, ResponseSettings};
+use tollgate_core::{RequestAttributes, Store};
 
 use super::body::Body;
-use super::extract::{Fields, facts};
+use super::extensions::{PeerFrom, UpstreamFailed};
+use super::extract::{Fields, attributes};
 use super::in_flight::InFlight;
-use super::marks::{PeerFrom, UpstreamFailed};
 use super::meter::Metering;
 use super::on_completion::OnCompletion;
 use super::upgraded::Upgraded;
-use crate::limiter::{Decision, Limiter, Settlement, Source};
-use crate::shed::{Outcome, Shed};
-use crate::{headers, problem, standing, trace};
+use crate::limiter::{Decision, DecisionSource, Limiter, Settlement};
+use crate::shed::{SampleOutcome, ShedDecision};
+use crate::{headers, problem, status, trace};
 
 /// A service behind a [`Limiter`].
 pub struct Service<Inner, S> {
@@ -68,20 +68,20 @@ where
         Box::pin(span.run(async move {
             let asked = {
                 let fields = Fields::of(&request);
-                let facts = facts(&request, &fields, peer);
-                if asks_for_standings(&limiter, &facts) {
-                    Asked::Standings(Box::pin(limiter.standings(&facts)))
+                let attributes = attributes(&request, &fields, peer);
+                if asks_for_status(&limiter, &attributes) {
+                    RequestKind::Status(Box::pin(limiter.statuses(&attributes)))
                 } else {
                     let (now, policy) = (limiter.now(), limiter.policy());
-                    let plan = limiter.plan_at(now, &policy, &facts);
+                    let plan = limiter.plan_at(now, &policy, &attributes);
                     let (place, queue) = (limiter.enter(now, &policy, plan.priority), plan.queue());
                     let decision = limiter.check_metered_at(now, &policy, plan, queue);
-                    Asked::Service(place, Box::pin(decision))
+                    RequestKind::Service(place, Box::pin(decision))
                 }
             };
             let (place, decision) = match asked {
-                Asked::Standings(standings) => return Ok(answer_standings(standings.await)),
-                Asked::Service(place, decision) => (place.await, decision),
+                RequestKind::Status(statuses) => return Ok(answer_status(statuses.await)),
+                RequestKind::Service(place, decision) => (place.await, decision),
             };
             let in_flight = match place {
                 Ok(place) => InFlight::new(&limiter, place),
@@ -91,14 +91,14 @@ where
             if !decision.is_admitted() {
                 return Ok(refuse(&decision));
             }
-            let mut charged = Charged::new(&limiter, decision, in_flight);
+            let mut charged = ChargedRequest::new(&limiter, decision, in_flight);
             charged.in_flight.begins(|| limiter.now());
-            charged.ask_plainly(request.headers_mut());
+            charged.decide_unmetered(request.headers_mut());
             let answered = inner.call(request).await;
             charged.in_flight.answered(|| limiter.now(), outcome(&answered));
             let response = answered?;
             charged.settle(&response);
-            trace::answered(response.status());
+            trace::record_status(response.status());
             Ok(charged.answer(response))
         }))
     }
@@ -119,37 +119,38 @@ fn span_name(method: &Method) -> Cow<'static, str> {
     if known.contains(method) { method.to_string().into() } else { "HTTP".into() }
 }
 
-enum Asked<Standings, Enter, Check> {
-    Standings(Standings),
+enum RequestKind<Status, Enter, Check> {
+    Status(Status),
     Service(Enter, Check),
 }
 
-fn asks_for_standings<S: Store>(limiter: &Limiter<S>, facts: &Facts<'_>) -> bool {
-    limiter.policy().answers().standing_path.as_deref() == Some(facts.path)
-        && facts.method == Method::GET.as_str()
+fn asks_for_status<S: Store>(limiter: &Limiter<S>, attributes: &RequestAttributes<'_>) -> bool {
+    limiter.policy().answers().status_path.as_deref() == Some(attributes.path)
+        && attributes.method == Method::GET.as_str()
 }
 
-fn answer_standings<B, E>(standings: Result<tollgate_core::Verdict, E>) -> Response<Body<B>> {
-    match standings {
-        Ok(verdict) => answer(StatusCode::OK, "application/json", standing::to_json(&verdict)),
+fn answer_status<B, E>(statuses: Result<tollgate_core::Evaluation, E>) -> Response<Body<B>> {
+    match statuses {
+        Ok(evaluation) => answer(StatusCode::OK, "application/json", status::to_json(&evaluation)),
         Err(_) => store_unavailable(),
     }
 }
 
 fn refuse<B>(decision: &Decision) -> Response<Body<B>> {
-    if let Source::Failure(_) = decision.source {
+    if let DecisionSource::Failure(_) = decision.source {
         return store_unavailable();
     }
     let answers = decision.policy.answers();
     let status =
         StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let (media_type, body) = problem::refusal(&answers.headers, &decision.verdict, status.as_u16());
+    let (media_type, body) =
+        problem::refusal(&answers.headers, &decision.evaluation, status.as_u16());
     let mut response = answer(status, media_type, body);
-    headers::write(&answers.headers, &decision.verdict, response.headers_mut());
+    headers::write(&answers.headers, &decision.evaluation, response.headers_mut());
     response
 }
 
-fn answer_shed<B>(shed: &Shed) -> Response<Body<B>> {
+fn answer_shed<B>(shed: &ShedDecision) -> Response<Body<B>> {
     let status = StatusCode::SERVICE_UNAVAILABLE;
     trace::record("tollgate.shed_by", shed.cause.name());
     let mut response = answer(status, problem::CONTENT_TYPE, problem::shed(shed));
@@ -159,12 +160,12 @@ fn answer_shed<B>(shed: &Shed) -> Response<Body<B>> {
 }
 
 /// What an answer says of the service's load.
-fn outcome<B, E>(answered: &Result<Response<B>, E>) -> Outcome {
+fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     let overloaded =
         [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
     match answered {
-        Ok(response) if !overloaded.contains(&response.status()) => Outcome::Served,
-        Ok(_) | Err(_) => Outcome::Overloaded,
+        Ok(response) if !overloaded.contains(&response.status()) => SampleOutcome::Served,
+        Ok(_) | Err(_) => SampleOutcome::Overloaded,
     }
 }
 
@@ -175,37 +176,37 @@ fn store_unavailable<B>() -> Response<Body<B>> {
 
 fn answer<B>(status: StatusCode, media_type: &'static str, body: String) -> Response<Body<B>> {
     let mut response = Response::new(Body::limiter(body));
-    trace::answered(status);
+    trace::record_status(status);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 
 /// An admitted request that the service is at work on.
-struct Charged<S: Store + 'static> {
+struct ChargedRequest<S: Store + 'static> {
     limiter: Arc<Limiter<S>>,
     decision: Decision,
     on_completion: OnCompletion<S>,
     in_flight: InFlight,
 }
 
-impl<S: Store + 'static> Charged<S> {
+impl<S: Store + 'static> ChargedRequest<S> {
     fn new(limiter: &Arc<Limiter<S>>, mut decision: Decision, mut in_flight: InFlight) -> Self {
         if let Some(receipt) = decision.receipt.take() {
-            let (counted, leases) = receipt.split_leases();
+            let (counted, permits) = receipt.split_permits();
             decision.receipt = Some(counted);
-            in_flight.hold(limiter, leases);
+            in_flight.hold(limiter, permits);
         }
         if let Some(reserved) = decision.reserved.take() {
-            // What the verdict is of is when the request arrived.
-            in_flight.meter(Metering::new(limiter, reserved, decision.verdict.now));
+            // What the evaluation is of is when the request arrived.
+            in_flight.meter(Metering::new(limiter, reserved, decision.evaluation.now));
         }
         let on_completion = OnCompletion::new(limiter, decision.pending.take());
         Self { limiter: Arc::clone(limiter), decision, on_completion, in_flight }
     }
 
     /// Asks for an answer that can be read, where its cost stands in it.
-    fn ask_plainly(&mut self, headers: &mut HeaderMap) {
+    fn decide_unmetered(&mut self, headers: &mut HeaderMap) {
         if self.in_flight.metering().is_some_and(|metering| metering.reads_body()) {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
@@ -217,7 +218,7 @@ impl<S: Store + 'static> Charged<S> {
         match (settlement, self.in_flight.metering()) {
             (Settlement::Charged, Some(metering)) => metering.answered(response.headers()),
             (Settlement::Charged, None) => {}
-            (Settlement::Free, _) => self.in_flight.forgive(),
+            (Settlement::Free, _) => self.in_flight.waive(),
         }
         if (self.decision.charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
             return;
@@ -226,7 +227,7 @@ impl<S: Store + 'static> Charged<S> {
         match settlement {
             Settlement::Charged => self.on_completion.charge(now),
             Settlement::Free => {
-                self.on_completion.forgive();
+                self.on_completion.waive();
                 if let Some(receipt) = self.decision.receipt.take() {
                     let limiter = Arc::clone(&self.limiter);
                     // A store that has no answer keeps the charge.
@@ -244,16 +245,16 @@ impl<S: Store + 'static> Charged<S> {
             upgraded.hold(std::mem::replace(&mut self.in_flight, InFlight::nothing()));
         }
         let profiles = &self.decision.policy.answers().headers;
-        headers::write(profiles, &self.decision.verdict, response.headers_mut());
+        headers::write(profiles, &self.decision.evaluation, response.headers_mut());
         response.map(|body| Body::service(body, self.in_flight))
     }
 }
 
 /// Whether the policy lets a request be free that is answered so.
-fn settlement<B>(answers: &Answers, response: &Response<B>) -> Settlement {
+fn settlement<B>(answers: &ResponseSettings, response: &Response<B>) -> Settlement {
     let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
     let is_free = answers.refund_statuses.contains(&response.status().as_u16())
-        || upstream_failed && answers.refund_upstream_failure == Refund::GiveBack;
+        || upstream_failed && answers.refund_upstream_failure == RefundPolicy::Refund;
     if is_free { Settlement::Free } else { Settlement::Charged }
 }
 

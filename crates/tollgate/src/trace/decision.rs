@@ -4,46 +4,51 @@
 use std::fmt::Write;
 
 use tollgate_core::key::Stored;
-use tollgate_core::policy::Planned;
-use tollgate_core::{KeyedHash, Standing, Subject, Verdict};
+use tollgate_core::policy::PlannedCharge;
+use tollgate_core::{Evaluation, KeyedHash, LimitStatus, Subject};
 
-use super::span::Value;
+use super::active::{is_recording, record};
+use super::span::AttributeValue;
 use super::tracer::Tracer;
-use super::within::{is_recording, record};
 use crate::hash_key::HashKey;
-use crate::limiter::{Decision, Source};
+use crate::limiter::{Decision, DecisionSource};
 
 impl Tracer {
     /// Tells which limits were asked for whom, and how they stand.
-    pub(crate) fn judged(&self, key: &HashKey, planned: &[Planned], verdict: &Verdict) {
+    pub(crate) fn on_evaluation(
+        &self,
+        key: &HashKey,
+        planned: &[PlannedCharge],
+        evaluation: &Evaluation,
+    ) {
         if !self.is_on() || !is_recording() {
             return;
         }
-        let names = |standings: &mut dyn Iterator<Item = &Standing>| {
-            Value::Texts(standings.map(|standing| standing.limit.name().into()).collect())
+        let names = |statuses: &mut dyn Iterator<Item = &LimitStatus>| {
+            AttributeValue::Texts(statuses.map(|status| status.limit.name().into()).collect())
         };
-        record("tollgate.limits", names(&mut verdict.standings.iter()));
+        record("tollgate.limits", names(&mut evaluation.statuses.iter()));
         let subjects = planned.iter().map(|planned| hashed(&planned.subject, key).into());
-        record("tollgate.subjects", Value::Texts(subjects.collect()));
-        let remaining = verdict.standings.iter().map(|standing| standing.remaining);
+        record("tollgate.subjects", AttributeValue::Texts(subjects.collect()));
+        let remaining = evaluation.statuses.iter().map(|status| status.remaining);
         let whole = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
-        record("tollgate.remaining", Value::Integers(remaining.map(whole).collect()));
-        if !verdict.is_admitted() {
-            record("tollgate.refused_by", names(&mut verdict.refusals()));
+        record("tollgate.remaining", AttributeValue::Integers(remaining.map(whole).collect()));
+        if !evaluation.is_admitted() {
+            record("tollgate.refused_by", names(&mut evaluation.refusals()));
         }
     }
 
     /// Tells what became of the request, and by which policy.
-    pub(crate) fn decided(&self, decision: &Decision) {
+    pub(crate) fn on_decision(&self, decision: &Decision) {
         if !self.is_on() || !is_recording() {
             return;
         }
         record("tollgate.verdict", if decision.is_admitted() { "admitted" } else { "refused" });
         let (source, failure) = match decision.source {
-            Source::Store => ("store", None),
-            Source::Remembered => ("remembered", None),
-            Source::Fallback(error) => ("fallback", Some(error)),
-            Source::Failure(error) => ("failure", Some(error)),
+            DecisionSource::Store => ("store", None),
+            DecisionSource::DenyCache => ("remembered", None),
+            DecisionSource::Fallback(error) => ("fallback", Some(error)),
+            DecisionSource::Failure(error) => ("failure", Some(error)),
         };
         record("tollgate.source", source);
         if let Some(error) = failure {
@@ -51,11 +56,11 @@ impl Tracer {
         }
         record("tollgate.policy.version", decision.policy.version().to_string());
         let rules = decision.rules.iter().map(|rule| Box::from(&**rule));
-        record("tollgate.rules", Value::Texts(rules.collect()));
+        record("tollgate.rules", AttributeValue::Texts(rules.collect()));
     }
 }
 
-/// `token=#0123…, route=#4567…`, as the administration's door shows subjects that are not revealed.
+/// `token=#0123…, route=#4567…`, as the administration's listener shows subjects that are not revealed.
 fn hashed(subject: &Subject, key: &HashKey) -> String {
     let mut text = String::new();
     for (name, stored) in subject.pairs() {

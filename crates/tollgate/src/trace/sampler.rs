@@ -8,31 +8,31 @@ const MILLION: u32 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
     per_million: u32,
-    parents: Parents,
+    parents: ParentSampling,
 }
 
 /// Whether a caller's word counts that it records its trace, or does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Parents {
+pub enum ParentSampling {
     /// It does; the share is of the traces that begin here.
     #[default]
     Follow,
-    /// It does not: the share is of all traces, by their ids. For doors that strangers reach.
+    /// It does not: the share is of all traces, by their ids. For listeners that strangers reach.
     Ignore,
 }
 
 impl Sampler {
     /// Records `per_million` of a million traces; what is above counts as all.
     #[must_use]
-    pub const fn new(per_million: u32, parents: Parents) -> Self {
+    pub const fn new(per_million: u32, parents: ParentSampling) -> Self {
         let per_million = if per_million > MILLION { MILLION } else { per_million };
         Self { per_million, parents }
     }
 
     pub(super) fn records(self, trace: TraceId, parent: Option<&SpanContext>) -> bool {
         match (self.parents, parent) {
-            (Parents::Follow, Some(parent)) => parent.is_sampled,
-            (Parents::Ignore, _) | (Parents::Follow, None) => self.is_among(trace),
+            (ParentSampling::Follow, Some(parent)) => parent.is_sampled,
+            (ParentSampling::Ignore, _) | (ParentSampling::Follow, None) => self.is_among(trace),
         }
     }
 
@@ -62,8 +62,9 @@ mod tests {
             bytes[8..].copy_from_slice(&low.to_be_bytes());
             TraceId(bytes)
         };
-        let records =
-            |per_million, low| Sampler::new(per_million, Parents::Follow).records(id(low), None);
+        let records = |per_million, low| {
+            Sampler::new(per_million, ParentSampling::Follow).records(id(low), None)
+        };
         for low in [0, 1, u64::MAX / 2, u64::MAX] {
             assert!(!records(0, low));
             assert!(records(MILLION, low));
@@ -80,9 +81,9 @@ mod tests {
         for is_sampled in [true, false] {
             let parent = parent(is_sampled);
             for share in [0, MILLION] {
-                let follow = Sampler::new(share, Parents::Follow);
+                let follow = Sampler::new(share, ParentSampling::Follow);
                 assert_eq!(follow.records(trace, Some(&parent)), is_sampled);
-                let ignore = Sampler::new(share, Parents::Ignore);
+                let ignore = Sampler::new(share, ParentSampling::Ignore);
                 assert_eq!(ignore.records(trace, Some(&parent)), share == MILLION);
             }
         }

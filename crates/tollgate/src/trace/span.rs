@@ -19,20 +19,20 @@ pub struct Span {
     /// What was done, in few words that do not depend on who asked.
     pub name: Cow<'static, str>,
     /// On which side of a call it was done.
-    pub kind: Kind,
+    pub kind: SpanKind,
     /// When it began, in nanoseconds since the Unix epoch.
     pub began: u64,
     /// When it ended, in nanoseconds since the Unix epoch, never before it began.
     pub ended: u64,
     /// What is known of it, at most [`MAX_ATTRIBUTES`].
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: SpanOutcome,
 }
 
 /// On which side of a call work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     /// Where the call is answered.
     Server,
     /// Where it is made.
@@ -43,17 +43,17 @@ pub enum Kind {
 
 /// How work ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SpanOutcome {
     /// As it should: a refusal is no failure.
     #[default]
     Done,
-    /// It failed, for this reason.
+    /// It record_failure, for this reason.
     Failed(Cow<'static, str>),
 }
 
 /// What an attribute says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum AttributeValue {
     /// Text.
     Text(Cow<'static, str>),
     /// Several texts, in their order.
@@ -64,19 +64,19 @@ pub enum Value {
     Integers(Vec<i64>),
 }
 
-impl From<&'static str> for Value {
+impl From<&'static str> for AttributeValue {
     fn from(text: &'static str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for AttributeValue {
     fn from(number: i64) -> Self {
         Self::Integer(number)
     }

@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::HeaderMap;
 use tokio::sync::mpsc;
 
+use super::active::{ActiveSpan, InSpan, inject};
 use super::context::{SpanContext, SpanId, TraceId, parent_of};
 use super::sampler::Sampler;
-use super::span::{Kind, Span};
-use super::within::{Active, Within, propagate};
+use super::span::{Span, SpanKind};
 
-/// Spans that ended and wait for their export; a further one is dropped.
+/// SpanReceiver that ended and wait for their export; a further one is dropped.
 pub const SPAN_QUEUE: usize = 4_096;
 
 /// Opens spans, if it is on. Clones are the same tracer; the default is off.
 #[derive(Clone, Default)]
 pub struct Tracer(Option<Arc<Recorder>>);
 
-/// Spans that ended, for who exports them.
+/// SpanReceiver that ended, for who exports them.
 #[derive(Debug)]
-pub struct Spans(mpsc::Receiver<Span>);
+pub struct SpanReceiver(mpsc::Receiver<Span>);
 
 /// What became of the spans that were recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,10 @@ pub struct SpanCounts {
 impl Tracer {
     /// One that records what `sampler` says, and where its spans come out.
     #[must_use]
-    pub fn new(sampler: Sampler) -> (Self, Spans) {
+    pub fn new(sampler: Sampler) -> (Self, SpanReceiver) {
         let (queue, spans) = mpsc::channel(SPAN_QUEUE);
         let recorder = Recorder { sampler, queue, queued: 0.into(), dropped: 0.into() };
-        (Self(Some(Arc::new(recorder))), Spans(spans))
+        (Self(Some(Arc::new(recorder))), SpanReceiver(spans))
     }
 
     /// Whether it is on.
@@ -51,8 +51,8 @@ impl Tracer {
 
     /// Opens the span of a request that came with `headers`: a child of the parent that they name,
     /// or the beginning of a trace. Nothing where the tracer is off; `name` is not asked then.
-    pub fn serve(&self, headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> Opened {
-        let Some(recorder) = &self.0 else { return Opened(None) };
+    pub fn serve(&self, headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> OpenSpan {
+        let Some(recorder) = &self.0 else { return OpenSpan(None) };
         let (parent, state) = match parent_of(headers) {
             Some((parent, state)) => (Some(parent), state),
             None => (None, None),
@@ -60,13 +60,13 @@ impl Tracer {
         let trace = parent.map_or_else(TraceId::random, |parent| parent.trace);
         let is_sampled = recorder.sampler.records(trace, parent.as_ref());
         let context = SpanContext { trace, span: SpanId::random(), is_sampled };
-        let begun = is_sampled.then(|| (Arc::clone(recorder), name(), Kind::Server));
-        Opened(Some(Active::new(context, parent.map(|parent| parent.span), state, begun)))
+        let begun = is_sampled.then(|| (Arc::clone(recorder), name(), SpanKind::Server));
+        OpenSpan(Some(ActiveSpan::new(context, parent.map(|parent| parent.span), state, begun)))
     }
 
     /// Opens the span of a request whose protocol has no place for a parent.
-    pub fn begin(&self, name: &'static str) -> Opened {
-        if self.is_on() { self.serve(&HeaderMap::new(), || name.into()) } else { Opened(None) }
+    pub fn begin(&self, name: &'static str) -> OpenSpan {
+        if self.is_on() { self.serve(&HeaderMap::new(), || name.into()) } else { OpenSpan(None) }
     }
 
     /// What became of the spans so far.
@@ -79,7 +79,7 @@ impl Tracer {
     }
 }
 
-impl Spans {
+impl SpanReceiver {
     /// Waits for spans, and puts up to `at_most` behind those in `batch`. Says how many there were:
     /// none once every tracer is gone and the queue is empty.
     ///
@@ -97,21 +97,21 @@ impl Spans {
 /// A span that was opened, or nothing, where there is no trace.
 #[derive(Debug, Default)]
 #[must_use = "a span is of the work that runs within it"]
-pub struct Opened(pub(super) Option<Arc<Active>>);
+pub struct OpenSpan(pub(super) Option<Arc<ActiveSpan>>);
 
-impl Opened {
+impl OpenSpan {
     /// Tells who gets a request with these `headers` whose child it is: this span's, or where that
-    /// is not recorded the [caller's](propagate).
-    pub fn propagate(&self, headers: &mut HeaderMap) {
+    /// is not recorded the [caller's](inject).
+    pub fn inject(&self, headers: &mut HeaderMap) {
         match &self.0 {
-            Some(active) => active.propagate(headers),
-            None => propagate(headers),
+            Some(active) => active.inject(headers),
+            None => inject(headers),
         }
     }
 
     /// `work`, within this span, which ends with it or when it is given up.
-    pub fn run<F: Future>(self, work: F) -> Within<F> {
-        Within::ending(self.0, work)
+    pub fn run<F: Future>(self, work: F) -> InSpan<F> {
+        InSpan::ending(self.0, work)
     }
 }
 
@@ -151,16 +151,16 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
-    use super::super::sampler::Parents;
-    use super::super::within::{carry, child, current, failed, record};
-    use super::super::{MAX_ATTRIBUTES, Outcome};
+    use super::super::active::{child, current, instrument, record, record_failure};
+    use super::super::sampler::ParentSampling;
+    use super::super::{MAX_ATTRIBUTES, SpanOutcome};
     use super::*;
 
-    fn all() -> (Tracer, Spans) {
-        Tracer::new(Sampler::new(1_000_000, Parents::Follow))
+    fn all() -> (Tracer, SpanReceiver) {
+        Tracer::new(Sampler::new(1_000_000, ParentSampling::Follow))
     }
 
-    fn taken(spans: &mut Spans) -> Vec<Span> {
+    fn taken(spans: &mut SpanReceiver) -> Vec<Span> {
         std::iter::from_fn(|| spans.0.try_recv().ok()).collect()
     }
 
@@ -169,12 +169,12 @@ mod tests {
         let (tracer, mut spans) = all();
         let work = async {
             let own = current().unwrap();
-            let carried = tokio::spawn(carry(async { current().unwrap() })).await.unwrap();
+            let carried = tokio::spawn(instrument(async { current().unwrap() })).await.unwrap();
             assert_eq!(carried, own);
-            let inner = child(Kind::Client, "call").run(async { current().unwrap() }).await;
+            let inner = child(SpanKind::Client, "call").run(async { current().unwrap() }).await;
             assert_eq!((inner.trace, inner.span == own.span), (own.trace, false));
             let mut headers = HeaderMap::new();
-            propagate(&mut headers);
+            inject(&mut headers);
             assert_eq!(headers["traceparent"], own.traceparent());
             own
         };
@@ -187,11 +187,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_nobody_traces_nothing_is_told_to_anybody() {
+    async fn where_nobody_traces_nothing_is_reported_to_anybody() {
         let work = async {
             record("a", 1_i64);
             let mut headers = HeaderMap::new();
-            propagate(&mut headers);
+            inject(&mut headers);
             (current(), headers)
         };
         assert_eq!(Tracer::default().begin("request").run(work).await, (None, HeaderMap::new()));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn attributes_are_bounded_and_work_that_is_given_up_has_failed() {
+    async fn attributes_are_bounded_and_work_that_is_closed_has_failed() {
         let (tracer, mut spans) = all();
         let work = async {
             (0_i64..100).for_each(|number| record("number", number));
@@ -219,11 +219,11 @@ mod tests {
             let mut context = std::task::Context::from_waker(Waker::noop());
             assert!(given_up.as_mut().poll(&mut context).is_pending());
         }
-        tracer.begin("request").run(async { failed("no answer") }).await;
+        tracer.begin("request").run(async { record_failure("no answer") }).await;
         let spans = taken(&mut spans);
         assert_eq!(spans[0].attributes.len(), MAX_ATTRIBUTES);
         let why = ["given up before its end", "no answer"];
-        let expected = why.map(|why| Outcome::Failed(why.into()));
+        let expected = why.map(|why| SpanOutcome::Failed(why.into()));
         assert_eq!([spans[0].outcome.clone(), spans[1].outcome.clone()], expected);
     }
 }

@@ -22,8 +22,9 @@ fn two_hundred_at_once_at_a_limit_of_a_hundred_admit_exactly_a_hundred() {
                 let (store, limit, start, admitted) = (&store, &limit, &start, &admitted);
                 scope.spawn(move || {
                     start.wait();
-                    let charges = [Charge { limit, subject: &subject("all"), ask: take(1, id) }];
-                    if store.apply_now(START, &charges).unwrap().all_fit() {
+                    let charges =
+                        [Charge { limit, subject: &subject("all"), operation: take(1, id) }];
+                    if store.apply_now(START, &charges).unwrap().all_admitted() {
                         admitted.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -53,14 +54,16 @@ fn charges_over_many_limits_are_all_or_nothing_in_whatever_order() {
             let (store, limits, who, admitted) = (&store, &limits, &who, &admitted);
             scope.spawn(move || {
                 for call in 0..CALLS {
-                    let ask = take(1, u128::from(thread * CALLS + call));
-                    let mut charges: Vec<_> =
-                        limits.iter().map(|limit| Charge { limit, subject: who, ask }).collect();
+                    let operation = take(1, u128::from(thread * CALLS + call));
+                    let mut charges: Vec<_> = limits
+                        .iter()
+                        .map(|limit| Charge { limit, subject: who, operation })
+                        .collect();
                     charges.rotate_left(call as usize % limits.len());
                     if thread % 2 == 1 {
                         charges.reverse();
                     }
-                    if store.apply_now(START, &charges).unwrap().all_fit() {
+                    if store.apply_now(START, &charges).unwrap().all_admitted() {
                         admitted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -80,7 +83,7 @@ fn the_readings_are_in_the_order_of_the_charges() {
     let subjects: Vec<_> = (0..20).map(|number| subject(&number.to_string())).collect();
     let charges: Vec<_> = (1..)
         .zip(&subjects)
-        .map(|(cost, subject)| Charge { limit: &limit, subject, ask: take(cost, 0) })
+        .map(|(cost, subject)| Charge { limit: &limit, subject, operation: take(cost, 0) })
         .collect();
     let readings = store.apply_now(START, &charges).unwrap();
     assert!(readings.iter().zip(1..).all(|(reading, cost)| reading.used == cost));

@@ -1,4 +1,7 @@
-use tollgate::core::{Ask, Charge, Cost, Fit, KeyedHash, Limit, Mark, StoreError, Subject, Value};
+use tollgate::core::{
+    Admission, Charge, ChargePosition, Cost, KeyedHash, Limit, Operation, StoreError, Subject,
+    Value,
+};
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
 
@@ -10,7 +13,10 @@ fn a_store_full_of_limits_in_force_says_so_and_goes_on_for_who_is_there() {
     let (limit, two) = (fixed_window(1, 1_000), token_bucket(2, 10_000, 2));
     assert!(is_admitted(&store, START, &limit, "a"));
     assert!(is_admitted(&store, START, &limit, "b"));
-    assert_eq!(ask(&store, START, &two, &subject("c"), take(2, 0)).unwrap().fit, Fit::Now);
+    assert_eq!(
+        ask(&store, START, &two, &subject("c"), take(2, 0)).unwrap().admission,
+        Admission::Now
+    );
     let before = store.stats();
     assert_eq!(ask(&store, START, &limit, &subject("d"), take(1, 0)), Err(StoreError::Full));
     assert_eq!(store.stats().full, before.full + 1);
@@ -26,11 +32,14 @@ fn a_store_full_of_limits_in_force_says_so_and_goes_on_for_who_is_there() {
 fn a_call_without_room_for_all_of_it_changes_nothing() {
     let store = store_of(2);
     let (limit, other) = (fixed_window(5, 1_000), concurrency(1, 1_000));
-    assert_eq!(ask(&store, START, &other, &subject("x"), take(1, 0)).unwrap().fit, Fit::Now);
+    assert_eq!(
+        ask(&store, START, &other, &subject("x"), take(1, 0)).unwrap().admission,
+        Admission::Now
+    );
     assert!(is_admitted(&store, START, &limit, "a"));
     let charges = [
-        Charge { limit: &limit, subject: &subject("a"), ask: take(1, 0) },
-        Charge { limit: &limit, subject: &subject("b"), ask: take(1, 0) },
+        Charge { limit: &limit, subject: &subject("a"), operation: take(1, 0) },
+        Charge { limit: &limit, subject: &subject("b"), operation: take(1, 0) },
     ];
     assert_eq!(store.apply_now(START, &charges).unwrap_err(), StoreError::Full);
     assert_eq!(used(&store, START, &limit, "a"), 1);
@@ -42,9 +51,12 @@ fn peeks_refusals_refunds_and_renewals_add_no_entries() {
     let store = store_of(100);
     let (limit, flights) = (fixed_window(5, 1_000), concurrency(5, 1_000));
     let who = subject("who");
-    for nothing in
-        [take(0, 0), take(6, 0), refund(1, Mark(0), 1), Ask::Renew { id: Default::default() }]
-    {
+    for nothing in [
+        take(0, 0),
+        take(6, 0),
+        refund(1, ChargePosition(0), 1),
+        Operation::Renew { id: Default::default() },
+    ] {
         ask(&store, START, &limit, &who, nothing).unwrap();
         ask(&store, START, &flights, &who, nothing).unwrap();
     }
@@ -83,9 +95,12 @@ fn leases_without_end_meet_the_bound_on_bytes() {
     assert!(store.stats().bytes <= bounds.max_bytes);
     assert_eq!(used(&store, START, &flights, "who"), admitted as u64);
     // What is given back can be taken again.
-    let back = ask(&store, START, &flights, &who, refund(1, Mark(0), 3)).unwrap();
-    assert_eq!(back.given_back, 1);
-    assert_eq!(ask(&store, START, &flights, &who, take(1, 77_777)).unwrap().fit, Fit::Now);
+    let back = ask(&store, START, &flights, &who, refund(1, ChargePosition(0), 3)).unwrap();
+    assert_eq!(back.refunded, 1);
+    assert_eq!(
+        ask(&store, START, &flights, &who, take(1, 77_777)).unwrap().admission,
+        Admission::Now
+    );
 }
 
 #[test]
@@ -107,8 +122,8 @@ fn subjects_of_a_mebibyte_take_no_more_than_others() {
     let (a, b) = (long(b'a'), long(b'b'));
     assert!(a.as_bytes().len() > 1 << 20);
     for who in [&a, &b] {
-        assert_eq!(ask(&store, START, &limit, who, take(1, 0)).unwrap().fit, Fit::Now);
-        assert_ne!(ask(&store, START, &limit, who, take(1, 0)).unwrap().fit, Fit::Now);
+        assert_eq!(ask(&store, START, &limit, who, take(1, 0)).unwrap().admission, Admission::Now);
+        assert_ne!(ask(&store, START, &limit, who, take(1, 0)).unwrap().admission, Admission::Now);
     }
     assert!(store.stats().bytes < 1_000, "{:?}", store.stats());
 }
@@ -120,9 +135,12 @@ fn a_store_for_nothing_holds_nothing() {
     {
         let store = Memory::new(bounds);
         let limit = fixed_window(1, 1_000);
-        let peek = Ask::Take { cost: Cost::PEEK, id: Default::default() };
+        let peek = Operation::Charge { cost: Cost::PEEK, id: Default::default() };
         assert_eq!(ask(&store, START, &limit, &subject("a"), take(1, 0)), Err(StoreError::Full));
-        assert_eq!(ask(&store, START, &limit, &subject("a"), peek).unwrap().fit, Fit::Now);
+        assert_eq!(
+            ask(&store, START, &limit, &subject("a"), peek).unwrap().admission,
+            Admission::Now
+        );
         assert_eq!(store.stats().bytes, 0);
     }
 }
@@ -137,7 +155,7 @@ fn limits_of_one_name_and_another_kind_take_over_from_each_other() {
     for round in 1..=4 {
         for limit in [&fixed, &sliding] {
             let reading = ask(&store, START, limit, &who, take(1, 0)).unwrap();
-            assert_eq!((reading.fit, reading.used), (Fit::Now, 1), "round {round}");
+            assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "round {round}");
         }
     }
     assert_eq!(store.stats().entries, 1);

@@ -1,12 +1,12 @@
 use tollgate::core::algo::FixedWindow;
 use tollgate::core::algo::fixed_window::Anchor;
 use tollgate::core::{
-    Algorithm, Ask, Cells, Charge, ChargeId, Cost, Limit, Millis, Place, Store, StoreError,
-    Subject, Timestamp, Value,
+    Algorithm, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis, Operation, Store,
+    StoreError, Subject, Timestamp, Value,
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
-use tollgate_conformance::suite::check_carried;
+use tollgate_conformance::suite::check_transfer;
 use tollgate_conformance::{PlainHash, check};
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_store_of_one_shard_is_a_store() {
 
 #[tokio::test]
 async fn cells_are_carried_from_one_memory_store_to_another() {
-    check_carried(&Memory::default(), &Memory::default(), "carried").await;
+    check_transfer(&Memory::default(), &Memory::default(), "carried").await;
 }
 
 #[tokio::test]
@@ -31,15 +31,16 @@ async fn a_store_without_room_takes_no_cell_in() {
     let limit = limit();
     for name in 0..2_u8 {
         let subject = subject(name);
-        let charge = |ask| Charge { limit: &limit, subject: &subject, ask };
-        let take = charge(Ask::Take { cost: Cost::ONE, id: ChargeId(name.into()) });
+        let charge = |operation| Charge { limit: &limit, subject: &subject, operation };
+        let take = charge(Operation::Charge { cost: Cost::ONE, id: ChargeId(name.into()) });
         from.apply(NOW, &[take]).await.unwrap();
-        let place = Place { limit: &limit, subject: &subject };
+        let place = CellKey { limit: &limit, subject: &subject };
         let cell = from.cells(NOW, &[place]).await.unwrap().remove(0).unwrap();
         let taken_in = full.join(NOW, &[(place, cell)]).await;
         // The first has used its quota up, and stays.
         assert_eq!(taken_in, if name == 0 { Ok(()) } else { Err(StoreError::Full) });
-        let used = full.apply(NOW, &[charge(Ask::Look { cost: Cost::ONE })]).await.unwrap()[0].used;
+        let used =
+            full.apply(NOW, &[charge(Operation::Peek { cost: Cost::ONE })]).await.unwrap()[0].used;
         assert_eq!(used, if name == 0 { 1 } else { 0 });
     }
 }

@@ -1,4 +1,4 @@
-use tollgate::core::{Charge, Fit, Limit, StoreError};
+use tollgate::core::{Admission, Charge, Limit, StoreError};
 
 use super::world::*;
 
@@ -38,8 +38,8 @@ fn a_client_whose_large_charge_was_refused_is_protected() {
     let store = store_of(64);
     let limit = fixed_window(10, 3_600_000);
     let victim = subject("victim");
-    assert_eq!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().fit, Fit::Now);
-    assert_ne!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().fit, Fit::Now);
+    assert_eq!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
+    assert_ne!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
     for number in 0..1_000 {
         assert!(is_admitted(&store, START, &limit, &number.to_string()));
     }
@@ -51,7 +51,10 @@ fn leases_in_flight_are_protected() {
     let store = store_of(64);
     let (flights, window) = (concurrency(10, 60_000), fixed_window(5, 3_600_000));
     let client = subject("client");
-    assert_eq!(ask(&store, START, &flights, &client, take(1, 7)).unwrap().fit, Fit::Now);
+    assert_eq!(
+        ask(&store, START, &flights, &client, take(1, 7)).unwrap().admission,
+        Admission::Now
+    );
     for number in 0..1_000 {
         assert!(is_admitted(&store, START, &window, &number.to_string()));
     }
@@ -85,8 +88,8 @@ fn a_call_does_not_evict_what_it_is_about() {
         assert!(is_admitted(&store, at(moment), &limit, other));
     }
     let charges = [
-        Charge { limit: &limit, subject: &who, ask: take(1, 0) },
-        Charge { limit: &hour, subject: &who, ask: take(1, 0) },
+        Charge { limit: &limit, subject: &who, operation: take(1, 0) },
+        Charge { limit: &hour, subject: &who, operation: take(1, 0) },
     ];
     let readings = store.apply_now(at(6), &charges).unwrap();
     assert_eq!([readings[0].used, readings[1].used], [2, 1]);
@@ -101,7 +104,10 @@ fn what_is_over_makes_room_though_it_was_at_its_limit() {
     assert!(is_admitted(&store, START, &limit, "b"));
     let newcomer = subject("c");
     assert_eq!(ask(&store, at(999), &limit, &newcomer, take(1, 0)), Err(StoreError::Full));
-    assert_eq!(ask(&store, at(1_000), &limit, &newcomer, take(1, 0)).unwrap().fit, Fit::Now);
+    assert_eq!(
+        ask(&store, at(1_000), &limit, &newcomer, take(1, 0)).unwrap().admission,
+        Admission::Now
+    );
     let stats = store.stats();
     assert_eq!((stats.swept, stats.evicted, stats.full), (1, 0, 1));
 }

@@ -11,7 +11,7 @@ use super::world::*;
 const CALLERS: u64 = 8;
 
 #[test]
-fn what_eight_threads_are_told_is_sound() {
+fn what_eight_threads_are_reported_is_sound() {
     for seed in 0..8 {
         for refunds in [Refunds::Never, Refunds::Often] {
             let limits = Workload::limits_of_each_kind();

@@ -1,4 +1,4 @@
-use tollgate::core::{Charge, ChargeId, Mark, StoreError};
+use tollgate::core::{Charge, ChargeId, ChargePosition, StoreError};
 
 use super::world::*;
 
@@ -14,10 +14,10 @@ fn a_guarded_refund_is_done_once() {
         let who = subject("who");
         let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
         ask(&store, START, &limit, &who, take(2, 2)).unwrap();
-        let back = ask(&store, at(1), &limit, &who, refund(2, first.mark, 1)).unwrap();
-        assert_eq!((back.given_back, back.used), (2, 2), "{}", limit.name());
-        let again = ask(&store, at(2), &limit, &who, refund(2, first.mark, 1)).unwrap();
-        assert_eq!((again.given_back, again.used), (0, 2), "{}", limit.name());
+        let back = ask(&store, at(1), &limit, &who, refund(2, first.position, 1)).unwrap();
+        assert_eq!((back.refunded, back.used), (2, 2), "{}", limit.name());
+        let again = ask(&store, at(2), &limit, &who, refund(2, first.position, 1)).unwrap();
+        assert_eq!((again.refunded, again.used), (0, 2), "{}", limit.name());
     }
     assert_eq!(store.stats().refunds, 4);
 }
@@ -29,12 +29,12 @@ fn a_remembered_refund_is_not_pushed_out_and_leaves_with_its_window() {
     let who = subject("who");
     let first = ask(&store, START, &limit, &who, take(1, 1)).unwrap();
     ask(&store, START, &limit, &who, take(4, 2)).unwrap();
-    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.mark, 1)).unwrap().given_back, 1);
+    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.position, 1)).unwrap().refunded, 1);
     ask(&store, START, &limit, &who, take(1, 3)).unwrap();
     for number in 0..1_000 {
         assert!(is_admitted(&store, START, &limit, &number.to_string()));
     }
-    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.mark, 1)).unwrap().given_back, 0);
+    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.position, 1)).unwrap().refunded, 0);
     for number in 0..1_000 {
         assert!(is_admitted(&store, at(20_000), &limit, &number.to_string()));
     }
@@ -48,12 +48,15 @@ fn a_refund_that_cannot_be_remembered_is_not_done() {
     let who = subject("who");
     let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
     ask(&store, START, &limit, &subject("other"), take(2, 2)).unwrap();
-    let back = ask(&store, START, &limit, &who, refund(2, first.mark, 1));
+    let back = ask(&store, START, &limit, &who, refund(2, first.position, 1));
     assert_eq!(back, Err(StoreError::Full));
     assert_eq!(used(&store, START, &limit, "who"), 2);
     // The other one leaves, and there is room.
-    ask(&store, at(9_999), &limit, &who, refund(2, first.mark, 1)).unwrap_err();
-    assert_eq!(ask(&store, at(10_000), &limit, &who, refund(2, first.mark, 1)).unwrap().used, 0);
+    ask(&store, at(9_999), &limit, &who, refund(2, first.position, 1)).unwrap_err();
+    assert_eq!(
+        ask(&store, at(10_000), &limit, &who, refund(2, first.position, 1)).unwrap().used,
+        0
+    );
 }
 
 #[test]
@@ -62,17 +65,17 @@ fn refunds_of_one_call_stand_each_for_itself() {
     let (limit, flights) = (fixed_window(5, 10_000), concurrency(5, 10_000));
     let who = subject("who");
     let taken = [
-        Charge { limit: &limit, subject: &who, ask: take(1, 9) },
-        Charge { limit: &flights, subject: &who, ask: take(1, 9) },
+        Charge { limit: &limit, subject: &who, operation: take(1, 9) },
+        Charge { limit: &flights, subject: &who, operation: take(1, 9) },
     ];
-    let marks: Vec<Mark> =
-        store.apply_now(START, &taken).unwrap().iter().map(|reading| reading.mark).collect();
+    let marks: Vec<ChargePosition> =
+        store.apply_now(START, &taken).unwrap().iter().map(|reading| reading.position).collect();
     let back = [
-        Charge { ask: refund(1, Mark(12_345), 9), ..taken[0] },
-        Charge { ask: refund(1, marks[1], 9), ..taken[1] },
+        Charge { operation: refund(1, ChargePosition(12_345), 9), ..taken[0] },
+        Charge { operation: refund(1, marks[1], 9), ..taken[1] },
     ];
     let readings = store.apply_now(at(1), &back).unwrap();
-    assert_eq!([readings[0].given_back, readings[1].given_back], [0, 1]);
+    assert_eq!([readings[0].refunded, readings[1].refunded], [0, 1]);
     // No leases are left, and a refund that gave nothing back is not remembered.
     assert_eq!((store.stats().entries, store.stats().refunds), (1, 0));
 }
@@ -83,7 +86,7 @@ fn a_receipt_with_an_impossible_mark_is_not_remembered_for_ever() {
     let limit = token_bucket(5, 10_000, 5);
     let who = subject("who");
     ask(&store, START, &limit, &who, take(5, 1)).unwrap();
-    ask(&store, START, &limit, &who, refund(1, Mark(u64::MAX), ChargeId(1).0)).unwrap();
+    ask(&store, START, &limit, &who, refund(1, ChargePosition(u64::MAX), ChargeId(1).0)).unwrap();
     assert_eq!(store.stats().refunds, 1);
     for number in 0..100 {
         assert!(is_admitted(&store, at(60_000), &limit, &number.to_string()));

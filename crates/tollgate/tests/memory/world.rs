@@ -4,8 +4,8 @@ use tollgate::core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket,
 };
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Fit, KeyedHash, Limit, Mark, Millis, Reading, Repeats,
-    StoreError, Subject, Timestamp, Value,
+    Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, KeyedHash, Limit,
+    Millis, Operation, Reading, StoreError, Subject, Timestamp, Value,
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
@@ -64,13 +64,13 @@ pub(super) fn subject(value: &str) -> Subject {
     Subject::new([("user", Value::Clear(value.as_bytes()))], &NoSecrets)
 }
 
-pub(super) fn take(cost: u64, id: u128) -> Ask {
-    Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(id) }
+pub(super) fn take(cost: u64, id: u128) -> Operation {
+    Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(id) }
 }
 
-pub(super) fn refund(cost: u64, mark: Mark, id: u128) -> Ask {
-    let repeats = Repeats::Guarded;
-    Ask::Refund { cost: Cost::new(cost).unwrap(), mark, id: ChargeId(id), repeats }
+pub(super) fn refund(cost: u64, position: ChargePosition, id: u128) -> Operation {
+    let deduplication = Deduplication::ById;
+    Operation::Refund { cost: Cost::new(cost).unwrap(), position, id: ChargeId(id), deduplication }
 }
 
 /// What one ask of one subject is answered.
@@ -79,14 +79,14 @@ pub(super) fn ask(
     now: Timestamp,
     limit: &Limit,
     subject: &Subject,
-    ask: Ask,
+    operation: Operation,
 ) -> Result<Reading, StoreError> {
-    store.apply_now(now, &[Charge { limit, subject, ask }]).map(|readings| readings[0])
+    store.apply_now(now, &[Charge { limit, subject, operation }]).map(|readings| readings[0])
 }
 
 /// Whether a take of one unit is admitted; the store must have room.
 pub(super) fn is_admitted(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> bool {
-    ask(store, now, limit, &subject(who), take(1, 0)).unwrap().fit == Fit::Now
+    ask(store, now, limit, &subject(who), take(1, 0)).unwrap().admission == Admission::Now
 }
 
 /// What `who` has used, by a peek.

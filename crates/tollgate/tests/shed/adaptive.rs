@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 use tollgate::core::policy::shedding::{AdaptiveAlgorithm, AdaptiveBound};
 use tollgate::core::{Millis, Timestamp};
-use tollgate::shed::{Adaptive, Outcome, Sample};
+use tollgate::shed::{Adaptive, Sample, SampleOutcome};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const AIMD: AdaptiveAlgorithm = AdaptiveAlgorithm::Aimd { timeout: Millis::new(100) };
@@ -16,7 +16,7 @@ fn adaptive(algorithm: AdaptiveAlgorithm, min: u32, max: u32) -> Adaptive {
 }
 
 fn served(micros: u64, in_flight: u32) -> Sample {
-    Sample { micros, in_flight, outcome: Outcome::Served }
+    Sample { micros, in_flight, outcome: SampleOutcome::Served }
 }
 
 /// So many seconds of answers, a hundred each, which take `micros` with the bound in full use.
@@ -31,7 +31,8 @@ fn seconds(bound: &mut Adaptive, from: Timestamp, seconds: u64, micros: u64) -> 
 
 fn samples() -> impl Strategy<Value = Vec<(u64, Sample)>> {
     let micros = prop_oneof![0..1_000_000_u64, Just(0), Just(u64::MAX)];
-    let outcome = prop_oneof![3 => Just(Outcome::Served), 1 => Just(Outcome::Overloaded)];
+    let outcome =
+        prop_oneof![3 => Just(SampleOutcome::Served), 1 => Just(SampleOutcome::Overloaded)];
     let in_flight = prop_oneof![0..300_u32, Just(u32::MAX)];
     let sample = (micros, in_flight, outcome).prop_map(|(micros, in_flight, outcome)| Sample {
         micros,
@@ -71,7 +72,7 @@ fn steady_answers_let_both_grow_to_their_most() {
 }
 
 #[test]
-fn what_is_not_in_use_tells_nothing() {
+fn what_is_not_in_use_reports_nothing() {
     for algorithm in [AIMD, AdaptiveAlgorithm::Gradient] {
         let mut bound = adaptive(algorithm, 10, 50);
         (0..10_000).for_each(|step| {
@@ -102,8 +103,8 @@ fn latency_within_the_tolerance_is_no_reason_to_shrink() {
 }
 
 #[test]
-fn one_overload_takes_a_tenth_however_many_tell_of_it() {
-    let overloaded = Sample { micros: 1_000, in_flight: 100, outcome: Outcome::Overloaded };
+fn one_overload_takes_a_tenth_however_many_report_of_it() {
+    let overloaded = Sample { micros: 1_000, in_flight: 100, outcome: SampleOutcome::Overloaded };
     for sample in [overloaded, served(101_000, 100)] {
         let mut bound = adaptive(AIMD, 2, 100);
         let now = seconds(&mut bound, START, 10, 20_000);
@@ -118,7 +119,7 @@ fn one_overload_takes_a_tenth_however_many_tell_of_it() {
 #[test]
 fn errors_that_come_fast_are_no_fast_service() {
     let mut bound = adaptive(AdaptiveAlgorithm::Gradient, 2, 100);
-    let overloaded = Sample { micros: 10, in_flight: 100, outcome: Outcome::Overloaded };
+    let overloaded = Sample { micros: 10, in_flight: 100, outcome: SampleOutcome::Overloaded };
     (0..10_000).for_each(|step| bound.observe(START.after(Millis::new(step * 10)), overloaded));
     assert_eq!(bound, adaptive(AdaptiveAlgorithm::Gradient, 2, 100));
 }

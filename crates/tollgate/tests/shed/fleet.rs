@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tollgate::core::policy::shedding::{FleetShedding, ShedMode, Shedding};
-use tollgate::core::policy::{Priority, Rules};
+use tollgate::core::policy::{MatchMode, Priority};
 use tollgate::core::{Charge, Millis, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::limiter::Place;
-use tollgate::overrides::{Change, Effect, Keep, Override, Shedder, Target, Whom};
-use tollgate::shed::{Cause, Shed, ShedCount};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget, SheddingTarget,
+};
+use tollgate::shed::{ShedCause, ShedCount, ShedDecision};
 use tollgate::store::Memory;
 use tollgate::{Limiter, ManualClock, Revision};
 
@@ -19,7 +21,7 @@ const LEASE: Millis = Millis::from_secs(60);
 /// Ten places, two of them kept for critical requests.
 fn policy(mode: ShedMode) -> Policy {
     let pools = FleetShedding::limits(10, 2, LEASE).unwrap();
-    let policy = Policy::new(Vec::new(), pools.into(), Vec::new(), Rules::default()).unwrap();
+    let policy = Policy::new(Vec::new(), pools.into(), Vec::new(), MatchMode::default()).unwrap();
     let fleet = FleetShedding { mode, pool: 0, noncritical: 1 };
     policy.with_shedding(Shedding { fleet: Some(fleet), ..Shedding::default() }).unwrap()
 }
@@ -36,7 +38,7 @@ impl<S: Store> World<S> {
         Self { limiter, clock }
     }
 
-    fn enter(&self, priority: Priority) -> Result<Place, Shed> {
+    fn enter(&self, priority: Priority) -> Result<Place, ShedDecision> {
         let policy: Arc<Revision> = self.limiter.policy();
         now(self.limiter.enter(self.limiter.now(), &policy, priority))
     }
@@ -67,10 +69,10 @@ fn a_share_is_kept_for_critical_requests() {
     let others = world.take(Priority::Write, 8);
     for priority in [Priority::Test, Priority::Read, Priority::Write] {
         let shed = world.enter(priority).unwrap_err();
-        assert_eq!((shed.priority, shed.cause), (priority, Cause::Fleet));
+        assert_eq!((shed.priority, shed.cause), (priority, ShedCause::Fleet));
     }
     let critical = world.take(Priority::Critical, 2);
-    assert_eq!(world.enter(Priority::Critical).unwrap_err().cause, Cause::Fleet);
+    assert_eq!(world.enter(Priority::Critical).unwrap_err().cause, ShedCause::Fleet);
     // A place that others leave is anybody's who may have it.
     world.give_back(others);
     let critical = critical.into_iter().chain(world.take(Priority::Critical, 8)).collect();
@@ -113,7 +115,7 @@ fn in_shadow_mode_all_pass_and_what_would_be_shed_is_counted() {
     let counts: Vec<_> =
         world.limiter.worker().counts().read().filter(|count| count.shadowed > 0).collect();
     assert_eq!(counts.len(), 1);
-    assert_eq!((counts[0].priority, counts[0].cause), (Priority::Read, Cause::Fleet));
+    assert_eq!((counts[0].priority, counts[0].cause), (Priority::Read, ShedCause::Fleet));
     assert_eq!((counts[0].shed, counts[0].shadowed), (0, 4));
 }
 
@@ -139,10 +141,11 @@ fn a_switch_calms_it_until_the_switch_ends() {
     let world = World::new(ShedMode::Enforce, Memory::default());
     let _held = world.take(Priority::Read, 8);
     let said = |effect| {
-        let target = Target { limit: None, whom: Whom::Shedding(Shedder::Fleet) };
+        let target =
+            OverrideScope { limit: None, target: OverrideTarget::Shedding(SheddingTarget::Fleet) };
         let expires_at = START.after(Millis::from_secs(60));
         let reason = "it sheds partners".into();
-        let change = Change::Set(Override { target, effect, expires_at, reason });
+        let change = OverrideChange::Set(Override { target, effect, expires_at, reason });
         now(world.limiter.overrides().change(START, change)).unwrap();
     };
     said(Effect::Counted);
@@ -150,7 +153,7 @@ fn a_switch_calms_it_until_the_switch_ends() {
     let counted = || {
         let mut counts = world.limiter.worker().counts().read();
         let is_it =
-            |count: &ShedCount| (count.priority, count.cause) == (Priority::Read, Cause::Fleet);
+            |count: &ShedCount| (count.priority, count.cause) == (Priority::Read, ShedCause::Fleet);
         counts.find(is_it).map(|count| (count.shadowed, count.shed)).unwrap()
     };
     assert_eq!(counted(), (1, 0));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tollgate::core::policy::shedding::Shedding;
 use tollgate::core::{Millis, Timestamp};
-use tollgate::shed::{CALM, Permit, Priority, Worker};
+use tollgate::shed::{InFlightSlot, Priority, RECOVERY_TIME, Worker};
 
 use crate::worker::at_most;
 
@@ -38,7 +38,7 @@ struct Outcome {
 
 /// First come, first served.
 struct Service {
-    queue: VecDeque<(u64, Priority, Option<Permit>)>,
+    queue: VecDeque<(u64, Priority, Option<InFlightSlot>)>,
     /// When each place is free again.
     free_at: [u64; PLACES],
 }
@@ -46,7 +46,7 @@ struct Service {
 fn run(worker: &Arc<Worker>, beats: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut service = Service { queue: VecDeque::new(), free_at: [0; PLACES] };
-    let mut served: VecDeque<(u64, Option<Permit>)> = VecDeque::new();
+    let mut served: VecDeque<(u64, Option<InFlightSlot>)> = VecDeque::new();
     let (mut level, mut direction) = (0, 0);
     for beat in 0..beats {
         let now = beat * 10;
@@ -56,8 +56,8 @@ fn run(worker: &Arc<Worker>, beats: u64) -> Outcome {
         for priority in BEATS[(beat % 2) as usize] {
             outcome.asked[priority as usize] += 1;
             let entered = worker.enter(START.after(Millis::new(now)), priority);
-            if let Ok(permit) = entered {
-                service.queue.push_back((now, priority, permit));
+            if let Ok(slot) = entered {
+                service.queue.push_back((now, priority, slot));
             }
         }
         service.serve(now, &mut served, &mut outcome);
@@ -76,15 +76,15 @@ impl Service {
     fn serve(
         &mut self,
         now: u64,
-        served: &mut VecDeque<(u64, Option<Permit>)>,
+        served: &mut VecDeque<(u64, Option<InFlightSlot>)>,
         outcome: &mut Outcome,
     ) {
         for free_at in self.free_at.iter_mut().filter(|free_at| **free_at <= now) {
-            let Some((came, priority, permit)) = self.queue.pop_front() else { return };
+            let Some((came, priority, slot)) = self.queue.pop_front() else { return };
             let ends = now + SERVICE_MILLIS;
             *free_at = ends;
             outcome.in_time[priority as usize] += u64::from(ends - came <= PATIENCE_MILLIS);
-            served.push_back((ends, permit));
+            served.push_back((ends, slot));
         }
     }
 }
@@ -109,7 +109,7 @@ fn at_three_times_the_capacity_critical_requests_are_served_in_time_and_only_wit
     assert!(shares.is_sorted(), "{shares:?}");
     // The capacity is used all the same: 100 a second.
     assert!(on.in_time.iter().sum::<u64>() >= 5_000, "{on:?}");
-    assert!(on.turns <= 2 * 60_000 / CALM.get(), "{on:?}");
+    assert!(on.turns <= 2 * 60_000 / RECOVERY_TIME.get(), "{on:?}");
     assert!(on.most_in_flight <= 3 * PLACES, "{on:?}");
     assert!(off.most_in_flight > 1_000, "without shedding a queue grows: {off:?}");
 }

@@ -7,7 +7,7 @@ use tollgate::core::policy::shedding::{
     AdaptiveAlgorithm, AdaptiveBound, InFlightBound, ShedMode, Shedding, WorkerShedding,
 };
 use tollgate::core::{Millis, Timestamp};
-use tollgate::shed::{Cause, MAX_LEVEL, Permit, Priority, ShedCount, TICK, Worker};
+use tollgate::shed::{InFlightSlot, MAX_LEVEL, Priority, ShedCause, ShedCount, TICK, Worker};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -24,7 +24,7 @@ fn at(ticks: u64) -> Timestamp {
     START.after(Millis::new(ticks * TICK.get()))
 }
 
-fn hold(worker: &Arc<Worker>, now: Timestamp, count: usize) -> Vec<Permit> {
+fn hold(worker: &Arc<Worker>, now: Timestamp, count: usize) -> Vec<InFlightSlot> {
     let enter = |_| worker.enter(now, Priority::Critical).unwrap().unwrap();
     (0..count).map(enter).collect()
 }
@@ -40,7 +40,7 @@ fn above_its_ceiling_only_critical_requests_enter() {
     let held = hold(&worker, START, 6);
     for priority in [Priority::Test, Priority::Read, Priority::Write] {
         let shed = worker.enter(START, priority).unwrap_err();
-        assert_eq!((shed.priority, shed.cause), (priority, Cause::InFlight));
+        assert_eq!((shed.priority, shed.cause), (priority, ShedCause::InFlight));
         assert!(shed.retry_after >= Millis::from_secs(1));
     }
     let critical = hold(&worker, START, 1);
@@ -55,16 +55,16 @@ fn above_its_ceiling_only_critical_requests_enter() {
 fn what_lasts_too_long_is_shed_by_its_cause() {
     type Tell = fn(&Worker, Timestamp, u64);
     let bound = Some(Millis::new(50));
-    let cases: [(WorkerShedding, Tell, Cause); 2] = [
+    let cases: [(WorkerShedding, Tell, ShedCause); 2] = [
         (
             WorkerShedding { queue_delay: bound, ..WorkerShedding::default() },
-            |worker, now, micros| worker.queued(now, micros),
-            Cause::QueueDelay,
+            |worker, now, micros| worker.observe_queue_delay(now, micros),
+            ShedCause::QueueDelay,
         ),
         (
             WorkerShedding { loop_delay: bound, ..WorkerShedding::default() },
-            |worker, now, micros| worker.ran_late(now, micros),
-            Cause::LoopDelay,
+            |worker, now, micros| worker.observe_loop_delay(now, micros),
+            ShedCause::LoopDelay,
         ),
     ];
     for (settings, tell, cause) in cases {
@@ -99,7 +99,7 @@ fn in_shadow_mode_everything_passes_and_is_counted_as_in_earnest() {
         for tick in 0..200_u64 {
             let priority = Priority::ALL[(tick % 3) as usize];
             match worker.enter(at(tick), priority) {
-                Ok(permit) => held.extend(permit),
+                Ok(slot) => held.extend(slot),
                 Err(_) => refused += 1,
             }
             if tick % 4 == 0 && !held.is_empty() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use tollgate::core::Millis;
-use tollgate::core::policy::answers::Refund;
-use tollgate::core::policy::{Answers, Mode};
+use tollgate::core::policy::answers::RefundPolicy;
+use tollgate::core::policy::{ResponseSettings, RuleMode};
 
 use crate::world::{World, concurrent, field, github, policy, rule, text, window};
 
@@ -13,7 +13,7 @@ use crate::world::{World, concurrent, field, github, policy, rule, text, window}
 async fn admits_up_to_the_quota_then_refuses_with_problem_details_until_the_reset() {
     let world = World::new(policy(
         vec![window("core", 2)],
-        vec![rule("all", "/**", &[0], Mode::Enforce)],
+        vec![rule("all", "/**", &[0], RuleMode::Enforce)],
         github(),
     ));
     for remaining in ["1", "0"] {
@@ -39,8 +39,8 @@ async fn admits_up_to_the_quota_then_refuses_with_problem_details_until_the_rese
 
 #[tokio::test]
 async fn an_answer_whose_status_is_free_costs_nothing() {
-    let refund = Answers { refund_statuses: vec![304], ..github() };
-    let rules = || vec![rule("all", "/**", &[0], Mode::Enforce)];
+    let refund = ResponseSettings { refund_statuses: vec![304], ..github() };
+    let rules = || vec![rule("all", "/**", &[0], RuleMode::Enforce)];
     let world = World::new(policy(vec![window("core", 2)], rules(), refund));
     for _ in 0..5 {
         let response = world.get("/304").await;
@@ -56,9 +56,9 @@ async fn an_answer_whose_status_is_free_costs_nothing() {
 
 #[tokio::test]
 async fn an_upstream_that_failed_is_refunded_where_the_policy_says_so() {
-    for (refund, remaining) in [(Refund::GiveBack, "2"), (Refund::Keep, "1")] {
-        let answers = Answers { refund_upstream_failure: refund, ..github() };
-        let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
+    for (refund, remaining) in [(RefundPolicy::Refund, "2"), (RefundPolicy::Keep, "1")] {
+        let answers = ResponseSettings { refund_upstream_failure: refund, ..github() };
+        let rules = vec![rule("all", "/**", &[0], RuleMode::Enforce)];
         let world = World::new(policy(vec![window("core", 2)], rules, answers));
         assert_eq!(field(&world.get("/gone").await, "x-ratelimit-remaining"), remaining);
         // A 500 that the upstream itself sent is an answer like any other.
@@ -70,8 +70,8 @@ async fn an_upstream_that_failed_is_refunded_where_the_policy_says_so() {
 #[tokio::test]
 async fn a_refused_charge_leaves_every_limit_as_it_was() {
     let rules = vec![
-        rule("narrow", "/narrow", &[0], Mode::Enforce),
-        rule("all", "/**", &[1], Mode::Enforce),
+        rule("narrow", "/narrow", &[0], RuleMode::Enforce),
+        rule("all", "/**", &[1], RuleMode::Enforce),
     ];
     let world = World::new(policy(vec![window("narrow", 1), window("wide", 9)], rules, github()));
     assert_eq!(world.get("/narrow").await.status(), StatusCode::OK);
@@ -83,8 +83,10 @@ async fn a_refused_charge_leaves_every_limit_as_it_was() {
 
 #[tokio::test]
 async fn a_rule_in_shadow_stops_nobody() {
-    let rules =
-        vec![rule("trial", "/**", &[0], Mode::Shadow), rule("all", "/**", &[1], Mode::Enforce)];
+    let rules = vec![
+        rule("trial", "/**", &[0], RuleMode::Shadow),
+        rule("all", "/**", &[1], RuleMode::Enforce),
+    ];
     let world = World::new(policy(vec![window("trial", 1), window("wide", 9)], rules, github()));
     for used in ["1", "2", "3"] {
         let response = world.get("/").await;
@@ -94,11 +96,11 @@ async fn a_rule_in_shadow_stops_nobody() {
 }
 
 #[tokio::test]
-async fn every_standing_can_be_seen_and_seeing_costs_nothing() {
-    let answers = Answers { standing_path: Some("/rate_limit".into()), ..github() };
+async fn every_status_can_be_seen_and_seeing_costs_nothing() {
+    let answers = ResponseSettings { status_path: Some("/rate_limit".into()), ..github() };
     let rules = vec![
-        rule("search", "/search", &[0, 1, 2], Mode::Enforce),
-        rule("all", "/**", &[0], Mode::Enforce),
+        rule("search", "/search", &[0, 1, 2], RuleMode::Enforce),
+        rule("all", "/**", &[0], RuleMode::Enforce),
     ];
     let limits = vec![window("core", 9), window("search", 3), concurrent(5)];
     let world = World::new(policy(limits, rules, answers));
@@ -120,7 +122,7 @@ async fn every_standing_can_be_seen_and_seeing_costs_nothing() {
 
 #[tokio::test]
 async fn two_hundred_parallel_requests_at_a_limit_of_a_hundred_admit_a_hundred() {
-    let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
+    let rules = vec![rule("all", "/**", &[0], RuleMode::Enforce)];
     let world = Arc::new(World::new(policy(vec![window("core", 100)], rules, github())));
     let requests = (0..200).map(|_| {
         let world = Arc::clone(&world);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tokio::task::JoinHandle;
-use tollgate::core::policy::{Answers, Mode, Policy};
+use tollgate::core::policy::{Policy, ResponseSettings, RuleMode};
 use tollgate::core::{Millis, Store, StoreError};
 
 use crate::store_with_troubles::{Faulty, Trouble};
@@ -12,7 +12,7 @@ use crate::world::{World, concurrent, github, policy, rule, text, window};
 
 /// One request in flight at a time, under a lease of 30 s.
 fn one_at_a_time() -> Policy {
-    policy(vec![concurrent(1)], vec![rule("all", "/**", &[0], Mode::Enforce)], github())
+    policy(vec![concurrent(1)], vec![rule("all", "/**", &[0], RuleMode::Enforce)], github())
 }
 
 /// Lets `seconds` pass, by the limiter's clock and by the runtime's.
@@ -39,7 +39,7 @@ async fn start<S: Store + 'static>(world: &World<S>) -> JoinHandle<StatusCode> {
 
 #[tokio::test]
 async fn a_lease_lasts_until_the_body_ends_or_is_dropped() {
-    let rules = vec![rule("all", "/**", &[0], Mode::Enforce)];
+    let rules = vec![rule("all", "/**", &[0], RuleMode::Enforce)];
     let world = World::new(policy(vec![concurrent(1)], rules, github()));
     let first = world.get("/").await;
     assert_eq!(first.status(), StatusCode::OK);
@@ -56,8 +56,8 @@ async fn a_lease_lasts_until_the_body_ends_or_is_dropped() {
 
 #[tokio::test]
 async fn a_refund_does_not_end_a_lease_early() {
-    let refund = Answers { refund_statuses: vec![304], ..github() };
-    let rules = vec![rule("all", "/**", &[0, 1], Mode::Enforce)];
+    let refund = ResponseSettings { refund_statuses: vec![304], ..github() };
+    let rules = vec![rule("all", "/**", &[0, 1], RuleMode::Enforce)];
     let world = World::new(policy(vec![window("core", 9), concurrent(1)], rules, refund));
     let running = world.get("/304").await;
     assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);

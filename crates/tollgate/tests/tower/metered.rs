@@ -15,11 +15,12 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tollgate::core::policy::answers::Answers;
+use tollgate::core::policy::answers::ResponseSettings;
 use tollgate::core::policy::{
-    JsonPointer, Meter, Metered, Mode, Reserve, ReserveSource, Rule, Use,
+    JsonPointer, LimitRef, Meter, MeteredLimit, ReservationAmount, ReservationSource, Rule,
+    RuleMode,
 };
-use tollgate::core::{Cost, Facts, HoldTerms, Millis, Policy};
+use tollgate::core::{Cost, Millis, Policy, RequestAttributes, ReservationTerms};
 use tollgate::tower::{Body, JsonBody, Layer};
 use tollgate::{Limiter, ManualClock, store::Memory};
 use tower::{Layer as _, ServiceExt};
@@ -63,22 +64,22 @@ fn tokens() -> Meter {
 }
 
 /// A rule by which a request reserves 40 units, or what it says, and costs what `meter` tells.
-fn metered(meter: Meter, reserve: Option<Reserve>, mode: Mode) -> Rule {
+fn metered(meter: Meter, reserve: Option<ReservationAmount>, mode: RuleMode) -> Rule {
     let mut rule = rule("metered", "/**", &[], mode);
-    rule.limits.push(Use { limit: 0, cost: units(40) });
-    rule.metered.push(Metered { limit: 0, meter: Arc::new(meter), reserve });
+    rule.limits.push(LimitRef { limit: 0, cost: units(40) });
+    rule.metered.push(MeteredLimit { limit: 0, meter: Arc::new(meter), reserve });
     rule
 }
 
 fn of(rules: Vec<Rule>) -> Policy {
-    let terms = HoldTerms { max: HOLD, ..HoldTerms::default() };
-    let answers = Answers { refund_statuses: vec![304], ..Answers::default() };
-    policy(vec![window("units", 100).with_hold(terms).unwrap()], rules, answers)
+    let terms = ReservationTerms { max: HOLD, ..ReservationTerms::default() };
+    let answers = ResponseSettings { refund_statuses: vec![304], ..ResponseSettings::default() };
+    policy(vec![window("units", 100).with_reservation_terms(terms).unwrap()], rules, answers)
 }
 
 impl World {
     fn new(meter: Meter) -> Self {
-        Self::by(of(vec![metered(meter, None, Mode::Enforce)]))
+        Self::by(of(vec![metered(meter, None, RuleMode::Enforce)]))
     }
 
     fn by(policy: Policy) -> Self {
@@ -114,12 +115,13 @@ impl World {
 
     /// What is used of the limit, and how much of that is only held.
     async fn used(&self) -> (u64, u64) {
-        let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
+        let attributes =
+            RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
         let policy = self.limiter.policy();
-        let plan = policy.plan(&facts, self.limiter.key());
+        let plan = policy.plan(&attributes, self.limiter.key());
         let looked_at = if plan.enforced.is_empty() { plan.shadowed } else { plan.enforced };
-        let (verdict, _) = self.limiter.look_at(self.limiter.now(), &looked_at).await.unwrap();
-        (verdict.standings[0].used, verdict.standings[0].held)
+        let (evaluation, _) = self.limiter.look_at(self.limiter.now(), &looked_at).await.unwrap();
+        (evaluation.statuses[0].used, evaluation.statuses[0].reserved)
     }
 }
 
@@ -144,7 +146,7 @@ fn piece(text: &str) -> io::Result<Bytes> {
 }
 
 #[tokio::test]
-async fn what_the_answer_tells_takes_the_place_of_what_was_reserved() {
+async fn what_the_answer_reports_takes_the_place_of_what_was_reserved() {
     let world = World::new(tokens());
     let (response, body) = world.get(json()).await;
     assert_eq!(world.asked.lock()[ACCEPT_ENCODING], "identity");
@@ -158,7 +160,7 @@ async fn what_the_answer_tells_takes_the_place_of_what_was_reserved() {
 }
 
 #[tokio::test]
-async fn a_header_tells_what_an_answer_costs() {
+async fn a_header_reports_what_an_answer_costs() {
     let header = || Meter::Header { field: "x-cost".into() };
     for (value, used) in [("12", 12), ("0", 0), ("twelve", 40), ("-1", 40), ("1.5", 40)] {
         let world = World::new(header());
@@ -247,9 +249,9 @@ async fn a_service_that_fails_costs_what_was_reserved_or_the_time_it_took() {
 
 #[tokio::test]
 async fn a_request_says_how_much_to_reserve() {
-    let reserve = |source, at_most| Some(Reserve { source, at_most });
-    let from_body = ReserveSource::Json { pointer: pointer("/max_tokens") };
-    let by_body = metered(tokens(), reserve(from_body, Some(units(60))), Mode::Enforce);
+    let reserve = |source, at_most| Some(ReservationAmount { source, at_most });
+    let from_body = ReservationSource::Json { pointer: pointer("/max_tokens") };
+    let by_body = metered(tokens(), reserve(from_body, Some(units(60))), RuleMode::Enforce);
     let world = World::by(of(vec![by_body]));
     for (body, held) in [
         ("{\"max_tokens\":25}", 25),
@@ -266,8 +268,8 @@ async fn a_request_says_how_much_to_reserve() {
         drop(running);
         world.clock.advance(Millis::from_secs(60));
     }
-    let from_header = ReserveSource::Header { field: "x-max".into() };
-    let by_header = metered(tokens(), reserve(from_header, None), Mode::Enforce);
+    let from_header = ReservationSource::Header { field: "x-max".into() };
+    let by_header = metered(tokens(), reserve(from_header, None), RuleMode::Enforce);
     let world = World::by(of(vec![by_header]));
     let asking = |max: &str| Request::builder().header("x-max", max).body(()).unwrap();
     let running = world.ask(asking("55"), events()).await;
@@ -296,7 +298,7 @@ async fn a_stream_holds_what_it_reserved_for_as_long_as_it_runs() {
 
 #[tokio::test]
 async fn a_rule_in_shadow_mode_is_settled_too() {
-    let world = World::by(of(vec![metered(tokens(), None, Mode::Shadow)]));
+    let world = World::by(of(vec![metered(tokens(), None, RuleMode::Shadow)]));
     let (response, body) = world.get(json()).await;
     assert_eq!(world.used().await, (40, 40));
     body.send(piece("{\"usage\":{\"total\":7}}")).unwrap();
@@ -307,11 +309,14 @@ async fn a_rule_in_shadow_mode_is_settled_too() {
 
 #[tokio::test]
 async fn rules_that_meet_one_limit_are_settled_together() {
-    let mut fixed = rule("fixed", "/**", &[], Mode::Enforce);
-    fixed.limits.push(Use { limit: 0, cost: units(5) });
+    let mut fixed = rule("fixed", "/**", &[], RuleMode::Enforce);
+    fixed.limits.push(LimitRef { limit: 0, cost: units(5) });
     let size = Meter::Size { bytes: NonZeroU64::new(10).unwrap() };
-    let rules =
-        vec![fixed, metered(tokens(), None, Mode::Enforce), metered(size, None, Mode::Enforce)];
+    let rules = vec![
+        fixed,
+        metered(tokens(), None, RuleMode::Enforce),
+        metered(size, None, RuleMode::Enforce),
+    ];
     let world = World::by(of(rules));
     let (response, body) = world.get(json()).await;
     assert_eq!(world.used().await, (85, 85));
@@ -324,8 +329,9 @@ async fn rules_that_meet_one_limit_are_settled_together() {
 #[tokio::test]
 async fn who_never_sees_the_answer_charges_what_would_be_reserved() {
     let world = World::new(tokens());
-    let facts = Facts { method: "GET", path: "/", host: None, peer: None, headers: &() };
-    let decision = world.limiter.check(&facts).await;
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let decision = world.limiter.check(&attributes).await;
     assert!(decision.reserved.is_none() && decision.receipt.is_some());
     assert_eq!(world.used().await, (40, 0));
 }

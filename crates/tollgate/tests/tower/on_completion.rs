@@ -1,4 +1,4 @@
-//! Rules that look on arrival and charge when the answer is known.
+//! MatchMode that look on arrival and charge when the answer is known.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tollgate::Limiter;
-use tollgate::core::policy::answers::Refund;
-use tollgate::core::policy::{Answers, ChargeOn, Mode, OnFailure, Rule};
-use tollgate::core::{Facts, Limit, Millis, Policy, Refusals, Store, StoreError};
+use tollgate::core::policy::answers::RefundPolicy;
+use tollgate::core::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleMode};
+use tollgate::core::{Limit, Millis, Policy, Refusals, RequestAttributes, Store, StoreError};
 use tollgate::observe::{CompletionCounts, Completions};
 
 use crate::store_with_troubles::{Faulty, Trouble};
@@ -18,8 +18,8 @@ use crate::world::{World, concurrent, field, github, policy, rule, window};
 
 fn on_completion(limits: Vec<Limit>) -> Policy {
     let indices: Vec<_> = (0..limits.len()).collect();
-    let all = rule("all", "/**", &indices, Mode::Enforce);
-    let answers = Answers { refund_statuses: vec![304], ..github() };
+    let all = rule("all", "/**", &indices, RuleMode::Enforce);
+    let answers = ResponseSettings { refund_statuses: vec![304], ..github() };
     policy(limits, vec![Rule { charge: ChargeOn::Completion, ..all }], answers)
 }
 
@@ -50,9 +50,9 @@ async fn used<S: Store + 'static>(world: &World<S>) -> String {
 /// What is used of every limit, in the policy's order.
 async fn used_of_each<S: Store>(world: &World<S>) -> Vec<u64> {
     let peer = Some([192, 0, 2, 1].into());
-    let facts = Facts { method: "GET", path: "/", host: None, peer, headers: &() };
-    let standings = world.limiter.standings(&facts).await.unwrap().standings;
-    standings.iter().map(|standing| standing.used).collect()
+    let attributes = RequestAttributes { method: "GET", path: "/", host: None, peer, headers: &() };
+    let statuses = world.limiter.statuses(&attributes).await.unwrap().statuses;
+    statuses.iter().map(|status| status.used).collect()
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_request_is_looked_at_on_arrival_and_charged_with_its_answer() {
 }
 
 #[tokio::test]
-async fn the_reset_that_is_told_is_that_of_the_charge() {
+async fn the_reset_that_is_reported_is_that_of_the_charge() {
     let (world, _) = counted(vec![window("core", 9)]);
     let request = world.get("/slow");
     let request =
@@ -99,7 +99,7 @@ async fn a_refusal_comes_of_one_read_and_charges_nothing() {
 }
 
 #[tokio::test]
-async fn a_free_answer_is_never_charged_and_tells_the_standing_as_it_is() {
+async fn a_free_answer_is_never_charged_and_reports_the_status_as_it_is() {
     let (world, completions) = counted(vec![window("core", 2)]);
     assert_eq!(field(&world.get("/").await, "x-ratelimit-remaining"), "1");
     let calls = world.limiter.store().calls();
@@ -115,9 +115,10 @@ async fn a_free_answer_is_never_charged_and_tells_the_standing_as_it_is() {
 
 #[tokio::test]
 async fn an_upstream_that_failed_is_free_where_the_policy_says_so() {
-    for (refund, used_after) in [(Refund::GiveBack, "0"), (Refund::Keep, "1")] {
+    for (refund, used_after) in [(RefundPolicy::Refund, "0"), (RefundPolicy::Keep, "1")] {
         let given = on_completion(vec![window("core", 9)]);
-        let answers = Answers { refund_upstream_failure: refund, ..given.answers().clone() };
+        let answers =
+            ResponseSettings { refund_upstream_failure: refund, ..given.answers().clone() };
         let world = World::new(given.with_answers(answers));
         assert_eq!(field(&world.get("/gone").await, "x-ratelimit-used"), used_after);
         assert_eq!(used(&world).await, used_after);
@@ -191,8 +192,8 @@ async fn a_limit_that_counts_refusals_is_charged_on_arrival() {
 #[tokio::test]
 async fn one_rule_that_charges_on_arrival_decides_for_all() {
     let completion =
-        Rule { charge: ChargeOn::Completion, ..rule("one", "/**", &[0], Mode::Enforce) };
-    let arrival = rule("other", "/slow", &[1], Mode::Enforce);
+        Rule { charge: ChargeOn::Completion, ..rule("one", "/**", &[0], RuleMode::Enforce) };
+    let arrival = rule("other", "/slow", &[1], RuleMode::Enforce);
     let limits = vec![window("core", 9), window("other", 9)];
     let world = World::new(policy(limits, vec![completion, arrival], github()));
     let running = start(&world).await;

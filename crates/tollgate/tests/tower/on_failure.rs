@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use http::{Response, StatusCode};
 use tollgate::core::StoreError;
-use tollgate::core::policy::{Mode, OnFailure, Policy, Rule};
-use tollgate::store::{Fallback, Memory, Share};
+use tollgate::core::policy::{OnFailure, Policy, Rule, RuleMode};
+use tollgate::store::{Fallback, LocalShare, Memory};
 
 use crate::store_with_troubles::{Faulty, Trouble};
 use crate::world::{World, field, github, policy, rule, text, window};
@@ -14,7 +14,7 @@ use crate::world::{World, field, github, policy, rule, text, window};
 fn strict_and_lenient() -> Policy {
     let named = |path: &str, on_failure| Rule {
         on_failure,
-        ..rule(path.trim_matches(['/', '*']), path, &[0], Mode::Enforce)
+        ..rule(path.trim_matches(['/', '*']), path, &[0], RuleMode::Enforce)
     };
     let rules = vec![
         named("/allow/**", OnFailure::Allow),
@@ -25,13 +25,13 @@ fn strict_and_lenient() -> Policy {
     policy(vec![window("core", 4)], rules, github())
 }
 
-type Troubled = Fallback<Faulty, Share<Memory>>;
+type Troubled = Fallback<Faulty, LocalShare<Memory>>;
 
 fn in_trouble() -> World<Troubled> {
     let nodes = NonZeroU32::new(4).unwrap();
     let world = World::over(
         strict_and_lenient(),
-        Fallback::new(Faulty::new(), Share::new(Memory::default(), nodes)),
+        Fallback::new(Faulty::new(), LocalShare::new(Memory::default(), nodes)),
     );
     world.limiter.store().store().usually(Trouble::Lost(StoreError::TimedOut));
     world
@@ -42,7 +42,7 @@ fn is_told_nothing<B>(response: &Response<B>) -> bool {
 }
 
 #[tokio::test]
-async fn a_rule_that_allows_lets_everyone_pass_and_tells_nothing() {
+async fn a_rule_that_allows_lets_everyone_pass_and_reports_nothing() {
     let world = in_trouble();
     for _ in 0..9 {
         let response = world.get("/allow").await;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tollgate::core::policy::{Mode, Policy, Queue};
+use tollgate::core::policy::{Policy, Queue, RuleMode};
 use tollgate::core::{Millis, Store};
 use tollgate::limiter::QUEUE_POLL;
 use tollgate::store::Memory;
@@ -20,9 +20,9 @@ const WAIT: Duration = Duration::from_secs(2);
 /// So many in flight, and so many that wait for two seconds; `/4` also meets a window of four.
 fn in_flight(places: u64, length: usize) -> Policy {
     let queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length });
-    let mut all = rule("all", "/**", &[0], Mode::Enforce);
+    let mut all = rule("all", "/**", &[0], RuleMode::Enforce);
     all.queue = queue;
-    let narrow = rule("narrow", "/4", &[1], Mode::Enforce);
+    let narrow = rule("narrow", "/4", &[1], RuleMode::Enforce);
     policy(vec![concurrent(places), window("narrow", 4)], vec![all, narrow], github())
 }
 

@@ -6,14 +6,14 @@ use http::StatusCode;
 use tollgate::core::policy::shedding::{
     FleetShedding, InFlightBound, ShedMode, Shedding, WorkerShedding,
 };
-use tollgate::core::policy::{Answers, Mode, Policy, Priority, Rule};
+use tollgate::core::policy::{Policy, Priority, ResponseSettings, Rule, RuleMode};
 use tollgate::core::{Limit, Millis};
 
 use crate::world::{World, field, github, policy, rule, text, window};
 
 /// One place in all for what is not critical, in a fleet of two; `/charge` is critical.
 fn fleet(mode: ShedMode) -> Policy {
-    let rules = vec![critical(rule("charge", "/charge", &[0], Mode::Enforce)), all()];
+    let rules = vec![critical(rule("charge", "/charge", &[0], RuleMode::Enforce)), all()];
     let mut limits: Vec<Limit> = vec![window("core", 3)];
     let pools = FleetShedding::limits(2, 1, Millis::from_secs(30)).unwrap();
     limits.extend(pools.iter().map(|pool| (*pool.limit).clone()));
@@ -26,13 +26,13 @@ fn worker() -> Policy {
     let bound = InFlightBound::Fixed(NonZeroU32::MIN);
     let worker = WorkerShedding { in_flight: Some(bound), ..WorkerShedding::default() };
     let shedding = Shedding { worker: Some(worker), ..Shedding::default() };
-    policy(vec![window("core", 3)], vec![all()], Answers::default())
+    policy(vec![window("core", 3)], vec![all()], ResponseSettings::default())
         .with_shedding(shedding)
         .unwrap()
 }
 
 fn all() -> Rule {
-    rule("all", "/**", &[0], Mode::Enforce)
+    rule("all", "/**", &[0], RuleMode::Enforce)
 }
 
 fn critical(rule: Rule) -> Rule {
@@ -45,7 +45,7 @@ fn shared(policy: &Policy, shedding: Shedding) -> Policy {
     limits[1..].iter_mut().for_each(|pool| pool.per.clear());
     let (dimensions, rules) = (policy.dimensions().to_vec(), policy.rules().to_vec());
     let answers = policy.answers().clone();
-    let first = tollgate::core::policy::Rules::FirstMatch;
+    let first = tollgate::core::policy::MatchMode::FirstMatch;
     let policy = Policy::new(dimensions, limits, rules, first).unwrap().with_answers(answers);
     policy.with_shedding(shedding).unwrap()
 }
@@ -126,7 +126,7 @@ async fn a_client_that_is_gone_is_in_flight_no_more() {
 async fn lateness_of_tasks_is_measured_where_the_policy_asks_for_it() {
     let worker = WorkerShedding { loop_delay: Some(Millis::new(1)), ..WorkerShedding::default() };
     let shedding = Shedding { worker: Some(worker), ..Shedding::default() };
-    let policy = policy(vec![window("core", 3)], vec![all()], Answers::default());
+    let policy = policy(vec![window("core", 3)], vec![all()], ResponseSettings::default());
     let world = World::new(policy.with_shedding(shedding).unwrap());
     let watch = tokio::spawn(std::sync::Arc::clone(&world.limiter).watch_load());
     // Virtual time goes by at once, so that real time never runs late.

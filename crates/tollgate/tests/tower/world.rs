@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::core::policy::{
-    Answers, Dimension, HeaderProfile, LimitFor, Match, Mode, PathPattern, Rule, Rules, Source, Use,
+    Dimension, HeaderProfile, LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch,
+    ResponseSettings, Rule, RuleMode, SubjectSource,
 };
 use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::Memory;
@@ -31,23 +32,25 @@ pub(crate) fn concurrent(quota: u64) -> Limit {
     Limit::new("concurrent", Algorithm::Concurrency(limit)).unwrap()
 }
 
-pub(crate) fn rule(name: &str, path: &str, limits: &[usize], mode: Mode) -> Rule {
+pub(crate) fn rule(name: &str, path: &str, limits: &[usize], mode: RuleMode) -> Rule {
     let paths = vec![PathPattern::parse(path).unwrap()];
-    let limits = limits.iter().map(|limit| Use { limit: *limit, cost: Cost::ONE }).collect();
-    Rule { mode, ..Rule::new(name, Match { paths, ..Match::default() }, limits) }
+    let limits = limits.iter().map(|limit| LimitRef { limit: *limit, cost: Cost::ONE }).collect();
+    Rule { mode, ..Rule::new(name, RequestMatch { paths, ..RequestMatch::default() }, limits) }
 }
 
 /// Everything per address.
-pub(crate) fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: Answers) -> Policy {
-    let source = Source::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
+pub(crate) fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: ResponseSettings) -> Policy {
+    let source = SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
     let address = Dimension { name: "address".into(), source };
-    let limits = limits.into_iter().map(|limit| LimitFor { limit: Arc::new(limit), per: vec![0] });
-    let policy = Policy::new(vec![address], limits.collect(), rules, Rules::AllMatches).unwrap();
+    let limits =
+        limits.into_iter().map(|limit| LimitBinding { limit: Arc::new(limit), per: vec![0] });
+    let policy =
+        Policy::new(vec![address], limits.collect(), rules, MatchMode::AllMatches).unwrap();
     policy.with_answers(answers)
 }
 
-pub(crate) fn github() -> Answers {
-    Answers { headers: vec![HeaderProfile::GitHub], ..Answers::default() }
+pub(crate) fn github() -> ResponseSettings {
+    ResponseSettings { headers: vec![HeaderProfile::GitHub], ..ResponseSettings::default() }
 }
 
 /// A limiter over a store, and a service behind it.
@@ -90,8 +93,8 @@ impl<S: Store + 'static> World<S> {
             async move {
                 let mut response = served(request.uri().path(), &gate).await;
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                    let (mark, tunnel) = upgraded();
-                    response.extensions_mut().insert(mark);
+                    let (position, tunnel) = upgraded();
+                    response.extensions_mut().insert(position);
                     tunnels.lock().push(tunnel);
                 }
                 Ok::<_, Infallible>(response)

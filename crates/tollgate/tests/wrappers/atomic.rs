@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
-use tollgate::core::{Ask, ChargeId, Cost, Fit, Mark, Millis, Refusals, Source, Store, StoreError};
-use tollgate::store::atomic::{calls_at_most, held_at_most};
+use tollgate::core::{
+    Admission, ChargeId, ChargePosition, Cost, DecisionSource, Millis, Operation, Refusals, Store,
+    StoreError,
+};
+use tollgate::store::atomic::{max_held_units, max_store_calls};
 use tollgate::store::{Atomic, Memory, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
@@ -27,11 +30,11 @@ pub(crate) fn over<S: Store>(stores: impl IntoIterator<Item = S>) -> Atomic<Shar
     Atomic::new(sharded(stores))
 }
 
-/// Two shards, and a user at home on each.
+/// Two shards, and a user at the partition on each.
 pub(crate) fn two_faulty() -> (Atomic<Sharded<Faulty>>, [u64; 2]) {
     let store = over([Faulty::new(), Faulty::new()]);
     let at_home = |name: &str| {
-        (0..).find(|number| &*store.homes().home_of(&user(*number)).name == name).unwrap()
+        (0..).find(|number| &*store.partitions().shard_for(&user(*number)).name == name).unwrap()
     };
     let users = [at_home("shard-0"), at_home("shard-1")];
     (store, users)
@@ -48,7 +51,7 @@ proptest! {
             prop_assert_eq!(told(&spread), told(&whole));
             Ok(())
         })?;
-        prop_assert_eq!(sharded.stranded(), 0);
+        prop_assert_eq!(sharded.unrefunded(), 0);
     }
 
     #[test]
@@ -60,7 +63,7 @@ proptest! {
         let limits = &of_every_kind(4)[..6];
         let (sharded, single) = (over([Faulty::new(), Faulty::new()]), Memory::default());
         let mut fail = fail.into_iter().cycle();
-        let failing = &sharded.homes().shards()[1].store;
+        let failing = &sharded.partitions().shards()[1].store;
         replay(&trace, limits, |now, charges| {
             if fail.next().unwrap() {
                 let before = failing.calls();
@@ -82,7 +85,7 @@ proptest! {
             prop_assert_eq!(told(&spread), told(&whole));
             Ok(())
         })?;
-        prop_assert_eq!(sharded.stranded(), 0);
+        prop_assert_eq!(sharded.unrefunded(), 0);
     }
 }
 
@@ -93,13 +96,13 @@ fn a_call_with_one_home_is_one_call_there() {
     let both = [charge(&core, &subject, take(1, 1)), charge(&search, &subject, take(2, 1))];
     let readings = at_once(store.apply(NOW, &both)).unwrap();
     assert_eq!((readings[0].used, readings[1].used), (1, 2));
-    assert_eq!(store.homes().shards()[0].store.calls(), calls_at_most(1));
-    assert_eq!(store.homes().shards()[1].store.calls(), 0);
+    assert_eq!(store.partitions().shards()[0].store.calls(), max_store_calls(1));
+    assert_eq!(store.partitions().shards()[1].store.calls(), 0);
     assert!(at_once(store.apply(NOW, &[])).unwrap().is_empty());
 }
 
 #[test]
-fn a_refused_call_is_given_back_and_counted_once_where_refusals_count() {
+fn a_refused_call_is_refunded_and_counted_once_where_refusals_count() {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
     let (free, flight, full) = (fixed("free", 5), in_flight("flight", 2), fixed("full", 1));
@@ -113,14 +116,17 @@ fn a_refused_call_is_given_back_and_counted_once_where_refusals_count() {
     ];
     for round in 1..=3 {
         let readings = at_once(store.apply(NOW, &charges)).unwrap();
-        let fits: Vec<_> = readings.iter().map(|reading| reading.fit).collect();
-        assert_eq!(fits, [Fit::Now, Fit::At(NOW.after(WINDOW)), Fit::Now, Fit::Now]);
+        let fits: Vec<_> = readings.iter().map(|reading| reading.admission).collect();
+        assert_eq!(
+            fits,
+            [Admission::Now, Admission::At(NOW.after(WINDOW)), Admission::Now, Admission::Now]
+        );
         let used: Vec<_> = readings.iter().map(|reading| reading.used).collect();
         assert_eq!(used, [0, 1, 2 * round, 0]);
-        assert_eq!(readings[0].given_back, 0, "it was a take");
+        assert_eq!(readings[0].refunded, 0, "it was a take");
     }
-    let at = |index: usize| store.homes().shards()[index].store.calls();
-    assert_eq!(at(0) + at(1) - 1, 3 * calls_at_most(2));
+    let at = |index: usize| store.partitions().shards()[index].store.calls();
+    assert_eq!(at(0) + at(1) - 1, 3 * max_store_calls(2));
 }
 
 #[test]
@@ -134,7 +140,7 @@ fn a_call_without_an_answer_counts_nothing_even_where_refusals_count() {
         charge(&hammered, &one, take(2, 1)),
         charge(&other, &two, take(1, 1)),
     ];
-    store.homes().shards()[1].store.next([Trouble::Lost(StoreError::Unavailable)]);
+    store.partitions().shards()[1].store.next([Trouble::Lost(StoreError::Unavailable)]);
     assert_eq!(at_once(store.apply(NOW, &charges)).unwrap_err(), StoreError::Unavailable);
     for limit in [&free, &hammered] {
         let reading = at_once(ask(&store, NOW, limit, &one, take(0, 2))).unwrap();
@@ -143,18 +149,18 @@ fn a_call_without_an_answer_counts_nothing_even_where_refusals_count() {
 }
 
 #[test]
-fn what_cannot_be_given_back_is_counted_and_shown() {
+fn what_cannot_be_refunded_is_counted_and_shown() {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
     let (free, full) = (fixed("free", 5), fixed("full", 1));
     assert!(at_once(ask(&store, NOW, &full, &two, take(1, 1))).is_ok());
-    let first = &store.homes().shards()[0].store;
+    let first = &store.partitions().shards()[0].store;
     first.next([Trouble::None, Trouble::Lost(StoreError::Unavailable)]);
     let charges = [charge(&free, &one, take(3, 2)), charge(&full, &two, take(1, 2))];
     let readings = at_once(store.apply(NOW, &charges)).unwrap();
-    assert!(!readings.all_fit());
+    assert!(!readings.all_admitted());
     assert_eq!(readings[0].used, 3);
-    assert_eq!(store.stranded(), 1);
+    assert_eq!(store.unrefunded(), 1);
 }
 
 #[test]
@@ -164,15 +170,15 @@ fn refunds_and_renewals_stand_each_for_itself() {
     let (core, flight) = (calendar("core", 5), in_flight("flight", 5));
     let taken = at_once(ask(&store, NOW, &core, &one, take(3, 1))).unwrap();
     let charges = [
-        charge(&core, &one, refund(3, 1, taken.mark)),
-        charge(&flight, &two, Ask::Renew { id: ChargeId(1) }),
-        charge(&core, &two, refund(1, 9, Mark(7))),
+        charge(&core, &one, refund(3, 1, taken.position)),
+        charge(&flight, &two, Operation::Renew { id: ChargeId(1) }),
+        charge(&core, &two, refund(1, 9, ChargePosition(7))),
     ];
     let readings = at_once(store.apply(NOW, &charges)).unwrap();
-    assert_eq!((readings[0].given_back, readings[0].used), (3, 0));
-    assert_eq!((readings[1].fit, readings[2].given_back), (Fit::Never, 0));
-    assert_eq!(readings.source(), Source::Store);
-    let first = &store.homes().shards()[0].store;
+    assert_eq!((readings[0].refunded, readings[0].used), (3, 0));
+    assert_eq!((readings[1].admission, readings[2].refunded), (Admission::Never, 0));
+    assert_eq!(readings.source(), DecisionSource::Store);
+    let first = &store.partitions().shards()[0].store;
     first.next([Trouble::Lost(StoreError::TimedOut)]);
     assert_eq!(at_once(store.apply(NOW, &charges)).unwrap_err(), StoreError::TimedOut);
 }
@@ -187,7 +193,7 @@ async fn parallel_callers_never_pass_a_limit_and_leave_nothing_held() {
         callers.push(tokio::spawn(async move {
             let (one, other) = (user(0), user(1 + id as u64 % 3));
             let charges = [charge(&wide, &one, take(1, id)), charge(&narrow, &other, take(2, id))];
-            store.apply(NOW, &charges).await.unwrap().all_fit().then_some(id as u64 % 3)
+            store.apply(NOW, &charges).await.unwrap().all_admitted().then_some(id as u64 % 3)
         }));
     }
     let mut admitted = [0_u64; 3];
@@ -204,7 +210,7 @@ async fn parallel_callers_never_pass_a_limit_and_leave_nothing_held() {
         let used = ask(&*store, later, &narrow, &user(other), take(0, 0)).await.unwrap().used;
         assert_eq!(used, 2 * admitted);
     }
-    assert_eq!(store.stranded(), 0);
+    assert_eq!(store.unrefunded(), 0);
 }
 
 #[tokio::test]
@@ -214,20 +220,20 @@ async fn others_see_no_more_held_than_the_bound_and_then_nothing() {
     let (free, full) = (fixed("free", 50), fixed("full", 1));
     ask(&*store, NOW, &full, &user(users[1]), take(1, 0)).await.unwrap();
     let gate = Arc::new(Semaphore::new(0));
-    store.homes().shards()[1].store.usually(Trouble::Held(gate.clone()));
+    store.partitions().shards()[1].store.usually(Trouble::Held(gate.clone()));
     let mut callers = Vec::new();
     for id in 1..=5 {
         let (store, free, full) = (store.clone(), free.clone(), full.clone());
         callers.push(tokio::spawn(async move {
             let [one, two] = users.map(user);
             let charges = [charge(&free, &one, take(3, id)), charge(&full, &two, take(1, id))];
-            store.apply(NOW, &charges).await.unwrap().all_fit()
+            store.apply(NOW, &charges).await.unwrap().all_admitted()
         }));
     }
-    until(|| store.homes().shards()[1].store.calls() == 6).await;
+    until(|| store.partitions().shards()[1].store.calls() == 6).await;
     let used =
         || async { ask(&*store, NOW, &free, &user(users[0]), take(0, 0)).await.unwrap().used };
-    assert_eq!(used().await, held_at_most(5, Cost::new(3).unwrap()));
+    assert_eq!(used().await, max_held_units(5, Cost::new(3).unwrap()));
     gate.add_permits(5);
     for caller in callers {
         assert!(!caller.await.unwrap());

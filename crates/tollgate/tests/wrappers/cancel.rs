@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tollgate::core::{Store, StoreError};
 use tollgate::store::Deadline;
-use tollgate::store::atomic::MAX_SPANNING;
+use tollgate::store::atomic::MAX_SPANNING_CALLS;
 
 use crate::atomic::two_faulty;
 use crate::faulty::Trouble;
@@ -19,7 +19,7 @@ async fn leaves(quota: u64, units: u64) {
     let [one, two] = users.map(user);
     let (wide, narrow) = (fixed("wide", 9), fixed("narrow", quota));
     let gate = Arc::new(Semaphore::new(0));
-    store.homes().shards()[1].store.next([Trouble::Held(Arc::clone(&gate))]);
+    store.partitions().shards()[1].store.next([Trouble::Held(Arc::clone(&gate))]);
     let charges = [charge(&wide, &one, take(2, 1)), charge(&narrow, &two, take(2, 1))];
     let impatient = Deadline::new(&store).with_budget(Duration::from_millis(5));
     assert_eq!(impatient.apply(NOW, &charges).await.unwrap_err(), StoreError::TimedOut);
@@ -42,10 +42,10 @@ async fn calls_that_span_are_bounded_in_number() {
     let (store, users) = two_faulty();
     let store = Arc::new(store);
     let gate = Arc::new(Semaphore::new(0));
-    store.homes().shards()[1].store.usually(Trouble::Held(Arc::clone(&gate)));
+    store.partitions().shards()[1].store.usually(Trouble::Held(Arc::clone(&gate)));
     let limit = fixed("core", 1 << 20);
     let mut callers = Vec::new();
-    for id in 0..MAX_SPANNING as u128 {
+    for id in 0..MAX_SPANNING_CALLS as u128 {
         let (store, limit) = (Arc::clone(&store), limit.clone());
         callers.push(tokio::spawn(async move {
             let [one, two] = users.map(user);
@@ -53,13 +53,16 @@ async fn calls_that_span_are_bounded_in_number() {
             store.apply(NOW, &charges).await
         }));
     }
-    until(|| store.homes().shards()[1].store.calls() == MAX_SPANNING).await;
+    until(|| store.partitions().shards()[1].store.calls() == MAX_SPANNING_CALLS).await;
     let [one, two] = users.map(user);
     let charges = [charge(&limit, &one, take(1, 0)), charge(&limit, &two, take(1, 0))];
     assert_eq!(store.apply(NOW, &charges).await.unwrap_err(), StoreError::Unavailable);
-    assert!(store.apply(NOW, &charges[..1]).await.unwrap().all_fit(), "one home needs no room");
-    gate.add_permits(MAX_SPANNING);
+    assert!(
+        store.apply(NOW, &charges[..1]).await.unwrap().all_admitted(),
+        "one partition needs no room"
+    );
+    gate.add_permits(MAX_SPANNING_CALLS);
     for caller in callers {
-        assert!(caller.await.unwrap().unwrap().all_fit());
+        assert!(caller.await.unwrap().unwrap().all_admitted());
     }
 }

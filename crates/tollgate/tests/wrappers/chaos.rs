@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use tollgate::core::{Ask, Charge, Fit, Limit, Mark, Store, StoreError, Timestamp};
-use tollgate::store::refused::Recall;
-use tollgate::store::{Fallback, Memory, Refused, Share};
+use tollgate::core::{
+    Admission, Charge, ChargePosition, Limit, Operation, Store, StoreError, Timestamp,
+};
+use tollgate::store::deny_cache::DenyCacheTtl;
+use tollgate::store::{DenyCache, Fallback, LocalShare, Memory};
 
 use crate::atomic::over;
 use crate::faulty::{Faulty, Trouble};
@@ -34,7 +36,7 @@ struct Receipt {
     limit: Limit,
     number: u64,
     cost: u64,
-    mark: Mark,
+    position: ChargePosition,
     id: u128,
     window: u64,
 }
@@ -54,14 +56,18 @@ impl History {
         let Ok(readings) = at_once(store.apply(now, charges)) else { return Ok(()) };
         prop_assert_eq!(readings.len(), charges.len());
         for (charge, reading) in charges.iter().zip(readings.iter()) {
-            let Ask::Take { cost, id } = charge.ask else { continue };
+            let Operation::Charge { cost, id } = charge.operation else { continue };
             let remaining = charge.limit.capacity().saturating_sub(reading.used);
-            prop_assert!(reading.fit == Fit::Now || remaining < cost.needed(), "{reading:?}");
-            if readings.all_fit() && cost.get() > 0 {
+            prop_assert!(
+                reading.admission == Admission::Now || remaining < cost.needed(),
+                "{reading:?}"
+            );
+            if readings.all_admitted() && cost.get() > 0 {
                 let (limit, number) = (charge.limit.clone(), number_of(charge));
-                let (cost, mark, id, window) = (cost.get(), reading.mark, id.0, window(now));
+                let (cost, position, id, window) =
+                    (cost.get(), reading.position, id.0, window(now));
                 *self.admitted.entry(key(&limit, number, window)).or_default() += cost;
-                self.receipts.push(Receipt { limit, number, cost, mark, id, window });
+                self.receipts.push(Receipt { limit, number, cost, position, id, window });
             }
         }
         Ok(())
@@ -79,20 +85,20 @@ impl History {
         }
         let receipt = self.receipts.swap_remove(which % self.receipts.len());
         let subject = user(receipt.number);
-        let asked = refund(receipt.cost, receipt.id, receipt.mark);
+        let asked = refund(receipt.cost, receipt.id, receipt.position);
         let charges = [charge(&receipt.limit, &subject, asked)];
-        let given_back = match at_once(store.apply(now, &charges)) {
-            Ok(readings) => readings[0].given_back,
+        let refunded = match at_once(store.apply(now, &charges)) {
+            Ok(readings) => readings[0].refunded,
             // Nobody knows; if it was, others may have had it since.
             Err(_) if window(now) == receipt.window => receipt.cost,
             Err(_) => 0,
         };
-        prop_assert!(given_back <= receipt.cost);
-        prop_assert!(given_back == 0 || window(now) == receipt.window);
+        prop_assert!(refunded <= receipt.cost);
+        prop_assert!(refunded == 0 || window(now) == receipt.window);
         let admitted =
             self.admitted.entry(key(&receipt.limit, receipt.number, receipt.window)).or_default();
-        prop_assert!(given_back <= *admitted);
-        *admitted -= given_back;
+        prop_assert!(refunded <= *admitted);
+        *admitted -= refunded;
         Ok(())
     }
 
@@ -141,9 +147,9 @@ proptest! {
         give_back in prop::collection::vec(prop::option::of(any::<usize>()), 1..20),
     ) {
         let shards = over([Faulty::new(), Faulty::new(), Faulty::new()]);
-        let store = Refused::new(&shards);
+        let store = DenyCache::new(&shards);
         let faulty: Vec<_> =
-            shards.homes().shards().iter().map(|shard| &shard.store).collect();
+            shards.partitions().shards().iter().map(|shard| &shard.store).collect();
         let most = run(&store, &faulty, &trace, &troubles, &give_back)?;
         prop_assert!(most <= QUOTA, "{most}");
     }
@@ -156,17 +162,17 @@ proptest! {
         nodes in 1..6_u32,
     ) {
         let nodes = NonZeroU32::new(nodes).unwrap();
-        let node = || Fallback::new(Faulty::new(), Share::new(Memory::default(), nodes));
+        let node = || Fallback::new(Faulty::new(), LocalShare::new(Memory::default(), nodes));
         let shards = over([node(), node(), node()]);
-        let store = Refused::new(&shards).with_recall(Recall::UntilReset);
+        let store = DenyCache::new(&shards).with_ttl(DenyCacheTtl::UntilReset);
         let fallbacks: Vec<_> =
-            shards.homes().shards().iter().map(|shard| &shard.store).collect();
+            shards.partitions().shards().iter().map(|shard| &shard.store).collect();
         let faulty: Vec<_> = fallbacks.iter().map(|fallback| fallback.store()).collect();
         let most = run(&store, &faulty, &trace, &troubles, &give_back)?;
         // This node alone admits one part; all of them together what the bound says.
-        let part = fallbacks[0].stand_in().part_of(QUOTA);
+        let part = fallbacks[0].fallback_store().part_of(QUOTA);
         prop_assert!(most <= QUOTA + part, "{most} with parts of {part}");
-        let together = fallbacks[0].stand_in().admits_at_most(&calendar("wide", QUOTA));
+        let together = fallbacks[0].fallback_store().max_admitted_units(&calendar("wide", QUOTA));
         prop_assert_eq!(together, part * u64::from(nodes.get()));
     }
 }

@@ -3,17 +3,17 @@
 use std::num::NonZeroU32;
 
 use tollgate::core::Millis;
-use tollgate::store::fallback::Otherwise;
-use tollgate::store::refused::{Recall, Refused};
+use tollgate::store::deny_cache::{DenyCache, DenyCacheTtl};
+use tollgate::store::fallback::FallbackChoice;
 use tollgate::store::sharded::Routing;
-use tollgate::store::{Atomic, Deadline, Fallback, Memory, Shard, Sharded, Share};
+use tollgate::store::{Atomic, Deadline, Fallback, LocalShare, Memory, Shard, Sharded};
 use tollgate_conformance::check;
 
 use crate::atomic::{over, sharded};
 use crate::setup::key;
 
-fn alone() -> Share<Memory> {
-    Share::new(Memory::default(), NonZeroU32::MIN)
+fn alone() -> LocalShare<Memory> {
+    LocalShare::new(Memory::default(), NonZeroU32::MIN)
 }
 
 #[tokio::test]
@@ -44,8 +44,9 @@ async fn the_stand_in_of_a_single_node_is_a_store() {
 
 #[tokio::test]
 async fn a_store_whose_refusals_are_remembered_is_a_store() {
-    let store =
-        Refused::new(Memory::default()).with_recall(Recall::UntilReset).with_beside(Millis::ZERO);
+    let store = DenyCache::new(Memory::default())
+        .with_ttl(DenyCacheTtl::UntilReset)
+        .with_status_max_age(Millis::ZERO);
     check(&store, "refused").await;
 }
 
@@ -54,11 +55,11 @@ async fn a_whole_topology_is_a_store() {
     let shard = Shard {
         name: "only".into(),
         weight: 1,
-        store: Fallback::new(Deadline::new(Memory::default()), Otherwise::Local(alone())),
+        store: Fallback::new(Deadline::new(Memory::default()), FallbackChoice::Local(alone())),
     };
     let shards = Atomic::new(Sharded::new(key(), [shard]).unwrap());
-    let store = Refused::new(Deadline::new(shards))
-        .with_recall(Recall::UntilReset)
-        .with_beside(Millis::ZERO);
+    let store = DenyCache::new(Deadline::new(shards))
+        .with_ttl(DenyCacheTtl::UntilReset)
+        .with_status_max_age(Millis::ZERO);
     check(&store, "topology").await;
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tollgate::core::{Cell, Cells, Charge, Place, Readings, Store, StoreError, Timestamp};
+use tollgate::core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 
 /// What befalls one call.
@@ -104,16 +104,16 @@ impl Store for Faulty {
     }
 }
 
-impl Cells for Faulty {
+impl CellTransfer for Faulty {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         self.meet(async { self.memory.cells(now, places).await }).await
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         self.meet(async { self.memory.join(now, cells).await }).await
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, HoldTerms, Limit, Mark, Millis, Reading, Repeats,
-    Subject, Timestamp,
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
+    Reading, ReservationTerms, Subject, Timestamp,
 };
 use tollgate::store::Memory;
 
@@ -16,7 +16,7 @@ pub(crate) enum Deed {
     Look(u64),
     Reserve(u64),
     /// Of the charge that is so many before the last.
-    Refund(usize, Repeats),
+    Refund(usize, Deduplication),
     Settle(usize, u64),
     Extend(usize),
     Renew(usize),
@@ -34,12 +34,12 @@ pub(crate) struct Step {
 }
 
 pub(crate) fn steps(users: usize) -> impl Strategy<Value = Vec<Step>> {
-    let repeats = prop_oneof![Just(Repeats::Impossible), Just(Repeats::Guarded)];
+    let deduplication = prop_oneof![Just(Deduplication::Unneeded), Just(Deduplication::ById)];
     let deed = prop_oneof![
         6 => (0..4_u64).prop_map(Deed::Take),
         1 => (0..4_u64).prop_map(Deed::Look),
         2 => (0..4_u64).prop_map(Deed::Reserve),
-        4 => (0..6_usize, repeats).prop_map(|(back, repeats)| Deed::Refund(back, repeats)),
+        4 => (0..6_usize, deduplication).prop_map(|(back, deduplication)| Deed::Refund(back, deduplication)),
         3 => (0..6_usize, 0..5_u64).prop_map(|(back, cost)| Deed::Settle(back, cost)),
         1 => (0..6_usize).prop_map(Deed::Extend),
         1 => (0..6_usize).prop_map(Deed::Renew),
@@ -57,7 +57,7 @@ pub(crate) fn steps(users: usize) -> impl Strategy<Value = Vec<Step>> {
 pub(crate) fn once(trace: &[Step]) -> Vec<Step> {
     let once = |step: &Step| match step.deed {
         Deed::Refund(back, _) => {
-            Step { deed: Deed::Refund(back, Repeats::Impossible), ..step.clone() }
+            Step { deed: Deed::Refund(back, Deduplication::Unneeded), ..step.clone() }
         }
         _ => step.clone(),
     };
@@ -73,17 +73,19 @@ const FIRST: usize = 0;
 pub(crate) fn limits() -> Vec<Limit> {
     let kinds = [fixed("first", 4), in_flight("second", 2)];
     let kinds = kinds.into_iter().chain(of_every_kind(4).into_iter().take(6));
-    let terms = HoldTerms { max: Millis::from_secs(86_400), ..HoldTerms::default() };
+    let terms = ReservationTerms { max: Millis::from_secs(86_400), ..ReservationTerms::default() };
     let limits: Vec<_> = kinds
         .map(|limit| match limit.algorithm() {
             // Leases have a time of their own.
             Algorithm::Concurrency(_) => limit,
             // A log in debt forgets its oldest entries by itself, and a store that is left does not.
-            Algorithm::SlidingLog(_) => limit.with_hold(terms).unwrap(),
+            Algorithm::SlidingLog(_) => limit.with_reservation_terms(terms).unwrap(),
             // As far as its kind knows of debts.
             _ => {
-                let in_debt = limit.clone().with_hold(HoldTerms { overdraft: 2, ..terms });
-                in_debt.or_else(|_| limit.with_hold(terms)).unwrap()
+                let in_debt = limit
+                    .clone()
+                    .with_reservation_terms(ReservationTerms { overdraft: 2, ..terms });
+                in_debt.or_else(|_| limit.with_reservation_terms(terms)).unwrap()
             }
         })
         .collect();
@@ -98,7 +100,7 @@ struct Receipt {
     user: usize,
     id: ChargeId,
     cost: Cost,
-    marks: [Mark; 2],
+    marks: [ChargePosition; 2],
     is_reserved: bool,
 }
 
@@ -126,36 +128,42 @@ pub(crate) fn as_one_memory(
             found = Some(receipt);
             Some(receipt)
         };
-        let asks = |receipt: Receipt, make: &dyn Fn(Receipt, Mark) -> Ask| {
-            receipt.marks.map(|mark| make(receipt, mark))
+        let asks = |receipt: Receipt, make: &dyn Fn(Receipt, ChargePosition) -> Operation| {
+            receipt.marks.map(|position| make(receipt, position))
         };
         let asked = match step.deed {
             // Two windows that become one leave a reservation of the later where it was.
             Deed::Reserve(units) if step.limit == FIRST => {
-                Some([Ask::Take { cost: cost(units), id }; 2])
+                Some([Operation::Charge { cost: cost(units), id }; 2])
             }
-            Deed::Take(units) => Some([Ask::Take { cost: cost(units), id }; 2]),
-            Deed::Look(units) => Some([Ask::Look { cost: cost(units) }; 2]),
-            Deed::Reserve(units) => Some([Ask::Reserve { cost: cost(units), id, until }; 2]),
-            Deed::Forget => Some([Ask::Forget; 2]),
-            Deed::Refund(back, repeats) => find(back, repeats == Repeats::Impossible)
-                .filter(|receipt| !receipt.is_reserved)
-                .map(|receipt| {
-                    asks(receipt, &|Receipt { cost, id, .. }, mark| Ask::Refund {
-                        cost,
-                        mark,
-                        id,
-                        repeats,
+            Deed::Take(units) => Some([Operation::Charge { cost: cost(units), id }; 2]),
+            Deed::Look(units) => Some([Operation::Peek { cost: cost(units) }; 2]),
+            Deed::Reserve(units) => Some([Operation::Reserve { cost: cost(units), id, until }; 2]),
+            Deed::Forget => Some([Operation::Reset; 2]),
+            Deed::Refund(back, deduplication) => {
+                find(back, deduplication == Deduplication::Unneeded)
+                    .filter(|receipt| !receipt.is_reserved)
+                    .map(|receipt| {
+                        asks(receipt, &|Receipt { cost, id, .. }, position| Operation::Refund {
+                            cost,
+                            position,
+                            id,
+                            deduplication,
+                        })
                     })
-                }),
-            Deed::Settle(back, units) => find(back, false).map(|receipt| {
-                asks(receipt, &|it, mark| Ask::Settle { id: it.id, mark, cost: cost(units) })
-            }),
-            Deed::Extend(back) => find(back, false)
-                .map(|receipt| asks(receipt, &|it, mark| Ask::Extend { id: it.id, mark, until })),
-            Deed::Renew(back) => {
-                find(back, false).map(|receipt| asks(receipt, &|it, _| Ask::Renew { id: it.id }))
             }
+            Deed::Settle(back, units) => find(back, false).map(|receipt| {
+                asks(receipt, &|it, position| Operation::Settle {
+                    id: it.id,
+                    position,
+                    cost: cost(units),
+                })
+            }),
+            Deed::Extend(back) => find(back, false).map(|receipt| {
+                asks(receipt, &|it, position| Operation::Extend { id: it.id, position, until })
+            }),
+            Deed::Renew(back) => find(back, false)
+                .map(|receipt| asks(receipt, &|it, _| Operation::Renew { id: it.id })),
         };
         let Some([ours, exact]) = asked else { continue };
         let (limit_of, subject) = (&limits[limit], &users[user]);
@@ -164,17 +172,17 @@ pub(crate) fn as_one_memory(
         let met = (number, limit_of.name(), now, ours);
         prop_assert_eq!(told(&[reading].into_iter().collect()), told(&exact), "{:?}", met);
         prop_assert_eq!(
-            (reading.given_back, reading.added, reading.held),
-            (exact[0].given_back, exact[0].added, exact[0].held),
+            (reading.refunded, reading.added, reading.reserved),
+            (exact[0].refunded, exact[0].added, exact[0].reserved),
             "{:?}",
             met
         );
-        if let Some((cost, id)) = ours.taken()
+        if let Some((cost, id)) = ours.as_charge()
             && cost != Cost::PEEK
-            && exact.all_fit()
+            && exact.all_admitted()
         {
-            let marks = [reading.mark, exact[0].mark];
-            let is_reserved = matches!(ours, Ask::Reserve { .. });
+            let marks = [reading.position, exact[0].position];
+            let is_reserved = matches!(ours, Operation::Reserve { .. });
             receipts.push(Receipt { limit, user, id, cost, marks, is_reserved });
         }
     }

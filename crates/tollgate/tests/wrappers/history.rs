@@ -3,7 +3,7 @@
 use std::thread;
 
 use tollgate::core::{Cost, Store, StoreError};
-use tollgate::store::atomic::held_at_most;
+use tollgate::store::atomic::max_held_units;
 use tollgate::store::{Atomic, Memory, Sharded};
 use tollgate_conformance::history::{
     Allowance, LARGEST_COST, Recorded, Refunds, Report, Subjects, Workload,
@@ -34,22 +34,23 @@ fn judge<S: Store + 'static>(
         }
     });
     let largest = Cost::new(LARGEST_COST).unwrap();
-    let (held, stranded) = (held_at_most(CALLERS, largest), store.store().stranded());
-    let allowance = Allowance { held, stranded: stranded * largest.get(), ..Allowance::default() };
+    let (held, unrefunded) = (max_held_units(CALLERS, largest), store.store().unrefunded());
+    let allowance =
+        Allowance { held, unrefunded: unrefunded * largest.get(), ..Allowance::default() };
     let report = store.history().check(allowance);
     println!("seed {seed}, {refunds:?}: {report}");
     report.assert_sound();
     assert!(report.admitted > 0 && report.refused > 0, "{report}");
-    (report, stranded)
+    (report, unrefunded)
 }
 
 #[test]
 fn calls_over_three_shards_are_sound() {
     for seed in 0..SEEDS {
         for refunds in [Refunds::Never, Refunds::Often] {
-            let (report, stranded) =
+            let (report, unrefunded) =
                 judge(seed, refunds, over([(); 3].map(|()| Memory::default())));
-            assert_eq!((report.unknown, stranded), (0, 0));
+            assert_eq!((report.unknown, unrefunded), (0, 0));
         }
     }
 }

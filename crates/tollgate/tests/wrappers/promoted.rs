@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tollgate::core::{
-    Cell, Cells, Charge, Histories, Millis, Place, Readings, Store, StoreError, Timestamp,
+    Cell, CellKey, CellTransfer, Charge, Millis, Readings, ReplicationEpochs, Store, StoreError,
+    Timestamp,
 };
 use tollgate::store::Memory;
 
@@ -73,8 +74,8 @@ impl Promoted {
 
 impl Store for Promoted {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        let only_reads = charges.iter().all(|charge| charge.ask.only_reads());
-        if !only_reads && self.released.load(Ordering::SeqCst) != self.history() {
+        let is_read_only = charges.iter().all(|charge| charge.operation.is_read_only());
+        if !is_read_only && self.released.load(Ordering::SeqCst) != self.history() {
             return Err(StoreError::Unavailable);
         }
         if !self.servers.lags.load(Ordering::SeqCst) {
@@ -92,16 +93,16 @@ impl Store for Promoted {
     }
 }
 
-impl Cells for Promoted {
+impl CellTransfer for Promoted {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[Place<'_>],
+        places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         self.primary().cells(now, places).await
     }
 
-    async fn join(&self, now: Timestamp, cells: &[(Place<'_>, Cell)]) -> Result<(), StoreError> {
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
@@ -110,7 +111,7 @@ impl Cells for Promoted {
     }
 }
 
-impl Histories for Promoted {
+impl ReplicationEpochs for Promoted {
     fn history(&self) -> u64 {
         self.servers.history.load(Ordering::SeqCst)
     }

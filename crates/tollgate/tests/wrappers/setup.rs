@@ -8,8 +8,8 @@ use tollgate::core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate::core::{
-    Algorithm, Ask, Charge, ChargeId, Cost, Limit, Mark, Millis, Reading, Readings, Refusals,
-    Repeats, Store, StoreError, Subject, Timestamp, Value,
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
+    Reading, Readings, Refusals, Store, StoreError, Subject, Timestamp, Value,
 };
 
 pub(crate) const WINDOW: Millis = Millis::from_secs(60);
@@ -61,17 +61,21 @@ pub(crate) fn user(number: u64) -> Subject {
     Subject::new([("user", Value::Clear(number.to_string().as_bytes()))], &key())
 }
 
-pub(crate) fn take(cost: u64, id: u128) -> Ask {
-    Ask::Take { cost: Cost::new(cost).unwrap(), id: ChargeId(id) }
+pub(crate) fn take(cost: u64, id: u128) -> Operation {
+    Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(id) }
 }
 
-pub(crate) fn refund(cost: u64, id: u128, mark: Mark) -> Ask {
+pub(crate) fn refund(cost: u64, id: u128, position: ChargePosition) -> Operation {
     let cost = Cost::new(cost).unwrap();
-    Ask::Refund { cost, mark, id: ChargeId(id), repeats: Repeats::Impossible }
+    Operation::Refund { cost, position, id: ChargeId(id), deduplication: Deduplication::Unneeded }
 }
 
-pub(crate) const fn charge<'a>(limit: &'a Limit, subject: &'a Subject, ask: Ask) -> Charge<'a> {
-    Charge { limit, subject, ask }
+pub(crate) const fn charge<'a>(
+    limit: &'a Limit,
+    subject: &'a Subject,
+    operation: Operation,
+) -> Charge<'a> {
+    Charge { limit, subject, operation }
 }
 
 /// The one reading of a call on one limit.
@@ -80,9 +84,9 @@ pub(crate) async fn ask(
     now: Timestamp,
     limit: &Limit,
     subject: &Subject,
-    ask: Ask,
+    operation: Operation,
 ) -> Result<Reading, StoreError> {
-    store.apply(now, &[charge(limit, subject, ask)]).await.map(|readings| readings[0])
+    store.apply(now, &[charge(limit, subject, operation)]).await.map(|readings| readings[0])
 }
 
 /// The output of a future that never waits.
@@ -107,7 +111,9 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
 
 /// What a client sees of a call.
 pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
-    let of = |reading: &Reading| (reading.fit, reading.again, reading.used, reading.whole_at);
+    let of = |reading: &Reading| {
+        (reading.admission, reading.fits_again, reading.used, reading.full_reset_at)
+    };
     readings.iter().map(of).collect()
 }
 

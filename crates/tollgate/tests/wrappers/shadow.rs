@@ -4,16 +4,16 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tollgate::core::{Fit, Millis, Store, StoreError, Timestamp};
+use tollgate::core::{Admission, Millis, Store, StoreError, Timestamp};
 use tollgate::store::shadow::{DifferenceKind, Differences, MAX_EXAMPLES, MAX_WAITING};
-use tollgate::store::{Dial, Fallback, Memory, Percent, Shadow, Share};
+use tollgate::store::{Fallback, LocalShare, Memory, Percent, RolloutPercentage, Shadow};
 use tollgate_conformance::trace::{Call, Trace, run_trace};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{NOW, WINDOW, ask, fixed, key, refund, take, until, user};
 
 fn beside<A, B: Store + 'static>(store: A, shadow: B) -> Shadow<A, B> {
-    Shadow::start(&key(), Dial::new(Percent::ALL), store, shadow)
+    Shadow::start(&key(), RolloutPercentage::new(Percent::ALL), store, shadow)
 }
 
 /// Waits until so many charges were compared.
@@ -70,10 +70,10 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
     }
     let told = compared(&store, 3).await;
     assert_eq!((told.verdict, told.remaining, told.reset), (1, 1, 0), "{told:?}");
-    let verdict =
-        told.examples.iter().find(|example| example.kind == DifferenceKind::Verdict).unwrap();
-    assert_eq!((&*verdict.limit, verdict.store.fit), ("core", Fit::Now));
-    assert_eq!((verdict.store.used, verdict.shadow.used, verdict.at), (1, 2, NOW));
+    let evaluation =
+        told.examples.iter().find(|example| example.kind == DifferenceKind::Decision).unwrap();
+    assert_eq!((&*evaluation.limit, evaluation.store.admission), ("core", Admission::Now));
+    assert_eq!((evaluation.store.used, evaluation.shadow.used, evaluation.at), (1, 2, NOW));
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_reset_of_another_moment_is_a_difference() {
     let shadow = Arc::new(Memory::default());
     // Its window is open, with nothing used in it.
     let taken = ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
-    ask(&shadow, NOW, &limit, &subject, refund(1, 1, taken.mark)).await.unwrap();
+    ask(&shadow, NOW, &limit, &subject, refund(1, 1, taken.position)).await.unwrap();
     let store = beside(Memory::default(), Arc::clone(&shadow));
     let later = NOW.after(Millis::new(7));
     ask(&store, later, &limit, &subject, take(0, 2)).await.unwrap();
@@ -90,12 +90,12 @@ async fn a_reset_of_another_moment_is_a_difference() {
     let told = compared(&store, 2).await;
     assert_eq!((told.verdict, told.remaining, told.reset), (0, 0, 1));
     let [example] = &told.examples[..] else { panic!("{told:?}") };
-    assert_eq!(example.store.whole_at, later.after(WINDOW));
-    assert_eq!(example.shadow.whole_at, NOW.after(WINDOW));
+    assert_eq!(example.store.full_reset_at, later.after(WINDOW));
+    assert_eq!(example.shadow.full_reset_at, NOW.after(WINDOW));
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_given_back_by_the_shadow_of_its_own() {
+async fn what_is_refunded_is_refunded_by_the_shadow_of_its_own() {
     let (limit, subject) = (fixed("core", 5), user(1));
     let shadow = Arc::new(Memory::default());
     // The shadow's window ends elsewhere: the store's mark would name nothing there.
@@ -103,10 +103,10 @@ async fn what_is_given_back_is_given_back_by_the_shadow_of_its_own() {
     ask(&shadow, earlier, &limit, &subject, take(1, 1)).await.unwrap();
     let store = beside(Memory::default(), Arc::clone(&shadow));
     let taken = ask(&store, NOW, &limit, &subject, take(3, 2)).await.unwrap();
-    ask(&store, NOW, &limit, &subject, refund(3, 2, taken.mark)).await.unwrap();
+    ask(&store, NOW, &limit, &subject, refund(3, 2, taken.position)).await.unwrap();
     compared(&store, 2).await;
     assert_eq!(ask(&shadow, NOW, &limit, &subject, take(0, 0)).await.unwrap().used, 1);
-    let unknown = refund(1, 77, taken.mark);
+    let unknown = refund(1, 77, taken.position);
     ask(&store, NOW, &limit, &subject, unknown).await.unwrap();
     until(|| store.differences().uncomparable == 1).await;
 }
@@ -137,9 +137,9 @@ async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
     let (limit, subject) = (fixed("core", 1_000), user(1));
     ask(&store, NOW, &limit, &subject, take(1, 1)).await.unwrap();
     until(|| store.differences().unanswered == 1).await;
-    store.dial().set(Percent::NONE);
+    store.percentage().set(Percent::NONE);
     ask(&store, NOW, &limit, &subject, take(1, 2)).await.unwrap();
-    store.dial().set(Percent::ALL);
+    store.percentage().set(Percent::ALL);
     ask(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     until(|| store.differences().unanswered == 2).await;
     assert_eq!(store.shadow().calls(), 2);
@@ -150,7 +150,7 @@ async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
 async fn a_stand_in_of_the_shadow_is_no_answer_of_the_shadow() {
     let shadow = Faulty::new();
     shadow.usually(Trouble::Lost(StoreError::Unavailable));
-    let share = Share::new(Memory::default(), NonZeroU32::MIN);
+    let share = LocalShare::new(Memory::default(), NonZeroU32::MIN);
     let store = beside(Memory::default(), Fallback::new(shadow, share));
     let (limit, subject) = (fixed("core", 5), user(1));
     for id in 0..8 {

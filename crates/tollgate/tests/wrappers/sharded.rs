@@ -41,7 +41,7 @@ proptest! {
         let mut moved = 0;
         for number in first..first + SUBJECTS {
             let subject = user(number);
-            let (old, new) = (before.home_of(&subject), after.home_of(&subject));
+            let (old, new) = (before.shard_for(&subject), after.shard_for(&subject));
             if old.name != new.name {
                 prop_assert_eq!(&new.name, &added);
                 moved += 1;
@@ -58,7 +58,7 @@ fn every_shard_holds_what_its_weight_says() {
     for weights in [&[1, 1, 1, 1, 1][..], &[1, 2, 3, 4], &[MAX_WEIGHT, 1], &[100, 150, 250]] {
         let sharded = sharded(shards(weights));
         for shard in sharded.shards() {
-            let is_home = |number: &u64| sharded.home_of(&user(*number)).name == shard.name;
+            let is_home = |number: &u64| sharded.shard_for(&user(*number)).name == shard.name;
             let held = (0..SUBJECTS).filter(is_home).count() as u64;
             let share = sharded.fair_share(&shard.name).unwrap();
             assert!(is_fair(held, SUBJECTS, share), "{weights:?}: {held}, fair: {share:?}");
@@ -69,18 +69,20 @@ fn every_shard_holds_what_its_weight_says() {
 #[test]
 fn homes_are_the_same_in_every_release() {
     let sharded = sharded(shards(&[1, 1, 2]));
-    let homes: String =
-        (0..24).map(|number| sharded.home_of(&user(number)).name.chars().last().unwrap()).collect();
+    let partitions: String = (0..24)
+        .map(|number| sharded.shard_for(&user(number)).name.chars().last().unwrap())
+        .collect();
     // Another order means that an upgrade moves subjects between shards that are in use.
-    assert_eq!(homes, "220121202120122222220222");
+    assert_eq!(partitions, "220121202120122222220222");
 }
 
 #[test]
 fn another_key_spreads_otherwise() {
     let one = sharded(shards(&[1, 1]));
     let other = Sharded::new(tollgate::HashKey::from_secret(b"other"), shards(&[1, 1])).unwrap();
-    let moved = (0..1_000)
-        .filter(|number| one.home_of(&user(*number)).name != other.home_of(&user(*number)).name);
+    let moved = (0..1_000).filter(|number| {
+        one.shard_for(&user(*number)).name != other.shard_for(&user(*number)).name
+    });
     assert!(is_fair(moved.count() as u64, 1_000, (1, 2)));
 }
 
@@ -99,15 +101,15 @@ fn limits_of_one_subject_are_together() {
         let alone = subject(&[token]);
         let per_route = subject(&[token, ("route", Value::Clear(b"/search"))]);
         let turned = subject(&[("route", Value::Clear(b"/search")), token]);
-        assert_eq!(first.home_of(&alone).name, first.home_of(&per_route).name);
-        assert_eq!(by_token.home_of(&alone).name, by_token.home_of(&turned).name);
+        assert_eq!(first.shard_for(&alone).name, first.shard_for(&per_route).name);
+        assert_eq!(by_token.shard_for(&alone).name, by_token.shard_for(&turned).name);
         let without = subject(&[("route", Value::Clear(token.0.as_bytes()))]);
-        assert_eq!(by_token.home_of(&without).name, first.home_of(&without).name);
-        spread += usize::from(whole.home_of(&alone).name != whole.home_of(&per_route).name);
+        assert_eq!(by_token.shard_for(&without).name, first.shard_for(&without).name);
+        spread += usize::from(whole.shard_for(&alone).name != whole.shard_for(&per_route).name);
     }
     assert!(spread > 100, "{spread}");
     let everybody = Subject::default();
-    assert_eq!(first.home_of(&everybody).name, by_token.home_of(&everybody).name);
+    assert_eq!(first.shard_for(&everybody).name, by_token.shard_for(&everybody).name);
 }
 
 #[test]

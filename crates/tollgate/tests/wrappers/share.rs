@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate::core::{Fit, Limit, Millis, Source, Store, StoreError, Timestamp};
-use tollgate::store::{Fallback, Memory, Share};
+use tollgate::core::{Admission, DecisionSource, Limit, Millis, Store, StoreError, Timestamp};
+use tollgate::store::{Fallback, LocalShare, Memory};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
@@ -13,11 +13,11 @@ use crate::setup::{
     take, user,
 };
 
-fn share(nodes: u32) -> Share<Memory> {
-    Share::new(Memory::default(), NonZeroU32::new(nodes).unwrap())
+fn share(nodes: u32) -> LocalShare<Memory> {
+    LocalShare::new(Memory::default(), NonZeroU32::new(nodes).unwrap())
 }
 
-type Node = Fallback<Arc<Faulty>, Share<Memory>>;
+type Node = Fallback<Arc<Faulty>, LocalShare<Memory>>;
 
 /// A fleet of nodes on one store.
 fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
@@ -32,7 +32,7 @@ fn admitted(store: &impl Store, now: Timestamp, limit: &Limit) -> u64 {
     let mut admitted = 0;
     for id in 0..200 {
         let reading = at_once(ask(store, now, limit, &user(1), take(1, 1_000 + id))).unwrap();
-        if reading.fit == Fit::Now {
+        if reading.admission == Admission::Now {
             admitted += 1;
         } else {
             assert!(reading.used >= limit.capacity(), "a refusal shows units that are left");
@@ -49,16 +49,16 @@ fn a_share_goes_on_from_what_was_last_seen_until_the_same_reset() {
     store.usually(Trouble::Lost(StoreError::Unavailable));
     let later = NOW.after(Millis::from_secs(20));
     let first = at_once(ask(&nodes[0], later, &limit, &user(1), take(1, 2))).unwrap();
-    assert_eq!((first.fit, first.whole_at), (Fit::Now, seen.whole_at));
-    let share = nodes[0].stand_in();
+    assert_eq!((first.admission, first.full_reset_at), (Admission::Now, seen.full_reset_at));
+    let share = nodes[0].fallback_store();
     assert_eq!(share.part_of(40), 10);
     assert_eq!(first.used, 100 - 9, "nine more of this node's ten");
     assert_eq!(admitted(&nodes[0], later, &limit), 9);
     let refused = at_once(ask(&nodes[0], later, &limit, &user(1), take(1, 3))).unwrap();
-    assert_eq!(refused.fit, Fit::At(seen.whole_at));
+    assert_eq!(refused.admission, Admission::At(seen.full_reset_at));
     // A node that has seen nothing has a whole share, and so have all once the window is over.
     assert_eq!(admitted(&nodes[1], later, &limit), share.part_of(100));
-    assert_eq!(admitted(&nodes[0], seen.whole_at, &limit), share.part_of(100));
+    assert_eq!(admitted(&nodes[0], seen.full_reset_at, &limit), share.part_of(100));
 }
 
 #[test]
@@ -66,10 +66,10 @@ fn who_was_at_the_limit_stays_there() {
     for limit in of_every_kind(20) {
         let (store, nodes) = fleet(3);
         let reading = at_once(ask(&nodes[0], NOW, &limit, &user(1), take(20, 1))).unwrap();
-        assert_eq!(reading.fit, Fit::Now);
+        assert_eq!(reading.admission, Admission::Now);
         store.usually(Trouble::Lost(StoreError::Unavailable));
         assert_eq!(admitted(&nodes[0], NOW, &limit), 0, "{}", limit.name());
-        let fresh = reading.whole_at.after(WINDOW);
+        let fresh = reading.full_reset_at.after(WINDOW);
         assert!(admitted(&nodes[0], fresh, &limit) > 0, "{}", limit.name());
     }
 }
@@ -78,10 +78,11 @@ fn who_was_at_the_limit_stays_there() {
 fn what_no_share_can_hold_is_refused_for_a_while_and_not_for_ever() {
     let share = share(4);
     let limit = fixed("core", 100);
-    let fit = |cost| at_once(ask(&share, NOW, &limit, &user(1), take(cost, 1))).unwrap().fit;
-    assert_eq!(fit(26), Fit::At(NOW.after(WINDOW)));
-    assert_eq!(fit(101), Fit::Never);
-    assert_eq!(fit(25), Fit::Now);
+    let admission =
+        |cost| at_once(ask(&share, NOW, &limit, &user(1), take(cost, 1))).unwrap().admission;
+    assert_eq!(admission(26), Admission::At(NOW.after(WINDOW)));
+    assert_eq!(admission(101), Admission::Never);
+    assert_eq!(admission(25), Admission::Now);
 }
 
 #[test]
@@ -95,12 +96,12 @@ fn an_outage_does_not_give_the_same_part_twice() {
         for id in 0..10 {
             let reading =
                 at_once(ask(&nodes[0], NOW, &limit, &user(1), take(1, round * 100 + id))).unwrap();
-            local += u64::from(reading.fit == Fit::Now);
+            local += u64::from(reading.admission == Admission::Now);
         }
         store.usually(Trouble::None);
         at_once(ask(&nodes[0], NOW, &limit, &user(1), take(1, round))).unwrap();
     }
-    assert!(local > 0 && local <= nodes[0].stand_in().part_of(100), "{local}");
+    assert!(local > 0 && local <= nodes[0].fallback_store().part_of(100), "{local}");
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn leases_of_the_other_store_count_until_they_would_have_ended() {
     let limit = in_flight("flight", 10);
     at_once(ask(&nodes[0], NOW, &limit, &user(1), take(6, 1))).unwrap();
     store.usually(Trouble::Lost(StoreError::Unavailable));
-    assert_eq!(admitted(&nodes[0], NOW, &limit), nodes[0].stand_in().part_of(4));
+    assert_eq!(admitted(&nodes[0], NOW, &limit), nodes[0].fallback_store().part_of(4));
 }
 
 proptest! {
@@ -133,7 +134,7 @@ proptest! {
         now = now.after(Millis::new(wait));
         for limit in &limits {
             let together: u64 = nodes.iter().map(|node| admitted(node, now, limit)).sum();
-            let bound = nodes[0].stand_in().admits_at_most(limit);
+            let bound = nodes[0].fallback_store().max_admitted_units(limit);
             prop_assert!(together <= bound, "{}: {together} of {bound}", limit.name());
             prop_assert!(bound <= quota.max(u64::from(size)));
             // Nothing more in what is left of the window.
@@ -158,7 +159,7 @@ proptest! {
             index += 1;
             let answer = at_once(nodes[0].apply(now, charges)).unwrap();
             let exact = twin.apply_now(now, charges).unwrap();
-            let told = |reading: &tollgate::core::Reading| (reading.fit, reading.used, reading.whole_at);
+            let told = |reading: &tollgate::core::Reading| (reading.admission, reading.used, reading.full_reset_at);
             prop_assert_eq!(
                 answer.iter().map(told).collect::<Vec<_>>(),
                 exact.iter().map(told).collect::<Vec<_>>()
@@ -183,14 +184,14 @@ async fn parallel_callers_take_over_once() {
                 let subject = user(1);
                 let readings = node.apply(NOW, &[charge(&limit, &subject, take(1, 1 + id))]).await;
                 let readings = readings.unwrap();
-                assert_eq!(readings.source(), Source::Fallback(StoreError::Unavailable));
-                u64::from(readings.all_fit())
+                assert_eq!(readings.source(), DecisionSource::Fallback(StoreError::Unavailable));
+                u64::from(readings.all_admitted())
             }));
         }
         let mut admitted = 0;
         for caller in callers {
             admitted += caller.await.unwrap();
         }
-        assert_eq!(admitted, node.stand_in().part_of(200), "round {round}");
+        assert_eq!(admitted, node.fallback_store().part_of(200), "round {round}");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::markdown::sentence;
 use super::summary;
-use crate::chaos::finding::{Finding, Verdict};
+use crate::chaos::finding::{Finding, ScenarioResult};
 use crate::chaos::run::Outcome;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
@@ -37,13 +37,13 @@ pub(crate) fn page(outcomes: &[Outcome]) -> String {
 }
 
 fn section(page: &mut String, finding: &Finding) {
-    let class = match finding.verdict() {
-        Verdict::Held => "held",
-        Verdict::NoBite => "idle",
-        Verdict::Broken => "broken",
+    let class = match finding.result() {
+        ScenarioResult::Passed => "held",
+        ScenarioResult::NoEffect => "idle",
+        ScenarioResult::Failed => "broken",
     };
-    let (did, verdict) = (escaped(&sentence(finding.did)), finding.verdict());
-    let _ = writeln!(page, "<p>{did}: <strong class=\"{class}\">{verdict}</strong>.</p>");
+    let (did, result) = (escaped(&sentence(finding.did)), finding.result());
+    let _ = writeln!(page, "<p>{did}: <strong class=\"{class}\">{result}</strong>.</p>");
     let _ = writeln!(page, "<table><tr><th>figure<th>seen<th>bound");
     for figure in &finding.figures {
         let (what, bound) = (escaped(figure.what), escaped(&figure.bound.to_string()));

@@ -15,7 +15,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
     for figure in &finding.figures {
         let _ = write!(line, "{figure}; ");
     }
-    let _ = write!(line, "{}", finding.verdict());
+    let _ = write!(line, "{}", finding.result());
     if !finding.judged.is_sound() {
         let _ = write!(line, "\n  {}", finding.judged.to_string().replace('\n', "\n  "));
     }

@@ -17,7 +17,7 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
                 continue;
             }
         };
-        let _ = writeln!(text, "{}: **{}**.\n", sentence(finding.did), finding.verdict());
+        let _ = writeln!(text, "{}: **{}**.\n", sentence(finding.did), finding.result());
         let _ = writeln!(text, "| figure | seen | bound |\n| --- | ---: | ---: |");
         for figure in &finding.figures {
             let _ = writeln!(text, "| {} | {} | {} |", figure.what, figure.seen, figure.bound);

@@ -1,14 +1,14 @@
 //! Everything changes under one load: a move from memcached to shards, a primary dies, another one
 //! freezes and comes back, a shard is added. Nodes are processes that serve by policy files, as users
-//! run them; callers ask at their HTTP doors, and what those tell is judged.
+//! run them; callers ask at their HTTP listeners, and what those tell is judged.
 
 use tollgate::core::Cost;
-use tollgate::store::carry::held_back_at_most;
+use tollgate::store::rebalance::max_double_count;
 use tollgate_redis::LinkLimits;
 
 use super::*;
 use crate::chaos::load::CALLERS;
-use crate::chaos::world::{Files, Sentinels, Watched, WorldFleet, WorldNode};
+use crate::chaos::world::{Files, MonitoredPair, Sentinels, WorldFleet, WorldNode};
 
 /// The commands that charge.
 const CHARGES: [&str; 2] = ["fcall", "evalsha"];
@@ -20,8 +20,8 @@ type World<'s> = Trial<'s, WorldFleet>;
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let old = site.memcached().await?;
     let mut watched = [
-        Watched { name: "a", pair: site.pair().await? },
-        Watched { name: "b", pair: site.pair().await? },
+        MonitoredPair { name: "a", pair: site.pair().await? },
+        MonitoredPair { name: "b", pair: site.pair().await? },
     ];
     let sentinels = Sentinels::start(site, &watched).await?;
     let files = Files::new(site, &old, &sentinels, &watched)?;
@@ -43,18 +43,18 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let carried = world.nodes.sum(async |node| node.carried().await).await?;
     let given_back = world.nodes.given_back();
     let figures = vec![
-        Figure::bites("windows moved from memcached", rolled_out),
-        Figure::bites("decisions by nodes alone", alone),
+        Figure::fault_seen("windows moved from memcached", rolled_out),
+        Figure::fault_seen("decisions by nodes alone", alone),
         Figure::at_most("calls to a primary that was replaced", late, 0),
-        Figure::bites("windows moved to the new shard", carried),
-        Figure::bites("units given back", given_back.iter().sum()),
+        Figure::fault_seen("windows moved to the new shard", carried),
+        Figure::fault_seen("units given back", given_back.iter().sum()),
     ];
     let did = "moved from memcached to two shards, killed a primary, froze and revived another, \
                and added a shard";
     let lost = lost_with_a.max(lost_with_b);
-    let moved = held_back_at_most(CALLERS as u64, Cost::ONE);
+    let moved = max_double_count(CALLERS as u64, Cost::ONE);
     let held_back = moved + given_back.into_iter().max().unwrap_or_default();
-    Ok(world.end(Told { did, figures, lost, losses: 0, held_back }).await)
+    Ok(world.end(ScenarioReport { did, figures, lost, losses: 0, held_back }).await)
 }
 
 /// Moves all subjects to the shards, step by step, by a word in each node's policy file. Nobody asks
@@ -62,7 +62,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 /// disagree is a bound of its own.
 async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
     for percent in STEPS {
-        let hushed = world.load.hush().await;
+        let hushed = world.load.pause_load().await;
         for node in world.nodes.iter() {
             node.reload(&files.rolled_out(percent)).await?;
         }
@@ -77,12 +77,12 @@ async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
 
 /// Kills the primary, and waits for what the sentinels put in its place. Returns the units that may
 /// be lost.
-async fn kill_primary(world: &World<'_>, watched: &mut Watched) -> Result<u64, ChaosError> {
+async fn kill_primary(world: &World<'_>, watched: &mut MonitoredPair) -> Result<u64, ChaosError> {
     let (name, Pair { primary, replica }) = (watched.name, &mut watched.pair);
     let mark = world.mark();
     primary.is_followed().await?;
     primary.kill()?;
-    let lost = world.lost_at_most(mark);
+    let lost = world.max_lost_units(mark);
     charge(world, name, &replica.url()).await?;
     world.part().await;
     Ok(lost)
@@ -90,12 +90,15 @@ async fn kill_primary(world: &World<'_>, watched: &mut Watched) -> Result<u64, C
 
 /// Freezes the primary until another one is promoted, and lets it go on. Returns the units that may
 /// be lost, and the calls that it was charged after all nodes had the time to know better.
-async fn freeze_and_thaw(world: &World<'_>, watched: &Watched) -> Result<(u64, u64), ChaosError> {
+async fn freeze_and_thaw(
+    world: &World<'_>,
+    watched: &MonitoredPair,
+) -> Result<(u64, u64), ChaosError> {
     let (name, Pair { primary, replica }) = (watched.name, &watched.pair);
     let mark = world.mark();
     primary.is_followed().await?;
     primary.freeze()?;
-    let lost = world.lost_at_most(mark);
+    let lost = world.max_lost_units(mark);
     charge(world, name, &replica.url()).await?;
     primary.thaw()?;
     tokio::time::sleep(LinkLimits::default().gray_failure_max()).await;

@@ -22,9 +22,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     }
     trial.recovers().await?;
     let figures = vec![
-        Figure::bites("pauses", pauses),
-        Figure::bites("decisions by nodes alone", trial.load.alone() - before),
+        Figure::fault_seen("pauses", pauses),
+        Figure::fault_seen("decisions by nodes alone", trial.load.alone() - before),
     ];
     let did = "paused the server for 60 ms again and again, with calls in it";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -15,9 +15,9 @@ const SKEW: Millis = Millis::from_secs(2);
 
 /// A clock that is wrong by a number of milliseconds that can change.
 #[derive(Clone, Debug, Default)]
-struct Wrong(Arc<AtomicI64>);
+struct SkewedClock(Arc<AtomicI64>);
 
-impl Clock for Wrong {
+impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
         let off = self.0.load(Ordering::Relaxed);
         let now = SystemClock.now().as_millis();
@@ -28,8 +28,8 @@ impl Clock for Wrong {
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
     let off = SKEW.get().cast_signed();
-    let wrong = Wrong(Arc::new(AtomicI64::new(off)));
-    let clock = |number| if number == 0 { Wrong::default() } else { wrong.clone() };
+    let wrong = SkewedClock(Arc::new(AtomicI64::new(off)));
+    let clock = |number| if number == 0 { SkewedClock::default() } else { wrong.clone() };
     let fleet = Fleet::by_clocks(&redis(&[primary(&server.url())], PATIENT), clock).await?;
     let begun = fleet.now();
     let trial = Trial::of(site, fleet).await?;
@@ -38,17 +38,17 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     let fleet = Arc::clone(&trial.nodes);
     let did = "ran two nodes whose clocks are 2 s apart, and set one of them back by 4 s";
-    let mut finding = trial.end(Told { did, ..Told::default() }).await;
+    let mut finding = trial.end(ScenarioReport { did, ..ScenarioReport::default() }).await;
     let history = fleet.recorder().history();
     let ran = fleet.now().since(begun);
     let window = FixedWindow::new(SECOND_QUOTA, Millis::from_secs(1), Anchor::FirstRequest);
     let second = window.map_err(ChaosError::Limit)?;
     finding.figures.extend([
-        Figure::bites("decisions behind the clock of one before", behind(&history)),
+        Figure::fault_seen("decisions behind the clock of one before", behind(&history)),
         Figure::at_most(
             "units of a client by the second",
             most_of_a_client(&history),
-            second.admits_at_most(ran, Millis::new(2 * SKEW.get())),
+            second.max_admitted_units(ran, Millis::new(2 * SKEW.get())),
         ),
     ]);
     Ok(finding)

@@ -11,8 +11,8 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
     let dropped = {
         // Each counter is dropped once: nobody asks meanwhile.
-        let _hush = trial.load.hush().await;
-        let _losing = trial.nodes.recorder().losing();
+        let _hush = trial.load.pause_load().await;
+        let _losing = trial.nodes.recorder().begin_loss();
         let before = counters(&server).await?;
         let most = server.tells("memory", "used_memory:").await? + ROOM;
         server.tell(&["CONFIG", "SET", "maxmemory", &most.to_string()]).await?;
@@ -26,11 +26,11 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     until("that all nodes tell of lost windows", told).await?;
     trial.part().await;
     let figures = vec![
-        Figure::bites("counters dropped", dropped),
-        Figure::bites("losses told by each node", trial.nodes.windows_lost()),
+        Figure::fault_seen("counters dropped", dropped),
+        Figure::fault_seen("losses told by each node", trial.nodes.windows_lost()),
     ];
     let did = "had the server drop counters to make room for other keys";
-    Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
 
 /// How many counters of clients there are.

@@ -7,13 +7,13 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
     {
         let recorder = trial.nodes.recorder();
-        let _losing = recorder.losing();
+        let _losing = recorder.begin_loss();
         server.tell(&["FLUSHALL"]).await?;
     }
     let told = async || Ok(trial.nodes.windows_lost() > 0);
     until("that all nodes tell of lost windows", told).await?;
     trial.part().await;
-    let figures = vec![Figure::bites("losses told by each node", trial.nodes.windows_lost())];
+    let figures = vec![Figure::fault_seen("losses told by each node", trial.nodes.windows_lost())];
     let did = "deleted every key of the server";
-    Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }

@@ -13,7 +13,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let (mark, before) = (trial.mark(), trial.load.alone());
     pair.primary.is_followed().await?;
     pair.primary.freeze()?;
-    let lost = trial.lost_at_most(mark);
+    let lost = trial.max_lost_units(mark);
     trial.stands_in(before).await?;
     pair.replica.promote().await?;
     trial.charges(&pair.replica.url()).await?;
@@ -27,10 +27,10 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let charged_late = old.ran(&CHARGES).await? - old_ran;
     let charged_rightly = new.ran(&CHARGES).await? - new_ran;
     let figures = vec![
-        Figure::bites("primaries of old that call themselves so", claims),
-        Figure::bites("calls to the new primary", charged_rightly),
+        Figure::fault_seen("primaries of old that call themselves so", claims),
+        Figure::fault_seen("calls to the new primary", charged_rightly),
         Figure::at_most("calls to the old primary", charged_late, 0),
     ];
     let did = "froze a primary, promoted its replica, and let the old one go on";
-    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

@@ -1,6 +1,6 @@
 //! A memcached dies, and another one, which knows nothing, takes its place.
 
-use tollgate_backend::{Backend, Leaf};
+use tollgate_backend::{Backend, BaseStore};
 
 use super::*;
 
@@ -13,7 +13,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let before = trial.load.alone();
     {
         let recorder = trial.nodes.recorder();
-        let _losing = recorder.losing();
+        let _losing = recorder.begin_loss();
         server.kill()?;
         trial.stands_in(before).await?;
         trial.part().await;
@@ -25,18 +25,18 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     let told = trial.nodes.stores().map(restarts).min().unwrap_or_default();
     let figures = vec![
-        Figure::bites("decisions by nodes alone", alone),
-        Figure::bites("restarts told by each node", told),
+        Figure::fault_seen("decisions by nodes alone", alone),
+        Figure::fault_seen("restarts told by each node", told),
     ];
     let did = "killed a memcached, and started it again with nothing in it";
-    Ok(trial.end(Told { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
 
 /// How often a node found its server started anew.
 fn restarts(store: &Backend) -> u64 {
-    let servers = store.leaves().into_iter().flat_map(|(_, leaf)| match leaf {
-        Leaf::Memcached(fleet) => fleet.status(),
-        Leaf::Memory(_) | Leaf::Redis(_) => Vec::new(),
+    let servers = store.base_stores().into_iter().flat_map(|(_, leaf)| match leaf {
+        BaseStore::Memcached(fleet) => fleet.status(),
+        BaseStore::Memory(_) | BaseStore::Redis(_) => Vec::new(),
     });
     servers.map(|told| told.server.losses.restarts).sum()
 }

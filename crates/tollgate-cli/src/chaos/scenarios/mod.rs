@@ -27,12 +27,12 @@ use super::error::ChaosError;
 use super::excess::Excess;
 use super::finding::Finding;
 use super::fleet::Fleet;
-use super::network::{Network, Passage};
+use super::network::{LinkMode, Network};
 use super::nodes::Nodes;
 use super::policy::{DEADLINE, HOUR, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
 use super::server::Server;
 use super::site::{Length, Pair, Site};
-use super::trial::{Told, Trial};
+use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
 /// What happens to the world.

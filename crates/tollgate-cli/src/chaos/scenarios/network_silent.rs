@@ -7,16 +7,16 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let network = Network::before(server.port()).await?;
     let trial = Trial::begin(site, &[primary(&network.url())], DEADLINE).await?;
     let before = trial.load.alone();
-    network.requests(Passage::Lost);
+    network.requests(LinkMode::Lost);
     trial.stands_in(before).await?;
     trial.part().await;
     let alone = trial.load.alone() - before;
-    network.requests(Passage::Open);
+    network.requests(LinkMode::Open);
     trial.recovers().await?;
     let figures = vec![
-        Figure::bites("requests lost", network.bites()),
-        Figure::bites("decisions by nodes alone", alone),
+        Figure::fault_seen("requests lost", network.fault_seen()),
+        Figure::fault_seen("decisions by nodes alone", alone),
     ];
     let did = "lost every request with all sockets open, and delivered again";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -20,9 +20,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     pair.replica.thaw()?;
     trial.recovers().await?;
     let figures = vec![
-        Figure::bites("calls that the primary refused for it", refused().await?),
-        Figure::bites("decisions by nodes alone", alone),
+        Figure::fault_seen("calls that the primary refused for it", refused().await?),
+        Figure::fault_seen("decisions by nodes alone", alone),
     ];
     let did = "froze the replica without which the primary takes no writes, and let it go on";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

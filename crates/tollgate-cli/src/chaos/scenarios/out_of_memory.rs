@@ -12,7 +12,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let alone = trial.load.alone() - before;
     server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
     trial.recovers().await?;
-    let figures = vec![Figure::bites("decisions by nodes alone", alone)];
+    let figures = vec![Figure::fault_seen("decisions by nodes alone", alone)];
     let did = "took the server's memory away, and gave it back";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

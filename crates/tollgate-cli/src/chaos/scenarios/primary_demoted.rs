@@ -11,10 +11,10 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     pair.replica.promote().await?;
     let new = pair.replica.port().to_string();
     pair.primary.tell(&["REPLICAOF", "127.0.0.1", &new]).await?;
-    let lost = trial.lost_at_most(mark);
+    let lost = trial.max_lost_units(mark);
     trial.charges(&pair.replica.url()).await?;
     trial.part().await;
-    let figures = vec![Figure::bites("primaries replaced", was_charged)];
+    let figures = vec![Figure::fault_seen("primaries replaced", was_charged)];
     let did = "promoted a replica, and had the old primary follow it";
-    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

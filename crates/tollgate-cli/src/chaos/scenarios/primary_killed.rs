@@ -8,13 +8,13 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let (mark, before) = (trial.mark(), trial.load.alone());
     pair.primary.is_followed().await?;
     pair.primary.kill()?;
-    let lost = trial.lost_at_most(mark);
+    let lost = trial.max_lost_units(mark);
     trial.stands_in(before).await?;
     trial.part().await;
     let alone = trial.load.alone() - before;
     pair.replica.promote().await?;
     trial.charges(&pair.replica.url()).await?;
-    let figures = vec![Figure::bites("decisions by nodes alone", alone)];
+    let figures = vec![Figure::fault_seen("decisions by nodes alone", alone)];
     let did = "killed a primary, and promoted its replica";
-    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

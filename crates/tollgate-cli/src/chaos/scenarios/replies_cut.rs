@@ -17,16 +17,16 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[primary(&network.url())], DEADLINE).await?;
     let ends = Instant::now() + 2 * site.part();
     let mut byte = 0;
-    while Instant::now() < ends || network.bites() == 0 {
-        network.replies(Passage::CutAfter(byte % LAST_BYTE));
+    while Instant::now() < ends || network.fault_seen() == 0 {
+        network.replies(LinkMode::CutAfter(byte % LAST_BYTE));
         byte += 1;
         sleep(EACH).await;
         // A lost server is sought again before the next cut.
-        network.replies(Passage::Open);
+        network.replies(LinkMode::Open);
         sleep(EACH).await;
     }
     trial.recovers().await?;
-    let figures = vec![Figure::bites("replies cut", network.bites())];
+    let figures = vec![Figure::fault_seen("replies cut", network.fault_seen())];
     let did = "cut connections after the nth byte of their replies, for every n";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -14,7 +14,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let (mark, before) = (trial.mark(), trial.load.alone());
     server.tell(&["SAVE"]).await?;
     server.kill()?;
-    let lost = trial.lost_at_most(mark);
+    let lost = trial.max_lost_units(mark);
     trial.stands_in(before).await?;
     server.start_again(&SLOWLY)?;
     let loading = async || {
@@ -25,7 +25,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let before = trial.load.alone();
     trial.stands_in(before).await?;
     trial.recovers().await?;
-    let figures = vec![Figure::bites("decisions by nodes alone", trial.load.alone() - before)];
+    let figures = vec![Figure::fault_seen("decisions by nodes alone", trial.load.alone() - before)];
     let did = "killed a server, and had it load what it had saved";
-    Ok(trial.end(Told { did, figures, lost, losses: 0, held_back: 0 }).await)
+    Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

@@ -22,9 +22,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let was_ended = endless.await.unwrap_or(false);
     trial.recovers().await?;
     let figures = vec![
-        Figure::bites("scripts that had to be ended", u64::from(was_ended)),
-        Figure::bites("decisions by nodes alone", alone),
+        Figure::fault_seen("scripts that had to be ended", u64::from(was_ended)),
+        Figure::fault_seen("decisions by nodes alone", alone),
     ];
     let did = "kept the server busy with a script that does not end, and ended it";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

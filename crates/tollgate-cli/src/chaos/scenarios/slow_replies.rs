@@ -12,16 +12,16 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let network = Network::before(server.port()).await?;
     let trial = Trial::begin(site, &[primary(&network.url())], DEADLINE).await?;
     let before = trial.load.alone();
-    network.replies(Passage::Slow(SLOW));
+    network.replies(LinkMode::Slow(SLOW));
     trial.stands_in(before).await?;
     trial.part().await;
     let alone = trial.load.alone() - before;
-    network.replies(Passage::Open);
+    network.replies(LinkMode::Open);
     trial.recovers().await?;
     let figures = vec![
-        Figure::bites("late replies", network.bites()),
-        Figure::bites("decisions by nodes alone", alone),
+        Figure::fault_seen("late replies", network.fault_seen()),
+        Figure::fault_seen("decisions by nodes alone", alone),
     ];
     let did = "made every reply 30 ms late, and let replies pass again";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -20,11 +20,11 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         sleep(PERIOD).await;
     }
     let figures = vec![
-        Figure::bites("times the step was given again", server.ran(&LOADS).await? - loads),
+        Figure::fault_seen("times the step was given again", server.ran(&LOADS).await? - loads),
         Figure::at_most("decisions by nodes alone", trial.load.alone() - before, 0),
     ];
     let did = "had the server forget the step every 10 ms";
-    Ok(trial.end(Told { did, figures, ..Told::default() }).await)
+    Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }
 
 /// The commands that give the step.

@@ -1,4 +1,4 @@
-//! A client of the doors of nodes.
+//! A client of the listeners of nodes.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl NodeClient {
         Self(Client::builder(TokioExecutor::new()).build(connector))
     }
 
-    /// What the door at `address` answers to a question of `body`.
+    /// What the listener at `address` answers to a question of `body`.
     ///
     /// # Errors
     /// That there was no answer, or none that is a success and JSON.
@@ -42,7 +42,7 @@ impl NodeClient {
         self.json(Method::POST, address, path, body.to_string()).await
     }
 
-    /// What is at a `path` of the door at `address`.
+    /// What is at a `path` of the listener at `address`.
     ///
     /// # Errors
     /// As of [`post`](Self::post).
@@ -50,7 +50,7 @@ impl NodeClient {
         self.json(Method::GET, address, path, String::new()).await
     }
 
-    /// Whether the door at `address` says that its node is ready.
+    /// Whether the listener at `address` says that its node is ready.
     pub(super) async fn is_ready(&self, address: &str) -> bool {
         let asked = self.ask(Method::GET, address, "/readyz", String::new()).await;
         asked.is_ok_and(|(status, _)| status.is_success())
@@ -67,7 +67,9 @@ impl NodeClient {
         let told = String::from_utf8_lossy(&told).into_owned();
         match serde_json::from_str(&told) {
             Ok(answer) if status.is_success() => Ok(answer),
-            _ => Err(ChaosError::Ask(format!("{address}{path}"), format!("{status}: {told}"))),
+            _ => {
+                Err(ChaosError::Operation(format!("{address}{path}"), format!("{status}: {told}")))
+            }
         }
     }
 
@@ -78,7 +80,7 @@ impl NodeClient {
         path: &str,
         body: String,
     ) -> Result<(StatusCode, Bytes), ChaosError> {
-        let failed = |error: String| ChaosError::Ask(format!("{address}{path}"), error);
+        let failed = |error: String| ChaosError::Operation(format!("{address}{path}"), error);
         let request = Request::builder()
             .method(method)
             .uri(format!("http://{address}{path}"))

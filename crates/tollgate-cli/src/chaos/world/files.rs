@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::memcached::MemcachedServer;
-use super::sentinels::{Sentinels, Watched};
+use super::sentinels::{MonitoredPair, Sentinels};
 use crate::chaos::error::ChaosError;
 use crate::chaos::policy::{NODES, text};
 use crate::chaos::site::Site;
@@ -30,12 +30,12 @@ impl Files {
         site: &Site,
         old: &MemcachedServer,
         sentinels: &Sentinels,
-        watched: &[Watched],
+        watched: &[MonitoredPair],
     ) -> Result<Self, ChaosError> {
         let secret = site.room()?.join("secret");
         fs::write(&secret, by_chance()).map_err(|error| ChaosError::File(secret.clone(), error))?;
         let (at, deadline) = (old.address(), Self::DEADLINE.as_millis());
-        let shard = |Watched { name, .. }: &Watched| (*name, sentinels.words(name));
+        let shard = |MonitoredPair { name, .. }: &MonitoredPair| (*name, sentinels.words(name));
         Ok(Self {
             secret,
             old: format!(

@@ -1,4 +1,4 @@
-//! The nodes of the world that changes, asked at their HTTP doors, and the record of their answers.
+//! The nodes of the world that changes, asked at their HTTP listeners, and the record of their answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate::core::{
-    Ask, Charge, ChargeId, Cost, Fit, Found, Limit, Mark, Reading, Readings, Repeats, StoreError,
-    Subject, Timestamp, Value as SubjectValue,
+    Admission, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation, Reading,
+    Readings, StoreError, StoredState, Subject, Timestamp, Value as SubjectValue,
 };
 use tollgate::store::deadline::TIMER_GRAIN;
-use tollgate::{Clock, HashKey, Source, SystemClock};
+use tollgate::{Clock, DecisionSource, HashKey, SystemClock};
 use tollgate_conformance::history::{Outcome, Recorder};
 
 use super::client::NodeClient;
@@ -45,11 +45,11 @@ pub(crate) struct WorldFleet {
 
 /// A charge that is given back.
 #[derive(Debug)]
-pub(crate) struct Charged {
+pub(crate) struct PendingRefund {
     limit: Arc<Limit>,
     subject: Subject,
     id: ChargeId,
-    mark: Mark,
+    position: ChargePosition,
     /// The receipt, as the node wrote it.
     text: String,
 }
@@ -106,21 +106,24 @@ impl WorldFleet {
         for call in &history.calls {
             let Outcome::Answered(told) = &call.outcome else { continue };
             for (asked, reading) in call.charges.iter().zip(told.iter()) {
-                *units.entry((asked.limit.name(), &asked.subject)).or_default() +=
-                    reading.given_back;
+                *units.entry((asked.limit.name(), &asked.subject)).or_default() += reading.refunded;
             }
         }
         units.into_values().collect()
     }
 
     /// Asks one node, and records what it told. `None` if it told nothing that makes sense.
-    async fn asked(&self, caller: usize, question: &Question) -> Option<(Source, Option<Charged>)> {
+    async fn asked(
+        &self,
+        caller: usize,
+        question: &Question,
+    ) -> Option<(DecisionSource, Option<PendingRefund>)> {
         let limit = self.limits.iter().find(|limit| question.path[1..] == *limit.name())?;
         let client = SubjectValue::Clear(question.client.as_bytes());
         let subject = Subject::new([("client", client)], &self.key);
         let number = self.charged.fetch_add(1, Ordering::Relaxed);
         let id = ChargeId(u128::from(number));
-        let ask = Ask::Take { cost: Cost::ONE, id };
+        let ask = Operation::Charge { cost: Cost::ONE, id };
         let body = json!({ "request": {
             "method": "GET",
             "path": question.path,
@@ -128,37 +131,45 @@ impl WorldFleet {
         }});
         let serving = self.nodes[caller % self.nodes.len()].serving();
         let now = SystemClock.now();
-        let issued = self.recorder.issue(now, &[Charge { limit, subject: &subject, ask }]);
+        let issued =
+            self.recorder.issue(now, &[Charge { limit, subject: &subject, operation: ask }]);
         let answer = self.client.post(serving.http(), "/v1/check", &body).await.ok()?;
         let readings = readings(&answer, limit, now)?;
-        let (source, mark) = (readings.source(), readings.first().map(|reading| reading.mark));
+        let (source, position) =
+            (readings.source(), readings.first().map(|reading| reading.position));
         issued.answered(&Ok::<_, StoreError>(readings));
-        if source != Source::Store || !number.is_multiple_of(GIVEN_BACK) {
+        if source != DecisionSource::Store || !number.is_multiple_of(GIVEN_BACK) {
             return Some((source, None));
         }
         // A refusal has none.
         let text = answer["receipt"].as_str().map(str::to_owned);
-        let charged = text.zip(mark).map(|(text, mark)| {
+        let charged = text.zip(position).map(|(text, position)| {
             let limit = Arc::clone(limit);
-            Charged { limit, subject, id, mark, text }
+            PendingRefund { limit, subject, id, position, text }
         });
         Some((source, charged))
     }
 }
 
 impl Nodes for WorldFleet {
-    type Receipt = Charged;
+    type Receipt = PendingRefund;
 
-    async fn ask(&self, caller: usize, question: &Question) -> (Source, Option<Charged>) {
+    async fn ask(
+        &self,
+        caller: usize,
+        question: &Question,
+    ) -> (DecisionSource, Option<PendingRefund>) {
         let asked = self.asked(caller, question).await;
-        asked.unwrap_or((Source::Failure(StoreError::Unavailable), None))
+        asked.unwrap_or((DecisionSource::Failure(StoreError::Unavailable), None))
     }
 
-    async fn give_back(&self, caller: usize, charged: Charged) {
-        let Charged { ref limit, ref subject, id, mark, text } = charged;
-        let ask = Ask::Refund { cost: Cost::ONE, mark, id, repeats: Repeats::Guarded };
+    async fn refund(&self, caller: usize, charged: PendingRefund) {
+        let PendingRefund { ref limit, ref subject, id, position, text } = charged;
+        let ask =
+            Operation::Refund { cost: Cost::ONE, position, id, deduplication: Deduplication::ById };
         let serving = self.nodes[caller % self.nodes.len()].serving();
-        let issued = self.recorder.issue(SystemClock.now(), &[Charge { limit, subject, ask }]);
+        let issued =
+            self.recorder.issue(SystemClock.now(), &[Charge { limit, subject, operation: ask }]);
         let body = json!({ "receipt": text });
         // Where there is no answer, nobody knows what became of it.
         let Ok(answer) = self.client.post(serving.http(), "/v1/refund", &body).await else {
@@ -177,7 +188,7 @@ impl Nodes for WorldFleet {
         self.alone
     }
 
-    fn answers_within(&self) -> Duration {
+    fn max_wait(&self) -> Duration {
         Files::DEADLINE.saturating_add(TIMER_GRAIN)
     }
 }
@@ -188,21 +199,21 @@ impl Nodes for WorldFleet {
 /// what is apart stays apart, and what is one window has one reset.
 fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     let source = source(answer)?;
-    let [standing] = &answer["standings"].as_array()?[..] else {
-        let is_failure = matches!(source, Source::Failure(_));
+    let [status] = &answer["standings"].as_array()?[..] else {
+        let is_failure = matches!(source, DecisionSource::Failure(_));
         return is_failure.then(|| Readings::new().with_source(source));
     };
-    if standing["name"] != limit.name() {
+    if status["name"] != limit.name() {
         return None;
     }
-    let stands = stands(standing)?;
-    let fit = match (answer["admitted"].as_bool()?, answer["retry_after_ms"].as_u64()) {
-        (true, _) => Fit::Now,
-        (false, Some(wait)) => Fit::At(Timestamp::from_millis(now.as_millis() + wait)),
-        (false, None) => Fit::Never,
+    let stands = stands(status)?;
+    let admission = match (answer["admitted"].as_bool()?, answer["retry_after_ms"].as_u64()) {
+        (true, _) => Admission::Now,
+        (false, Some(wait)) => Admission::At(Timestamp::from_millis(now.as_millis() + wait)),
+        (false, None) => Admission::Never,
     };
-    let again = if stands.used < limit.capacity() { Fit::Now } else { fit };
-    Some(Readings::one(Reading { fit, again, ..stands }).with_source(source))
+    let fits_again = if stands.used < limit.capacity() { Admission::Now } else { admission };
+    Some(Readings::one(Reading { admission, fits_again, ..stands }).with_source(source))
 }
 
 /// What an answer to a refund told; nothing of one whose window is over.
@@ -213,22 +224,22 @@ fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
     }
     let (given_back, stands) = (told["given_back"].as_u64()?, stands(told)?);
     // What gave something back was there.
-    let found = if given_back > 0 { Found::State } else { stands.found };
-    Some(Readings::one(Reading { given_back, found, ..stands }))
+    let found = if given_back > 0 { StoredState::Present } else { stands.found };
+    Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
 }
 
 /// How a limit stands, as far as the judge reads it. A fixed window is known by its reset, to which
 /// refunds are held.
 fn stands(told: &Value) -> Option<Reading> {
     let used = told["used"].as_u64()?;
-    let whole_at = Timestamp::from_millis(told["reset"].as_u64()?.checked_mul(1_000)?);
-    let found = if used > 0 { Found::State } else { Found::Nothing };
-    let mark = Mark(whole_at.as_millis());
-    Some(Reading { used, whole_at, mark, found, ..Reading::default() })
+    let full_reset_at = Timestamp::from_millis(told["reset"].as_u64()?.checked_mul(1_000)?);
+    let found = if used > 0 { StoredState::Present } else { StoredState::Missing };
+    let position = ChargePosition(full_reset_at.as_millis());
+    Some(Reading { used, full_reset_at, position, found, ..Reading::default() })
 }
 
 /// Who decided, by an answer's word.
-fn source(answer: &Value) -> Option<Source> {
+fn source(answer: &Value) -> Option<DecisionSource> {
     let failure = || {
         Some(match answer["failure"].as_str()? {
             "full" => StoreError::Full,
@@ -239,10 +250,10 @@ fn source(answer: &Value) -> Option<Source> {
         })
     };
     match answer["source"].as_str()? {
-        "store" => Some(Source::Store),
-        "remembered" => Some(Source::Remembered),
-        "fallback" => Some(Source::Fallback(failure()?)),
-        "failure" => Some(Source::Failure(failure()?)),
+        "store" => Some(DecisionSource::Store),
+        "remembered" => Some(DecisionSource::DenyCache),
+        "fallback" => Some(DecisionSource::Fallback(failure()?)),
+        "failure" => Some(DecisionSource::Failure(failure()?)),
         _ => None,
     }
 }
@@ -258,26 +269,26 @@ mod tests {
     #[test]
     fn an_answer_becomes_what_the_judge_reads() {
         let now = Timestamp::from_millis(5_000);
-        let standing = json!({ "name": "hour", "used": 20, "reset": 9 });
+        let status = json!({ "name": "hour", "used": 20, "reset": 9 });
         let refused = json!({
-            "admitted": false, "source": "store", "standings": [standing], "retry_after_ms": 3_500,
+            "admitted": false, "source": "store", "standings": [status], "retry_after_ms": 3_500,
         });
         let told = readings(&refused, &hour(), now).unwrap();
-        assert_eq!((told[0].used, told[0].whole_at.as_millis()), (20, 9_000));
-        assert_eq!(told[0].fit, Fit::At(Timestamp::from_millis(8_500)));
-        assert_eq!(told.source(), Source::Store);
+        assert_eq!((told[0].used, told[0].full_reset_at.as_millis()), (20, 9_000));
+        assert_eq!(told[0].admission, Admission::At(Timestamp::from_millis(8_500)));
+        assert_eq!(told.source(), DecisionSource::Store);
         let alone = json!({
             "admitted": true, "source": "fallback", "failure": "unavailable",
             "standings": [{ "name": "hour", "used": 1, "reset": 9 }],
         });
         let told = readings(&alone, &hour(), now).unwrap();
-        assert!(told.all_fit());
-        assert_eq!(told.source(), Source::Fallback(StoreError::Unavailable));
+        assert!(told.all_admitted());
+        assert_eq!(told.source(), DecisionSource::Fallback(StoreError::Unavailable));
         let back = json!({ "outcome": "given_back", "limits": [
             { "given_back": 1, "name": "hour", "used": 4, "reset": 9 },
         ]});
         let told = refunded(&back, &hour()).unwrap();
-        assert_eq!((told[0].given_back, told[0].used), (1, 4));
+        assert_eq!((told[0].refunded, told[0].used), (1, 4));
         assert!(refunded(&json!({ "outcome": "expired", "limits": [] }), &hour()).is_none());
     }
 

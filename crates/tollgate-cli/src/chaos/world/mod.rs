@@ -14,4 +14,4 @@ pub(super) use files::Files;
 pub(super) use fleet::WorldFleet;
 pub(super) use memcached::MemcachedServer;
 pub(super) use node::WorldNode;
-pub(super) use sentinels::{Sentinels, Watched};
+pub(super) use sentinels::{MonitoredPair, Sentinels};

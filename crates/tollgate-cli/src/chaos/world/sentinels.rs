@@ -16,7 +16,7 @@ const DOWN_AFTER_MILLIS: u32 = 1_000;
 
 /// A pair with the name that the sentinels know it by.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct MonitoredPair {
     /// The name.
     pub(crate) name: &'static str,
     /// The servers.
@@ -32,7 +32,7 @@ pub(crate) struct Sentinels {
 
 impl Sentinels {
     /// Starts sentinels over `watched`, and waits until all know of each other and of the replicas.
-    pub(crate) async fn start(site: &Site, watched: &[Watched]) -> Result<Self, ChaosError> {
+    pub(crate) async fn start(site: &Site, watched: &[MonitoredPair]) -> Result<Self, ChaosError> {
         let (mut ports, mut processes) = (Vec::new(), Vec::new());
         for _ in 0..SENTINELS {
             let (room, port) = (site.room()?, free_port()?);
@@ -55,9 +55,9 @@ impl Sentinels {
         format!("{{ sentinels: [{}], service: {name} }}", urls.join(", "))
     }
 
-    async fn know_all(&self, watched: &[Watched]) -> Result<bool, ChaosError> {
+    async fn know_all(&self, watched: &[MonitoredPair]) -> Result<bool, ChaosError> {
         for port in &self.ports {
-            for Watched { name, .. } in watched {
+            for MonitoredPair { name, .. } in watched {
                 let asked = [["SENTINEL", "SENTINELS", name], ["SENTINEL", "REPLICAS", name]];
                 for (command, most) in asked.iter().zip([SENTINELS - 1, 1]) {
                     // It may not listen yet.
@@ -72,9 +72,9 @@ impl Sentinels {
     }
 }
 
-fn config(port: u16, watched: &[Watched]) -> String {
+fn config(port: u16, watched: &[MonitoredPair]) -> String {
     let mut config = format!("bind 127.0.0.1\nport {port}\n");
-    for Watched { name, pair } in watched {
+    for MonitoredPair { name, pair } in watched {
         let primary = pair.primary.port();
         let _ = write!(
             config,

@@ -11,7 +11,7 @@ use crate::chaos::error::ChaosError;
 use crate::chaos::process::Process;
 use crate::chaos::wait::until;
 
-/// Where a process opens its doors: at ports that the system chooses.
+/// Where a process opens its listeners: at ports that the system chooses.
 const ANY: &str = "127.0.0.1:0";
 
 /// A process of `tollgate serve`, gone with its value.
@@ -41,11 +41,11 @@ impl Serving {
         let words = ["serve", "--policy", &path, "--http", ANY, "--admin", ANY];
         let words = words.map(str::to_owned);
         let directory = file.parent().unwrap_or_else(|| Path::new("."));
-        let process = Mutex::new(Process::start_telling(&program, directory, &words, &log)?);
-        let opens = async || Ok(door(&log, "admin").is_some() || !process.lock().await.runs());
+        let process = Mutex::new(Process::start_with_output(&program, directory, &words, &log)?);
+        let opens = async || Ok(listener(&log, "admin").is_some() || !process.lock().await.runs());
         until("that a node opens its doors", opens).await.map_err(|_| said(&log))?;
-        let doors = door(&log, "http").zip(door(&log, "admin"));
-        let (http, admin) = doors.ok_or_else(|| said(&log))?;
+        let listeners = listener(&log, "http").zip(listener(&log, "admin"));
+        let (http, admin) = listeners.ok_or_else(|| said(&log))?;
         let is_ready = async || Ok(client.is_ready(&admin).await);
         until("that a node is ready", is_ready).await.map_err(|_| said(&log))?;
         Ok(Self { process, client, log, http, admin })
@@ -81,13 +81,13 @@ impl Serving {
     }
 }
 
-/// Where a door is, once the process has told so in its log.
-fn door(log: &Path, name: &str) -> Option<String> {
+/// Where a listener is, once the process has told so in its log.
+fn listener(log: &Path, name: &str) -> Option<String> {
     let told = fs::read_to_string(log).ok()?;
     // A line may be half written yet.
     let lines = told.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let mut doors = lines.filter_map(|line| line.split_once(" at "));
-    doors.find(|(door, _)| *door == name).map(|(_, address)| address.to_owned())
+    let mut listeners = lines.filter_map(|line| line.split_once(" at "));
+    listeners.find(|(listener, _)| *listener == name).map(|(_, address)| address.to_owned())
 }
 
 fn said(log: &Path) -> ChaosError {

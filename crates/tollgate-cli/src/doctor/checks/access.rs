@@ -1,6 +1,6 @@
 //! Whether Tollgate's user may do more than it needs.
 
-use tollgate_backend::{Excess, Inspection, Judged};
+use tollgate_backend::{ExcessPermissions, Inspection, PermissionCheck};
 
 use super::{Finding, Level};
 
@@ -29,17 +29,17 @@ pub(super) fn check(told: &Inspection) -> Option<Finding> {
     Some(Finding::of(CHECK, level, what, REMEDY))
 }
 
-const fn well(judged: Judged) -> &'static str {
+const fn well(judged: PermissionCheck) -> &'static str {
     match judged {
-        Judged::ByRules => "a user who may neither administer nor reach others' keys",
-        Judged::ByTrying => {
+        PermissionCheck::AclRules => "a user who may neither administer nor reach others' keys",
+        PermissionCheck::Probing => {
             "a user who may neither administer nor reach others' keys, as far as harmless commands tell"
         }
     }
 }
 
 /// What is too much, after `may`.
-fn too_much(excess: &Excess) -> String {
+fn too_much(excess: &ExcessPermissions) -> String {
     let keys = "reach keys that are not Tollgate's";
     let named = excess.commands.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let commands = match excess.commands.len().saturating_sub(NAMED) {

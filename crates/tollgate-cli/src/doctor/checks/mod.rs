@@ -22,7 +22,7 @@ pub(super) use shards::of_shards;
 /// What one server's own words show, when this machine's clock showed `now` before it was asked.
 pub(super) fn of_server(server: &Inspected, now: Timestamp) -> Vec<Finding> {
     let about = match server.role {
-        Role::Keeper => format!("{} {}", server.shard, server.address),
+        Role::DataServer => format!("{} {}", server.shard, server.address),
         Role::Sentinel => format!("{} sentinel {}", server.shard, server.address),
     };
     let findings = match &server.told {

@@ -2,7 +2,7 @@
 
 use tollgate_backend::{Info, Inspected, Role, ShardStatus};
 use tollgate_policy::{RedisSettings, ShardSettings, Topology};
-use tollgate_redis::Runs;
+use tollgate_redis::StepRuntime;
 
 use super::{Finding, Level};
 
@@ -37,7 +37,7 @@ fn served(status: &ShardStatus) -> Finding {
         return Finding::ok(CHECK, format!("at {}", status.primary().unwrap_or("its nodes")));
     }
     let unowned = status.cluster.as_ref().map_or(0, |cluster| cluster.unowned);
-    let reason = status.lanes.first().and_then(|lane| lane.last_error.as_ref());
+    let reason = status.batchers.first().and_then(|batcher| batcher.last_error.as_ref());
     let what = match reason {
         Some(reason) => format!("nobody decides for its subjects: {reason}"),
         None if unowned > 0 => format!("{unowned} of its 16384 slots have no node"),
@@ -56,8 +56,8 @@ fn step(status: &ShardStatus) -> Option<Finding> {
     const CHECK: &str = "step";
     status.primary()?;
     Some(match status.runs {
-        Runs::Function => Finding::ok(CHECK, "decisions run as a function of the server"),
-        Runs::Script => Finding::of(
+        StepRuntime::Function => Finding::ok(CHECK, "decisions run as a function of the server"),
+        StepRuntime::Script => Finding::of(
             CHECK,
             Level::Advice,
             "decisions run as a script, which a server forgets when it restarts, and which costs more",
@@ -114,7 +114,7 @@ fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
 fn keys(shard: &ShardSettings, inspected: &[Inspected]) -> u64 {
     let primaries = inspected
         .iter()
-        .filter(|server| server.shard == shard.name && server.role == Role::Keeper)
+        .filter(|server| server.shard == shard.name && server.role == Role::DataServer)
         .filter_map(|server| server.told.as_ref().ok()?.info.as_ref())
         .filter(|info| info.field("role") == Some("master"));
     primaries.map(keys_of).sum()

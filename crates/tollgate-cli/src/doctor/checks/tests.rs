@@ -1,6 +1,6 @@
 //! Servers that say what they say, and what is made of it.
 
-use tollgate_backend::{Excess, Judged};
+use tollgate_backend::{ExcessPermissions, PermissionCheck};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
         micros: Some(NOW.as_millis() * 1_000),
         user: Some("tollgate".into()),
         save: None,
-        excess: Some(Excess::default()),
+        excess: Some(ExcessPermissions::default()),
     };
     let findings = of_keeper(&told, NOW).into_iter();
     findings
@@ -80,7 +80,7 @@ fn what_is_well_in_another_way_is_well() {
 }
 
 #[test]
-fn clocks_that_disagree_are_told() {
+fn clocks_that_disagree_are_reported() {
     let levels =
         [(0, Level::Ok), (999, Level::Ok), (1_000, Level::Warning), (5_000, Level::Problem)];
     for (apart, level) in levels {
@@ -92,25 +92,27 @@ fn clocks_that_disagree_are_told() {
 }
 
 #[test]
-fn a_user_who_may_do_more_than_count_is_told() {
-    let told = |user: Option<&str>, excess: Excess| {
+fn a_user_who_may_do_more_than_count_is_reported() {
+    let told = |user: Option<&str>, excess: ExcessPermissions| {
         let (user, excess) = (user.map(Into::into), Some(excess));
         let told = Inspection { user, excess, ..Default::default() };
         let finding = access::check(&told).unwrap();
         (finding.level, finding.what)
     };
-    let excess = |commands: &[&'static str], foreign_keys| Excess {
+    let excess = |commands: &[&'static str], foreign_keys| ExcessPermissions {
         commands: commands.to_vec(),
         foreign_keys,
         ..Default::default()
     };
-    let well = Excess { judged: Judged::ByRules, ..Default::default() };
+    let well = ExcessPermissions { judged: PermissionCheck::AclRules, ..Default::default() };
     assert_eq!(
         told(Some("tollgate"), well),
         (Level::Ok, "a user who may neither administer nor reach others' keys".into())
     );
-    assert!(told(None, Excess::default()).1.ends_with("as far as harmless commands tell"));
-    let all = Excess { everything: true, ..excess(&["FLUSHALL"], true) };
+    assert!(
+        told(None, ExcessPermissions::default()).1.ends_with("as far as harmless commands tell")
+    );
+    let all = ExcessPermissions { everything: true, ..excess(&["FLUSHALL"], true) };
     assert_eq!(
         told(Some("default"), all.clone()),
         (Level::Advice, "asked as the default user, who may do everything".into())

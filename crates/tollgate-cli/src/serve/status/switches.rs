@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 use tollgate::core::Timestamp;
-use tollgate::overrides::{Effect, Override, Table, Whom};
+use tollgate::overrides::{Effect, Override, OverrideTable, OverrideTarget};
 
 /// The switches of `table` that are in force at `now`: what of limits, rules and shedding is
 /// otherwise than the policy says, whoever asks.
-pub(super) fn switches(table: &Table, now: Timestamp) -> Vec<Value> {
+pub(super) fn switches(table: &OverrideTable, now: Timestamp) -> Vec<Value> {
     let lasting = table.overrides().iter().filter(|one| now < one.expires_at);
     lasting.filter_map(|one| switch(one)).collect()
 }
 
 fn switch(one: &Override) -> Option<Value> {
-    let (kind, name) = match &one.target.whom {
-        Whom::Everybody => ("limit", one.target.limit.as_deref()),
-        Whom::Rule(name) => ("rule", Some(&**name)),
-        Whom::Shedding(shedder) => ("shedding", Some(shedder.name())),
+    let (kind, name) = match &one.target.target {
+        OverrideTarget::Everybody => ("limit", one.target.limit.as_deref()),
+        OverrideTarget::Rule(name) => ("rule", Some(&**name)),
+        OverrideTarget::Shedding(shedder) => ("shedding", Some(shedder.name())),
         _ => return None,
     };
     let effect = match one.effect {

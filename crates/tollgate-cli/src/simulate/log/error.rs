@@ -1,4 +1,4 @@
-//! Why a log cannot be read on. Lines that are no entries are no errors: see [`Oddities`](super::Oddities).
+//! Why a log cannot be read on. Lines that are no entries are no errors: see [`ParseIssues`](super::ParseIssues).
 
 use std::{fmt, io};
 

@@ -63,7 +63,7 @@ pub(crate) struct Example {
 
 /// What reading met besides entries.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Oddities {
+pub(crate) struct ParseIssues {
     /// Malformed lines.
     pub(crate) malformed: u64,
     /// Entries that came later than the reorder buffer could wait, and were moved to the time already reached.
@@ -72,7 +72,7 @@ pub(crate) struct Oddities {
     pub(crate) examples: Vec<Example>,
 }
 
-impl Oddities {
+impl ParseIssues {
     /// Counts one malformed line.
     pub(super) fn count(&mut self, log: &str, line: u64, text: &[u8], why: Malformed) {
         self.malformed += 1;
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn examples_are_few_short_and_harmless() {
-        let mut oddities = Oddities::default();
+        let mut issues = ParseIssues::default();
         for line in 1..=1000 {
-            oddities.count("a.log", line, &[0x1b; 500], Malformed::NoTime);
+            issues.count("a.log", line, &[0x1b; 500], Malformed::NoTime);
         }
-        assert_eq!(oddities.malformed, 1000);
-        assert_eq!(oddities.examples.len(), EXAMPLES_MAX);
-        assert!(oddities.examples[0].excerpt.len() <= 4 * EXCERPT_MAX + "…".len());
-        assert!(!oddities.examples[0].excerpt.contains('\x1b'));
+        assert_eq!(issues.malformed, 1000);
+        assert_eq!(issues.examples.len(), EXAMPLES_MAX);
+        assert!(issues.examples[0].excerpt.len() <= 4 * EXCERPT_MAX + "…".len());
+        assert!(!issues.examples[0].excerpt.contains('\x1b'));
     }
 }

@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::error::LogError;
 use super::fields::FieldMap;
 use super::format::{Format, Parser};
-use super::malformed::Oddities;
+use super::malformed::ParseIssues;
 use super::reorder::Reorder;
 use super::source::{Input, Source};
 use super::stream::Stream;
@@ -48,7 +48,7 @@ pub(crate) struct Log {
     heads: Vec<Option<Entry>>,
     /// (time, stream) of the heads, the first to go on top.
     order: BinaryHeap<Reverse<(u64, usize)>>,
-    oddities: Oddities,
+    issues: ParseIssues,
     read: Arc<AtomicU64>,
     size: Option<u64>,
 }
@@ -78,7 +78,7 @@ impl Log {
             heads: vec![None; streams.len()],
             order: BinaryHeap::with_capacity(streams.len()),
             streams,
-            oddities: Oddities::default(),
+            issues: ParseIssues::default(),
             read,
             size,
         };
@@ -97,8 +97,8 @@ impl Log {
     }
 
     /// Malformed lines and late entries so far.
-    pub(crate) fn oddities(&self) -> &Oddities {
-        &self.oddities
+    pub(crate) fn issues(&self) -> &ParseIssues {
+        &self.issues
     }
 
     /// Bytes read so far from all logs, before decompression.
@@ -112,7 +112,7 @@ impl Log {
     }
 
     fn advance(&mut self, stream: usize) -> Result<(), LogError> {
-        let next = self.streams[stream].next_entry(&mut self.oddities)?;
+        let next = self.streams[stream].next_entry(&mut self.issues)?;
         if let Some(entry) = &next {
             self.order.push(Reverse((entry.time, stream)));
         }

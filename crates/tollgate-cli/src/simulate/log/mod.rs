@@ -28,7 +28,7 @@ pub(crate) use entry::Entry;
 pub(crate) use error::LogError;
 pub(crate) use fields::FieldMap;
 pub(crate) use format::Format;
-pub(crate) use malformed::{Example, Oddities};
+pub(crate) use malformed::{Example, ParseIssues};
 pub(crate) use merge::{Log, Options};
 pub(crate) use source::Input;
 

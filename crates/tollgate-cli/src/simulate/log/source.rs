@@ -116,12 +116,12 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let bytes = self.reader.read(out)?;
         let Some(left) = self.left.checked_sub(bytes as u64) else {
-            let told = format!(
+            let message = format!(
                 "it has more than {} MiB when it is decompressed: `tollgate simulate` reads logs \
                  of any size",
                 SENT_MAX >> 20
             );
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, told));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         };
         self.left = left;
         Ok(bytes)

@@ -6,7 +6,7 @@ use super::entry::Entry;
 use super::error::LogError;
 use super::format::Parser;
 use super::lines::{Line, Lines};
-use super::malformed::{Malformed, Oddities};
+use super::malformed::{Malformed, ParseIssues};
 use super::reorder::{Arrival, Reorder};
 
 /// One log being read.
@@ -36,7 +36,7 @@ impl<R: Read> Stream<R> {
     /// The log's next entry; `None` at its end. Malformed lines and late entries go to `oddities`.
     pub(super) fn next_entry(
         &mut self,
-        oddities: &mut Oddities,
+        issues: &mut ParseIssues,
     ) -> Result<Option<Entry>, LogError> {
         loop {
             if self.end == End::Reached {
@@ -45,11 +45,11 @@ impl<R: Read> Stream<R> {
             if let Some(entry) = self.reorder.pop_ready() {
                 return Ok(Some(entry));
             }
-            self.read_line(oddities)?;
+            self.read_line(issues)?;
         }
     }
 
-    fn read_line(&mut self, oddities: &mut Oddities) -> Result<(), LogError> {
+    fn read_line(&mut self, issues: &mut ParseIssues) -> Result<(), LogError> {
         let line = self.lines.next_line().map_err(|source| LogError::Read {
             log: self.name.clone(),
             line: self.line,
@@ -68,9 +68,9 @@ impl<R: Read> Stream<R> {
         match parsed {
             Ok(entry) => {
                 let late = self.reorder.push(entry) == Arrival::Late;
-                oddities.late += u64::from(late);
+                issues.late += u64::from(late);
             }
-            Err(why) => oddities.count(&self.name, self.line, text, why),
+            Err(why) => issues.count(&self.name, self.line, text, why),
         }
         Ok(())
     }

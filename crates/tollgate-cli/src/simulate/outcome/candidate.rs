@@ -1,7 +1,7 @@
 //! What a limit's candidate made of the requests of a log.
 
 use serde::Serialize;
-use tollgate::observe::TrialCounts;
+use tollgate::observe::CandidateCounts;
 
 use super::super::limit_text;
 use super::super::tally::LimitTally;
@@ -22,7 +22,7 @@ pub(crate) struct CandidateOutcome {
 impl CandidateOutcome {
     /// `None` of a limit that has no candidate.
     pub(super) fn of(tally: &LimitTally) -> Option<Self> {
-        let TrialCounts { both_admit, both_refuse, only_live_refuses, only_candidate_refuses } =
+        let CandidateCounts { both_admit, both_refuse, only_live_refuses, only_candidate_refuses } =
             tally.trials;
         let rule = limit_text::describe(tally.limit.candidate()?);
         Some(Self { rule, both_admit, both_refuse, only_live_refuses, only_candidate_refuses })

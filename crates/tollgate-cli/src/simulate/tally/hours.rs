@@ -1,7 +1,7 @@
 //! Counts by hour of the day: day by day for a short log, by the days of the week for a long one.
 
 use super::super::utc::{DAY, HOUR, Utc, WEEKDAYS, weekday};
-use super::{Counts, Fate};
+use super::{Counts, RequestOutcome};
 
 /// Days that are told apart before they are joined by the day of the week.
 const DAYS_MAX: usize = 14;
@@ -29,7 +29,7 @@ impl Default for Hours {
 
 impl Hours {
     /// Counts a request, not earlier than the last.
-    pub(super) fn add(&mut self, now: u64, fate: Fate) {
+    pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
         let (day, hour) = (now / DAY, (now / HOUR % 24) as usize);
         if let Self::ByDate { first, days } = self {
             if days.is_empty() {
@@ -38,14 +38,14 @@ impl Hours {
             match usize::try_from(day - *first) {
                 Ok(index) if index < DAYS_MAX => {
                     days.resize(days.len().max(index + 1), Row::default());
-                    days[index].hours[hour].add(fate);
+                    days[index].hours[hour].add(outcome);
                     return;
                 }
                 _ => *self = Self::ByWeekday(by_weekday(*first, days)),
             }
         }
         if let Self::ByWeekday(week) = self {
-            week[weekday(day)].hours[hour].add(fate);
+            week[weekday(day)].hours[hour].add(outcome);
         }
     }
 
@@ -84,10 +84,10 @@ mod tests {
     const SUNDAY: u64 = 1_431_820_800_000;
 
     #[test]
-    fn a_short_log_is_told_day_by_day() {
+    fn a_short_log_is_reported_day_by_day() {
         let mut hours = Hours::default();
-        hours.add(SUNDAY + 10 * HOUR, Fate::Refused);
-        hours.add(SUNDAY + DAY + 23 * HOUR, Fate::Admitted);
+        hours.add(SUNDAY + 10 * HOUR, RequestOutcome::Refused);
+        hours.add(SUNDAY + DAY + 23 * HOUR, RequestOutcome::Admitted);
         let rows = hours.rows();
         assert_eq!(
             rows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_is_told_by_the_days_of_the_week() {
+    fn a_long_log_is_reported_by_the_days_of_the_week() {
         let mut hours = Hours::default();
         for day in 0..28 {
-            hours.add(SUNDAY + day * DAY, Fate::Admitted);
+            hours.add(SUNDAY + day * DAY, RequestOutcome::Admitted);
         }
         let rows = hours.rows();
         assert_eq!(rows.len(), 7);
         assert!(rows.iter().all(|(_, row)| row.hours[0].requests == 4));
-        hours.add((1 << 53) - 1, Fate::Admitted);
+        hours.add((1 << 53) - 1, RequestOutcome::Admitted);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tollgate::core::{Algorithm, Limit, Standing, Subject};
-use tollgate::observe::TrialCounts;
+use tollgate::core::{Algorithm, Limit, LimitStatus, Subject};
+use tollgate::observe::CandidateCounts;
 
 use super::subjects::Subjects;
-use super::{Counts, Fate};
+use super::{Counts, RequestOutcome};
 
 /// What became of the requests that one limit applied to.
 ///
@@ -18,7 +18,7 @@ pub(crate) struct LimitTally {
     /// Requests that this limit, in shadow mode, would have refused.
     pub(crate) shadow_refused: u64,
     /// What its candidate made of requests that both judged.
-    pub(crate) trials: TrialCounts,
+    pub(crate) trials: CandidateCounts,
     /// The most units that any subject had used at once.
     pub(crate) peak: u64,
     pub(crate) subjects: Subjects,
@@ -31,7 +31,7 @@ impl LimitTally {
             limit: Arc::clone(limit),
             counts: Counts::default(),
             shadow_refused: 0,
-            trials: TrialCounts::default(),
+            trials: CandidateCounts::default(),
             peak: 0,
             subjects: Subjects::default(),
         }
@@ -41,32 +41,32 @@ impl LimitTally {
     pub(super) fn record(
         &mut self,
         subject: Subject,
-        standing: &Standing,
+        status: &LimitStatus,
         client: &[u8],
         now: u64,
-        fate: Fate,
+        outcome: RequestOutcome,
     ) {
-        let fate = match fate {
-            Fate::Refused if standing.is_refusal() => Some(Fate::Refused),
-            Fate::Refused => None,
+        let outcome = match outcome {
+            RequestOutcome::Refused if status.is_refusal() => Some(RequestOutcome::Refused),
+            RequestOutcome::Refused => None,
             // A lease ends with its request; nothing is refunded.
-            Fate::Refunded if self.is_concurrency() => Some(Fate::Admitted),
+            RequestOutcome::Refunded if self.is_concurrency() => Some(RequestOutcome::Admitted),
             passed => Some(passed),
         };
-        self.peak = self.peak.max(standing.used);
+        self.peak = self.peak.max(status.used);
         let tally = self.subjects.entry(subject, client);
-        tally.peak = tally.peak.max(standing.used);
-        match fate {
-            Some(fate) => {
-                self.counts.add(fate);
-                tally.counts.add(fate);
+        tally.peak = tally.peak.max(status.used);
+        match outcome {
+            Some(outcome) => {
+                self.counts.add(outcome);
+                tally.counts.add(outcome);
             }
             None => {
                 self.counts.requests += 1;
                 tally.counts.requests += 1;
             }
         }
-        if fate == Some(Fate::Refused) {
+        if outcome == Some(RequestOutcome::Refused) {
             tally.refusals.add(now);
         }
     }

@@ -8,7 +8,7 @@ mod timeline;
 
 use serde::Serialize;
 use tollgate::Decision;
-use tollgate::core::policy::{Planned, Policy};
+use tollgate::core::policy::{PlannedCharge, Policy};
 
 use super::request::{Client, Request};
 pub(crate) use hours::Hours;
@@ -29,7 +29,7 @@ pub(crate) struct Counts {
 
 /// What became of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RequestOutcome {
     /// It passed.
     Admitted,
     /// It passed, and its charge was given back.
@@ -40,15 +40,15 @@ pub(crate) enum Fate {
 
 impl Counts {
     /// Counts one request.
-    pub(crate) fn add(&mut self, fate: Fate) {
+    pub(crate) fn add(&mut self, outcome: RequestOutcome) {
         self.requests += 1;
-        match fate {
-            Fate::Admitted => self.admitted += 1,
-            Fate::Refunded => {
+        match outcome {
+            RequestOutcome::Admitted => self.admitted += 1,
+            RequestOutcome::Refunded => {
                 self.admitted += 1;
                 self.refunded += 1;
             }
-            Fate::Refused => self.refused += 1,
+            RequestOutcome::Refused => self.refused += 1,
         }
     }
 }
@@ -90,22 +90,23 @@ impl Tally {
     pub(super) fn record(
         &mut self,
         request: &Request<'_>,
-        planned: Vec<Planned>,
+        planned: Vec<PlannedCharge>,
         decision: &Decision,
-        fate: Fate,
+        outcome: RequestOutcome,
     ) {
-        let now = decision.verdict.now.as_millis();
-        self.counts.add(fate);
-        self.timeline.add(now, fate);
-        self.hours.add(now, fate);
+        let now = decision.evaluation.now.as_millis();
+        self.counts.add(outcome);
+        self.timeline.add(now, outcome);
+        self.hours.add(now, outcome);
         self.unlimited += u64::from(planned.is_empty());
-        self.undecided += u64::from(matches!(decision.source, tollgate::Source::Failure(_)));
+        self.undecided +=
+            u64::from(matches!(decision.source, tollgate::DecisionSource::Failure(_)));
         self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
         self.durations += u64::from(request.entry().duration.is_some());
         let client = request.entry().client().unwrap_or_default();
-        for (planned, standing) in planned.into_iter().zip(&decision.verdict.standings) {
+        for (planned, status) in planned.into_iter().zip(&decision.evaluation.statuses) {
             if let Some(limit) = self.limit(&planned.limit) {
-                limit.record(planned.subject, standing, client, now, fate);
+                limit.record(planned.subject, status, client, now, outcome);
             }
         }
         for trial in &decision.trials {
@@ -113,9 +114,9 @@ impl Tally {
                 limit.trials.add(trial);
             }
         }
-        let shadow = decision.shadow.iter().flat_map(|verdict| &verdict.standings);
-        for standing in shadow.filter(|standing| standing.is_refusal()) {
-            if let Some(limit) = self.limit(&standing.limit) {
+        let shadow = decision.shadow.iter().flat_map(|evaluation| &evaluation.statuses);
+        for status in shadow.filter(|status| status.is_refusal()) {
+            if let Some(limit) = self.limit(&status.limit) {
                 limit.shadow_refused += 1;
             }
         }

@@ -94,7 +94,7 @@ mod tests {
     use tollgate::HashKey;
     use tollgate::core::Value;
 
-    use super::super::Fate;
+    use super::super::RequestOutcome;
     use super::*;
 
     fn subject(name: &str) -> Subject {
@@ -105,13 +105,13 @@ mod tests {
     fn the_most_refused_come_first_and_then_the_busiest() {
         let mut subjects = Subjects::default();
         for (name, fates) in [
-            ("calm", &[Fate::Admitted][..]),
-            ("busy", &[Fate::Admitted; 9]),
-            ("hit", &[Fate::Admitted, Fate::Refused]),
-            ("hit harder", &[Fate::Refused, Fate::Refused]),
+            ("calm", &[RequestOutcome::Admitted][..]),
+            ("busy", &[RequestOutcome::Admitted; 9]),
+            ("hit", &[RequestOutcome::Admitted, RequestOutcome::Refused]),
+            ("hit harder", &[RequestOutcome::Refused, RequestOutcome::Refused]),
         ] {
-            for fate in fates {
-                subjects.entry(subject(name), b"").counts.add(*fate);
+            for outcome in fates {
+                subjects.entry(subject(name), b"").counts.add(*outcome);
             }
         }
         let names = |count| {
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn subjects_are_bounded_and_the_refused_stay() {
         let mut subjects = Subjects::default();
-        subjects.entry(subject("refused"), b"").counts.add(Fate::Refused);
+        subjects.entry(subject("refused"), b"").counts.add(RequestOutcome::Refused);
         for n in 0..5 * SUBJECTS_KEPT {
-            subjects.entry(subject(&n.to_string()), b"").counts.add(Fate::Admitted);
+            subjects.entry(subject(&n.to_string()), b"").counts.add(RequestOutcome::Admitted);
             assert!(subjects.tallies.len() <= 2 * SUBJECTS_KEPT);
         }
         assert_eq!(subjects.top(1)[0].0, &subject("refused"));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::utc;
-use super::{Counts, Fate};
+use super::{Counts, RequestOutcome};
 
 /// Points that a timeline has at most.
 const POINTS_MAX: u64 = 120;
@@ -39,7 +39,7 @@ impl Default for Timeline {
 
 impl Timeline {
     /// Counts a request, not earlier than the last.
-    pub(super) fn add(&mut self, now: u64, fate: Fate) {
+    pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
         let first = self.points.first().map_or(now, |point| point.time);
         while now / self.step - first / self.step >= POINTS_MAX {
             self.widen();
@@ -50,7 +50,7 @@ impl Timeline {
             self.points.push(Point { time: next, ..Point::default() });
         }
         if let Some(last) = self.points.last_mut() {
-            last.counts.add(fate);
+            last.counts.add(outcome);
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
     fn quiet_steps_are_there_and_empty() {
         let mut timeline = Timeline::default();
         for now in [1_500, 1_999, 4_000] {
-            timeline.add(now, Fate::Admitted);
+            timeline.add(now, RequestOutcome::Admitted);
         }
         let seen: Vec<_> =
             timeline.points().iter().map(|point| (point.time, point.counts.requests)).collect();
@@ -112,7 +112,10 @@ mod tests {
         let mut now = 1_431_857_103_000;
         for n in 0..5_000 {
             now += n * 7_919;
-            timeline.add(now, if n % 3 == 0 { Fate::Refused } else { Fate::Refunded });
+            timeline.add(
+                now,
+                if n % 3 == 0 { RequestOutcome::Refused } else { RequestOutcome::Refunded },
+            );
             let points = timeline.points();
             assert!(points.len() as u64 <= POINTS_MAX);
             assert!(points.iter().all(|point| point.time % timeline.step() == 0));
@@ -129,8 +132,8 @@ mod tests {
     #[test]
     fn a_time_in_the_far_future_widens_without_end_or_panic() {
         let mut timeline = Timeline::default();
-        timeline.add(0, Fate::Admitted);
-        timeline.add((1 << 53) - 1, Fate::Admitted);
+        timeline.add(0, RequestOutcome::Admitted);
+        timeline.add((1 << 53) - 1, RequestOutcome::Admitted);
         assert!(timeline.points().len() as u64 <= POINTS_MAX);
         assert_eq!(timeline.points().iter().map(|point| point.counts.requests).sum::<u64>(), 2);
     }

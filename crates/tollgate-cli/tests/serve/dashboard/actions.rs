@@ -7,7 +7,7 @@ use crate::client::ask;
 use crate::world::{Folder, Node};
 
 #[test]
-fn the_policy_is_read_anew_and_mistakes_are_told() {
+fn the_policy_is_read_again_and_mistakes_are_reported() {
     let (folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "policy");
@@ -48,7 +48,7 @@ fn a_subject_is_looked_at_and_forgotten() {
     page.click("dialog button", "Forget it");
     page.says("What it used is forgotten.");
     page.until(&format!("/admitted\\s+0\\s+3\\s+3/.test({row})"));
-    assert!(node.told().contains("an administrator forgot"));
+    assert!(node.response().contains("an administrator forgot"));
     page.write("address", "nowhere");
     page.click("button", "Look");
     page.until("document.querySelector('.notice.bad')");
@@ -67,7 +67,7 @@ fn a_rollout_is_turned() {
     page.click("button", "Turn");
     page.says("Turned from 10 % to 35 %");
     page.until("document.querySelector('.big').innerText === '35 %'");
-    let status = ask(node.door("admin"), "GET", "/v1/status", None);
+    let status = ask(node.listener("admin"), "GET", "/v1/status", None);
     let status: Value = serde_json::from_str(&status.body).unwrap();
     assert_eq!(status["counts"]["percent"], json!(35));
     page.is_clean();
@@ -95,7 +95,7 @@ fn a_log_is_simulated_beside_another_policy() {
     ));
     page.until(&format!("{rows}.some((text) => /^many\\s+1,000 per 1h\\s|^many\\s+1000 per 1h\\s/.test(text) && /15$/.test(text))"));
     // Nobody was charged.
-    let status = ask(node.door("admin"), "GET", "/metrics", None).body;
+    let status = ask(node.listener("admin"), "GET", "/metrics", None).body;
     assert!(status.contains("tollgate_memory_entries 0\n"), "{status}");
     page.write("Another policy to try (optional)", "limits: [");
     page.click("button", "Simulate");
@@ -109,12 +109,15 @@ fn a_token_is_asked_for_kept_by_the_tab_and_forgotten() {
     let folder = Folder::with(POLICY);
     folder.write("tokens.txt", right);
     let tokens = folder.path("tokens.txt").display().to_string();
-    let door = format!("{{ listen: \"127.0.0.1:0\", tokens: {{ file: {tokens} }} }}");
-    folder.write("policy.yaml", &format!("{POLICY}serve: {{ http: {door}, admin: {door} }}\n"));
+    let listener = format!("{{ listen: \"127.0.0.1:0\", tokens: {{ file: {tokens} }} }}");
+    folder.write(
+        "policy.yaml",
+        &format!("{POLICY}serve: {{ http: {listener}, admin: {listener} }}\n"),
+    );
     let node = Node::start(crate::world::command(&folder.policy(), &[]));
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits");
-    page.says("This door asks for a token");
+    page.says("This listener asks for a token");
     page.write("Token", "a-wrong-token-of-the-doors");
     page.click("button", "Open");
     page.says("this token opens nothing here");
@@ -125,7 +128,7 @@ fn a_token_is_asked_for_kept_by_the_tab_and_forgotten() {
     page.go(&super::address(&node, "policy"));
     page.says("Read the file anew");
     page.click("button", "Forget the token");
-    page.says("This door asks for a token");
+    page.says("This listener asks for a token");
     assert_eq!(page.value("sessionStorage.length"), json!(0));
     page.is_clean();
 }

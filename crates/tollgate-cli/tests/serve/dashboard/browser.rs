@@ -38,8 +38,8 @@ pub(super) struct Page {
 }
 
 struct Pipe {
-    asked: ChildStdin,
-    told: Receiver<Value>,
+    requested: ChildStdin,
+    response: Receiver<Value>,
     last: u64,
     /// What happened meanwhile.
     events: Vec<Value>,
@@ -65,9 +65,9 @@ impl Browser {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let asked = child.stdin.take().unwrap();
+        let requested = child.stdin.take().unwrap();
         let mut answers = BufReader::new(child.stdout.take().unwrap());
-        let (teller, told) = channel();
+        let (teller, response) = channel();
         thread::spawn(move || {
             let mut message = Vec::new();
             while answers.read_until(0, &mut message).is_ok_and(|length| length > 0) {
@@ -79,7 +79,7 @@ impl Browser {
                 message.clear();
             }
         });
-        let pipe = Pipe { asked, told, last: 0, events: Vec::new() };
+        let pipe = Pipe { requested, response, last: 0, events: Vec::new() };
         Self { child, pipe: Arc::new(Mutex::new(pipe)), _profile: profile }
     }
 
@@ -118,12 +118,12 @@ impl Page {
     /// Asks for the value of `expression`, which may be a promise.
     #[track_caller]
     pub(super) fn value(&self, expression: &str) -> Value {
-        let asked = json!({
+        let requested = json!({
             "expression": expression, "awaitPromise": true, "returnByValue": true,
         });
-        let told = self.call("Runtime.evaluate", &asked);
-        assert!(told["exceptionDetails"].is_null(), "{expression}: {told}");
-        told["result"]["value"].clone()
+        let response = self.call("Runtime.evaluate", &requested);
+        assert!(response["exceptionDetails"].is_null(), "{expression}: {response}");
+        response["result"]["value"].clone()
     }
 
     /// Waits until `condition` holds.
@@ -164,8 +164,8 @@ impl Page {
     pub(super) fn choose(&self, selector: &str, path: &std::path::Path) {
         self.until(&format!("document.querySelector({})", json!(selector)));
         let document = self.call("DOM.getDocument", &json!({}));
-        let asked = json!({ "nodeId": document["root"]["nodeId"], "selector": selector });
-        let node = self.call("DOM.querySelector", &asked);
+        let requested = json!({ "nodeId": document["root"]["nodeId"], "selector": selector });
+        let node = self.call("DOM.querySelector", &requested);
         let files = json!({ "nodeId": node["nodeId"], "files": [path] });
         self.call("DOM.setFileInputFiles", &files);
     }
@@ -226,22 +226,22 @@ fn find(selector: &str, text: &str) -> String {
 impl Pipe {
     fn call(&mut self, session: Option<&str>, method: &str, parameters: &Value) -> Value {
         self.last += 1;
-        let mut asked = json!({ "id": self.last, "method": method, "params": parameters });
+        let mut requested = json!({ "id": self.last, "method": method, "params": parameters });
         if let Some(session) = session {
-            asked["sessionId"] = session.into();
+            requested["sessionId"] = session.into();
         }
-        self.asked.write_all(format!("{asked}\0").as_bytes()).unwrap_or_else(|error| {
+        self.requested.write_all(format!("{requested}\0").as_bytes()).unwrap_or_else(|error| {
             panic!("cannot run chromium ({error}): install it, with `apt-get install -y chromium`")
         });
         loop {
-            let told = self.told.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            let response = self.response.recv_timeout(PATIENCE).unwrap_or_else(|error| {
                 panic!("chromium did not answer {method} ({error}): is it installed?")
             });
-            if told["id"] == self.last {
-                assert!(told["error"].is_null(), "{method}: {told}");
-                return told["result"].clone();
+            if response["id"] == self.last {
+                assert!(response["error"].is_null(), "{method}: {response}");
+                return response["result"].clone();
             }
-            self.events.push(told);
+            self.events.push(response);
         }
     }
 }

@@ -21,7 +21,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     for script in SCRIPTS {
         charge(&node, "few", ("user", script), 4);
         // In the address, as a link would have it.
-        let told = page.value(&format!(
+        let response = page.value(&format!(
             "new Promise((resolve) => {{
                 addEventListener('hashchange', () => requestAnimationFrame(() =>
                     resolve(document.querySelector('h1').textContent)), {{ once: true }});
@@ -29,7 +29,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
             }})",
             json!(script)
         ));
-        assert_eq!(told, json!(script));
+        assert_eq!(response, json!(script));
     }
     // In a log: who asked, and lines that are none.
     let mut log = String::new();
@@ -100,7 +100,7 @@ fn subjects_that_are_scripts_are_shown_and_do_not_run() {
 #[test]
 fn pages_elsewhere_neither_change_nor_read_anything() {
     let (_folder, node) = node("");
-    let admin = node.door("admin").to_owned();
+    let admin = node.listener("admin").to_owned();
     charge(&node, "few", ("user", "mallory"), 3);
     let forget = "/v1/standing?limit=few&subject%5Buser%5D=mallory";
     for (method, path) in [
@@ -124,7 +124,7 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
     }
     let mut browser = Browser::start();
     let page = browser.open(&format!("http://{}/", stranger()));
-    let told = page.value(&format!(
+    let response = page.value(&format!(
         "Promise.all([
             ['DELETE', '{forget}', {{}}],
             ['POST', '/v1/policy/reload', {{}}],
@@ -136,7 +136,7 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
         ].map(([method, path, more]) => fetch('http://{admin}' + path, {{ method, ...more }})
             .then((answer) => answer.text()).then((text) => text, () => '')))"
     ));
-    assert_eq!(told, json!(["", "", "", "", "", "", ""]));
+    assert_eq!(response, json!(["", "", "", "", "", "", ""]));
     // Nor is the dashboard put into a frame.
     let framed = page.value(&format!(
         "new Promise((resolve) => {{
@@ -150,9 +150,9 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
         }})"
     ));
     assert_eq!(framed, json!("closed"));
-    let seen = ask(&admin, "GET", forget, None);
-    let seen: Value = serde_json::from_str(&seen.body).unwrap();
-    assert_eq!(seen["standings"][0]["used"], json!(3));
+    let observed = ask(&admin, "GET", forget, None);
+    let observed: Value = serde_json::from_str(&observed.body).unwrap();
+    assert_eq!(observed["standings"][0]["used"], json!(3));
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn a_name_that_was_led_here_opens_nothing() {
     let (_folder, node) = node("serve: { dashboard: { hosts: admin.example } }\n");
     let rules = "--host-resolver-rules=MAP *.example 127.0.0.1";
     let mut browser = Browser::with(&[rules]);
-    let port = node.door("admin").rsplit_once(':').unwrap().1;
+    let port = node.listener("admin").rsplit_once(':').unwrap().1;
     let page = browser.open(&format!("http://evil.example:{port}/dashboard/"));
-    page.says("This door has another name");
+    page.says("This listener has another name");
     for (method, path) in [
         ("GET", "/v1/status"),
         ("GET", "/metrics"),
@@ -190,19 +190,19 @@ fn a_name_that_was_led_here_opens_nothing() {
 fn a_dashboard_that_was_put_away_is_not_there() {
     let (_folder, node) = node("serve: { dashboard: { show: false } }\n");
     for path in ["/dashboard", "/dashboard/", "/dashboard/js/main.js"] {
-        assert_eq!(ask(node.door("admin"), "GET", path, None).status, 404, "{path}");
+        assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 404, "{path}");
     }
     let (_folder, node) = super::node("");
     for path in ["/dashboard/", "/dashboard/js/main.js"] {
-        assert_eq!(ask(node.door("admin"), "GET", path, None).status, 200, "{path}");
-        assert_eq!(ask(node.door("http"), "GET", path, None).status, 404, "{path}");
+        assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 200, "{path}");
+        assert_eq!(ask(node.listener("http"), "GET", path, None).status, 404, "{path}");
     }
-    assert_eq!(ask(node.door("admin"), "GET", "/dashboard", None).status, 308);
+    assert_eq!(ask(node.listener("admin"), "GET", "/dashboard", None).status, 308);
     for path in ["/dashboard/../v1/status", "/dashboard/index.html", "/dashboardx", "/dashboard//"]
     {
-        assert_eq!(ask(node.door("admin"), "GET", path, None).status, 404, "{path}");
+        assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 404, "{path}");
     }
-    assert_eq!(ask(node.door("admin"), "POST", "/dashboard/", None).status, 405);
+    assert_eq!(ask(node.listener("admin"), "POST", "/dashboard/", None).status, 405);
 }
 
 /// A site of somebody else: one empty page, for as long as the test runs.

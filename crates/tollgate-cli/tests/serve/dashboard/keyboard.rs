@@ -10,13 +10,13 @@ pub(super) fn tab_to(page: &super::Page, condition: &str) {
     let mut passed = Vec::new();
     for _ in 0..40 {
         page.press("Tab");
-        let seen = page.value(&format!(
+        let observed = page.value(&format!(
             "((it) => [Boolean({condition}), it.outerHTML.slice(0, 90)])(document.activeElement)"
         ));
-        if seen[0] == json!(true) {
+        if observed[0] == json!(true) {
             return;
         }
-        passed.push(seen[1].clone());
+        passed.push(observed[1].clone());
     }
     panic!("Tab never came to {condition}, but to {passed:#?}");
 }
@@ -71,7 +71,7 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
 }
 
 #[test]
-fn the_page_tells_what_its_parts_are() {
+fn the_page_reports_what_its_parts_are() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");

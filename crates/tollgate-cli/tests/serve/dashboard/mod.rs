@@ -22,7 +22,7 @@ limits:
 rules: [ { name: named, match: { has: user }, limits: [few, many] }, { name: all, limits: many } ]
 ";
 
-/// A node with [`POLICY`] and `more`, and doors for programs and administrators.
+/// A node with [`POLICY`] and `more`, and listeners for programs and administrators.
 fn node(more: &str) -> (Folder, Node) {
     let folder = Folder::with(&format!("{POLICY}{more}"));
     let node = Node::open(&folder.policy());
@@ -35,7 +35,7 @@ fn open(browser: &mut Browser, node: &Node, view: &str) -> Page {
 }
 
 fn address(node: &Node, view: &str) -> String {
-    format!("http://{}/dashboard/#/{view}", node.door("admin"))
+    format!("http://{}/dashboard/#/{view}", node.listener("admin"))
 }
 
 /// Charges `limit` for `subject`, as often.
@@ -43,7 +43,7 @@ fn charge(node: &Node, limit: &str, subject: (&str, &str), times: usize) {
     let (name, value) = (subject.0, serde_json::to_string(subject.1).unwrap());
     let body = format!(r#"{{"limits":[{{"name":"{limit}","subject":{{"{name}":{value}}}}}]}}"#);
     for _ in 0..times {
-        let mut client = crate::client::Client::connect(node.door("http")).unwrap();
+        let mut client = crate::client::Client::connect(node.listener("http")).unwrap();
         let length = body.len();
         client
             .send(format!(

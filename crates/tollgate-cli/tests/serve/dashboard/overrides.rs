@@ -8,9 +8,9 @@ use crate::client::ask;
 use crate::world::Node;
 
 fn in_force(node: &Node) -> Vec<Value> {
-    let told = ask(node.door("admin"), "GET", "/v1/overrides", None);
-    let told: Value = serde_json::from_str(&told.body).unwrap();
-    told["overrides"].as_array().unwrap().clone()
+    let response = ask(node.listener("admin"), "GET", "/v1/overrides", None);
+    let response: Value = serde_json::from_str(&response.body).unwrap();
+    response["overrides"].as_array().unwrap().clone()
 }
 
 /// Chooses the option `value` of the field that is called `label`.
@@ -79,9 +79,9 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     stands(&page, "many", "admitted 0 1,000 1,000");
     stands(&page, "few", "blocked – – –");
     let overrides = "document.querySelector('section[aria-label=Overrides]')";
-    let told = format!("{overrides}.innerText");
+    let response = format!("{overrides}.innerText");
     for word in ["few", "blocked", "all with user=#", reason] {
-        page.until(&format!("{told}.includes({})", json!(word)));
+        page.until(&format!("{response}.includes({})", json!(word)));
     }
     assert_eq!(page.value(&format!("{overrides}.querySelectorAll('tbody tr').length")), json!(1));
 
@@ -106,7 +106,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
         body.as_object_mut().unwrap().extend(effect.as_object().unwrap().clone());
         put(&page, &body);
         stands(&page, "few", few);
-        page.until(&format!("{told}.includes('again')"));
+        page.until(&format!("{response}.includes('again')"));
         stands(&page, "many", "admitted 0 1,000 1,000");
     }
     remove(&page, "limit=few&group[user]=mallory");
@@ -117,7 +117,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
 
 /// Waits until the page of a subject says so of `limit`, in the columns from "Now" to "Remaining".
 #[track_caller]
-fn stands(page: &Page, limit: &str, told: &str) {
+fn stands(page: &Page, limit: &str, response: &str) {
     page.until(&format!(
         "[...document.querySelectorAll('table')]
             .find((table) => table.caption.textContent === 'How it stands')
@@ -125,7 +125,7 @@ fn stands(page: &Page, limit: &str, told: &str) {
             .some(({{ children: [name, , ...cells] }}) => name.innerText === {}
                 && cells.slice(0, 4).map((cell) => cell.innerText).join(' ') === {})",
         json!(limit),
-        json!(told),
+        json!(response),
     ));
 }
 
@@ -191,7 +191,7 @@ fn a_limit_is_switched_for_everybody() {
 }
 
 #[test]
-fn what_is_switched_off_is_told_above_every_view_until_it_is_lifted() {
+fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "overrides");

@@ -67,9 +67,9 @@ struct Traffic {
 impl Traffic {
     fn start(node: &Node) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let (is_over, door) = (Arc::clone(&ended), node.door("http").to_owned());
+        let (is_over, listener) = (Arc::clone(&ended), node.listener("http").to_owned());
         let client = thread::spawn(move || {
-            let mut client = Client::connect(&door).unwrap();
+            let mut client = Client::connect(&listener).unwrap();
             for turn in 0.. {
                 if is_over.load(Ordering::Relaxed) {
                     return;
@@ -85,8 +85,8 @@ impl Traffic {
 impl Drop for Traffic {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        let told = self.client.take().unwrap().join();
-        assert!(thread::panicking() || told.is_ok(), "the node stopped answering");
+        let response = self.client.take().unwrap().join();
+        assert!(thread::panicking() || response.is_ok(), "the node stopped answering");
     }
 }
 
@@ -118,7 +118,7 @@ fn charge(client: &mut Client, turn: usize) {
 /// A switch, so that it is seen what it looks like.
 fn only_count_searches(node: &Node) {
     let switched = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-        .args(["keys", "override", "--admin", &format!("http://{}", node.door("admin"))])
+        .args(["keys", "override", "--admin", &format!("http://{}", node.listener("admin"))])
         .args(["--rule", "search", "--counted", "--for", "2h", "--reason", "it refuses a partner"])
         .output()
         .unwrap();
@@ -135,8 +135,8 @@ fn frame(page: &Page, height: u32) {
 /// Takes a picture, so high, and keeps it for the guide with `UPDATE=1`.
 fn take(page: &Page, name: &str, height: u32) {
     frame(page, height);
-    let told = page.call("Page.captureScreenshot", &json!({ "format": "png" }));
-    let picture = STANDARD.decode(told["data"].as_str().unwrap()).unwrap();
+    let response = page.call("Page.captureScreenshot", &json!({ "format": "png" }));
+    let picture = STANDARD.decode(response["data"].as_str().unwrap()).unwrap();
     // Width and height stand behind the signature and the name of the first part.
     let measured = [16, 20].map(|at| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap()));
     assert_eq!((&picture[1..4], measured), (&b"PNG"[..], [WIDTH, height]));

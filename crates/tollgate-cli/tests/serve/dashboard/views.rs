@@ -88,7 +88,7 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
 }
 
 #[test]
-fn a_shard_that_is_not_there_is_told_of() {
+fn a_shard_that_is_not_there_is_informed_of() {
     // Nothing listens at port 1.
     let folder = Folder::with(
         "limits: { all: { quota: 3, window: 1h } }\n\
@@ -132,8 +132,8 @@ fn a_thousand_limits_are_searched_and_paged() {
     page.until("document.querySelector('tbody th').innerText === 'limit-0999'");
     // Two more looks at the node change neither the search nor the place.
     let looks = "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/metrics')).length";
-    let seen = page.value(looks).as_u64().unwrap();
-    page.until(&format!("{looks} > {}", seen + 2));
+    let observed = page.value(looks).as_u64().unwrap();
+    page.until(&format!("{looks} > {}", observed + 2));
     assert_eq!(page.value("document.activeElement.value"), json!("T-0999"));
     assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(1));
     // A subject of a thousand limits is asked about in several questions.

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::super::event::{Decision, Teller};
+use super::super::event::{AnswerSource, Decision};
 use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>) {
     let mut windows = BTreeMap::<u64, (Units, &Event<'_>)>::new();
     for event in &case.account.events {
-        let Some((Teller::Fallback, Decision::Admitted, reading)) = event.told else { continue };
+        let Some((AnswerSource::Fallback, Decision::Admitted, reading)) = event.told else {
+            continue;
+        };
         let window = match event.limit.algorithm() {
-            Algorithm::FixedWindow(_) => reading.whole_at.as_millis(),
+            Algorithm::FixedWindow(_) => reading.full_reset_at.as_millis(),
             _ => event.now.as_millis() / event.limit.window().get(),
         };
         let (admitted, last) = windows.entry(window).or_insert((0, event));

@@ -19,7 +19,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &FixedWindow) {
             }
             if case.leased() > 0 {
                 leased::check(case, window);
-            } else if window.has_refunds() || case.allowance.held + case.allowance.stranded > 0 {
+            } else if window.has_refunds() || case.allowance.held + case.allowance.unrefunded > 0 {
                 balance::check(case, window);
             } else {
                 interval::check(case, window);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::algo::Concurrency;
-use tollgate_core::{Ask, ChargeId};
+use tollgate_core::{ChargeId, Operation};
 
 use super::super::call::{Moment, NEVER};
 use super::*;
@@ -16,8 +16,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
         let mut changes = Vec::new();
         for event in epoch.iter().filter(|event| event.admitted() > 0) {
             let Some(id) = event.id() else { continue };
-            let expired = case.clocks.reaching(event.now.after(limit.lease()));
-            let until = leases.given_back(id).min(expired);
+            let expired = case.clocks.reaching(event.now.after(limit.permit_ttl()));
+            let until = leases.refunded(id).min(expired);
             // An id that is taken twice holds one lease, and nobody knows which of the two.
             if leases.is_single(id) && event.answered < until {
                 changes.push((event.answered, event.admitted(), event));
@@ -45,13 +45,15 @@ impl Leases {
         let mut leases = BTreeMap::new();
         for event in &account.events {
             let Some(id) = event.id() else { continue };
-            let (taken, given_back) = leases.entry(id).or_insert((0, NEVER));
-            match event.ask {
-                Ask::Take { .. } | Ask::Reserve { .. } if event.may_be_admitted() > 0 => {
+            let (taken, refunded) = leases.entry(id).or_insert((0, NEVER));
+            match event.operation {
+                Operation::Charge { .. } | Operation::Reserve { .. }
+                    if event.may_be_admitted() > 0 =>
+                {
                     *taken += 1;
                 }
-                Ask::Refund { .. } | Ask::Settle { .. } => {
-                    *given_back = event.issued.min(*given_back);
+                Operation::Refund { .. } | Operation::Settle { .. } => {
+                    *refunded = event.issued.min(*refunded);
                 }
                 _ => {}
             }
@@ -63,7 +65,7 @@ impl Leases {
         self.0.get(&id).is_some_and(|(taken, _)| *taken == 1)
     }
 
-    fn given_back(&self, id: ChargeId) -> Moment {
-        self.0.get(&id).map_or(NEVER, |(_, given_back)| *given_back)
+    fn refunded(&self, id: ChargeId) -> Moment {
+        self.0.get(&id).map_or(NEVER, |(_, refunded)| *refunded)
     }
 }

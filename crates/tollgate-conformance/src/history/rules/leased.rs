@@ -12,10 +12,10 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let Window { charges, refunds, uncertain, .. } = window;
     let may_count = |event: &Event<'_>| (event.issued, event.may_count());
     let charged = Sums::new(charges.iter().chain(uncertain).map(may_count));
-    let back = Sums::new(refunds.iter().map(|event| (event.answered, event.given_back())));
-    let beside = case.leased() + Units::from(case.allowance.held + case.allowance.stranded);
-    for event in window.all_told() {
-        let is_refused = event.reading().is_some_and(|reading| reading.fit != Fit::Now);
+    let back = Sums::new(refunds.iter().map(|event| (event.answered, event.refunded())));
+    let beside = case.leased() + Units::from(case.allowance.held + case.allowance.unrefunded);
+    for event in window.certain_events() {
+        let is_refused = event.reading().is_some_and(|reading| reading.admission != Admission::Now);
         let gone = if is_refused { back.before(event.issued) } else { 0 };
         let known = charged.before(event.answered) - gone;
         if event.used() > known + beside {

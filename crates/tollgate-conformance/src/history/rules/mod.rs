@@ -16,7 +16,7 @@ mod reset;
 mod settlement;
 mod span;
 
-use tollgate_core::{Algorithm, Fit, LimitMode, Source};
+use tollgate_core::{Admission, Algorithm, DecisionSource, LimitMode};
 
 use super::account::Account;
 use super::allowance::Allowance;
@@ -71,7 +71,7 @@ impl Case<'_, '_> {
 
     /// By how much a settlement may pass the limit.
     fn overdraft(&self) -> Units {
-        Units::from(self.account.limit.hold().overdraft.max(self.allowance.overdraft))
+        Units::from(self.account.limit.reservation_terms().overdraft.max(self.allowance.overdraft))
     }
 
     fn lost(&self) -> Units {
@@ -108,12 +108,14 @@ fn count(report: &mut Report, call: &Call) {
         Outcome::NotCarriedOut => &mut report.not_carried_out,
         Outcome::Unknown => &mut report.unknown,
         Outcome::Answered(readings) => match readings.source() {
-            Source::Store if readings.iter().all(|reading| reading.fit == Fit::Now) => {
+            DecisionSource::Store
+                if readings.iter().all(|reading| reading.admission == Admission::Now) =>
+            {
                 &mut report.admitted
             }
-            Source::Store => &mut report.refused,
-            Source::Remembered => &mut report.remembered,
-            Source::Fallback(_) | Source::Failure(_) => &mut report.fallback,
+            DecisionSource::Store => &mut report.refused,
+            DecisionSource::DenyCache => &mut report.remembered,
+            DecisionSource::Fallback(_) | DecisionSource::Failure(_) => &mut report.fallback,
         },
     };
     *counter += 1;

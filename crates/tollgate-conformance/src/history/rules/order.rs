@@ -4,8 +4,8 @@ use super::super::window::Window;
 use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
-    let highest = Highest::new(window.all_told());
-    for event in window.all_told() {
+    let highest = Highest::new(window.certain_events());
+    for event in window.certain_events() {
         let Some(earlier) = highest.before(event) else { continue };
         let (was, is) = (earlier.used(), event.start());
         if was > is + case.lost() {

@@ -6,16 +6,16 @@ use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let admitted: Units = window.charges.iter().map(Event::granted).sum();
-    let maybe_back: Units = window.uncertain.iter().map(Event::given_back).sum();
-    let surely_back: Units = window.refunds.iter().map(Event::given_back).sum();
-    let last = window.all_told().max_by_key(|event| event.answered);
+    let maybe_back: Units = window.uncertain.iter().map(Event::refunded).sum();
+    let surely_back: Units = window.refunds.iter().map(Event::refunded).sum();
+    let last = window.certain_events().max_by_key(|event| event.answered);
     let over = |held: &&Held<'_>| last.is_some_and(|last| held.may_be_over(last, case.clocks));
     let ran_out: Units = window.holds.iter().filter(over).map(Held::units).sum();
-    let given_back = surely_back + maybe_back + ran_out;
+    let refunded = surely_back + maybe_back + ran_out;
     let (most, resets_at) = (case.most(), window.resets_at.as_millis());
-    if admitted - given_back > most {
+    if admitted - refunded > most {
         let what =
-            format!("{admitted} admitted and {given_back} given back until {resets_at}, of {most}");
+            format!("{admitted} admitted and {refunded} given back until {resets_at}, of {most}");
         let last = window.charges.iter().filter(|event| event.granted() > 0);
         let last = last.max_by_key(|event| event.answered);
         case.violates(Rule::Quota, what, last.as_slice());

@@ -1,7 +1,7 @@
 //! A token bucket admits no more than its burst, what arrives and what is given back.
 
 use tollgate_core::algo::TokenBucket;
-use tollgate_core::{Ask, Timestamp};
+use tollgate_core::{Operation, Timestamp};
 
 use super::super::call::Moment;
 use super::super::window::Sums;
@@ -29,8 +29,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
             taken += event.admitted() * window;
             latest = latest.max(event.now).max(case.clocks.latest_before(event.answered));
             answered = answered.max(event.answered);
-            let given_back = refunds.maybe.before(answered) * window;
-            let level = taken + most - quota * Units::from(latest.as_millis()) - given_back;
+            let refunded = refunds.maybe.before(answered) * window;
+            let level = taken + most - quota * Units::from(latest.as_millis()) - refunded;
             if level > case.most() * window {
                 let tokens = level / window;
                 let most = case.most();
@@ -62,16 +62,17 @@ struct Refunds {
 
 impl Refunds {
     fn of(case: &Case<'_, '_>) -> Self {
-        let gives_back =
-            |event: &&Event<'_>| matches!(event.ask, Ask::Refund { .. } | Ask::Settle { .. });
+        let gives_back = |event: &&Event<'_>| {
+            matches!(event.operation, Operation::Refund { .. } | Operation::Settle { .. })
+        };
         let refunds = || case.account.events.iter().filter(gives_back);
         let told = refunds().filter(|event| event.reading().is_some());
         // When a reservation that runs out was given back nobody is told.
         let released = case.account.holds.values().filter(|held| held.is_released());
         let ran_out = released.map(|held| (held.may_run_out_from(case.clocks), held.units()));
-        let maybe = refunds().map(|event| (event.issued, event.given_back())).chain(ran_out);
+        let maybe = refunds().map(|event| (event.issued, event.refunded())).chain(ran_out);
         Self {
-            certainly: Sums::new(told.map(|event| (event.answered, event.given_back()))),
+            certainly: Sums::new(told.map(|event| (event.answered, event.refunded()))),
             maybe: Sums::new(maybe),
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         .collect();
     let may_fill = window.uncertain.iter().map(|event| (event.issued, event.may_count()));
     let may_fill = Sums::new(may_fill);
-    for event in window.all_told() {
+    for event in window.certain_events() {
         let used = event.start();
         let below = charges.partition_point(|charge| charge.used() <= used);
         let gap = used - below.checked_sub(1).map_or(0, |last| told[last]);

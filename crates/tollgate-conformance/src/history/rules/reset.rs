@@ -1,7 +1,7 @@
 //! A window has one reset, and ends neither early nor late.
 
 use tollgate_core::algo::{Anchor, FixedWindow};
-use tollgate_core::{Found, MAX_EXACT, Timestamp};
+use tollgate_core::{MAX_EXACT, StoredState, Timestamp};
 
 use super::super::window::Window;
 use super::*;
@@ -25,7 +25,7 @@ pub(super) fn check(
 
 /// What is wrong with the reset of one answer by itself.
 fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
-    let resets_at = event.reading()?.whole_at;
+    let resets_at = event.reading()?.full_reset_at;
     let (reset, window) = (resets_at.as_millis(), limit.window());
     if reset == MAX_EXACT {
         return None;
@@ -44,7 +44,8 @@ fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
 
 /// No window opens before the one before it is over.
 fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'_>]) {
-    let told = windows.iter().filter_map(|window| Some((window.resets_at, window.first_told()?)));
+    let told =
+        windows.iter().filter_map(|window| Some((window.resets_at, window.first_reported()?)));
     let told: Vec<_> = told.collect();
     for pair in told.windows(2) {
         let ((earlier, one), (later, other)) = (pair[0], pair[1]);
@@ -62,7 +63,7 @@ fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'
 /// Nobody is told that nothing is used while a window is open.
 fn check_remembered(case: &mut Case<'_, '_>, epoch: &[Event<'_>], windows: &[Window<'_>]) {
     let may_be_gone =
-        |window: &&Window<'_>| window.first_told().is_some_and(|opened| case.is_cut(opened));
+        |window: &&Window<'_>| window.first_reported().is_some_and(|opened| case.is_cut(opened));
     let kept = windows.iter().filter(|window| !may_be_gone(window));
     let charges = kept.flat_map(|window| &window.charges);
     let mut charges: Vec<_> = charges.map(|charge| (charge.answered, charge)).collect();
@@ -71,12 +72,13 @@ fn check_remembered(case: &mut Case<'_, '_>, epoch: &[Event<'_>], windows: &[Win
     let mut open: Option<(Timestamp, &Event<'_>)> = None;
     for event in epoch {
         while let Some((_, charge)) = seen.next_if(|(answered, _)| *answered < event.issued) {
-            let resets_at = charge.reading().map_or(Timestamp::EPOCH, |reading| reading.whole_at);
+            let resets_at =
+                charge.reading().map_or(Timestamp::EPOCH, |reading| reading.full_reset_at);
             if open.is_none_or(|(latest, _)| latest < resets_at) {
                 open = Some((resets_at, charge));
             }
         }
-        let nothing = event.reading().is_some_and(|reading| reading.found == Found::Nothing);
+        let nothing = event.reading().is_some_and(|reading| reading.found == StoredState::Missing);
         let Some((resets_at, charge)) = open.filter(|(resets_at, _)| event.now < *resets_at) else {
             continue;
         };

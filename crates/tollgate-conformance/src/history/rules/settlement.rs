@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_core::{Ask, ChargeId};
+use tollgate_core::{ChargeId, Operation};
 
-use super::super::event::Teller;
+use super::super::event::AnswerSource;
 use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>) {
@@ -15,12 +15,12 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
     let mut reservations = BTreeMap::<ChargeId, Reservation<'_, '_>>::new();
     for event in &case.account.events {
-        match (event.ask, event.told) {
-            (Ask::Reserve { id, .. }, _) => {
+        match (event.operation, event.told) {
+            (Operation::Reserve { id, .. }, _) => {
                 reservations.entry(id).or_default().held += event.may_be_admitted();
             }
-            (Ask::Settle { id, .. }, Some((Teller::Store, _, reading)))
-                if reading.fit == Fit::Now =>
+            (Operation::Settle { id, .. }, Some((AnswerSource::Store, _, reading)))
+                if reading.admission == Admission::Now =>
             {
                 reservations.entry(id).or_default().settled.push(event);
             }
@@ -52,12 +52,12 @@ struct Reservation<'e, 'h> {
 
 /// What is wrong with one settlement of so many units by itself.
 fn beyond(event: &Event<'_>, held: Units) -> Option<String> {
-    let Ask::Settle { cost, .. } = event.ask else { return None };
+    let Operation::Settle { cost, .. } = event.operation else { return None };
     let reading = event.reading()?;
     let cost = Units::from(cost.get());
-    let (given_back, added) = (Units::from(reading.given_back), Units::from(reading.added));
-    if given_back > (held - cost).max(0) {
-        return Some(format!("{given_back} given back of {held} held, at a cost of {cost}"));
+    let (refunded, added) = (Units::from(reading.refunded), Units::from(reading.added));
+    if refunded > (held - cost).max(0) {
+        return Some(format!("{refunded} given back of {held} held, at a cost of {cost}"));
     }
     if added > (cost - held).max(0) {
         return Some(format!("{added} taken beyond {held} held, at a cost of {cost}"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::decide::refundable_until;
-use tollgate_core::{Ask, Mark};
+use tollgate_core::{ChargePosition, Operation};
 
 use super::super::call::NEVER;
 use super::*;
@@ -12,19 +12,19 @@ use super::*;
 /// what the mark of a charge numbers: the block, the millisecond or the bucket it fell into.
 pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     for epoch in &case.account.epochs {
-        let mut places = BTreeMap::<u64, Place<'_, '_>>::new();
+        let mut places = BTreeMap::<u64, PeriodUsage<'_, '_>>::new();
         for event in epoch.iter().filter(|event| event.admitted() > 0) {
             let Some(reading) = event.reading() else { continue };
-            let over_at = refundable_until(event.limit, reading.mark);
+            let expires_at = refundable_until(event.limit, reading.position);
             // What one clock had ended, a caller with another one may have begun anew.
-            if case.clocks.latest_before(event.answered) < over_at {
-                let place = places.entry(reading.mark.0).or_default();
+            if case.clocks.latest_before(event.answered) < expires_at {
+                let place = places.entry(reading.position.0).or_default();
                 place.units += event.admitted();
                 place.last = Some(event);
             }
         }
-        for (mark, units) in given_back(case) {
-            if let Some(place) = places.get_mut(&mark.0) {
+        for (position, units) in refunded(case) {
+            if let Some(place) = places.get_mut(&position.0) {
                 place.units -= units;
             }
         }
@@ -35,28 +35,28 @@ pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
 
 /// What was or may have been given back to each place: by a refund or a settlement, or because a
 /// reservation ran out.
-fn given_back(case: &Case<'_, '_>) -> Vec<(Mark, Units)> {
+fn refunded(case: &Case<'_, '_>) -> Vec<(ChargePosition, Units)> {
     let account = case.account;
-    let by_calls = account.events.iter().filter_map(|event| match event.ask {
-        Ask::Refund { mark, .. } => Some((mark, event.given_back())),
-        Ask::Settle { id, .. } => Some((account.holds.get(&id)?.mark?, event.given_back())),
+    let by_calls = account.events.iter().filter_map(|event| match event.operation {
+        Operation::Refund { position, .. } => Some((position, event.refunded())),
+        Operation::Settle { id, .. } => Some((account.holds.get(&id)?.position?, event.refunded())),
         _ => None,
     });
     let ran_out = account.holds.values().filter_map(|held| {
         let may_be = held.is_released() && held.may_run_out_from(case.clocks) != NEVER;
-        Some((held.mark?, held.units())).filter(|_| may_be)
+        Some((held.position?, held.units())).filter(|_| may_be)
     });
     by_calls.chain(ran_out).collect()
 }
 
 /// What fell into one place and was not given back.
 #[derive(Default)]
-struct Place<'e, 'h> {
+struct PeriodUsage<'e, 'h> {
     units: Units,
     last: Option<&'e Event<'h>>,
 }
 
-fn check_places(case: &mut Case<'_, '_>, places: &[(u64, Place<'_, '_>)], span: u64) {
+fn check_places(case: &mut Case<'_, '_>, places: &[(u64, PeriodUsage<'_, '_>)], span: u64) {
     let (mut sum, mut first) = (0, 0);
     for (number, place) in places {
         sum += place.units.max(0);

@@ -1,4 +1,4 @@
-//! The nodes that one entry can meet.
+//! The nodes that one entry can find_match.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use super::node::{Allowance, Node, NodeValue};
 
 /// Nodes side by side, no two of which have the same key and value.
 #[derive(Clone, Debug, Default)]
-pub struct Level {
+pub struct DescriptorLevel {
     nodes: Vec<Node>,
     /// Indices, in the order of key and value as written.
     sorted: Vec<usize>,
@@ -23,7 +23,7 @@ pub enum LevelError {
     /// A key is empty.
     EmptyKey,
     /// Two nodes have the same key and value.
-    Twice {
+    Duplicate {
         /// Index of the first.
         first: usize,
         /// Index of the second.
@@ -37,7 +37,7 @@ impl fmt::Display for LevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyKey => f.write_str("a descriptor's key is empty"),
-            Self::Twice { first, second, key } => {
+            Self::Duplicate { first, second, key } => {
                 write!(f, "descriptors {first} and {second} have the same key {key:?} and value")
             }
         }
@@ -46,7 +46,7 @@ impl fmt::Display for LevelError {
 
 impl core::error::Error for LevelError {}
 
-impl Level {
+impl DescriptorLevel {
     /// Puts nodes side by side.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Level {
         let twice = sorted.windows(2).find(|two| names(&nodes[two[0]]) == names(&nodes[two[1]]));
         if let Some(two) = twice {
             let key = nodes[two[0]].key.clone();
-            return Err(LevelError::Twice { first: two[0], second: two[1], key });
+            return Err(LevelError::Duplicate { first: two[0], second: two[1], key });
         }
         let is_wildcard = |index: &usize| matches!(nodes[*index].value, NodeValue::Wildcard(..));
         let wildcards = (0..nodes.len()).filter(is_wildcard).collect();
@@ -84,7 +84,7 @@ impl Level {
     ///
     /// A value that is written like a pattern is that pattern's, as in the reference server.
     #[must_use]
-    pub fn meet(&self, key: &str, value: &[u8]) -> Option<&Node> {
+    pub fn find_match(&self, key: &str, value: &[u8]) -> Option<&Node> {
         let has_value = !value.is_empty();
         let exact = if has_value { self.named(key, value) } else { None };
         exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
@@ -95,7 +95,7 @@ impl Level {
         let node_is_whole = |node: &Node| {
             let limit = node.rule.as_ref().map(|rule| rule.allowance);
             let is_known = !matches!(limit, Some(Allowance::Limit(index)) if index >= limits);
-            is_known && depth < MAX_DEPTH && node.below.is_whole(limits, depth + 1)
+            is_known && depth < MAX_DEPTH && node.children.is_whole(limits, depth + 1)
         };
         self.nodes.iter().all(node_is_whole)
     }

@@ -4,10 +4,10 @@
 //! A domain is a tree of such keys and values; the node that a descriptor ends on says what limits
 //! it. The matching is that of `envoyproxy/ratelimit`, the reference server of the protocol, with
 //! one difference: there a counter's name joins keys and values by `_`, so that (`a`, `b_c`) and
-//! (`a_b`, `c`) meet in one; here they are two.
+//! (`a_b`, `c`) find_match in one; here they are two.
 
 pub mod level;
-pub mod met;
+pub mod matched;
 pub mod metadata;
 pub mod node;
 pub mod pattern;
@@ -16,13 +16,14 @@ pub mod rate;
 
 use alloc::boxed::Box;
 
-pub use level::{Level, LevelError};
-pub use met::Met;
+pub use level::{DescriptorLevel, LevelError};
+pub use matched::DescriptorMatch;
 pub use metadata::Metadata;
-pub use node::{Allowance, MetricDetail, Node, NodeMode, NodeValue, Rule, Sharing};
+pub use node::{Allowance, DescriptorRule, MetricDetail, Node, NodeMode, NodeValue, Sharing};
 pub use pattern::{Pattern, PatternError};
 pub use plan::{
-    Charges, Descriptor, DescriptorPlan, Hits, Limited, Outcome, PlannedDescriptor, QuotaGroup,
+    Descriptor, DescriptorCharges, DescriptorOutcome, DescriptorPlan, Hits, Limited,
+    PlannedDescriptor, QuotaGroup,
 };
 pub use rate::{Rate, TimeUnit};
 
@@ -40,8 +41,8 @@ pub struct Domain {
     pub counting: Counting,
     /// What becomes of a request while the store has no answer.
     pub on_failure: OnFailure,
-    /// The nodes that a first entry can meet.
-    pub tree: Level,
+    /// The nodes that a first entry can find_match.
+    pub tree: DescriptorLevel,
 }
 
 /// How the descriptors of one request are counted.

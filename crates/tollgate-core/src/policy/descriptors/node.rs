@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Level, Metadata, Pattern};
+use super::{DescriptorLevel, Metadata, Pattern};
 
-/// One node: an entry's key and value, what it says, and the nodes that a next entry can meet.
+/// One node: an entry's key and value, what it says, and the nodes that a next entry can find_match.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The entry's key.
@@ -13,9 +13,9 @@ pub struct Node {
     /// Which values it meets.
     pub value: NodeValue,
     /// What it says of descriptors that end here: nothing where there is none.
-    pub rule: Option<Rule>,
+    pub rule: Option<DescriptorRule>,
     /// The nodes below.
-    pub below: Level,
+    pub children: DescriptorLevel,
 }
 
 /// Which values of its key a node meets.
@@ -41,7 +41,7 @@ pub enum Sharing {
 
 /// What a node says of descriptors that end on it.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct DescriptorRule {
     /// How much they may.
     pub allowance: Allowance,
     /// The name under which callers see it and other rules replace it. A limit's own name where
@@ -91,7 +91,7 @@ pub enum MetricDetail {
     Values,
 }
 
-impl Rule {
+impl DescriptorRule {
     /// A rule that enforces `allowance`.
     #[must_use]
     pub fn new(allowance: Allowance) -> Self {

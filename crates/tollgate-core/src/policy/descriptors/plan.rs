@@ -3,13 +3,13 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::met::subject;
-use super::node::{Allowance, NodeMode, Rule};
+use super::matched::subject;
+use super::node::{Allowance, DescriptorRule, NodeMode};
 use super::{Domain, Rate};
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::Limit;
-use crate::policy::{Planned, Policy};
+use crate::policy::{PlannedCharge, Policy};
 
 /// One descriptor of a request.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +26,9 @@ pub struct Descriptor<'a, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hits {
     /// So much is taken. Cost 0 peeks.
-    Take(Cost),
+    Charge(Cost),
     /// So much is given back.
-    GiveBack(Cost),
+    Refund(Cost),
 }
 
 /// What each descriptor of a request met, in their order.
@@ -45,24 +45,24 @@ pub struct DescriptorPlan<'p> {
 #[derive(Clone, Debug)]
 pub struct PlannedDescriptor<'p> {
     /// What is done with it.
-    pub outcome: Outcome,
+    pub outcome: DescriptorOutcome,
     /// What its refusal means.
     pub mode: NodeMode,
     /// The group that it is in, in [`NodeMode::Quota`].
     pub group: Option<QuotaGroup>,
     /// The rule of its node: none where it met none, or brought its limit along.
-    pub rule: Option<&'p Rule>,
+    pub rule: Option<&'p DescriptorRule>,
 }
 
 /// What is done with one descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DescriptorOutcome {
     /// Nothing limits it.
     Unmatched,
     /// The tree says that nothing limits it.
     Unlimited,
     /// Another descriptor of the request met a rule that replaces its own.
-    Replaced,
+    CasOutcome,
     /// It may nothing: over its limit whatever it counts.
     Blocked,
     /// It is counted.
@@ -93,9 +93,9 @@ pub struct QuotaGroup(
 
 /// Takes that can be one charge: at most one a limit and subject.
 #[derive(Clone, Debug, Default)]
-pub struct Charges {
+pub struct DescriptorCharges {
     /// The takes.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedCharge>,
     /// For each descriptor of the request which of them is its own, if one is.
     pub of: Vec<Option<usize>>,
 }
@@ -128,13 +128,13 @@ impl Policy {
         if let Some(rate) = descriptor.rate {
             return PlannedDescriptor::brought(rate, &domain.name, descriptor, key);
         }
-        let Some(met) = domain.meet(entries) else { return PlannedDescriptor::unmatched() };
+        let Some(met) = domain.find_match(entries) else { return PlannedDescriptor::unmatched() };
         let outcome = match met.rule.allowance {
-            Allowance::Unlimited => Outcome::Unlimited,
-            Allowance::Blocked => Outcome::Blocked,
+            Allowance::Unlimited => DescriptorOutcome::Unlimited,
+            Allowance::Blocked => DescriptorOutcome::Blocked,
             Allowance::Limit(index) => {
                 let limit = Arc::clone(&self.limits[index].limit);
-                Outcome::Limited(Limited {
+                DescriptorOutcome::Limited(Limited {
                     limit,
                     subject: met.subject(&domain.name, entries, key),
                     hits,
@@ -147,7 +147,12 @@ impl Policy {
 
 impl PlannedDescriptor<'_> {
     fn unmatched() -> Self {
-        Self { outcome: Outcome::Unmatched, mode: NodeMode::Enforce, group: None, rule: None }
+        Self {
+            outcome: DescriptorOutcome::Unmatched,
+            mode: NodeMode::Enforce,
+            group: None,
+            rule: None,
+        }
     }
 
     /// What limits a descriptor that brings its own limit: always enforced, never replaced, and
@@ -158,10 +163,10 @@ impl PlannedDescriptor<'_> {
         descriptor: &Descriptor<'_, V>,
         key: &dyn KeyedHash,
     ) -> Self {
-        let outcome = rate.limit().map_or(Outcome::Blocked, |limit| {
+        let outcome = rate.limit().map_or(DescriptorOutcome::Blocked, |limit| {
             let entries = descriptor.entries.iter().map(|(key, value)| (*key, value.as_ref()));
             let subject = subject("override", domain, entries, key);
-            Outcome::Limited(Limited { limit, subject, hits: descriptor.hits })
+            DescriptorOutcome::Limited(Limited { limit, subject, hits: descriptor.hits })
         });
         Self { outcome, ..Self::unmatched() }
     }
@@ -172,7 +177,7 @@ impl PlannedDescriptor<'_> {
     pub fn name(&self) -> Option<&str> {
         let rule = self.rule?;
         let limit = || match &self.outcome {
-            Outcome::Limited(limited) => Some(limited.limit.name()),
+            DescriptorOutcome::Limited(limited) => Some(limited.limit.name()),
             _ => None,
         };
         rule.name.as_deref().or_else(limit)
@@ -186,13 +191,13 @@ impl DescriptorPlan<'_> {
     /// Descriptors that say the same cost what both cost; where they brought different rates of one
     /// unit along, under the smaller.
     #[must_use]
-    pub fn charges(&self, chosen: impl Fn(&PlannedDescriptor<'_>) -> bool) -> Charges {
-        let mut charges = Charges::default();
+    pub fn charges(&self, chosen: impl Fn(&PlannedDescriptor<'_>) -> bool) -> DescriptorCharges {
+        let mut charges = DescriptorCharges::default();
         for descriptor in &self.descriptors {
             let taken = match &descriptor.outcome {
-                Outcome::Limited(limited) if chosen(descriptor) => match limited.hits {
-                    Hits::Take(cost) => Some(charges.add(limited, cost)),
-                    Hits::GiveBack(_) => None,
+                DescriptorOutcome::Limited(limited) if chosen(descriptor) => match limited.hits {
+                    Hits::Charge(cost) => Some(charges.add(limited, cost)),
+                    Hits::Refund(_) => None,
                 },
                 _ => None,
             };
@@ -202,14 +207,14 @@ impl DescriptorPlan<'_> {
     }
 }
 
-impl Charges {
+impl DescriptorCharges {
     fn add(&mut self, limited: &Limited, cost: Cost) -> usize {
-        let same = |old: &Planned| {
+        let same = |old: &PlannedCharge| {
             old.limit.name_digest() == limited.limit.name_digest() && old.subject == limited.subject
         };
         let Some(at) = self.planned.iter().position(same) else {
             let (limit, subject) = (Arc::clone(&limited.limit), limited.subject.clone());
-            self.planned.push(Planned::new(limit, subject, cost));
+            self.planned.push(PlannedCharge::new(limit, subject, cost));
             return self.planned.len() - 1;
         };
         let old = &mut self.planned[at];
@@ -226,9 +231,12 @@ fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
     let rules = planned.iter().filter_map(|descriptor| descriptor.rule);
     let replaced: Vec<&str> = rules.flat_map(|rule| &rule.replaces).map(|name| &**name).collect();
     for descriptor in planned {
-        let counts = matches!(descriptor.outcome, Outcome::Limited(_) | Outcome::Blocked);
+        let counts = matches!(
+            descriptor.outcome,
+            DescriptorOutcome::Limited(_) | DescriptorOutcome::Blocked
+        );
         if counts && descriptor.name().is_some_and(|name| replaced.contains(&name)) {
-            descriptor.outcome = Outcome::Replaced;
+            descriptor.outcome = DescriptorOutcome::CasOutcome;
         }
     }
 }
@@ -240,7 +248,7 @@ fn group_quotas<V: AsRef<[u8]>>(
     for index in 0..planned.len() {
         let counts = |one: &PlannedDescriptor<'_>| {
             one.mode == NodeMode::Quota
-                && matches!(one.outcome, Outcome::Limited(_) | Outcome::Blocked)
+                && matches!(one.outcome, DescriptorOutcome::Limited(_) | DescriptorOutcome::Blocked)
         };
         if counts(&planned[index]) {
             let own = QuotaKey::of(&descriptors[index]);

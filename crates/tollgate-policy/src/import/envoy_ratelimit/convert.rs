@@ -6,18 +6,18 @@ use std::sync::Arc;
 use tollgate_core::policy::descriptors::{Counting, TimeUnit};
 
 use super::names::LimitNames;
-use super::policy::Draft;
+use super::policy::PolicyDraft;
 use super::source::{Descriptor, Rate, RateLimit, Source};
+use crate::decode::quoted;
 use crate::import::text::{Mapping, metadata, scalars};
-use crate::import::{Became, Note};
-use crate::read::quoted;
+use crate::import::{Conversion, Note};
 use crate::report::Report;
 use crate::span::Span;
 
 /// Puts the descriptors of several files together to one policy.
 pub(super) struct Converter {
     counting: Counting,
-    draft: Draft,
+    draft: PolicyDraft,
     notes: Vec<Note>,
     names: LimitNames,
     /// Where the descriptors at the roots of domains stand, by domain, key and value.
@@ -28,13 +28,13 @@ pub(super) struct Converter {
 }
 
 /// The descriptors above one, as names tell them.
-type Above<'a> = Vec<&'a str>;
+type ParentPath<'a> = Vec<&'a str>;
 
 impl Converter {
     pub(super) fn new(counting: Counting) -> Self {
         Self {
             counting,
-            draft: Draft::default(),
+            draft: PolicyDraft::default(),
             notes: Vec::new(),
             names: LimitNames::default(),
             roots: HashMap::new(),
@@ -49,12 +49,12 @@ impl Converter {
             let place = (source.domain.value.clone(), node.key.clone(), node.value.clone());
             let own = (Arc::clone(&source.file), node.at.line);
             if let Some((file, line)) = self.roots.insert(place, own) {
-                twice(node, &format!("first at {file}:{line}"), report);
+                report_duplicate(node, &format!("first at {file}:{line}"), report);
             }
             check_below(node, report);
         }
         if source.nodes.is_empty() {
-            report.plain_mistake(source.domain.at, "the domain has no `descriptors`");
+            report.plain_error(source.domain.at, "the domain has no `descriptors`");
         }
     }
 
@@ -62,7 +62,7 @@ impl Converter {
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {
             let names = self.replaceable.entry(source.domain.value.clone()).or_default();
-            source.nodes.iter().for_each(|node| learn_names(node, names));
+            source.nodes.iter().for_each(|node| collect_names(node, names));
         }
         self.replaceable.values().flatten().for_each(|name| self.names.reserve(name));
         self.is_one_domain = self.replaceable.len() < 2;
@@ -108,7 +108,7 @@ struct File<'c, 's> {
 }
 
 impl File<'_, '_> {
-    fn node<'s>(&mut self, node: &'s Descriptor, above: &Above<'s>) -> Mapping {
+    fn node<'s>(&mut self, node: &'s Descriptor, above: &ParentPath<'s>) -> Mapping {
         let mut out = Mapping::default();
         let entry = entry(node);
         out.text("key", &node.key);
@@ -140,16 +140,27 @@ impl File<'_, '_> {
         if node.value.trim_end_matches('*').contains('*') {
             let how = "`*` stands for any characters, as in newer versions of the server; older \
                        ones take one that is not at the end as it is";
-            self.note(node.at, Became::Approximated, format!("value {}", quoted(&node.value)), how);
+            self.note(
+                node.at,
+                Conversion::Approximated,
+                format!("value {}", quoted(&node.value)),
+                how,
+            );
         }
         if node.value.is_empty() && node.key.ends_with('*') {
             let how = "the key is taken as it is; the server takes its `*` for the end of any key \
                        and value";
-            self.note(node.at, Became::Approximated, format!("key {}", quoted(&node.key)), how);
+            self.note(node.at, Conversion::Approximated, format!("key {}", quoted(&node.key)), how);
         }
     }
 
-    fn limit(&mut self, node: &Descriptor, limit: &RateLimit, path: &Above<'_>, out: &mut Mapping) {
+    fn limit(
+        &mut self,
+        node: &Descriptor,
+        limit: &RateLimit,
+        path: &ParentPath<'_>,
+        out: &mut Mapping,
+    ) {
         let name = self.allowance(limit, path, out);
         if let Some(own) = &limit.name {
             // A descriptor that does not say is called as its limit is.
@@ -171,7 +182,7 @@ impl File<'_, '_> {
     fn allowance(
         &mut self,
         limit: &RateLimit,
-        path: &Above<'_>,
+        path: &ParentPath<'_>,
         out: &mut Mapping,
     ) -> Option<String> {
         match &limit.rate {
@@ -230,7 +241,7 @@ impl File<'_, '_> {
         for name in unknown {
             let construct = format!("replaces {}", quoted(&name.value));
             let how = "nothing in the domain is called so, and nothing is replaced";
-            self.note(name.key, Became::NotSupported, construct, how);
+            self.note(name.key, Conversion::NotSupported, construct, how);
         }
         if !replaced.is_empty() {
             let names = replaced.iter().map(|name| name.value.as_str());
@@ -246,7 +257,7 @@ impl File<'_, '_> {
                 if let Some(quota) = quota {
                     let how = "it is only counted; in the server it also keeps the other quotas \
                                of a request from refusing it";
-                    self.note(quota, Became::Approximated, "quota_mode".to_owned(), how);
+                    self.note(quota, Conversion::Approximated, "quota_mode".to_owned(), how);
                 }
             }
             (None, Some(quota)) => {
@@ -266,7 +277,7 @@ impl File<'_, '_> {
         }
         if let Some(at) = node.value_to_metric {
             let how = "as detailed_metric, which tells the values of all entries apart";
-            self.note(at, Became::Approximated, "value_to_metric".to_owned(), how);
+            self.note(at, Conversion::Approximated, "value_to_metric".to_owned(), how);
         }
     }
 
@@ -281,19 +292,19 @@ impl File<'_, '_> {
         for (name, at) in switches {
             if let Some(at) = at {
                 let how = "left out: it means nothing without a rate_limit, there as here";
-                self.note(at, Became::NotSupported, name.to_owned(), how);
+                self.note(at, Conversion::NotSupported, name.to_owned(), how);
             }
         }
         if let Some(at) = node.value_to_metric {
             let how = "left out: what is measured tells all values apart or none";
-            self.note(at, Became::NotSupported, "value_to_metric".to_owned(), how);
+            self.note(at, Conversion::NotSupported, "value_to_metric".to_owned(), how);
         }
     }
 
     fn ignored(&mut self, keys: &[(String, Span)]) {
         for (key, at) in keys {
             let how = "left out: the server ignores it in this place";
-            self.note(*at, Became::NotSupported, key.clone(), how);
+            self.note(*at, Conversion::NotSupported, key.clone(), how);
         }
     }
 
@@ -304,44 +315,44 @@ impl File<'_, '_> {
             Counting::Atomic => {
                 let how = "all of a request's are counted or none; the server counts each, also \
                            what is refused";
-                self.note(at, Became::Approximated, construct, how);
+                self.note(at, Conversion::Approximated, construct, how);
             }
         }
     }
 
     fn kept(&mut self, at: Span, construct: String, how: &str) {
-        self.note(at, Became::Kept, construct, how);
+        self.note(at, Conversion::Kept, construct, how);
     }
 
-    fn note(&mut self, at: Span, became: Became, construct: String, how: &str) {
+    fn note(&mut self, at: Span, conversion: Conversion, construct: String, how: &str) {
         let (file, how) = (Arc::clone(self.file), how.to_owned());
-        self.converter.notes.push(Note { file, line: at.line, became, construct, how });
+        self.converter.notes.push(Note { file, line: at.line, conversion, construct, how });
     }
 }
 
-fn learn_names(node: &Descriptor, names: &mut BTreeSet<String>) {
+fn collect_names(node: &Descriptor, names: &mut BTreeSet<String>) {
     let name = node.limit.as_ref().and_then(|limit| limit.name.as_ref());
     names.extend(name.map(|name| name.value.clone()));
-    node.below.iter().for_each(|below| learn_names(below, names));
+    node.below.iter().for_each(|below| collect_names(below, names));
 }
 
 fn check_below(node: &Descriptor, report: &mut Report<'_>) {
     let replaces = node.limit.iter().flat_map(|limit| &limit.replaces);
     let own = node.limit.as_ref().and_then(|limit| limit.name.as_ref());
     for name in replaces.filter(|name| own.is_some_and(|own| own.value == name.value)) {
-        report.plain_mistake(name.at, "a rate_limit cannot replace itself");
+        report.plain_error(name.at, "a rate_limit cannot replace itself");
     }
     let mut lines: HashMap<(&str, &str), usize> = HashMap::new();
     for below in &node.below {
         if let Some(line) = lines.insert((&below.key, &below.value), below.at.line) {
-            twice(below, &format!("first on line {line}"), report);
+            report_duplicate(below, &format!("first on line {line}"), report);
         }
         check_below(below, report);
     }
 }
 
-fn twice(node: &Descriptor, first: &str, report: &mut Report<'_>) {
-    report.mistake(node.at, format_args!("the descriptor {} is there twice", entry(node)), first);
+fn report_duplicate(node: &Descriptor, first: &str, report: &mut Report<'_>) {
+    report.error(node.at, format_args!("the descriptor {} is there twice", entry(node)), first);
 }
 
 fn entry(node: &Descriptor) -> String {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use tollgate_core::policy::descriptors::Metadata;
 
-use crate::read::{Anything, Given, Read, Whole, quoted, unexpected};
+use crate::decode::{Anything, Decode, Spanned, Whole, quoted, unexpected};
 use crate::report::Report;
 use crate::span::Span;
-use crate::tree::{Node, Shape};
+use crate::tree::{Node, NodeKind};
 
 /// All keys that the server knows; it does not look where they stand.
 const KNOWN: [&str; 17] = [
@@ -45,7 +45,7 @@ impl<'n> Fields<'n> {
 
     /// Takes the value of `key`; one that is null is none.
     pub(super) fn take(&mut self, key: &str) -> Option<(Span, &'n Node)> {
-        self.values.remove(key).filter(|(_, node)| !matches!(node.shape, Shape::Null))
+        self.values.remove(key).filter(|(_, node)| !matches!(node.kind, NodeKind::Null))
     }
 
     /// What nobody took, in the order of the file.
@@ -55,11 +55,11 @@ impl<'n> Fields<'n> {
         left
     }
 
-    pub(super) fn text(&mut self, key: &str, report: &mut Report<'_>) -> Option<Given<String>> {
+    pub(super) fn text(&mut self, key: &str, report: &mut Report<'_>) -> Option<Spanned<String>> {
         let (key, node) = self.take(key)?;
         match node.text() {
             Some("") => None,
-            Some(text) => Some(Given { value: text.to_owned(), at: node.at, key }),
+            Some(text) => Some(Spanned { value: text.to_owned(), at: node.at, key }),
             None => {
                 unexpected(node, "a text", report);
                 None
@@ -70,8 +70,8 @@ impl<'n> Fields<'n> {
     /// Where a switch stands that is on.
     pub(super) fn switch(&mut self, key: &str, report: &mut Report<'_>) -> Option<Span> {
         let (key, node) = self.take(key)?;
-        let word = match &node.shape {
-            Shape::Plain(text) => text.to_ascii_lowercase(),
+        let word = match &node.kind {
+            NodeKind::Plain(text) => text.to_ascii_lowercase(),
             _ => String::new(),
         };
         match &*word {
@@ -84,14 +84,14 @@ impl<'n> Fields<'n> {
         }
     }
 
-    pub(super) fn number(&mut self, key: &str, report: &mut Report<'_>) -> Option<Given<u32>> {
+    pub(super) fn number(&mut self, key: &str, report: &mut Report<'_>) -> Option<Spanned<u32>> {
         let (key, node) = self.take(key)?;
-        let Whole(number) = Whole::read(node, report)?;
+        let Whole(number) = Whole::decode(node, report)?;
         match u32::try_from(number) {
-            Ok(value) => Some(Given { value, at: node.at, key }),
+            Ok(value) => Some(Spanned { value, at: node.at, key }),
             Err(_) => {
                 let message = format_args!("{number} is too large for the server");
-                report.mistake(node.at, message, format_args!("at most {}", u32::MAX));
+                report.error(node.at, message, format_args!("at most {}", u32::MAX));
                 None
             }
         }
@@ -101,17 +101,17 @@ impl<'n> Fields<'n> {
         &mut self,
         key: &str,
         report: &mut Report<'_>,
-    ) -> Option<Given<Metadata>> {
+    ) -> Option<Spanned<Metadata>> {
         let (key, node) = self.take(key)?;
-        let Anything(value) = Anything::read(node, report)?;
-        Some(Given { value, at: node.at, key })
+        let Anything(value) = Anything::decode(node, report)?;
+        Some(Spanned { value, at: node.at, key })
     }
 
     /// The items of a list.
     pub(super) fn list(&mut self, key: &str, report: &mut Report<'_>) -> Option<&'n [Node]> {
         let (_, node) = self.take(key)?;
-        match &node.shape {
-            Shape::Sequence(nodes) => Some(nodes),
+        match &node.kind {
+            NodeKind::Sequence(nodes) => Some(nodes),
             _ => {
                 unexpected(node, "a list", report);
                 None
@@ -121,7 +121,7 @@ impl<'n> Fields<'n> {
 
     /// Adds the keys of a mapping, and after them what it merges: its own go first.
     fn add(&mut self, node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<()> {
-        let Shape::Mapping(pairs) = &node.shape else {
+        let NodeKind::Mapping(pairs) = &node.kind else {
             unexpected(node, what, report);
             return None;
         };
@@ -136,18 +136,18 @@ impl<'n> Fields<'n> {
             }
             if let Some(line) = own.insert(name, key.at.line) {
                 let message = format_args!("the key {} is there twice", quoted(name));
-                report.mistake(key.at, message, format_args!("first on line {line}"));
+                report.error(key.at, message, format_args!("first on line {line}"));
             } else if KNOWN.contains(&name) {
                 self.values.entry(name).or_insert((key.at, value));
             } else {
                 let message = format_args!("the server knows no key {}", quoted(name));
-                report.mistake_near(key.at, message, name, KNOWN.into_iter());
+                report.error_with_suggestion(key.at, message, name, KNOWN.into_iter());
             }
         }
         let merged = pairs.iter().filter(|(key, _)| key.text() == Some("<<"));
         for (_, value) in merged {
-            match &value.shape {
-                Shape::Sequence(nodes) => {
+            match &value.kind {
+                NodeKind::Sequence(nodes) => {
                     nodes.iter().try_for_each(|node| self.add(node, what, report))?;
                 }
                 _ => self.add(value, what, report)?,

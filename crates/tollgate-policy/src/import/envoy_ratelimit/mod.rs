@@ -15,7 +15,7 @@ pub use tollgate_core::policy::descriptors::Counting;
 
 use self::convert::Converter;
 use super::{ImportError, Imported, SourceFile};
-use crate::finding::Mistakes;
+use crate::finding::PolicyErrors;
 use crate::load;
 use crate::report::Report;
 
@@ -32,7 +32,7 @@ pub fn envoy_ratelimit(
     counting: Counting,
 ) -> Result<Imported, ImportError> {
     let mut converter = Converter::new(counting);
-    let mut wrong: Vec<Mistakes> = Vec::new();
+    let mut wrong: Vec<PolicyErrors> = Vec::new();
     let mut sources = Vec::new();
     for file in files {
         let mut report = Report::new(file.name, file.text);
@@ -42,7 +42,7 @@ pub fn envoy_ratelimit(
             sources.push(source);
         }
         if !report.is_clean() {
-            wrong.push(report.into_mistakes());
+            wrong.push(report.into_errors());
         }
     }
     if !wrong.is_empty() {

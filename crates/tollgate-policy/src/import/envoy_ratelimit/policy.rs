@@ -8,14 +8,14 @@ use crate::import::text::{Mapping, scalar};
 
 /// A policy file, before it is text.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct PolicyDraft {
     /// Names of limits with what they are.
     pub(super) limits: Vec<(String, Mapping)>,
     /// Names of domains with the roots of their trees.
     pub(super) domains: Vec<(String, Vec<Mapping>)>,
 }
 
-impl Draft {
+impl PolicyDraft {
     /// The text of the file.
     pub(super) fn write(&self, counting: Counting) -> String {
         let mut out = String::from("limits:");

@@ -6,7 +6,7 @@ use tollgate_core::policy::descriptors::{Metadata, Pattern, TimeUnit};
 
 use super::super::SourceFile;
 use super::fields::Fields;
-use crate::read::{Given, quoted};
+use crate::decode::{Spanned, quoted};
 use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, document};
@@ -15,7 +15,7 @@ use crate::tree::{Node, document};
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<str>,
-    pub(super) domain: Given<String>,
+    pub(super) domain: Spanned<String>,
     pub(super) nodes: Vec<Descriptor>,
     /// Keys that the server knows, in places where they mean nothing to it.
     pub(super) ignored: Vec<(String, Span)>,
@@ -34,7 +34,7 @@ pub(super) struct Descriptor {
     pub(super) detailed_metric: Option<Span>,
     pub(super) value_to_metric: Option<Span>,
     pub(super) share_threshold: Option<Span>,
-    pub(super) metadata: Option<Given<Metadata>>,
+    pub(super) metadata: Option<Spanned<Metadata>>,
     pub(super) below: Vec<Self>,
     pub(super) ignored: Vec<(String, Span)>,
 }
@@ -44,8 +44,8 @@ pub(super) struct Descriptor {
 pub(super) struct RateLimit {
     pub(super) at: Span,
     pub(super) rate: Rate,
-    pub(super) name: Option<Given<String>>,
-    pub(super) replaces: Vec<Given<String>>,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) replaces: Vec<Spanned<String>>,
 }
 
 /// How much it may.
@@ -66,7 +66,7 @@ pub(super) fn read(file: &SourceFile<'_>, report: &mut Report<'_>) -> Option<Sou
     let mut fields = Fields::open(&document, "a domain with descriptors", report)?;
     let domain = fields.text("domain", report);
     if domain.is_none() && report.is_clean() {
-        report.plain_mistake(document.at, "a file needs a `domain`");
+        report.plain_error(document.at, "a file needs a `domain`");
     }
     let nodes = descriptors(&mut fields, report);
     Some(Source { file: file.name.into(), domain: domain?, nodes, ignored: ignored(fields) })
@@ -81,7 +81,7 @@ fn descriptor(node: &Node, report: &mut Report<'_>) -> Option<Descriptor> {
     let mut fields = Fields::open(node, "a descriptor", report)?;
     let key = fields.text("key", report);
     if key.is_none() {
-        report.plain_mistake(node.at, "a descriptor needs a `key`");
+        report.plain_error(node.at, "a descriptor needs a `key`");
     }
     let value = fields.text("value", report);
     let limit = fields.take("rate_limit").and_then(|(at, node)| rate_limit(at, node, report));
@@ -101,13 +101,13 @@ fn descriptor(node: &Node, report: &mut Report<'_>) -> Option<Descriptor> {
     };
     if let Some(at) = descriptor.share_threshold.filter(|_| !descriptor.value.contains('*')) {
         let hint = "the server refuses the file";
-        report.mistake(at, "share_threshold needs a value with a `*`", hint);
+        report.error(at, "share_threshold needs a value with a `*`", hint);
     }
     if let Some(value) = value.filter(|value| value.value.contains('*'))
         && let Err(error) = Pattern::parse(&value.value)
     {
         let message = format_args!("{} is no pattern", quoted(&value.value));
-        report.mistake(value.at, message, error);
+        report.error(value.at, message, error);
     }
     Some(descriptor)
 }
@@ -122,7 +122,7 @@ fn rate_limit(at: Span, node: &Node, report: &mut Report<'_>) -> Option<RateLimi
     let known = unit.as_ref().map(|unit| time_unit(&unit.value));
     let rate = match (unlimited, known) {
         (Some(at), Some(Some(_))) => {
-            report.plain_mistake(at, "a limit is unlimited or has a unit: not both");
+            report.plain_error(at, "a limit is unlimited or has a unit: not both");
             return None;
         }
         (Some(_), _) => Rate::Unlimited,
@@ -135,7 +135,7 @@ fn rate_limit(at: Span, node: &Node, report: &mut Report<'_>) -> Option<RateLimi
                 Some(unit) => (unit.at, format!("unknown unit {}", quoted(&unit.value))),
                 None => (at, "a rate_limit needs a `unit`".to_owned()),
             };
-            report.mistake_near(at, message, "", UNITS.iter().map(|(name, _)| *name));
+            report.error_with_suggestion(at, message, "", UNITS.iter().map(|(name, _)| *name));
             return None;
         }
     };
@@ -144,10 +144,10 @@ fn rate_limit(at: Span, node: &Node, report: &mut Report<'_>) -> Option<RateLimi
     Some(RateLimit { at, rate, name, replaces })
 }
 
-fn replaced(node: &Node, report: &mut Report<'_>) -> Option<Given<String>> {
+fn replaced(node: &Node, report: &mut Report<'_>) -> Option<Spanned<String>> {
     let name = Fields::open(node, "a `name` that is replaced", report)?.text("name", report);
     if name.is_none() {
-        report.plain_mistake(node.at, "expected the `name` that is replaced");
+        report.plain_error(node.at, "expected the `name` that is replaced");
     }
     name
 }

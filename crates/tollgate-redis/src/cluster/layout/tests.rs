@@ -23,7 +23,7 @@ fn at(host: &str, port: u16) -> NodeAddress {
 }
 
 #[test]
-fn a_reply_tells_who_keeps_what() {
+fn a_reply_reports_who_keeps_what() {
     let layout = read(&[
         entry(8_000, 16_383, &[node("10.0.0.2", 7000)]),
         entry(0, 99, &[node("10.0.0.1", 7000), node("10.0.0.3", 7000), node("10.0.0.3", 7000)]),

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use tollgate_core::StoreError;
 
 use super::RedisCluster;
-use crate::listing::{self, ListError, Listed, Sought};
+use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisCluster {
     /// As [`RedisShard::list`](crate::RedisShard::list), at the primary of this number in the order
@@ -16,14 +16,14 @@ impl RedisCluster {
     pub async fn list(
         &self,
         primary: usize,
-        sought: Sought<'_>,
+        filter: ListFilter<'_>,
         cursor: u64,
         until: Instant,
-    ) -> Option<Result<Listed, ListError>> {
+    ) -> Option<Result<ListPage, ListError>> {
         let Some(map) = self.known.map(until).await else {
             return Some(Err(ListError::Store(StoreError::Unavailable)));
         };
         let group = map.groups().get(primary)?;
-        Some(listing::list(group.primary().link(), &self.keys, sought, cursor, until).await)
+        Some(listing::list(group.primary().link(), &self.keys, filter, cursor, until).await)
     }
 }

@@ -40,7 +40,7 @@ fn its_text_shows_no_secret() {
 }
 
 #[test]
-fn a_mistake_is_told_without_the_secret() {
+fn a_mistake_is_reported_without_the_secret() {
     for (url, said) in [
         ("redis:canary", "no host"),
         ("http://:canary@host", "scheme"),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderValue, Method};
-use tollgate::core::{Facts, Headers};
+use tollgate::core::{Headers, RequestAttributes};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_HOST: &str = "x-forwarded-host";
@@ -19,7 +19,7 @@ pub(super) struct SubRequest<'a> {
     target: Target<'a>,
     host: Option<&'a str>,
     client: IpAddr,
-    fields: Held<'a>,
+    fields: ClientHeaders<'a>,
 }
 
 impl<'a> SubRequest<'a> {
@@ -46,15 +46,21 @@ impl<'a> SubRequest<'a> {
             (None, None) => return Err(SubRequestError::NoTarget),
         };
         let host = single(fields, FORWARDED_HOST)?.map(host).transpose()?;
-        let (client, fields) = Held::without_client(fields)?;
+        let (client, fields) = ClientHeaders::without_client(fields)?;
         Ok(Self { target, host, client, fields })
     }
 
     /// The same as the policy sees it: its peer is the proxy's client, and the forwarding fields are
     /// those which that client sent.
-    pub(super) fn facts(&self) -> Facts<'_> {
+    pub(super) fn facts(&self) -> RequestAttributes<'_> {
         let Target { method, path } = self.target;
-        Facts { method, path, host: self.host, peer: Some(self.client), headers: &self.fields }
+        RequestAttributes {
+            method,
+            path,
+            host: self.host,
+            peer: Some(self.client),
+            headers: &self.fields,
+        }
     }
 }
 
@@ -132,13 +138,13 @@ fn is_plain(text: &str) -> bool {
 
 /// The fields as the client sent them: without the address that the proxy wrote behind.
 #[derive(Debug)]
-struct Held<'a> {
+struct ClientHeaders<'a> {
     fields: &'a HeaderMap,
     last_line: usize,
     before_client: &'a [u8],
 }
 
-impl<'a> Held<'a> {
+impl<'a> ClientHeaders<'a> {
     fn without_client(fields: &'a HeaderMap) -> Result<(IpAddr, Self), SubRequestError> {
         let mut lines = fields.get_all(FORWARDED_FOR).iter();
         let Some(line) = lines.next_back() else {
@@ -156,7 +162,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Headers for Held<'_> {
+impl Headers for ClientHeaders<'_> {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         if name == FORWARDED_FOR && index == self.last_line {
             return Some(self.before_client);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Error, Expected, Unexpected};
-use tollgate_policy::nearest;
+use tollgate_policy::suggest;
 
 /// What is wrong, and where.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Error for Fault {
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let known = expected.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        Self::custom(match nearest(field, expected.iter().copied()) {
+        Self::custom(match suggest(field, expected.iter().copied()) {
             Some(near) => format!("unknown name {field:?}; did you mean {near:?}?"),
             None => format!("unknown name {field:?}; the names are {known}"),
         })

@@ -10,7 +10,7 @@ use super::descriptors;
 use crate::http::idempotency::MAX_KEY_BYTES;
 use crate::http::prefer::PREFER;
 use crate::http::problem::Kind;
-use crate::http::route::{Entry, Route};
+use crate::http::route::{Audience, Route};
 use crate::http::wire::{
     BatchAnswer, BatchRequest, CheckRequest, MAX_LIMITS, RefundAnswer, RefundRequest,
     StandingAnswer, VerdictAnswer,
@@ -56,10 +56,10 @@ pub(super) struct Body {
 
 impl Operation {
     /// Who may ask; nobody who is described has gone astray.
-    pub(super) fn entry(&self) -> Entry {
+    pub(super) fn audience(&self) -> Audience {
         let method = Method::from_bytes(self.method.to_ascii_uppercase().as_bytes());
         let route = method.ok().and_then(|method| Route::find(&method, self.path).ok());
-        route.map_or(Entry::Everybody, Route::entry)
+        route.map_or(Audience::Public, Route::audience)
     }
 }
 
@@ -253,7 +253,7 @@ const AUTHORIZE: Operation = Operation {
     description: "For sub-requests: nginx' `auth_request`, Traefik's forwardAuth, Caddy's \
         `forward_auth`, HAProxy. Reads method, URI, client and host of the request from the \
         fields in which the proxy tells of them; instead of the pair `x-forwarded-method` and \
-        `-uri` it may send `x-original-method` and `-uri`. On loopback a door may ask for no token.",
+        `-uri` it may send `x-original-method` and `-uri`. On loopback a listener may ask for no token.",
     body: None,
     parameters: held_request,
     answer: Holds::Nothing,

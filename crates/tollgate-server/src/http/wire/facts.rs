@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
-use tollgate::core::{Facts, Headers};
+use tollgate::core::{Headers, RequestAttributes};
 
 use super::{Text, given};
 use crate::hyper_door::MAX_HEAD_BYTES;
@@ -48,9 +48,9 @@ pub(in crate::http) struct RequestFacts<'a> {
 
 impl RequestFacts<'_> {
     /// The same as the policy sees it.
-    pub(in crate::http) fn facts(&self) -> Facts<'_> {
+    pub(in crate::http) fn facts(&self) -> RequestAttributes<'_> {
         let path = self.path.split_once('?').map_or(&*self.path, |(path, _)| path);
-        Facts {
+        RequestAttributes {
             method: &self.method,
             path,
             host: self.host.as_deref(),
@@ -87,8 +87,8 @@ fn is_visible(text: &str) -> bool {
 fn invalid<E: Error>(text: &str, expected: &'static str) -> E {
     /// Longer texts are not repeated.
     const TOLD: usize = 100;
-    let told = text.char_indices().nth(TOLD).map_or(text, |(end, _)| &text[..end]);
-    E::invalid_value(Unexpected::Str(told), &expected)
+    let message = text.char_indices().nth(TOLD).map_or(text, |(end, _)| &text[..end]);
+    E::invalid_value(Unexpected::Str(message), &expected)
 }
 
 /// Header fields, their names in lower case.

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate::overrides::Shedder;
+use tollgate::overrides::SheddingTarget;
 
 use super::charge::SubjectValues;
 use super::given;
 use super::units::Units;
-use crate::http::shown::ShownSubject;
+use crate::http::redaction::RedactedSubject;
 
 /// An override that is to be set: of a subject, a group, everybody, a rule or shedding, and a quota, unlimited, blocked or counted.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ pub(in crate::http) enum ShedderName {
     Worker,
 }
 
-impl From<ShedderName> for Shedder {
+impl From<ShedderName> for SheddingTarget {
     fn from(name: ShedderName) -> Self {
         match name {
             ShedderName::All => Self::All,
@@ -104,12 +104,12 @@ impl From<ShedderName> for Shedder {
     }
 }
 
-impl From<Shedder> for ShedderName {
-    fn from(shedder: Shedder) -> Self {
+impl From<SheddingTarget> for ShedderName {
+    fn from(shedder: SheddingTarget) -> Self {
         match shedder {
-            Shedder::All => Self::All,
-            Shedder::Fleet => Self::Fleet,
-            Shedder::Worker => Self::Worker,
+            SheddingTarget::All => Self::All,
+            SheddingTarget::Fleet => Self::Fleet,
+            SheddingTarget::Worker => Self::Worker,
         }
     }
 }
@@ -123,12 +123,12 @@ pub(in crate::http) struct OverrideShown {
     pub(in crate::http) limit: Option<Box<str>>,
     /// The subject, its values as their keyed hashes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ShownSubject")]
-    pub(in crate::http) subject: Option<ShownSubject>,
+    #[schemars(with = "RedactedSubject")]
+    pub(in crate::http) subject: Option<RedactedSubject>,
     /// The value that all of them have, as its keyed hash, or the network.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ShownSubject")]
-    pub(in crate::http) group: Option<ShownSubject>,
+    #[schemars(with = "RedactedSubject")]
+    pub(in crate::http) group: Option<RedactedSubject>,
     /// True where it is about every subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate::core::Standing;
+use tollgate::core::LimitStatus;
 
 use super::charge::LimitCharge;
 use super::facts::RequestFacts;
@@ -97,7 +97,7 @@ pub(in crate::http) struct ExtendAnswer<'a> {
     /// How each limit stands.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [Standing],
+    pub(in crate::http) standings: &'a [LimitStatus],
 }
 
 /// Whether a reservation was put off.
@@ -144,5 +144,5 @@ pub(in crate::http) struct SettledAnswer<'a> {
     pub(in crate::http) added: u64,
     /// How it stands after that.
     #[serde(flatten)]
-    pub(in crate::http) standing: LimitStanding<'a>,
+    pub(in crate::http) limit_status: LimitStanding<'a>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use tollgate::core::{Fit, Limit, Standing};
+use tollgate::core::{Admission, Limit, LimitStatus};
 use tollgate::limiter::Overrule;
 use tollgate::overrides::{Effect, Override};
 
@@ -28,11 +28,11 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     /// How each limit stands, from the same atomic step as the verdict; none if nobody could say.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [Standing],
+    pub(in crate::http) standings: &'a [LimitStatus],
     /// The names of the limits that refused.
     #[serde(serialize_with = "names_of_refusals")]
     #[schemars(with = "Vec<String>")]
-    pub(in crate::http) refused_by: &'a [Standing],
+    pub(in crate::http) refused_by: &'a [LimitStatus],
     /// Milliseconds until every limit that refused admits the same charge, if nobody else charges
     /// meanwhile. Left out if it was admitted, or never will be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub(in crate::http) struct ShadowVerdict<'a> {
     /// How their limits stand.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [Standing],
+    pub(in crate::http) standings: &'a [LimitStatus],
 }
 
 /// A limit in whose place an override decided. Do not tell your client.
@@ -190,9 +190,9 @@ pub(in crate::http) struct StandingAnswer<'a> {
     /// How each limit stands.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [Standing],
-    /// The overrides that say so; only administrators are told. Whom one lets pass unlimited has
-    /// no standing.
+    pub(in crate::http) standings: &'a [LimitStatus],
+    /// The overrides that say so; only administrators are told. OverrideTarget one lets pass unlimited has
+    /// no limit_status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<OverrideShown>")]
     pub(in crate::http) overrides: Vec<OverrideShown>,
@@ -228,22 +228,22 @@ pub(in crate::http) struct RefundedLimit<'a> {
     pub(in crate::http) given_back: u64,
     /// How it stands after that.
     #[serde(flatten)]
-    pub(in crate::http) standing: LimitStanding<'a>,
+    pub(in crate::http) limit_status: LimitStanding<'a>,
 }
 
 impl<'a> LimitStanding<'a> {
-    pub(in crate::http) fn of(standing: &'a Standing) -> Self {
-        let limit = &standing.limit;
+    pub(in crate::http) fn of(limit_status: &'a LimitStatus) -> Self {
+        let limit = &limit_status.limit;
         Self {
             name: limit.name(),
             resource: limit.resource(),
-            visible: standing.is_visible(),
-            admits: standing.fit == Fit::Now,
+            visible: limit_status.is_visible(),
+            admits: limit_status.admission == Admission::Now,
             limit: limit.capacity(),
-            used: standing.used,
-            remaining: standing.remaining,
-            reset: standing.resets_at.as_secs_ceil(),
-            held: standing.held,
+            used: limit_status.used,
+            remaining: limit_status.remaining,
+            reset: limit_status.resets_at.as_secs_ceil(),
+            held: limit_status.reserved,
         }
     }
 }
@@ -254,16 +254,16 @@ const fn is_nothing(units: &u64) -> bool {
 }
 
 pub(super) fn each<S: Serializer>(
-    standings: &[Standing],
+    standings: &[LimitStatus],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(standings.iter().map(LimitStanding::of))
 }
 
 fn names_of_refusals<S: Serializer>(
-    standings: &[Standing],
+    standings: &[LimitStatus],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let refusals = standings.iter().filter(|standing| standing.is_refusal());
-    serializer.collect_seq(refusals.map(|standing| standing.limit.name()))
+    let refusals = standings.iter().filter(|limit_status| limit_status.is_refusal());
+    serializer.collect_seq(refusals.map(|limit_status| limit_status.limit.name()))
 }

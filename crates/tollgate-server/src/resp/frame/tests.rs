@@ -7,7 +7,7 @@ use super::*;
 type Parsed = (Vec<Vec<Vec<u8>>>, Result<usize, ProtocolError>);
 
 /// All commands of `input`, and how many of its bytes are left, or why there is an end.
-fn whole(input: &[u8], sender: Sender) -> Parsed {
+fn whole(input: &[u8], sender: ClientAuth) -> Parsed {
     let mut parser = Fed::new(sender);
     parser.feed(input);
     parser.parsed()
@@ -15,14 +15,14 @@ fn whole(input: &[u8], sender: Sender) -> Parsed {
 
 /// A parser that is given its bytes piece by piece.
 struct Fed {
-    sender: Sender,
+    sender: ClientAuth,
     waiting: Vec<u8>,
     commands: Vec<Vec<Vec<u8>>>,
     error: Option<ProtocolError>,
 }
 
 impl Fed {
-    fn new(sender: Sender) -> Self {
+    fn new(sender: ClientAuth) -> Self {
         Self { sender, waiting: Vec::new(), commands: Vec::new(), error: None }
     }
 
@@ -32,9 +32,9 @@ impl Fed {
         while self.error.is_none() {
             let used = match parse(&self.waiting, self.sender, &mut unquoted) {
                 Ok(None) => break,
-                Ok(Some((words, used))) => {
-                    assert!(words.len() <= MAX_WORDS && used <= self.waiting.len() && used > 0);
-                    self.commands.push(words.iter().map(|word| word.to_vec()).collect());
+                Ok(Some((args, used))) => {
+                    assert!(args.len() <= MAX_ARGS && used <= self.waiting.len() && used > 0);
+                    self.commands.push(args.iter().map(|word| word.to_vec()).collect());
                     used
                 }
                 Err(error) => {
@@ -118,7 +118,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(commands in commands()) {
         let bytes: Vec<u8> = commands.iter().flat_map(|command| written(command)).collect();
-        prop_assert_eq!(whole(&bytes, Sender::Admitted), (commands, Ok(0)));
+        prop_assert_eq!(whole(&bytes, ClientAuth::Authenticated), (commands, Ok(0)));
     }
 
     #[test]
@@ -130,30 +130,30 @@ proptest! {
         ],
         cuts in prop::collection::vec(0_usize..12, 0..40),
     ) {
-        let mut fed = Fed::new(Sender::Admitted);
+        let mut fed = Fed::new(ClientAuth::Authenticated);
         for piece in pieces(&input, &cuts) {
             fed.feed(&piece);
         }
-        prop_assert_eq!(fed.parsed(), whole(&input, Sender::Admitted));
+        prop_assert_eq!(fed.parsed(), whole(&input, ClientAuth::Authenticated));
     }
 
     #[test]
     fn bytes_one_by_one_are_the_same_bytes(input in noise()) {
-        let mut fed = Fed::new(Sender::Stranger);
+        let mut fed = Fed::new(ClientAuth::Unauthenticated);
         for byte in &input {
             fed.feed(&[*byte]);
         }
-        prop_assert_eq!(fed.parsed(), whole(&input, Sender::Stranger));
+        prop_assert_eq!(fed.parsed(), whole(&input, ClientAuth::Unauthenticated));
     }
 }
 
 #[test]
 fn what_waits_is_never_longer_than_a_command_may_be() {
     // Words as long as they may be, until all of them are too long.
-    let mut fed = Fed::new(Sender::Admitted);
-    fed.feed(format!("*{MAX_WORDS}\r\n").as_bytes());
-    let word = [format!("${MAX_WORD}\r\n").into_bytes(), vec![b'x'; MAX_WORD], b"\r\n".to_vec()];
-    for _ in 0..MAX_WORDS {
+    let mut fed = Fed::new(ClientAuth::Authenticated);
+    fed.feed(format!("*{MAX_ARGS}\r\n").as_bytes());
+    let word = [format!("${MAX_BULK}\r\n").into_bytes(), vec![b'x'; MAX_BULK], b"\r\n".to_vec()];
+    for _ in 0..MAX_ARGS {
         fed.feed(&word.concat());
     }
     assert_eq!(fed.error, Some(ProtocolError::CommandTooLong));

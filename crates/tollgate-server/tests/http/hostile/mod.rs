@@ -62,7 +62,7 @@ async fn run(table: &str, body: impl Fn(&str) -> Vec<u8>) {
         for path in ["/v1/check", "/v1/peek"] {
             let answered = World::new().post(path, body(text)).await;
             assert_eq!(
-                told(&answered, status),
+                printed(&answered, status),
                 (status, outcome.to_owned()),
                 "line {line}: {text}"
             );
@@ -71,7 +71,7 @@ async fn run(table: &str, body: impl Fn(&str) -> Vec<u8>) {
 }
 
 /// The status and whether it is admitted, or which problem it is.
-fn told<'s>(answered: &Answered, status: &'s str) -> (&'s str, String) {
+fn printed<'s>(answered: &Answered, status: &'s str) -> (&'s str, String) {
     if answered.status.as_u16() != 200 {
         return (status, answered.problem(status.parse().unwrap()));
     }

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use tollgate::store::memory::Memory;
-use tollgate_server::resp::{MAX_COMMAND, MAX_INLINE, MAX_WORD, MAX_WORDS};
+use tollgate_server::resp::{MAX_ARGS, MAX_BULK, MAX_COMMAND, MAX_INLINE};
 use tollgate_server::{ConnectionLimits, RespSettings};
 
 use crate::kit::{Open, PATIENCE, command};
@@ -17,15 +17,15 @@ const ENDLESS: &str = "-ERR Protocol error: too big inline request|";
 const QUOTES: &str = "-ERR Protocol error: unbalanced quotes in request|";
 
 #[test]
-fn bombs_are_put_out() {
-    let word = "x".repeat(MAX_WORD);
-    let words = vec![&*word; MAX_WORDS];
-    let whole = format!("${MAX_WORD}\r\n{word}\r\n");
+fn bombs_are_refused() {
+    let word = "x".repeat(MAX_BULK);
+    let words = vec![&*word; MAX_ARGS];
+    let whole = format!("${MAX_BULK}\r\n{word}\r\n");
     let bombs = [
         ("an array of billions", "*2147483647\r\n".to_owned(), NO_ARRAY),
-        ("an array of one too many", format!("*{}\r\n", MAX_WORDS + 1), NO_ARRAY),
+        ("an array of one too many", format!("*{}\r\n", MAX_ARGS + 1), NO_ARRAY),
         ("a word of half a gigabyte", "*1\r\n$536870912\r\n".to_owned(), NO_BULK),
-        ("a word of one byte too many", format!("*1\r\n${}\r\n", MAX_WORD + 1), NO_BULK),
+        ("a word of one byte too many", format!("*1\r\n${}\r\n", MAX_BULK + 1), NO_BULK),
         ("arrays in arrays in arrays", "*1\r\n".repeat(10_000), NESTED),
         ("a number without an end", format!("*{}", "1".repeat(100_000)), NO_ARRAY),
         ("a length without an end", format!("*1\r\n${}", "1".repeat(100_000)), NO_BULK),
@@ -34,7 +34,7 @@ fn bombs_are_put_out() {
         ("a line of a thousand words", format!("{}\n", "a ".repeat(1_000)), NO_ARRAY),
         (
             "words that are too long together",
-            format!("*{MAX_WORDS}\r\n{}", whole.repeat(5)),
+            format!("*{MAX_ARGS}\r\n{}", whole.repeat(5)),
             TOO_BIG,
         ),
         ("every bound reached at once", { String::from_utf8(command(&words)).unwrap() }, TOO_BIG),
@@ -42,27 +42,27 @@ fn bombs_are_put_out() {
     ];
     assert_eq!(bombs.len(), 13);
     let open = Open::new();
-    for (name, bytes, told) in bombs {
-        assert_eq!(open.told(bytes), told, "{name}");
+    for (name, bytes, printed) in bombs {
+        assert_eq!(open.printed(bytes), printed, "{name}");
     }
 }
 
 #[test]
 fn the_longest_command_is_none() {
-    let word = "x".repeat(MAX_WORD - 1);
+    let word = "x".repeat(MAX_BULK - 1);
     let open = Open::new();
-    let said = command(&["PING", &word, &word, &word]);
-    assert!(said.len() < MAX_COMMAND);
-    let told = "-ERR wrong number of arguments for 'ping' command|";
-    assert_eq!(open.told(&said), told);
+    let described = command(&["PING", &word, &word, &word]);
+    assert!(described.len() < MAX_COMMAND);
+    let printed = "-ERR wrong number of arguments for 'ping' command|";
+    assert_eq!(open.printed(&described), printed);
 }
 
 #[test]
 fn short_questions_with_long_answers_wait_for_who_takes_them() {
     let open = Open::new();
-    let one = open.told("COMMAND\r\n");
-    let told = open.told("COMMAND\r\n".repeat(1_000));
-    assert_eq!(told, one.repeat(1_000));
+    let one = open.printed("COMMAND\r\n");
+    let printed = open.printed("COMMAND\r\n".repeat(1_000));
+    assert_eq!(printed, one.repeat(1_000));
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn who_takes_no_replies_loses_the_connection() {
     let open = Open::over(Memory::default(), RespSettings { limits, ..RespSettings::default() });
     let mut stream = std::net::TcpStream::connect(&open.address).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    let said = command(&["ECHO", &"x".repeat(MAX_WORD)]);
-    // More than any socket keeps: the door stops reading, and then ends it.
-    let gone = (0..100_000).find_map(|_| stream.write_all(&said).err());
+    let described = command(&["ECHO", &"x".repeat(MAX_BULK)]);
+    // More than any socket keeps: the listener stops reading, and then ends it.
+    let gone = (0..100_000).find_map(|_| stream.write_all(&described).err());
     let kind = gone.map(|error| error.kind());
     assert!(matches!(kind, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)), "{kind:?}");
-    assert_eq!(open.told("PING\r\n"), "+PONG|");
+    assert_eq!(open.printed("PING\r\n"), "+PONG|");
 }

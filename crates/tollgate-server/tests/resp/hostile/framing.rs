@@ -4,8 +4,8 @@ use super::Row;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
-        told: "-ERR Protocol error: invalid multibulk length|",
-        said: &[
+        printed: "-ERR Protocol error: invalid multibulk length|",
+        described: &[
             b"*",
             b"*\r\n",
             b"*x\r\n",
@@ -29,10 +29,13 @@ pub(super) const ROWS: &[Row] = &[
             b"*111111111111111111111111111",
         ],
     },
-    Row { told: "+PONG|", said: &[b"*0\r\n", b"*-1\r\n", b"*-2\r\n", b"\r\n", b"\n", b"   \r\n"] },
     Row {
-        told: "-ERR Protocol error: invalid bulk length|",
-        said: &[
+        printed: "+PONG|",
+        described: &[b"*0\r\n", b"*-1\r\n", b"*-2\r\n", b"\r\n", b"\n", b"   \r\n"],
+    },
+    Row {
+        printed: "-ERR Protocol error: invalid bulk length|",
+        described: &[
             b"*64\r\n$x\r\n",
             b"*1\r\n$\r\n",
             b"*1\r\n$-1\r\n",
@@ -49,31 +52,40 @@ pub(super) const ROWS: &[Row] = &[
             b"*1\r\n$4\rPING\r\n",
         ],
     },
-    Row { told: "-ERR Protocol error: expected '$', got 'P'|", said: &[b"*1\r\nPING\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got ':'|", said: &[b"*1\r\n:1\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '+'|", said: &[b"*1\r\n+PING\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '-'|", said: &[b"*1\r\n-PING\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got 'P'|", described: &[b"*1\r\nPING\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got ':'|", described: &[b"*1\r\n:1\r\n"] },
     Row {
-        told: "-ERR Protocol error: expected '$', got '*'|",
-        said: &[b"*1\r\n*1\r\n$4\r\nPING\r\n"],
+        printed: "-ERR Protocol error: expected '$', got '+'|",
+        described: &[b"*1\r\n+PING\r\n"],
     },
-    Row { told: "-ERR Protocol error: expected '$', got '%'|", said: &[b"*1\r\n%1\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '~'|", said: &[b"*1\r\n~1\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '>'|", said: &[b"*1\r\n>1\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '_'|", said: &[b"*1\r\n_\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '#'|", said: &[b"*1\r\n#t\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got ','|", said: &[b"*1\r\n,1.5\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '('|", said: &[b"*1\r\n(1\r\n"] },
     Row {
-        told: "-ERR Protocol error: expected '$', got '='|",
-        said: &[b"*1\r\n=7\r\ntxt:abc\r\n"],
+        printed: "-ERR Protocol error: expected '$', got '-'|",
+        described: &[b"*1\r\n-PING\r\n"],
     },
-    Row { told: "-ERR Protocol error: expected '$', got '!'|", said: &[b"*1\r\n!3\r\nERR\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '\\r'|", said: &[b"*1\r\n\r\n"] },
-    Row { told: "-ERR Protocol error: expected '$', got '\\x00'|", said: &[b"*1\r\n\0"] },
     Row {
-        told: "-ERR Protocol error: expected CRLF after a bulk|",
-        said: &[
+        printed: "-ERR Protocol error: expected '$', got '*'|",
+        described: &[b"*1\r\n*1\r\n$4\r\nPING\r\n"],
+    },
+    Row { printed: "-ERR Protocol error: expected '$', got '%'|", described: &[b"*1\r\n%1\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got '~'|", described: &[b"*1\r\n~1\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got '>'|", described: &[b"*1\r\n>1\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got '_'|", described: &[b"*1\r\n_\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got '#'|", described: &[b"*1\r\n#t\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got ','|", described: &[b"*1\r\n,1.5\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got '('|", described: &[b"*1\r\n(1\r\n"] },
+    Row {
+        printed: "-ERR Protocol error: expected '$', got '='|",
+        described: &[b"*1\r\n=7\r\ntxt:abc\r\n"],
+    },
+    Row {
+        printed: "-ERR Protocol error: expected '$', got '!'|",
+        described: &[b"*1\r\n!3\r\nERR\r\n"],
+    },
+    Row { printed: "-ERR Protocol error: expected '$', got '\\r'|", described: &[b"*1\r\n\r\n"] },
+    Row { printed: "-ERR Protocol error: expected '$', got '\\x00'|", described: &[b"*1\r\n\0"] },
+    Row {
+        printed: "-ERR Protocol error: expected CRLF after a bulk|",
+        described: &[
             b"*1\r\n$4\r\nPINGx\r\n",
             b"*1\r\n$3\r\nPING\r\n",
             b"*1\r\n$4\r\nPING\n\r",
@@ -81,52 +93,55 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row {
-        told: "-ERR unknown command '', with args beginning with: |+PONG|",
-        said: &[b"*1\r\n$0\r\n\r\n", b"\"\"\r\n"],
+        printed: "-ERR unknown command '', with args beginning with: |+PONG|",
+        described: &[b"*1\r\n$0\r\n\r\n", b"\"\"\r\n"],
     },
-    Row { told: "$0||+PONG|", said: &[b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"] },
-    Row { told: "$2|||+PONG|", said: &[b"*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\n"] },
-    Row { told: "$3|\0�\n|+PONG|", said: &[b"*2\r\n$4\r\nECHO\r\n$3\r\n\0\xff\n\r\n"] },
-    Row { told: "-ERR unknown command '?', with args beginning with: |+PONG|", said: &[b"\0\r\n"] },
+    Row { printed: "$0||+PONG|", described: &[b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"] },
+    Row { printed: "$2|||+PONG|", described: &[b"*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\n"] },
+    Row { printed: "$3|\0�\n|+PONG|", described: &[b"*2\r\n$4\r\nECHO\r\n$3\r\n\0\xff\n\r\n"] },
     Row {
-        told: "-ERR unknown command '��', with args beginning with: |+PONG|",
-        said: &[b"\xff\xfe\r\n"],
-    },
-    Row {
-        told: "-ERR unknown command '$4', with args beginning with: |+PONG|+PONG|",
-        said: &[b"$4\r\nPING\r\n"],
+        printed: "-ERR unknown command '?', with args beginning with: |+PONG|",
+        described: &[b"\0\r\n"],
     },
     Row {
-        told: "-ERR unknown command ':1', with args beginning with: |+PONG|",
-        said: &[b":1\r\n"],
+        printed: "-ERR unknown command '��', with args beginning with: |+PONG|",
+        described: &[b"\xff\xfe\r\n"],
     },
     Row {
-        told: "-ERR unknown command '+OK', with args beginning with: |+PONG|",
-        said: &[b"+OK\r\n"],
-    },
-    Row { told: "+PONG|+PONG|", said: &[b"PING\n", b"\"PING\"\r\n"] },
-    Row {
-        told: "$2|*1|-ERR unknown command '$4', with args beginning with: |+PONG|",
-        said: &[b"PING\r"],
+        printed: "-ERR unknown command '$4', with args beginning with: |+PONG|+PONG|",
+        described: &[b"$4\r\nPING\r\n"],
     },
     Row {
-        told: "-ERR Protocol error: unbalanced quotes in request|",
-        said: &[b"\"PING\r\n", b"'PING'x\r\n"],
-    },
-    Row { told: "$3|xzz|+PONG|", said: &[b"ECHO \"\\xzz\"\r\n"] },
-    Row { told: "$5||+OK|+PONG|", said: &[b"ECHO \"\\x0d\\x0a+OK\"\r\n"] },
-    Row { told: "$8|a|+OK||+PONG|", said: &[b"PING \"a\\r\\n+OK\\r\\n\"\r\n"] },
-    Row {
-        told: "-ERR unknown command '????????�??', with args beginning with: |+PONG|",
-        said: &[b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n"],
+        printed: "-ERR unknown command ':1', with args beginning with: |+PONG|",
+        described: &[b":1\r\n"],
     },
     Row {
-        told: "-ERR unknown command 'NONSENSE', with args beginning with: '??+OK' |+PONG|",
-        said: &[b"NONSENSE \"\\r\\n+OK\"\r\n"],
+        printed: "-ERR unknown command '+OK', with args beginning with: |+PONG|",
+        described: &[b"+OK\r\n"],
+    },
+    Row { printed: "+PONG|+PONG|", described: &[b"PING\n", b"\"PING\"\r\n"] },
+    Row {
+        printed: "$2|*1|-ERR unknown command '$4', with args beginning with: |+PONG|",
+        described: &[b"PING\r"],
     },
     Row {
-        told: "",
-        said: &[
+        printed: "-ERR Protocol error: unbalanced quotes in request|",
+        described: &[b"\"PING\r\n", b"'PING'x\r\n"],
+    },
+    Row { printed: "$3|xzz|+PONG|", described: &[b"ECHO \"\\xzz\"\r\n"] },
+    Row { printed: "$5||+OK|+PONG|", described: &[b"ECHO \"\\x0d\\x0a+OK\"\r\n"] },
+    Row { printed: "$8|a|+OK||+PONG|", described: &[b"PING \"a\\r\\n+OK\\r\\n\"\r\n"] },
+    Row {
+        printed: "-ERR unknown command '????????�??', with args beginning with: |+PONG|",
+        described: &[b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n"],
+    },
+    Row {
+        printed: "-ERR unknown command 'NONSENSE', with args beginning with: '??+OK' |+PONG|",
+        described: &[b"NONSENSE \"\\r\\n+OK\"\r\n"],
+    },
+    Row {
+        printed: "",
+        described: &[
             b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
             b"POST / HTTP/1.1\r\nContent-Length: 6\r\n\r\nPING\r\n",
             b"get key\r\n",

@@ -15,7 +15,7 @@ pub(super) const COUNTERS: usize = 32;
 pub(super) struct SpaceSaving {
     /// Beside the entries, so that looking one up reads a few cache lines.
     hashes: Vec<u64>,
-    entries: Vec<Weighed>,
+    entries: Vec<WeightedSubject>,
     /// What the lightest weighed when it was looked for, and where that went on. No entry before
     /// the hand weighs so little: weights only grow.
     least: u64,
@@ -24,7 +24,7 @@ pub(super) struct SpaceSaving {
 
 /// A subject with what it weighs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Weighed {
+pub(super) struct WeightedSubject {
     pub(super) subject: Subject,
     pub(super) units: u64,
     pub(super) error: u64,
@@ -38,7 +38,7 @@ impl SpaceSaving {
             entry.units = entry.units.saturating_add(units);
         } else if self.entries.len() < COUNTERS {
             self.hashes.push(hash);
-            self.entries.push(Weighed { subject: subject.clone(), units, error: 0 });
+            self.entries.push(WeightedSubject { subject: subject.clone(), units, error: 0 });
         } else {
             let place = self.lightest();
             self.hashes[place] = hash;
@@ -50,12 +50,12 @@ impl SpaceSaving {
     }
 
     /// What each subject weighs that is held, in no order.
-    pub(super) fn entries(&self) -> &[Weighed] {
+    pub(super) fn entries(&self) -> &[WeightedSubject] {
         &self.entries
     }
 
     /// What a subject may weigh at most that is not held.
-    pub(super) fn unheard(&self) -> u64 {
+    pub(super) fn untracked_weight(&self) -> u64 {
         if self.entries.len() < COUNTERS { 0 } else { self.least() }
     }
 
@@ -75,7 +75,7 @@ impl SpaceSaving {
     /// where the last was found: to look at all of them is needed once a round.
     fn lightest(&mut self) -> usize {
         let least = self.least;
-        let is_lightest = |entry: &Weighed| entry.units == least;
+        let is_lightest = |entry: &WeightedSubject| entry.units == least;
         if let Some(ahead) = self.entries[self.hand..].iter().position(is_lightest) {
             self.hand += ahead;
             return self.hand;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_lies_between_its_bounds_for_every_subject() {
+    fn what_is_reported_lies_between_its_bounds_for_every_subject() {
         let (mut sketch, mut exact, mut all) = (SpaceSaving::default(), HashMap::new(), 0);
         let mut state = 7_u64;
         for step in 0..20_000_u64 {
@@ -121,14 +121,14 @@ mod tests {
         let held: HashMap<_, _> =
             sketch.entries().iter().map(|entry| (entry.subject.clone(), entry)).collect();
         assert_eq!(held.len(), COUNTERS);
-        assert!(sketch.unheard() <= all / COUNTERS as u64);
+        assert!(sketch.untracked_weight() <= all / COUNTERS as u64);
         for (number, exact) in exact {
             match held.get(&subject(number)) {
                 Some(entry) => {
                     assert!(exact <= entry.units && entry.units - entry.error <= exact);
                     assert!(entry.error <= all / COUNTERS as u64);
                 }
-                None => assert!(exact <= sketch.unheard(), "{number} weighs {exact}"),
+                None => assert!(exact <= sketch.untracked_weight(), "{number} weighs {exact}"),
             }
         }
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_whose_hashes_meet_are_told_apart() {
+    fn subjects_whose_hashes_meet_are_distinguished() {
         let mut sketch = SpaceSaving::default();
         sketch.add(1, &subject(1), 2);
         sketch.add(1, &subject(2), 3);
@@ -158,6 +158,6 @@ mod tests {
         let units: Vec<_> = sketch.entries().iter().map(|entry| entry.units).collect();
         assert_eq!(units, [4, 3]);
         sketch.clear();
-        assert!(sketch.entries().is_empty() && sketch.unheard() == 0);
+        assert!(sketch.entries().is_empty() && sketch.untracked_weight() == 0);
     }
 }

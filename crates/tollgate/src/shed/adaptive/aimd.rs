@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use tollgate_core::{Millis, Timestamp};
 
-use super::{Outcome, Sample, WINDOW};
+use super::{Sample, SampleOutcome, WINDOW};
 
 /// One more with each answer in time while at least half of the bound is in use; a tenth less when
 /// an answer says that there is too much to do, or takes too long.
@@ -36,7 +36,7 @@ impl Aimd {
     /// Takes an answer in; the bound stays from `min` to `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
         let is_late = sample.micros / 1_000 > self.timeout.get();
-        if is_late || sample.outcome == Outcome::Overloaded {
+        if is_late || sample.outcome == SampleOutcome::Overloaded {
             self.lessen(now);
         } else if u64::from(sample.in_flight) * 2 * UNIT >= self.bound {
             self.bound += UNIT;

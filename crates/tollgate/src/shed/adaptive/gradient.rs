@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use tollgate_core::Timestamp;
 
-use super::{Outcome, Sample, WINDOW};
+use super::{Sample, SampleOutcome, WINDOW};
 
 /// A bound that shrinks by the gradient of latency, and grows by a small queue where there is none.
 ///
@@ -67,7 +67,7 @@ impl Gradient {
 
     /// Takes an answer in; the bound stays from `min` to `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
-        if sample.outcome == Outcome::Overloaded {
+        if sample.outcome == SampleOutcome::Overloaded {
             return;
         }
         let window = &mut self.window;

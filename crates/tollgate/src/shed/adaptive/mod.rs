@@ -36,12 +36,12 @@ pub struct Sample {
     /// How many requests were in flight, this one among them.
     pub in_flight: u32,
     /// What it was.
-    pub outcome: Outcome,
+    pub outcome: SampleOutcome,
 }
 
 /// What an answer says of the service's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SampleOutcome {
     /// It was served.
     Served,
     /// The service had too much to do, or did not answer.

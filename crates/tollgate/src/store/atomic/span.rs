@@ -1,35 +1,35 @@
-//! One call over several homes: take at each, and give back unless all admit.
+//! One call over several partitions: take at each, and give back unless all admit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{
-    Charge, Cost, Fit, Reading, Readings, Refusals, Source, StoreError, Timestamp,
+    Admission, Charge, Cost, DecisionSource, Reading, Readings, Refusals, StoreError, Timestamp,
 };
 
-use super::Homes;
+use super::Partitions;
 use crate::store::join::join_all;
 
-/// Takes at every home, and gives back if not all admit.
-pub(super) async fn span<H: Homes>(
-    homes: &H,
+/// Takes at every partition, and gives back if not all admit.
+pub(super) async fn span<H: Partitions>(
+    partitions: &H,
     now: Timestamp,
     charges: &[Charge<'_>],
-    stranded: &AtomicU64,
+    unrefunded: &AtomicU64,
 ) -> Result<Readings, StoreError> {
-    let parts = parts_of(homes, charges);
+    let parts = parts_of(partitions, charges);
     let mut calls = Vec::with_capacity(parts.len());
     for part in &parts {
-        calls.push(homes.apply_at(part.home, now, &part.charges));
+        calls.push(partitions.apply_at(part.partition, now, &part.charges));
     }
     let answers = join_all(calls).await;
     let mut joined = Joined::new(charges.len());
-    let mut held = Vec::new();
+    let mut reserved = Vec::new();
     let mut error = None;
     for (part, answer) in parts.iter().zip(answers) {
         match answer {
             Ok(readings) if readings.len() == part.charges.len() => {
                 if part.admitted(&readings) {
-                    held.push(part);
+                    reserved.push(part);
                 }
                 joined.put(part, &readings);
             }
@@ -37,41 +37,41 @@ pub(super) async fn span<H: Homes>(
             Err(reason) => error = error.or(Some(reason)),
         }
     }
-    if held.len() < parts.len() {
-        let counted = if error.is_some() { Counted::GiveBack } else { Counted::Keep };
-        give_back(homes, now, &held, counted, &mut joined, stranded).await;
+    if reserved.len() < parts.len() {
+        let counted = if error.is_some() { Counted::Refund } else { Counted::Keep };
+        refund_admitted(partitions, now, &reserved, counted, &mut joined, unrefunded).await;
     }
     error.map_or_else(|| Ok(joined.into_readings()), Err)
 }
 
-/// What one home has of a call.
+/// What one partition has of a call.
 struct Part<'a> {
-    home: usize,
+    partition: usize,
     charges: Vec<Charge<'a>>,
     /// Where each charge stands in the call.
     places: Vec<usize>,
 }
 
-fn parts_of<'a>(homes: &impl Homes, charges: &[Charge<'a>]) -> Vec<Part<'a>> {
+fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
     for (place, charge) in charges.iter().enumerate() {
-        let home = homes.home(charge.subject);
-        match parts.iter_mut().find(|part| part.home == home) {
+        let partition = partitions.partition(charge.subject);
+        match parts.iter_mut().find(|part| part.partition == partition) {
             Some(part) => {
                 part.charges.push(*charge);
                 part.places.push(place);
             }
-            None => parts.push(Part { home, charges: vec![*charge], places: vec![place] }),
+            None => parts.push(Part { partition, charges: vec![*charge], places: vec![place] }),
         }
     }
     parts
 }
 
 impl Part<'_> {
-    /// Whether this home carried its takes out.
+    /// Whether this partition carried its takes out.
     fn admitted(&self, readings: &Readings) -> bool {
         let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
-            charge.ask.taken().is_some() && reading.fit != Fit::Now
+            charge.operation.as_charge().is_some() && reading.admission != Admission::Now
         };
         !self.charges.iter().zip(readings.iter()).any(refused)
     }
@@ -83,28 +83,29 @@ enum Counted {
     /// The call was refused, and what they took counts it.
     Keep,
     /// The call has no answer, so there is nothing to count.
-    GiveBack,
+    Refund,
 }
 
-/// Gives back what the parts in `held` took, and makes their readings say so.
-async fn give_back<H: Homes>(
-    homes: &H,
+/// Gives back what the parts in `reserved` took, and makes their readings say so.
+async fn refund_admitted<H: Partitions>(
+    partitions: &H,
     now: Timestamp,
-    held: &[&Part<'_>],
+    reserved: &[&Part<'_>],
     counted: Counted,
     joined: &mut Joined,
-    stranded: &AtomicU64,
+    unrefunded: &AtomicU64,
 ) {
-    let mut refunds = Vec::with_capacity(held.len());
-    for part in held {
-        let mut refund = Part { home: part.home, charges: Vec::new(), places: Vec::new() };
+    let mut refunds = Vec::with_capacity(reserved.len());
+    for part in reserved {
+        let mut refund =
+            Part { partition: part.partition, charges: Vec::new(), places: Vec::new() };
         for (charge, place) in part.charges.iter().zip(&part.places) {
             let counts = charge.limit.refusals() == Refusals::Counted;
             if !takes(charge) || (counts && counted == Counted::Keep) {
                 continue;
             }
-            if let Some(ask) = charge.ask.undone(joined.0[*place].mark) {
-                refund.charges.push(Charge { ask, ..*charge });
+            if let Some(operation) = charge.operation.inverse(joined.0[*place].position) {
+                refund.charges.push(Charge { operation, ..*charge });
                 refund.places.push(*place);
             }
         }
@@ -114,31 +115,31 @@ async fn give_back<H: Homes>(
     }
     let mut calls = Vec::with_capacity(refunds.len());
     for refund in &refunds {
-        calls.push(homes.apply_at(refund.home, now, &refund.charges));
+        calls.push(partitions.apply_at(refund.partition, now, &refund.charges));
     }
     for (refund, answer) in refunds.iter().zip(join_all(calls).await) {
         match answer {
             Ok(readings) => joined.undo(refund, &readings),
             Err(_) => {
-                stranded.fetch_add(refund.charges.len() as u64, Ordering::Relaxed);
+                unrefunded.fetch_add(refund.charges.len() as u64, Ordering::Relaxed);
             }
         }
     }
 }
 
 /// The readings of the whole call, as the parts come in.
-struct Joined(Vec<Reading>, Source);
+struct Joined(Vec<Reading>, DecisionSource);
 
 impl Joined {
     fn new(charges: usize) -> Self {
-        Self(vec![Reading::default(); charges], Source::Store)
+        Self(vec![Reading::default(); charges], DecisionSource::Store)
     }
 
     fn put(&mut self, part: &Part<'_>, readings: &Readings) {
         for (place, reading) in part.places.iter().zip(readings.iter()) {
             self.0[*place] = *reading;
         }
-        if self.1 == Source::Store {
+        if self.1 == DecisionSource::Store {
             self.1 = readings.source();
         }
     }
@@ -147,8 +148,9 @@ impl Joined {
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
         for (place, after) in refund.places.iter().zip(readings.iter()) {
             let taken = &mut self.0[*place];
-            let Reading { used, whole_at, held, .. } = *after;
-            *taken = Reading { used, whole_at, held, again: Fit::Now, ..*taken };
+            let Reading { used, full_reset_at, reserved, .. } = *after;
+            *taken =
+                Reading { used, full_reset_at, reserved, fits_again: Admission::Now, ..*taken };
         }
     }
 
@@ -159,5 +161,5 @@ impl Joined {
 
 /// Whether a charge takes units: neither a peek nor a refund.
 pub(super) fn takes(charge: &Charge<'_>) -> bool {
-    charge.ask.taken().is_some_and(|(cost, _)| cost != Cost::PEEK)
+    charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
 }

@@ -6,7 +6,7 @@ use tollgate_core::{Reading, Readings, StoreError, Timestamp};
 
 use super::Memory;
 use super::fingerprint::Fingerprint;
-use super::shard::{Ruling, Shard, Target};
+use super::shard::{CallOutcome, Shard, Target};
 
 /// Charges of one call that are decided without an allocation.
 pub(super) const INLINE: usize = 4;
@@ -48,14 +48,14 @@ pub(super) fn apply(
         shard.sweep(now);
     }
     let admitted = targets.iter().all(|target| locked.of(target.key).admits(now, target));
-    let ruling = if admitted { Ruling::Admitted } else { Ruling::Refused };
-    let promised = promise(&mut locked, now, targets, ruling);
-    let readings = promised.map(|()| {
-        let carry_out = |target: &Target<'_>| locked.of(target.key).carry_out(now, target, ruling);
-        targets.iter().map(carry_out).collect()
+    let outcome = if admitted { CallOutcome::Admitted } else { CallOutcome::Refused };
+    let reserved_room = reserve_room(&mut locked, now, targets, outcome);
+    let readings = reserved_room.map(|()| {
+        let execute = |target: &Target<'_>| locked.of(target.key).execute(now, target, outcome);
+        targets.iter().map(execute).collect()
     });
     for (_, shard) in &mut locked.shards {
-        shard.forget_promises();
+        shard.release_room();
     }
     readings
 }
@@ -68,27 +68,28 @@ impl Shard {
         now: Timestamp,
         target: &Target<'_>,
     ) -> Result<Reading, StoreError> {
-        let ruling = if self.admits(now, target) { Ruling::Admitted } else { Ruling::Refused };
-        let room = self.room_for(now, target, ruling);
-        let spared = |key| target.key == key || target.refund == Some(key);
-        self.promise(now, room, &spared)?;
-        let reading = self.carry_out(now, target, ruling);
-        self.forget_promises();
+        let outcome =
+            if self.admits(now, target) { CallOutcome::Admitted } else { CallOutcome::Refused };
+        let room = self.room_for(now, target, outcome);
+        let pinned = |key| target.key == key || target.refund == Some(key);
+        self.reserve_room(now, room, &pinned)?;
+        let reading = self.execute(now, target, outcome);
+        self.release_room();
         Ok(reading)
     }
 }
 
 /// Makes room for everything the call adds, before it changes anything.
-fn promise(
+fn reserve_room(
     locked: &mut Locked<'_>,
     now: Timestamp,
     targets: &[Target<'_>],
-    ruling: Ruling,
+    outcome: CallOutcome,
 ) -> Result<(), StoreError> {
-    let spared = |key| targets.iter().any(|target| target.key == key || target.refund == Some(key));
+    let pinned = |key| targets.iter().any(|target| target.key == key || target.refund == Some(key));
     targets.iter().try_for_each(|target| {
         let shard = locked.of(target.key);
-        let room = shard.room_for(now, target, ruling);
-        shard.promise(now, room, &spared)
+        let room = shard.room_for(now, target, outcome);
+        shard.reserve_room(now, room, &pinned)
     })
 }

@@ -1,8 +1,8 @@
 //! The states that are larger than two words, densely packed beside the table.
 
 use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
-use tollgate_core::decide::Held;
-use tollgate_core::{Algorithm, Cell, Hold, Limit, Timestamp};
+use tollgate_core::decide::ReservedCell;
+use tollgate_core::{Algorithm, Cell, Limit, Reservation, Timestamp};
 
 use super::fingerprint::Fingerprint;
 
@@ -17,10 +17,11 @@ pub(super) struct Cells {
 }
 
 /// The bytes that a fresh state of any algorithm allocates at most: four leases.
-pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Lease>();
+pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Permit>();
 
 /// The bytes that the first reservation of a state allocates: itself, and room for four.
-pub(super) const FRESH_HOLD_HEAP: usize = size_of::<Held>() + 4 * size_of::<Hold>();
+pub(super) const FRESH_RESERVATION_HEAP: usize =
+    size_of::<ReservedCell>() + 4 * size_of::<Reservation>();
 
 /// What stays in the place of a state that is being decided on.
 const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH });
@@ -119,14 +120,14 @@ pub(super) fn seed(limit: &Limit) -> Option<Cell> {
             Some(Cell::SlidingLog(sliding_log::State { entries: Vec::with_capacity(1) }))
         }
         Algorithm::Concurrency(_) => {
-            Some(Cell::Concurrency(concurrency::State { leases: Vec::with_capacity(1) }))
+            Some(Cell::Concurrency(concurrency::State { permits: Vec::with_capacity(1) }))
         }
         Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_) => None,
     }
 }
 
 /// Whether states of `limit` are kept here.
-pub(super) const fn holds(limit: &Limit) -> bool {
+pub(super) const fn is_large(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_))
 }
 
@@ -134,8 +135,10 @@ pub(super) fn heap_of(cell: &Cell) -> usize {
     match cell {
         Cell::SlidingWindow(state) => bytes_of(&state.blocks),
         Cell::SlidingLog(state) => bytes_of(&state.entries),
-        Cell::Concurrency(state) => bytes_of(&state.leases),
-        Cell::Held(held) => size_of::<Held>() + heap_of(&held.cell) + bytes_of(&held.holds),
+        Cell::Concurrency(state) => bytes_of(&state.permits),
+        Cell::Reserved(reserved) => {
+            size_of::<ReservedCell>() + heap_of(&reserved.cell) + bytes_of(&reserved.reservations)
+        }
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => 0,
     }
 }
@@ -144,10 +147,10 @@ fn trim(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => shrink(&mut state.blocks),
         Cell::SlidingLog(state) => shrink(&mut state.entries),
-        Cell::Concurrency(state) => shrink(&mut state.leases),
-        Cell::Held(held) => {
-            trim(&mut held.cell);
-            shrink(&mut held.holds);
+        Cell::Concurrency(state) => shrink(&mut state.permits),
+        Cell::Reserved(reserved) => {
+            trim(&mut reserved.cell);
+            shrink(&mut reserved.reservations);
         }
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
     }
@@ -157,8 +160,10 @@ fn growth_of_cell(cell: &Cell) -> usize {
     match cell {
         Cell::SlidingWindow(state) => growth_of(&state.blocks),
         Cell::SlidingLog(state) => growth_of(&state.entries),
-        Cell::Concurrency(state) => growth_of(&state.leases),
-        Cell::Held(held) => growth_of_cell(&held.cell) + growth_of(&held.holds),
+        Cell::Concurrency(state) => growth_of(&state.permits),
+        Cell::Reserved(reserved) => {
+            growth_of_cell(&reserved.cell) + growth_of(&reserved.reservations)
+        }
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => 0,
     }
 }
@@ -167,10 +172,10 @@ fn grow_cell(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => grow(&mut state.blocks),
         Cell::SlidingLog(state) => grow(&mut state.entries),
-        Cell::Concurrency(state) => grow(&mut state.leases),
-        Cell::Held(held) => {
-            grow_cell(&mut held.cell);
-            grow(&mut held.holds);
+        Cell::Concurrency(state) => grow(&mut state.permits),
+        Cell::Reserved(reserved) => {
+            grow_cell(&mut reserved.cell);
+            grow(&mut reserved.reservations);
         }
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
     }

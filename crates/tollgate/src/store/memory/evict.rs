@@ -4,7 +4,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::time::DEFAULT_SKEW_MAX;
 
 use super::fingerprint::Fingerprint;
-use super::packed::{Packed, Tenure};
+use super::packed::{Packed, Retention};
 use super::shard::Shard;
 use super::table::Table;
 
@@ -37,7 +37,7 @@ impl Shard {
         self.unswept_calls = 0;
         for _ in 0..SWEEP_SLOTS.min(self.table.capacity()) {
             match self.table.get(self.cursor) {
-                Some((_, packed)) if is_over_for_all(packed, now) => {
+                Some((_, packed)) if is_expired_everywhere(packed, now) => {
                     self.forget(self.cursor);
                     self.counts.swept += 1;
                 }
@@ -48,16 +48,16 @@ impl Shard {
         self.shrink();
     }
 
-    /// Forgets everything that has been over for a while, except what is `spared`; answers how much.
-    pub(super) fn drop_over(
+    /// Forgets everything that has been over for a while, except what is `pinned`; answers how much.
+    pub(super) fn drop_expired(
         &mut self,
         now: Timestamp,
-        spared: &impl Fn(Fingerprint) -> bool,
+        pinned: &impl Fn(Fingerprint) -> bool,
     ) -> usize {
         if now < self.barren_until {
             return 0;
         }
-        let goes = |key, packed| is_over_for_all(packed, now) && !spared(key);
+        let goes = |key, packed| is_expired_everywhere(packed, now) && !pinned(key);
         let dropped = self.forget_where(usize::MAX, goes);
         self.counts.swept += dropped as u64;
         self.shrink();
@@ -66,15 +66,16 @@ impl Shard {
 
     /// Drops the sixteenth of the entries that ends first, and at least one, of those that are over
     /// or not protected; answers how many.
-    pub(super) fn evict(&mut self, now: Timestamp, spared: &impl Fn(Fingerprint) -> bool) -> usize {
+    pub(super) fn evict(&mut self, now: Timestamp, pinned: &impl Fn(Fingerprint) -> bool) -> usize {
         if now < self.barren_until {
             return 0;
         }
-        let may_go =
-            |packed: Packed| packed.tenure() == Tenure::Evictable || packed.over_at() <= now;
+        let may_go = |packed: Packed| {
+            packed.retention() == Retention::Evictable || packed.expires_at() <= now
+        };
         let mut ends: Vec<Timestamp> = (self.table.iter())
-            .filter(|(key, packed)| may_go(*packed) && !spared(*key))
-            .map(|(_, packed)| packed.over_at())
+            .filter(|(key, packed)| may_go(*packed) && !pinned(*key))
+            .map(|(_, packed)| packed.expires_at())
             .collect();
         if ends.is_empty() {
             self.barren_until = self.first_change(may_go);
@@ -85,8 +86,8 @@ impl Shard {
         let last = *last;
         let mut over = 0;
         let dropped = self.forget_where(count, |key, packed| {
-            let goes = packed.over_at() <= last && may_go(packed) && !spared(key);
-            over += u64::from(goes && packed.over_at() <= now);
+            let goes = packed.expires_at() <= last && may_go(packed) && !pinned(key);
+            over += u64::from(goes && packed.expires_at() <= now);
             goes
         });
         self.counts.swept += over;
@@ -100,7 +101,7 @@ impl Shard {
         if self.table.iter().any(|(_, packed)| may_go(packed)) {
             return Timestamp::EPOCH;
         }
-        self.table.iter().map(|(_, packed)| packed.over_at()).min().unwrap_or_default()
+        self.table.iter().map(|(_, packed)| packed.expires_at()).min().unwrap_or_default()
     }
 
     /// Forgets up to `most` entries that `goes` names; answers how many.
@@ -134,6 +135,6 @@ impl Shard {
 }
 
 /// Whether an entry is over for every caller, be their clocks apart as far as is provided for.
-fn is_over_for_all(packed: Packed, now: Timestamp) -> bool {
-    packed.over_at().after(DEFAULT_SKEW_MAX) <= now
+fn is_expired_everywhere(packed: Packed, now: Timestamp) -> bool {
+    packed.expires_at().after(DEFAULT_SKEW_MAX) <= now
 }

@@ -13,23 +13,23 @@
 
 mod bounds;
 mod call;
-mod carried;
 mod cells;
 mod evict;
 mod fingerprint;
 mod lifetime;
 mod packed;
-mod promise;
 mod room;
+mod room_reservation;
 mod shard;
 mod stats;
 mod table;
+mod transfer;
 
 use std::fmt;
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use tollgate_core::{Ask, Charge, Readings, Repeats, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, Deduplication, Operation, Readings, Store, StoreError, Timestamp};
 
 pub use bounds::Bounds;
 pub use stats::Stats;
@@ -42,20 +42,20 @@ use shard::{Shard, Target};
 /// ```
 /// use tollgate::core::algo::{Anchor, FixedWindow};
 /// use tollgate::core::{
-///     Algorithm, Ask, Charge, ChargeId, Cost, Limit, Millis, Subject, Timestamp,
+///     Algorithm, Operation, Charge, ChargeId, Cost, Limit, Millis, Subject, Timestamp,
 /// };
 /// use tollgate::store::memory::{Bounds, Memory};
 ///
 /// let window = FixedWindow::new(2, Millis::from_secs(60), Anchor::FirstRequest)?;
 /// let limit = Limit::new("core", Algorithm::FixedWindow(window))?;
 /// let store = Memory::new(Bounds::default());
-/// let ask = Ask::Take { cost: Cost::ONE, id: ChargeId(1) };
-/// let charges = [Charge { limit: &limit, subject: &Subject::default(), ask }];
+/// let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+/// let charges = [Charge { limit: &limit, subject: &Subject::default(), operation: ask }];
 ///
 /// let now = Timestamp::from_millis(1_000_000);
-/// assert!(store.apply_now(now, &charges)?.all_fit());
-/// assert!(store.apply_now(now, &charges)?.all_fit());
-/// assert!(!store.apply_now(now, &charges)?.all_fit());
+/// assert!(store.apply_now(now, &charges)?.all_admitted());
+/// assert!(store.apply_now(now, &charges)?.all_admitted());
+/// assert!(!store.apply_now(now, &charges)?.all_admitted());
 /// assert_eq!(store.stats().entries, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -124,9 +124,9 @@ impl Memory {
     }
 
     fn target<'a>(&self, charge: &Charge<'a>) -> Target<'a> {
-        let Charge { limit, subject, ask } = *charge;
-        let refund = match ask {
-            Ask::Refund { id, repeats: Repeats::Guarded, .. } => {
+        let Charge { limit, subject, operation } = *charge;
+        let refund = match operation {
+            Operation::Refund { id, deduplication: Deduplication::ById, .. } => {
                 Some(self.fingerprints.refunded(limit, subject, id))
             }
             _ => None,

@@ -13,7 +13,7 @@ use super::lifetime;
 
 /// Whether an entry may be dropped to make room for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tenure {
+pub(super) enum Retention {
     /// The limit has units left: losing the state gives away what was used.
     Evictable,
     /// The limit is reached, or units are in flight, or a refund is remembered: whoever could drop
@@ -26,15 +26,15 @@ pub(super) enum Tenure {
 pub(super) enum Content {
     /// The state itself.
     Plain(Plain),
-    /// The index of the state, which is larger than two words, among the [`Cells`].
+    /// The index of the state, which is larger than two words, among the [`CellTransfer`].
     ///
-    /// [`Cells`]: super::cells::Cells
+    /// [`CellTransfer`]: super::cells::CellTransfer
     Large(usize),
     /// That a charge was refunded.
     Refunded,
 }
 
-/// [`Content`] with its end and its [`Tenure`], 16 bytes also as an `Option`.
+/// [`Content`] with its end and its [`Retention`], 16 bytes also as an `Option`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     head: NonZeroU64,
@@ -59,31 +59,31 @@ const fn tag(number: u64) -> NonZeroU64 {
 }
 
 impl Packed {
-    /// A `state` that says nothing any more from `over_at` on.
+    /// A `state` that says nothing any more from `expires_at` on.
     #[inline]
-    pub(super) fn plain(state: Plain, over_at: Timestamp, tenure: Tenure) -> Self {
+    pub(super) fn plain(state: Plain, expires_at: Timestamp, retention: Retention) -> Self {
         match state {
             Plain::FixedWindow(state) => {
                 let resets_at = state.resets_at.as_millis();
-                Self::of(FIXED_WINDOW, state.used, resets_at, tenure)
+                Self::of(FIXED_WINDOW, state.used, resets_at, retention)
             }
             Plain::TokenBucket(state) => {
-                let lifetime = lifetime::encode(over_at.since(state.at));
+                let lifetime = lifetime::encode(expires_at.since(state.at));
                 let spare = (lifetime & ((1 << SPARE_BITS) - 1)) << NUMBER_BITS;
                 let tail = state.at.as_millis() | (lifetime >> SPARE_BITS) << NUMBER_BITS;
-                Self::of(TOKEN_BUCKET, state.level | spare, tail, tenure)
+                Self::of(TOKEN_BUCKET, state.level | spare, tail, retention)
             }
         }
     }
 
     /// The state with this `index` among the large ones.
-    pub(super) fn large(index: usize, over_at: Timestamp, tenure: Tenure) -> Self {
-        Self::of(LARGE, index as u64, over_at.as_millis(), tenure)
+    pub(super) fn large(index: usize, expires_at: Timestamp, retention: Retention) -> Self {
+        Self::of(LARGE, index as u64, expires_at.as_millis(), retention)
     }
 
-    /// That a charge was refunded, which need not be known any more from `over_at` on.
-    pub(super) fn refunded(over_at: Timestamp) -> Self {
-        Self::of(REFUNDED, 0, over_at.as_millis(), Tenure::Protected)
+    /// That a charge was refunded, which need not be known any more from `expires_at` on.
+    pub(super) fn refunded(expires_at: Timestamp) -> Self {
+        Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Protected)
     }
 
     /// What it holds.
@@ -111,14 +111,14 @@ impl Packed {
 
     /// The moment from which it says nothing any more. Never too early; of a token bucket at most
     /// one part in 2048 of its time to fill too late.
-    pub(super) fn over_at(self) -> Timestamp {
+    pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())
     }
 
     /// Whether it may be dropped.
-    pub(super) fn tenure(self) -> Tenure {
-        if self.head.get() & PROTECTED == 0 { Tenure::Evictable } else { Tenure::Protected }
+    pub(super) fn retention(self) -> Retention {
+        if self.head.get() & PROTECTED == 0 { Retention::Evictable } else { Retention::Protected }
     }
 
     /// The same that may not be dropped.
@@ -128,7 +128,7 @@ impl Packed {
 
     /// The same as another index among the large ones; nothing else has an index.
     pub(super) fn moved_to(self, index: usize) -> Self {
-        Self::large(index, self.over_at(), self.tenure())
+        Self::large(index, self.expires_at(), self.retention())
     }
 
     /// What is added to the moment in the tail: only a token bucket has any of these bits set.
@@ -137,8 +137,8 @@ impl Packed {
         lifetime::decode(low | (self.tail >> NUMBER_BITS) << SPARE_BITS)
     }
 
-    fn of(tag: NonZeroU64, number: u64, tail: u64, tenure: Tenure) -> Self {
-        let flag = if tenure == Tenure::Protected { PROTECTED } else { 0 };
+    fn of(tag: NonZeroU64, number: u64, tail: u64, retention: Retention) -> Self {
+        let flag = if retention == Retention::Protected { PROTECTED } else { 0 };
         Self { head: tag | flag | number, tail }
     }
 }
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    fn tenures() -> impl Strategy<Value = Tenure> {
-        prop_oneof![Just(Tenure::Evictable), Just(Tenure::Protected)]
+    fn retentions() -> impl Strategy<Value = Retention> {
+        prop_oneof![Just(Retention::Evictable), Just(Retention::Protected)]
     }
 
     #[test]
@@ -161,42 +161,42 @@ mod tests {
     proptest! {
         #[test]
         fn a_fixed_window_comes_back_as_it_was(
-            used in 0..=MAX_EXACT, resets_at in 0..=MAX_EXACT, tenure in tenures(),
+            used in 0..=MAX_EXACT, resets_at in 0..=MAX_EXACT, retention in retentions(),
         ) {
             let resets_at = Timestamp::from_millis(resets_at);
             let state = fixed_window::State { used, resets_at };
             let state = Plain::FixedWindow(state);
-            let packed = Packed::plain(state, resets_at, tenure);
+            let packed = Packed::plain(state, resets_at, retention);
             prop_assert_eq!(packed.content(), Content::Plain(state));
-            prop_assert_eq!(packed.over_at(), resets_at);
-            prop_assert_eq!(packed.tenure(), tenure);
+            prop_assert_eq!(packed.expires_at(), resets_at);
+            prop_assert_eq!(packed.retention(), retention);
             prop_assert_eq!(packed.protected().content(), packed.content());
-            prop_assert_eq!(packed.protected().tenure(), Tenure::Protected);
+            prop_assert_eq!(packed.protected().retention(), Retention::Protected);
         }
 
         #[test]
         fn a_token_bucket_comes_back_as_it_was(
             level in 0..=MAX_EXACT, at in 0..=MAX_EXACT, fills_in in 0..=MAX_EXACT,
-            tenure in tenures(),
+            retention in retentions(),
         ) {
             let state = token_bucket::State { level, at: Timestamp::from_millis(at) };
-            let over_at = state.at.after(Millis::new(fills_in));
-            let packed = Packed::plain(Plain::TokenBucket(state), over_at, tenure);
+            let expires_at = state.at.after(Millis::new(fills_in));
+            let packed = Packed::plain(Plain::TokenBucket(state), expires_at, retention);
             prop_assert_eq!(packed.content(), Content::Plain(Plain::TokenBucket(state)));
-            prop_assert!(packed.over_at() >= over_at);
-            let late = packed.over_at().since(over_at).get();
+            prop_assert!(packed.expires_at() >= expires_at);
+            let late = packed.expires_at().since(expires_at).get();
             prop_assert!(late <= fills_in / 2048, "{} late in {}", late, fills_in);
-            prop_assert_eq!(packed.tenure(), tenure);
+            prop_assert_eq!(packed.retention(), retention);
         }
 
         #[test]
         fn an_index_comes_back_as_it_was(
-            index in 0_usize..1 << 40, over_at in 0..=MAX_EXACT, tenure in tenures(),
+            index in 0_usize..1 << 40, expires_at in 0..=MAX_EXACT, retention in retentions(),
         ) {
-            let over_at = Timestamp::from_millis(over_at);
-            let packed = Packed::large(7, over_at, tenure).moved_to(index);
+            let expires_at = Timestamp::from_millis(expires_at);
+            let packed = Packed::large(7, expires_at, retention).moved_to(index);
             prop_assert_eq!(packed.content(), Content::Large(index));
-            prop_assert_eq!((packed.over_at(), packed.tenure()), (over_at, tenure));
+            prop_assert_eq!((packed.expires_at(), packed.retention()), (expires_at, retention));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 
 use tollgate_core::Limit;
 
-use super::cells::{self, FRESH_HEAP, FRESH_HOLD_HEAP};
+use super::cells::{self, FRESH_HEAP, FRESH_RESERVATION_HEAP};
 
 /// What is added to a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Room {
 
     /// For the state of an entry that was of another kind before, or is in the entry.
     pub(super) fn for_change(limit: &Limit) -> Self {
-        if cells::holds(limit) {
+        if cells::is_large(limit) {
             Self { cells: 1, heap: FRESH_HEAP, ..Self::NONE }
         } else {
             Self::NONE
@@ -38,13 +38,13 @@ impl Room {
     }
 
     /// For a state in an entry of which something is held from now on.
-    pub(super) const fn for_hold() -> Self {
-        Self { cells: 1, heap: FRESH_HEAP + FRESH_HOLD_HEAP, ..Self::NONE }
+    pub(super) const fn for_reservation() -> Self {
+        Self { cells: 1, heap: FRESH_HEAP + FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
 
     /// For a large state of which something is held from now on.
-    pub(super) const fn for_first_hold() -> Self {
-        Self { heap: FRESH_HOLD_HEAP, ..Self::NONE }
+    pub(super) const fn for_first_reservation() -> Self {
+        Self { heap: FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
 
     /// For a state that grows by `heap` bytes.

@@ -2,15 +2,18 @@
 
 use std::borrow::Cow;
 
-use tollgate_core::decide::{Plain, judge, over_at, refundable_until, refuse, take, take_plain};
+use tollgate_core::decide::{
+    Plain, charge_plain, expires_at, judge, refundable_until, refuse, take,
+};
 use tollgate_core::{
-    Ask, Cell, Charge, Cost, Fit, Found, Limit, Mark, Reading, Refusals, Timestamp, assess, decide,
+    Admission, Cell, Charge, ChargePosition, Cost, Limit, Operation, Reading, Refusals,
+    StoredState, Timestamp, assess, decide,
 };
 
 use super::bounds::Bounds;
 use super::cells::{self, Cells};
 use super::fingerprint::Fingerprint;
-use super::packed::{Content, Packed, Tenure};
+use super::packed::{Content, Packed, Retention};
 use super::room::Room;
 use super::table::Table;
 
@@ -20,7 +23,7 @@ pub(super) struct Shard {
     pub(super) cells: Cells,
     pub(super) bounds: Bounds,
     /// What calls in progress have been promised and not yet used.
-    pub(super) promised: Room,
+    pub(super) reserved_room: Room,
     /// Until then there is nothing to evict.
     pub(super) barren_until: Timestamp,
     /// The slot at which the sweep goes on.
@@ -52,17 +55,17 @@ pub(super) struct Target<'a> {
 
 /// Whether every take of the call fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ruling {
+pub(super) enum CallOutcome {
     /// Every one: all are counted.
     Admitted,
     /// Not every one: none is counted, unless its limit counts refusals.
     Refused,
 }
 
-impl Ruling {
+impl CallOutcome {
     /// Of a call whose only take fits like this.
-    fn of(fit: Fit) -> Self {
-        if fit == Fit::Now { Self::Admitted } else { Self::Refused }
+    fn of(admission: Admission) -> Self {
+        if admission == Admission::Now { Self::Admitted } else { Self::Refused }
     }
 }
 
@@ -73,7 +76,7 @@ impl Shard {
             table: Table::new(),
             cells: Cells::default(),
             bounds,
-            promised: Room::default(),
+            reserved_room: Room::default(),
             barren_until: Timestamp::EPOCH,
             cursor: 0,
             unswept_calls: 0,
@@ -90,98 +93,119 @@ impl Shard {
         charge: &Charge<'_>,
         key: Fingerprint,
     ) -> Option<Reading> {
-        let Charge { limit, ask: Ask::Take { cost, .. }, .. } = *charge else { return None };
+        let Charge { limit, operation: Operation::Charge { cost, .. }, .. } = *charge else {
+            return None;
+        };
         let slot = self.table.find(key)?;
         let (_, packed) = self.table.get(slot)?;
         let Content::Plain(state) = packed.content() else { return None };
-        let (reading, next) = take_plain(state, limit, cost, now)?;
-        let refused = reading.fit != Fit::Now;
-        let after = if counts(limit, cost, Ruling::of(reading.fit)) {
-            let tenure = match reading.fit {
-                Fit::Now => tenure_of_plain(next, limit, cost, reading.again, now),
-                Fit::At(_) | Fit::Never => Tenure::Protected,
+        let (reading, next) = charge_plain(state, limit, cost, now)?;
+        let refused = reading.admission != Admission::Now;
+        let after = if counts(limit, cost, CallOutcome::of(reading.admission)) {
+            let retention = match reading.admission {
+                Admission::Now => plain_retention(next, limit, cost, reading.fits_again, now),
+                Admission::At(_) | Admission::Never => Retention::Protected,
             };
             // A plain state is over as soon as nothing of it is used any more.
-            Packed::plain(next, reading.whole_at, tenure)
-        } else if refused && reading.found == Found::State {
+            Packed::plain(next, reading.full_reset_at, retention)
+        } else if refused && reading.found == StoredState::Present {
             packed.protected()
         } else {
             packed
         };
-        if after.tenure() == Tenure::Evictable {
+        if after.retention() == Retention::Evictable {
             self.barren_until = Timestamp::EPOCH;
         }
         self.table.set(slot, after);
-        self.counts.discarded += u64::from(reading.found == Found::Discarded);
+        self.counts.discarded += u64::from(reading.found == StoredState::Discarded);
         Some(reading)
     }
 
     /// Whether `target` stands in nobody's way: a take that fits, or what takes nothing.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
-        target.charge.ask.taken().is_none() || self.look(now, target).fit == Fit::Now
+        target.charge.operation.as_charge().is_none()
+            || self.look(now, target).admission == Admission::Now
     }
 
     /// The room that [`Self::carry_out`] will need.
-    pub(super) fn room_for(&self, now: Timestamp, target: &Target<'_>, ruling: Ruling) -> Room {
+    pub(super) fn room_for(
+        &self,
+        now: Timestamp,
+        target: &Target<'_>,
+        outcome: CallOutcome,
+    ) -> Room {
         let slot = self.table.find(target.key);
         let limit = target.charge.limit;
         let content = || slot.and_then(|slot| self.content(slot));
-        match target.charge.ask {
-            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } if !counts(limit, cost, ruling) => {
+        match target.charge.operation {
+            Operation::Charge { cost, .. } | Operation::Reserve { cost, .. }
+                if !counts(limit, cost, outcome) =>
+            {
                 Room::NONE
             }
-            Ask::Take { .. } | Ask::Settle { .. } => match content() {
-                None if target.charge.ask.taken().is_none() => Room::NONE,
+            Operation::Charge { .. } | Operation::Settle { .. } => match content() {
+                None if target.charge.operation.as_charge().is_none() => Room::NONE,
                 None => Room::for_entry(limit),
                 Some(Content::Large(index)) => Room::for_growth(self.cells.growth(index)),
                 Some(_) => Room::for_change(limit),
             },
-            Ask::Reserve { .. } => match content() {
-                None => Room::ENTRY + Room::for_hold(),
+            Operation::Reserve { .. } => match content() {
+                None => Room::ENTRY + Room::for_reservation(),
                 Some(Content::Large(index)) => {
-                    Room::for_growth(self.cells.growth(index)) + Room::for_first_hold()
+                    Room::for_growth(self.cells.growth(index)) + Room::for_first_reservation()
                 }
-                Some(_) => Room::for_hold(),
+                Some(_) => Room::for_reservation(),
             },
-            Ask::Refund { mark, .. } => match target.refund {
+            Operation::Refund { position, .. } => match target.refund {
                 Some(refund)
                     if slot.is_some()
-                        && now < remembered_until(limit, mark, now)
+                        && now < remembered_until(limit, position, now)
                         && self.table.find(refund).is_none() =>
                 {
                     Room::ENTRY
                 }
                 _ => Room::NONE,
             },
-            Ask::Look { .. } | Ask::Renew { .. } | Ask::Extend { .. } | Ask::Forget => Room::NONE,
+            Operation::Peek { .. }
+            | Operation::Renew { .. }
+            | Operation::Extend { .. }
+            | Operation::Reset => Room::NONE,
         }
     }
 
     /// Does what `target` asks; whatever it adds must have been promised.
-    pub(super) fn carry_out(
+    pub(super) fn execute(
         &mut self,
         now: Timestamp,
         target: &Target<'_>,
-        ruling: Ruling,
+        outcome: CallOutcome,
     ) -> Reading {
-        let reading = match target.charge.ask {
-            Ask::Take { cost, .. } | Ask::Reserve { cost, .. } => {
-                self.take(now, target, cost, ruling)
+        let reading = match target.charge.operation {
+            Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
+                self.take(now, target, cost, outcome)
             }
-            Ask::Look { .. } => self.look(now, target),
-            Ask::Refund { mark, .. } => self.refund(now, target, mark),
-            Ask::Settle { .. } => self.settle(now, target),
-            Ask::Renew { .. } | Ask::Extend { .. } | Ask::Forget => self.change(now, target),
+            Operation::Peek { .. } => self.look(now, target),
+            Operation::Refund { position, .. } => self.refund(now, target, position),
+            Operation::Settle { .. } => self.settle(now, target),
+            Operation::Renew { .. } | Operation::Extend { .. } | Operation::Reset => {
+                self.change(now, target)
+            }
         };
-        if reading.found == Found::Discarded {
+        if reading.found == StoredState::Discarded {
             self.counts.discarded += 1;
         }
         reading
     }
 
-    fn take(&mut self, now: Timestamp, target: &Target<'_>, cost: Cost, ruling: Ruling) -> Reading {
-        let Charge { limit, ask, .. } = target.charge;
-        if !counts(limit, cost, ruling) {
+    fn take(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        cost: Cost,
+        outcome: CallOutcome,
+    ) -> Reading {
+        let Charge { limit, operation, .. } = target.charge;
+        if !counts(limit, cost, outcome) {
             return self.leave(now, target);
         }
         let slot = self.table.find(target.key);
@@ -190,30 +214,30 @@ impl Shard {
         }
         self.step(target, |cell| {
             let cell = cell.or_else(|| cells::seed(limit));
-            let (reading, cell) = match ruling {
-                Ruling::Admitted => take(cell, limit, ask, now),
-                Ruling::Refused => refuse(cell, limit, ask, now),
+            let (reading, cell) = match outcome {
+                CallOutcome::Admitted => take(cell, limit, operation, now),
+                CallOutcome::Refused => refuse(cell, limit, operation, now),
             };
-            let tenure = match reading.fit {
-                Fit::Now => tenure(cell.as_ref(), limit, cost, reading.again, now),
-                Fit::At(_) | Fit::Never => Tenure::Protected,
+            let retention = match reading.admission {
+                Admission::Now => retention(cell.as_ref(), limit, cost, reading.fits_again, now),
+                Admission::At(_) | Admission::Never => Retention::Protected,
             };
-            (reading, cell, tenure)
+            (reading, cell, retention)
         })
     }
 
     /// How the limit stands.
     fn look(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let cell = self.table.find(target.key).and_then(|slot| self.cell(slot));
-        judge(cell.as_deref(), target.charge.limit, target.charge.ask, now)
+        judge(cell.as_deref(), target.charge.limit, target.charge.operation, now)
     }
 
     /// Answers a take that is not counted. If it was refused here, what refused it stays.
     fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let reading = self.look(now, target);
         if let Some(slot) = self.table.find(target.key)
-            && reading.fit != Fit::Now
-            && reading.found == Found::State
+            && reading.admission != Admission::Now
+            && reading.found == StoredState::Present
             && let Some((_, packed)) = self.table.get(slot)
         {
             self.table.set(slot, packed.protected());
@@ -222,14 +246,14 @@ impl Shard {
     }
 
     /// Gives back, unless that was done before; remembers it where it may be asked again.
-    fn refund(&mut self, now: Timestamp, target: &Target<'_>, mark: Mark) -> Reading {
+    fn refund(&mut self, now: Timestamp, target: &Target<'_>, position: ChargePosition) -> Reading {
         if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
             return self.leave(now, target);
         }
         let reading = self.change(now, target);
-        let until = remembered_until(target.charge.limit, mark, now);
+        let until = remembered_until(target.charge.limit, position, now);
         if let Some(refund) = target.refund
-            && reading.given_back > 0
+            && reading.refunded > 0
             && now < until
         {
             self.table.insert(refund, Packed::refunded(until));
@@ -248,11 +272,11 @@ impl Shard {
     }
 
     fn change(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let Charge { limit, ask, .. } = target.charge;
+        let Charge { limit, operation, .. } = target.charge;
         self.step(target, |cell| {
-            let (reading, cell) = decide(cell, limit, ask, now);
-            let tenure = tenure(cell.as_ref(), limit, Cost::PEEK, reading.again, now);
-            (reading, cell, tenure)
+            let (reading, cell) = decide(cell, limit, operation, now);
+            let retention = retention(cell.as_ref(), limit, Cost::PEEK, reading.fits_again, now);
+            (reading, cell, retention)
         })
     }
 
@@ -260,7 +284,7 @@ impl Shard {
     fn step(
         &mut self,
         target: &Target<'_>,
-        decide: impl FnOnce(Option<Cell>) -> (Reading, Option<Cell>, Tenure),
+        decide: impl FnOnce(Option<Cell>) -> (Reading, Option<Cell>, Retention),
     ) -> Reading {
         let slot = self.table.find(target.key);
         let content = slot.and_then(|slot| self.content(slot));
@@ -269,8 +293,8 @@ impl Shard {
             Some(Content::Large(index)) => self.cells.lend(index),
             Some(Content::Refunded) | None => None,
         };
-        let (reading, cell, tenure) = decide(cell);
-        self.keep(target, slot, cell, tenure);
+        let (reading, cell, retention) = decide(cell);
+        self.keep(target, slot, cell, retention);
         reading
     }
 
@@ -279,17 +303,18 @@ impl Shard {
         target: &Target<'_>,
         slot: Option<usize>,
         cell: Option<Cell>,
-        tenure: Tenure,
+        retention: Retention,
     ) {
-        let over_at = cell.as_ref().map(|cell| over_at(cell, target.charge.limit));
-        let (Some(cell), Some(over_at)) = (cell, over_at.filter(|end| *end > Timestamp::EPOCH))
+        let expires_at = cell.as_ref().map(|cell| expires_at(cell, target.charge.limit));
+        let (Some(cell), Some(expires_at)) =
+            (cell, expires_at.filter(|end| *end > Timestamp::EPOCH))
         else {
             if let Some(slot) = slot {
                 self.forget(slot);
             }
             return;
         };
-        if tenure == Tenure::Evictable {
+        if retention == Retention::Evictable {
             self.barren_until = Timestamp::EPOCH;
         }
         let index = match slot.and_then(|slot| self.content(slot)) {
@@ -299,12 +324,14 @@ impl Shard {
         let packed = match (Plain::try_from(cell), index) {
             (Err(cell), Some(index)) => {
                 self.cells.put_back(index, cell);
-                Packed::large(index, over_at, tenure)
+                Packed::large(index, expires_at, retention)
             }
-            (Err(cell), None) => Packed::large(self.cells.push(target.key, cell), over_at, tenure),
+            (Err(cell), None) => {
+                Packed::large(self.cells.push(target.key, cell), expires_at, retention)
+            }
             (Ok(state), index) => {
                 self.forget_large(index);
-                Packed::plain(state, over_at, tenure)
+                Packed::plain(state, expires_at, retention)
             }
         };
         match slot {
@@ -347,43 +374,49 @@ impl Shard {
     }
 }
 
-/// What [`tenure`] is of a plain state, which needs no cell for an ask of one unit.
+/// What [`retention`] is of a plain state, which needs no cell for an ask of one unit.
 #[inline]
-fn tenure_of_plain(state: Plain, limit: &Limit, cost: Cost, again: Fit, now: Timestamp) -> Tenure {
-    match again {
-        Fit::Now if cost.needed() == 1 => Tenure::Evictable,
-        Fit::At(_) | Fit::Never if cost.needed() == 1 => Tenure::Protected,
-        _ => tenure(Some(&state.into()), limit, cost, again, now),
+fn plain_retention(
+    state: Plain,
+    limit: &Limit,
+    cost: Cost,
+    fits_again: Admission,
+    now: Timestamp,
+) -> Retention {
+    match fits_again {
+        Admission::Now if cost.needed() == 1 => Retention::Evictable,
+        Admission::At(_) | Admission::Never if cost.needed() == 1 => Retention::Protected,
+        _ => retention(Some(&state.into()), limit, cost, fits_again, now),
     }
 }
 
 /// Whether the state after an ask may be dropped: not while units are in flight or held, nor where no unit
-/// more fits. `again` says it for an ask of one unit; for another it has to be found out.
-pub(super) fn tenure(
+/// more fits. `fits_again` says it for an ask of one unit; for another it has to be found out.
+pub(super) fn retention(
     cell: Option<&Cell>,
     limit: &Limit,
     cost: Cost,
-    again: Fit,
+    fits_again: Admission,
     now: Timestamp,
-) -> Tenure {
-    let again = if cost.needed() == 1 { again } else { assess(cell, limit, Cost::ONE, now).fit };
-    match (cell, again) {
-        (Some(Cell::Concurrency(_) | Cell::Held(_)), _) | (_, Fit::At(_) | Fit::Never) => {
-            Tenure::Protected
-        }
-        (_, Fit::Now) => Tenure::Evictable,
+) -> Retention {
+    let fits_again =
+        if cost.needed() == 1 { fits_again } else { assess(cell, limit, Cost::ONE, now).admission };
+    match (cell, fits_again) {
+        (Some(Cell::Concurrency(_) | Cell::Reserved(_)), _)
+        | (_, Admission::At(_) | Admission::Never) => Retention::Protected,
+        (_, Admission::Now) => Retention::Evictable,
     }
 }
 
-/// How long a refund of what was put at `mark` is remembered: no longer than a charge of now could
+/// How long a refund of what was put at `position` is remembered: no longer than a charge of now could
 /// be refunded, whatever a receipt from outside says.
-fn remembered_until(limit: &Limit, mark: Mark, now: Timestamp) -> Timestamp {
-    let longest = now.after(limit.window()).after(limit.window()).after(limit.believed_ahead());
-    refundable_until(limit, mark).min(longest)
+fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
+    let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
+    refundable_until(limit, position).min(longest)
 }
 
 /// Whether a take changes what is stored.
-fn counts(limit: &Limit, cost: Cost, ruling: Ruling) -> bool {
-    let is_counted = ruling == Ruling::Admitted || limit.refusals() == Refusals::Counted;
+fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
+    let is_counted = outcome == CallOutcome::Admitted || limit.refusals() == Refusals::Counted;
     cost != Cost::PEEK && is_counted
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tollgate_core::{Ask, Charge, Fit, Reading, Readings, Timestamp};
+use tollgate_core::{Admission, Charge, Operation, Reading, Readings, Timestamp};
 
 /// The latest differences that are kept as examples.
 pub const MAX_EXAMPLES: usize = 32;
@@ -37,7 +37,7 @@ pub struct Differences {
 #[non_exhaustive]
 pub enum DifferenceKind {
     /// Admitted or not.
-    Verdict,
+    Decision,
     /// The units left.
     Remaining,
     /// When all are back.
@@ -47,7 +47,7 @@ pub enum DifferenceKind {
 impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Verdict => "verdict",
+            Self::Decision => "verdict",
             Self::Remaining => "remaining",
             Self::Reset => "reset",
         })
@@ -64,36 +64,40 @@ pub struct Difference {
     /// The moment that both were asked with.
     pub at: Timestamp,
     /// The answer that counted.
-    pub store: Told,
+    pub store: ComparedAnswer,
     /// The shadow's.
-    pub shadow: Told,
+    pub shadow: ComparedAnswer,
 }
 
 /// An answer, as far as it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ComparedAnswer {
     /// Whether and when the charge fits.
-    pub fit: Fit,
+    pub admission: Admission,
     /// The units in use.
     pub used: u64,
     /// When none of them will be.
-    pub whole_at: Timestamp,
+    pub full_reset_at: Timestamp,
 }
 
-impl From<&Reading> for Told {
+impl From<&Reading> for ComparedAnswer {
     fn from(reading: &Reading) -> Self {
-        Self { fit: reading.fit, used: reading.used, whole_at: reading.whole_at }
+        Self {
+            admission: reading.admission,
+            used: reading.used,
+            full_reset_at: reading.full_reset_at,
+        }
     }
 }
 
-impl Told {
+impl ComparedAnswer {
     fn kind_of_difference(self, other: Self) -> Option<DifferenceKind> {
-        let is_admitted = |told: Self| told.fit == Fit::Now;
+        let is_admitted = |told: Self| told.admission == Admission::Now;
         if is_admitted(self) != is_admitted(other) {
-            Some(DifferenceKind::Verdict)
+            Some(DifferenceKind::Decision)
         } else if self.used != other.used {
             Some(DifferenceKind::Remaining)
-        } else if self.used > 0 && self.whole_at != other.whole_at {
+        } else if self.used > 0 && self.full_reset_at != other.full_reset_at {
             Some(DifferenceKind::Reset)
         } else {
             None
@@ -123,12 +127,12 @@ impl Comparison {
     ) {
         for ((charge, one), other) in charges.iter().zip(store.iter()).zip(shadow.iter()) {
             self.compared.fetch_add(1, Ordering::Relaxed);
-            let (one, other) = (Told::from(one), Told::from(other));
+            let (one, other) = (ComparedAnswer::from(one), ComparedAnswer::from(other));
             // What a refund or a forgetting fits is nobody's verdict.
-            let has_verdict =
-                charge.ask.taken().is_some() || matches!(charge.ask, Ask::Look { .. });
-            let fit = if has_verdict { one.fit } else { other.fit };
-            if let Some(kind) = (Told { fit, ..one }).kind_of_difference(other) {
+            let has_verdict = charge.operation.as_charge().is_some()
+                || matches!(charge.operation, Operation::Peek { .. });
+            let admission = if has_verdict { one.admission } else { other.admission };
+            if let Some(kind) = (ComparedAnswer { admission, ..one }).kind_of_difference(other) {
                 self.count(kind);
                 let limit = charge.limit.name().into();
                 self.keep(Difference { kind, limit, at, store: one, shadow: other });
@@ -160,7 +164,7 @@ impl Comparison {
 
     fn count(&self, kind: DifferenceKind) {
         let count = match kind {
-            DifferenceKind::Verdict => &self.verdict,
+            DifferenceKind::Decision => &self.verdict,
             DifferenceKind::Remaining => &self.remaining,
             DifferenceKind::Reset => &self.reset,
         };

@@ -46,7 +46,7 @@ impl Metering {
     ) -> Self {
         let watch = Some(Watch::new(reserved.meters()));
         let reserved = Arc::new(reserved);
-        let holding = reserved.shortest_hold().and_then(|hold| {
+        let holding = reserved.shortest_reservation().and_then(|hold| {
             let (limiter, reserved) = (Arc::clone(limiter), Arc::clone(&reserved));
             renewal::until_aborted(hold, move || {
                 let (limiter, reserved) = (Arc::clone(&limiter), Arc::clone(&reserved));
@@ -93,7 +93,7 @@ impl Metering {
     }
 
     /// The answer is free.
-    pub(super) fn forgive(mut self) {
+    pub(super) fn waive(mut self) {
         self.end(Cost::Free);
     }
 

@@ -48,7 +48,7 @@ fn values_are_found_where_the_pointer_leads_and_nowhere_else() {
 }
 
 #[test]
-fn what_is_no_json_or_is_cut_off_tells_nothing_more() {
+fn what_is_no_json_or_is_cut_off_reports_nothing_more() {
     for broken in [
         "",
         "a",
@@ -224,7 +224,7 @@ const STREAM: &str = "data: {\"usage\":null}\r\n\r\n: still here\n\ndata: {\"usa
                       data: {\"usage\":{\"total_tokens\":9}}\n\ndata: {\"usage\":{\"total_tokens\":null}}\n\ndata: [DONE]\n\n";
 
 #[test]
-fn a_stream_tells_the_last_value_that_came() {
+fn a_stream_reports_the_last_value_that_came() {
     let headers = headers("text/event-stream; charset=utf-8");
     assert_eq!(told(&headers, STREAM), Some(9));
     assert_eq!(told(&headers, &STREAM[..STREAM.find('9').unwrap()]), Some(5));

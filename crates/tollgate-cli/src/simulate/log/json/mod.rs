@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_no_request_is_malformed() {
+    fn what_reports_no_request_is_malformed() {
         let fields = FieldMap::default();
         assert_eq!(read("{}", &fields), Err(Malformed::NoTime));
         assert_eq!(read(r#"{"ts":1431857103}"#, &fields), Err(Malformed::NoRequest));

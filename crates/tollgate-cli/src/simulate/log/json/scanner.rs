@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_mistake_is_told() {
+    fn the_place_of_a_mistake_is_reported() {
         for (line, at) in [
             ("", 0),
             ("[]", 0),

@@ -18,14 +18,14 @@ pub(super) struct Values<'d> {
     draft: &'d mut Draft,
     /// The rank of each field's value so far.
     ranks: [u8; SLOTS + 5],
-    time: Told,
+    time: TimeField,
 }
 
 /// Whether the line has told a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Not,
-    Unreadably,
+enum TimeField {
+    Absent,
+    Unreadable,
 }
 
 const UNRANKED: u8 = u8::MAX;
@@ -33,7 +33,7 @@ const UNRANKED: u8 = u8::MAX;
 impl<'d> Values<'d> {
     /// Nothing told yet.
     pub(super) fn new(clock: &'d mut ClfClock, draft: &'d mut Draft) -> Self {
-        Self { clock, draft, ranks: [UNRANKED; SLOTS + 5], time: Told::Not }
+        Self { clock, draft, ranks: [UNRANKED; SLOTS + 5], time: TimeField::Absent }
     }
 
     /// Takes a scalar for the field that `alias` says, unless a better one has been there.
@@ -57,7 +57,7 @@ impl<'d> Values<'d> {
 
     /// Whether what has been told is a request.
     pub(super) fn finish(self) -> Result<(), Malformed> {
-        if self.draft.time.is_none() && self.time == Told::Unreadably {
+        if self.draft.time.is_none() && self.time == TimeField::Unreadable {
             return Err(Malformed::BadTime);
         }
         if self.draft.time.is_none() {
@@ -76,7 +76,7 @@ impl<'d> Values<'d> {
                 let time =
                     epoch(bytes).or_else(|| rfc3339(bytes)).or_else(|| self.clock.parse(bytes));
                 let Some(time) = time else {
-                    self.time = Told::Unreadably;
+                    self.time = TimeField::Unreadable;
                     return Ok(Filled::No);
                 };
                 self.draft.time = Some(time);

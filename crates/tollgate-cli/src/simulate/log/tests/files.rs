@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
-use super::super::{FILES_MAX, Input, LINE_MAX, Log, LogError, Oddities, Options};
+use super::super::{FILES_MAX, Input, LINE_MAX, Log, LogError, Options, ParseIssues};
 
 fn line(second: u32, target: &str) -> String {
     let (minute, second) = (second / 60, second % 60);
@@ -29,13 +29,13 @@ fn gzip(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn targets(inputs: &[Input], options: &Options) -> Result<(Vec<String>, Oddities), LogError> {
+fn targets(inputs: &[Input], options: &Options) -> Result<(Vec<String>, ParseIssues), LogError> {
     let mut log = Log::open(inputs, options)?;
     let mut targets = Vec::new();
     while let Some(entry) = log.next_entry()? {
         targets.push(String::from_utf8(entry.target().unwrap().to_vec()).unwrap());
     }
-    Ok((targets, log.oddities().clone()))
+    Ok((targets, log.issues().clone()))
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn logs_are_merged_by_time_and_then_by_their_order() {
     let a = write(folder.path(), "a", line(1, "/a1") + &line(4, "/a4") + &line(2, "/a2"));
     let b = write(folder.path(), "b.gz", [gzip(&line(2, "/b2")), gzip(&line(3, "/b3"))].concat());
     let c = write(folder.path(), "c", r#"{"ts":1431856801,"uri":"/c"}"#);
-    let (targets, oddities) = targets(&[a, b, c], &Options::default()).unwrap();
+    let (targets, issues) = targets(&[a, b, c], &Options::default()).unwrap();
     assert_eq!(targets, ["/a1", "/c", "/a2", "/b2", "/b3", "/a4"]);
-    assert_eq!((oddities.malformed, oddities.late), (0, 0));
+    assert_eq!((issues.malformed, issues.late), (0, 0));
 }
 
 #[test]
@@ -60,15 +60,15 @@ fn malformed_lines_are_counted_with_examples() {
         line(2, "/2").trim_end().as_bytes().to_vec(),
     ]
     .concat();
-    let (targets, oddities) =
+    let (targets, issues) =
         targets(&[write(folder.path(), "a.log", text)], &Options::default()).unwrap();
     assert_eq!(targets, ["/1", "/2"]);
-    assert_eq!(oddities.malformed, 2);
+    assert_eq!(issues.malformed, 2);
     let shown: Vec<_> =
-        oddities.examples.iter().map(|example| (example.line, example.why.to_string())).collect();
+        issues.examples.iter().map(|example| (example.line, example.why.to_string())).collect();
     assert_eq!(shown, [(2, "no time".to_owned()), (4, "longer than 65535 bytes".to_owned())]);
-    assert!(oddities.examples[0].log.ends_with("a.log"));
-    assert_eq!(oddities.examples[0].excerpt, r"\xff\x1b[2J garbage");
+    assert!(issues.examples[0].log.ends_with("a.log"));
+    assert_eq!(issues.examples[0].excerpt, r"\xff\x1b[2J garbage");
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn late_entries_are_given_out_at_the_time_reached() {
         "a",
         line(0, "/0") + &line(900, "/900") + &line(1800, "/1800") + &line(1, "/1"),
     );
-    let (targets, oddities) = targets(&[log], &Options::default()).unwrap();
+    let (targets, issues) = targets(&[log], &Options::default()).unwrap();
     assert_eq!(targets, ["/0", "/900", "/1", "/1800"]);
-    assert_eq!(oddities.late, 1);
+    assert_eq!(issues.late, 1);
 }
 
 #[test]

@@ -20,6 +20,6 @@ fn every_line_is_an_entry_in_order() {
         assert!(entry.method().is_some() && entry.target().is_some() && entry.status >= 200);
     }
     assert_eq!((entries, not_modified, clients.len()), (10_000, 445, 1753));
-    assert_eq!((log.oddities().malformed, log.oddities().late), (0, 0));
+    assert_eq!((log.issues().malformed, log.issues().late), (0, 0));
     assert_eq!(Some(log.bytes_read()), log.bytes_total());
 }

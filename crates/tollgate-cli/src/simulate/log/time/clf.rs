@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_by_the_clock_of_their_zone() {
+    fn times_are_reported_by_the_clock_of_their_zone() {
         let mut clock = ClfClock::default();
         assert_eq!(clock.parse(b"17/May/2015:10:05:03 +0000"), Some(1_431_857_103_000));
         assert_eq!(clock.parse(b"17/May/2015:12:05:03 +0200"), Some(1_431_857_103_000));

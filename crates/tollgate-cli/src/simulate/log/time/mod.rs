@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_a_number_tells_its_unit() {
+    fn the_size_of_a_number_reports_its_unit() {
         assert_eq!(epoch(b"1431857103"), Some(1_431_857_103_000));
         assert_eq!(epoch(b"1431857103.25"), Some(1_431_857_103_250));
         assert_eq!(epoch(b"1646861401.5241024"), Some(1_646_861_401_524));

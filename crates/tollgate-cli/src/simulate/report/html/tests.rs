@@ -4,7 +4,7 @@ use super::super::super::log::Options;
 use super::super::super::outcome::Simulation;
 use super::super::super::run::{self, Candidate, Plan};
 use super::render;
-use crate::simulate::progress::Watcher;
+use crate::simulate::progress::ProgressTarget;
 
 const HOSTILE: &str = "\"><script>alert(1)</script>";
 
@@ -36,7 +36,7 @@ fn simulation() -> Simulation {
         policy: candidate("<i>a</i>.yaml"),
         compare: Some(candidate("b&b.yaml")),
         top: 5,
-        watcher: Watcher::Nobody,
+        watcher: ProgressTarget::Nobody,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(run::run(plan)).unwrap()

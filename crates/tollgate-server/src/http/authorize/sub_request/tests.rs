@@ -80,7 +80,7 @@ const PROXIES: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 #[test]
-fn every_proxys_sub_request_tells_of_the_same_request() {
+fn every_proxys_sub_request_reports_the_same_request() {
     for (proxy, lines) in PROXIES {
         let fields = fields(lines);
         let held = SubRequest::read(&fields).unwrap_or_else(|error| panic!("{proxy}: {error}"));

@@ -1,0 +1,181 @@
+//! A shard as the fleet holds it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::core::{
+    CasOutcome, Cell, CellKey, CellTransfer, Charge, Readings, SharedBlob, Store, StoreError,
+    Timestamp,
+};
+use tollgate::store::failover_replay::ReplayCounts;
+use tollgate::store::{CallTimer, FailoverReplay};
+use tollgate::{HashKey, store};
+use tollgate_policy::{DecisionClock, RedisSettings, ShardSettings};
+use tollgate_redis::{AfterFailover, ClientRole, ClockOffset, Keys, RedisCluster, RedisShard, Tag};
+
+use crate::error::OpenError;
+use crate::redis_cluster::{ClusterStore, Slots};
+use crate::servers::{ConnectTarget, choice, reached};
+
+/// A primary with its replicas, which is told after a failover what it lacks.
+pub(crate) type Servers = FailoverReplay<RedisShard>;
+
+/// A shard as the fleet holds it.
+#[derive(Debug)]
+pub(crate) enum BackendShard {
+    /// A primary with its replicas.
+    Servers(Box<Servers>),
+    /// A Redis Cluster, whose primaries are told each what it lacks.
+    Cluster(ClusterStore),
+}
+
+impl BackendShard {
+    /// Opens `shard`, each decision of which may take as long as `deadline`, and begins to connect.
+    pub(crate) fn open(
+        redis: &RedisSettings,
+        shard: &ShardSettings,
+        key: &HashKey,
+        deadline: Duration,
+        client_role: ClientRole,
+    ) -> Result<Self, OpenError> {
+        let revealed = redis.revealed.iter();
+        let keys = revealed.fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
+        let clock = match redis.clock {
+            DecisionClock::Application => tollgate_redis::DecisionClock::Application,
+            DecisionClock::Store => tollgate_redis::DecisionClock::Shard,
+        };
+        let choice = choice(redis.step);
+        Ok(match reached(redis, shard)? {
+            ConnectTarget::Servers(mut servers) => {
+                servers.client_role = client_role;
+                let opened = RedisShard::open(&servers, keys, choice);
+                let held = opened.with_deadline(deadline).with_clock(clock).with_paused_epochs();
+                Self::Servers(Box::new(FailoverReplay::new(held)))
+            }
+            ConnectTarget::Cluster(mut settings) => {
+                // Limits that live on one shard together live in one slot of it together.
+                settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
+                settings.after_failover = AfterFailover::Pause;
+                settings.client_role = client_role;
+                let opened = RedisCluster::open(*settings, keys, choice);
+                Self::Cluster(Slots::store(opened.with_deadline(deadline).with_clock(clock)))
+            }
+        })
+    }
+
+    /// Waits until it is connected, for `within` at most.
+    pub(crate) async fn ready(&self, within: Duration) {
+        // Whether it is connected, its status says.
+        match self {
+            Self::Servers(servers) => drop(servers.store().ready(within).await),
+            Self::Cluster(store) => drop(store.partitions().store().cluster().ready(within).await),
+        }
+    }
+
+    /// Tells it what this node remembers and it may lack, unless it was told: where nobody asks for
+    /// anything, that is of use to others.
+    pub(crate) async fn replay(&self, now: Timestamp) {
+        match self {
+            // Where it fails, it is tried again, and charges wait until then.
+            Self::Servers(servers) => drop(servers.replay(now).await),
+            Self::Cluster(store) => drop(store.partitions().replay_partitions(now).await),
+        }
+    }
+
+    /// What it lacked after failovers, and was told.
+    pub(crate) fn repaired(&self) -> ReplayCounts {
+        match self {
+            Self::Servers(servers) => servers.repaired(),
+            Self::Cluster(store) => store.partitions().repaired(),
+        }
+    }
+
+    /// How far its clock is ahead of the application's, which shows `now`.
+    pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        match self {
+            Self::Servers(servers) => servers.store().clock_offset(now),
+            Self::Cluster(store) => store.partitions().store().cluster().clock_offset(now),
+        }
+    }
+
+    /// The version of the document of this name; empty where there is none.
+    pub(crate) async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.store().shared_blob_version(name).await,
+            Self::Cluster(store) => {
+                store.partitions().store().cluster().shared_blob_version(name).await
+            }
+        }
+    }
+
+    /// The document of this name, an empty one where there is none.
+    pub(crate) async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.store().shared_blob(name).await,
+            Self::Cluster(store) => store.partitions().store().cluster().shared_blob(name).await,
+        }
+    }
+
+    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    pub(crate) async fn replace_shared_blob(
+        &self,
+        name: &str,
+        before: &[u8],
+        document: &SharedBlob,
+        lasting: Duration,
+    ) -> Result<CasOutcome, StoreError> {
+        match self {
+            Self::Servers(servers) => {
+                servers.store().replace_shared_blob(name, before, document, lasting).await
+            }
+            Self::Cluster(store) => {
+                let cluster = store.partitions().store().cluster();
+                cluster.replace_shared_blob(name, before, document, lasting).await
+            }
+        }
+    }
+
+    /// Charges that were taken at some of its nodes for nothing and could not be given back.
+    pub(crate) fn unrefunded(&self) -> u64 {
+        match self {
+            Self::Servers(_) => 0,
+            Self::Cluster(store) => store.unrefunded(),
+        }
+    }
+}
+
+impl Store for BackendShard {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        // Boxed: the stores around it and in it are more in one future than the compiler looks through.
+        match self {
+            Self::Servers(servers) => Box::pin(servers.apply(now, charges)).await,
+            Self::Cluster(store) => Box::pin(store.apply(now, charges)).await,
+        }
+    }
+}
+
+impl CellTransfer for BackendShard {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        match self {
+            Self::Servers(servers) => servers.cells(now, places).await,
+            Self::Cluster(store) => store.cells(now, places).await,
+        }
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        match self {
+            Self::Servers(servers) => servers.join(now, cells).await,
+            Self::Cluster(store) => store.join(now, cells).await,
+        }
+    }
+}
+
+/// A shard of the fleet whose calls are timed.
+pub(crate) type MeasuredShard = CallTimer<BackendShard>;
+
+/// A shard of the fleet, which both maps hold where it stays.
+pub(crate) type Shard = store::Shard<Arc<MeasuredShard>>;

@@ -1,0 +1,144 @@
+//! How long this node may remember what was refused, by what the policy can give back.
+
+use std::collections::HashSet;
+
+use tollgate::core::policy::answers::RefundPolicy;
+use tollgate::core::policy::{ChargeOn, LimitBinding, MatchMode, Rule};
+use tollgate::core::{LimitMode, Policy};
+use tollgate::store::deny_cache::{DEFAULT_DENY_TTL, DenyCacheTtl};
+use tollgate_policy::{DecisionClock, DenyCacheMode, RedisSettings};
+
+/// Who gives back what was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refunds {
+    /// The answers that the policy names, if it names any: a proxy, or the tower layer.
+    ByResponses,
+    /// Whoever holds a receipt as well, through a listener or by [`Limiter::refund`](tollgate::Limiter::refund).
+    ByReceipts,
+}
+
+/// How long refusals are remembered: until the reset only where nothing frees units before it.
+pub(crate) fn deny_cache_ttl(
+    redis: &RedisSettings,
+    policy: &Policy,
+    refunds: Refunds,
+) -> DenyCacheTtl {
+    let is_exact = refunds == Refunds::ByResponses
+        && !refunds_charges(policy)
+        && !spans_shards(redis, policy)
+        // A reset by another machine's clock is none by this one's.
+        && redis.clock == DecisionClock::Application;
+    match redis.remember_refusals {
+        DenyCacheMode::Disabled => DenyCacheTtl::Off,
+        DenyCacheMode::Enabled if is_exact => DenyCacheTtl::UntilReset,
+        DenyCacheMode::Enabled => DenyCacheTtl::AtMost(DEFAULT_DENY_TTL),
+    }
+}
+
+/// Whether an answer can give a charge back, or is what is charged for; callers that send
+/// descriptors can give back by hits below zero, and nodes what they took in advance.
+fn refunds_charges(policy: &Policy) -> bool {
+    let answers = policy.answers();
+    let waits_for_answer =
+        |rule: &Rule| rule.charge == ChargeOn::Completion || !rule.metered.is_empty();
+    !answers.refund_statuses.is_empty()
+        || answers.refund_upstream_failure == RefundPolicy::Refund
+        || !policy.domains().is_empty()
+        || policy.limits().iter().any(|one| one.limit.mode() == LimitMode::Leased)
+        || policy.rules().iter().any(waits_for_answer)
+}
+
+/// Whether a request's limits may live on several shards: what one of them holds is given back if
+/// another one refuses, so that a limit can look used up and not be.
+fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
+    let partitions = |rules: &[Rule]| {
+        let used = rules.iter().flat_map(|rule| &rule.limits);
+        let limits = used.map(|used| &policy.limits()[used.limit]);
+        limits.map(|limit| routed_by(redis, policy, limit)).collect::<HashSet<_>>().len()
+    };
+    redis.shards.len() > 1
+        && match policy.match_mode() {
+            MatchMode::FirstMatch => policy.rules().chunks(1).any(|rule| partitions(rule) > 1),
+            MatchMode::AllMatches => partitions(policy.rules()) > 1,
+        }
+}
+
+/// The dimension that says on which shard a subject of `limit` lives.
+fn routed_by(redis: &RedisSettings, policy: &Policy, limit: &LimitBinding) -> Option<usize> {
+    let is_route = |dimension: &&usize| {
+        redis.route_by.as_ref() == Some(&policy.dimensions()[**dimension].name)
+    };
+    limit.per.iter().find(is_route).or_else(|| limit.per.first()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::tests::redis;
+
+    const SUBJECTS: &str = "
+subjects: { token: { header: authorization }, address: { client_address: {} } }
+limits:
+  core:    { quota: 10, window: 1h, per: token }
+  search:  { quota: 5, window: 1m, per: [token, address] }
+  reverse: { quota: 5, window: 1m, per: [address, token] }
+  all:     { quota: 9, window: 1m }
+";
+
+    const HOT: &str = "  hot:     { quota: 9, window: 1m, mode: leased }\n";
+
+    fn deny_cache_ttl_of(rest: &str, redis: &RedisSettings) -> DenyCacheTtl {
+        let hot = if rest.contains("hot") { HOT } else { "" };
+        let text = format!("{SUBJECTS}{hot}{rest}");
+        let policy = tollgate_policy::parse("test.yaml", &text).unwrap().policy;
+        deny_cache_ttl(redis, &policy, Refunds::ByResponses)
+    }
+
+    #[test]
+    fn a_receipt_can_free_units_before_the_reset() {
+        let text = format!("{SUBJECTS}rules: [{{ limits: core }}]");
+        let policy = tollgate_policy::parse("test.yaml", &text).unwrap().policy;
+        let deny_cache_ttl_of = deny_cache_ttl(&redis(&["a"]), &policy, Refunds::ByReceipts);
+        assert_eq!(deny_cache_ttl_of, DenyCacheTtl::AtMost(DEFAULT_DENY_TTL));
+    }
+
+    #[test]
+    fn refusals_are_remembered_until_the_reset_where_nothing_is_refunded() {
+        let redis = redis(&["a", "b"]);
+        let briefly = DenyCacheTtl::AtMost(DEFAULT_DENY_TTL);
+        for (rest, expected) in [
+            ("rules: [{ limits: [core, search] }]", DenyCacheTtl::UntilReset),
+            ("rules: [{ limits: core }]\nanswers: { refund: { status: 304 } }", briefly),
+            ("rules: [{ limits: core, charge: on_completion }]", briefly),
+            ("rules: [{ limits: hot }]", briefly),
+            ("rules: [{ limits: { core: { from_time: 1ms } } }]", briefly),
+            ("rules: [{ limits: [core, reverse] }]", briefly),
+            ("descriptors: [{ domain: a, tree: [{ key: b, limit: all }] }]", briefly),
+            (
+                "rules: [{ limits: core, match: { path: /a } }, { limits: reverse }]",
+                DenyCacheTtl::UntilReset,
+            ),
+            ("rules_apply: all_matches\nrules: [{ limits: core }, { limits: reverse }]", briefly),
+        ] {
+            assert_eq!(deny_cache_ttl_of(rest, &redis), expected, "{rest}");
+        }
+    }
+
+    #[test]
+    fn one_home_for_all_limits_is_no_span() {
+        let rest = "rules: [{ limits: [core, reverse] }]";
+        assert_eq!(deny_cache_ttl_of(rest, &redis(&["a"])), DenyCacheTtl::UntilReset);
+        let routed = RedisSettings { route_by: Some("token".into()), ..redis(&["a", "b"]) };
+        assert_eq!(deny_cache_ttl_of(rest, &routed), DenyCacheTtl::UntilReset);
+    }
+
+    #[test]
+    fn the_settings_have_the_last_word() {
+        let rest = "rules: [{ limits: core }]";
+        let never = DenyCacheMode::Disabled;
+        let asked = RedisSettings { remember_refusals: never, ..redis(&["a"]) };
+        assert_eq!(deny_cache_ttl_of(rest, &asked), DenyCacheTtl::Off);
+        let shards = RedisSettings { clock: DecisionClock::Store, ..redis(&["a"]) };
+        assert_eq!(deny_cache_ttl_of(rest, &shards), DenyCacheTtl::AtMost(DEFAULT_DENY_TTL));
+    }
+}

@@ -1,0 +1,126 @@
+//! One of two stores.
+
+use std::sync::Arc;
+
+use tollgate::core::{
+    Cell, CellKey, CellTransfer, Charge, Policy, Readings, Store, StoreError, Timestamp,
+};
+use tollgate::store::{Memory, QuotaRescale};
+use tollgate::{Clock, HashKey};
+use tollgate_policy::{MemoryBounds, MigrationStoreSettings};
+use tollgate_redis::ClientRole;
+
+use crate::base_store::BaseStore;
+use crate::deny_cache_ttl::Refunds;
+use crate::error::OpenError;
+use crate::memcached_backend::MemcachedBackend;
+use crate::memory_bounds::memory_bounds;
+use crate::redis_backend::RedisBackend;
+
+/// One of two stores that limits move between, or that are compared: with all around it that it
+/// would have alone.
+#[derive(Debug)]
+pub enum MigrationStore {
+    /// In this process.
+    Memory(Box<QuotaRescale<Memory>>),
+    /// In Redis or Valkey.
+    Redis(Box<RedisBackend>),
+    /// In memcached.
+    Memcached(Box<MemcachedBackend>),
+}
+
+impl MigrationStore {
+    pub(crate) fn open(
+        settings: &MigrationStoreSettings,
+        key: HashKey,
+        policy: &Policy,
+        refunds: Refunds,
+    ) -> Result<Self, OpenError> {
+        let fallback_store = memory_bounds(MemoryBounds::default());
+        Ok(match settings {
+            MigrationStoreSettings::Memory(bounds) => {
+                Self::Memory(Box::new(QuotaRescale::new(Memory::new(memory_bounds(*bounds)))))
+            }
+            MigrationStoreSettings::Redis(redis) => Self::Redis(Box::new(RedisBackend::open(
+                redis,
+                key,
+                policy,
+                fallback_store,
+                refunds,
+                ClientRole::ReadWrite,
+            )?)),
+            MigrationStoreSettings::Memcached(memcached) => {
+                Self::Memcached(Box::new(MemcachedBackend::open(memcached, key, fallback_store)?))
+            }
+        })
+    }
+
+    /// The same, as any store that limits are kept in.
+    #[must_use]
+    pub fn base_store(&self) -> BaseStore<'_> {
+        match self {
+            Self::Memory(memory) => BaseStore::Memory(memory.store()),
+            Self::Redis(fleet) => BaseStore::Redis(fleet),
+            Self::Memcached(fleet) => BaseStore::Memcached(fleet),
+        }
+    }
+
+    pub(crate) async fn started(&self) {
+        match self {
+            Self::Memory(_) => {}
+            Self::Redis(fleet) => drop(fleet.started().await),
+            Self::Memcached(fleet) => fleet.started().await,
+        }
+    }
+
+    pub(crate) fn follow(
+        &self,
+        settings: &MigrationStoreSettings,
+        policy: &Policy,
+        refunds: Refunds,
+    ) {
+        if let (Self::Redis(fleet), MigrationStoreSettings::Redis(redis)) = (self, settings) {
+            fleet.follow(redis, policy, refunds);
+        }
+    }
+
+    pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
+        match self {
+            Self::Memory(_) | Self::Memcached(_) => Arc::new(clock),
+            Self::Redis(fleet) => fleet.clock(clock),
+        }
+    }
+}
+
+impl Store for MigrationStore {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        match self {
+            Self::Memory(memory) => memory.apply(now, charges).await,
+            // Boxed, so that what waits for the network makes no call to memory larger.
+            Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
+            Self::Memcached(fleet) => Box::pin(fleet.apply(now, charges)).await,
+        }
+    }
+}
+
+impl CellTransfer for MigrationStore {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        match self {
+            Self::Memory(memory) => memory.cells(now, places).await,
+            Self::Redis(fleet) => Box::pin(fleet.cells(now, places)).await,
+            Self::Memcached(fleet) => Box::pin(fleet.cells(now, places)).await,
+        }
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(memory) => memory.join(now, cells).await,
+            Self::Redis(fleet) => Box::pin(fleet.join(now, cells)).await,
+            Self::Memcached(fleet) => Box::pin(fleet.join(now, cells)).await,
+        }
+    }
+}

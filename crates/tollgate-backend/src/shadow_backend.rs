@@ -1,0 +1,91 @@
+//! A store with which another one is compared.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use tokio::runtime::Handle;
+use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::store::shadow::Differences;
+use tollgate::store::{RolloutPercentage, Shadow};
+use tollgate::{Clock, HashKey};
+use tollgate_policy::ShadowSettings;
+
+use crate::deny_cache_ttl::Refunds;
+use crate::error::OpenError;
+use crate::migration_store::MigrationStore;
+
+/// One store that decides, and one that is asked too: see [`Shadow`].
+#[derive(Debug)]
+pub struct ShadowBackend {
+    store: Shadow<MigrationStore, MigrationStore>,
+    /// What the file said last.
+    written: AtomicU16,
+}
+
+impl ShadowBackend {
+    /// Opens both stores of `settings`, and begins to connect.
+    pub(crate) fn open(
+        settings: &ShadowSettings,
+        key: &HashKey,
+        policy: &Policy,
+        refunds: Refunds,
+    ) -> Result<Self, OpenError> {
+        if Handle::try_current().is_err() {
+            return Err(OpenError::NoRuntime);
+        }
+        let open = |side| MigrationStore::open(side, key.clone(), policy, refunds);
+        let (store, compared_with) = (open(&settings.store)?, open(&settings.compared_with)?);
+        let percentage = RolloutPercentage::new(settings.percent);
+        let store = Shadow::start(key, percentage, store, compared_with);
+        Ok(Self { store, written: AtomicU16::new(settings.percent.parts()) })
+    }
+
+    /// The store that decides.
+    #[must_use]
+    pub fn store(&self) -> &MigrationStore {
+        self.store.store()
+    }
+
+    /// The store that is asked too.
+    #[must_use]
+    pub fn shadow_store(&self) -> &MigrationStore {
+        self.store.shadow()
+    }
+
+    /// The percentage of subjects that are compared.
+    #[must_use]
+    pub fn percentage(&self) -> &RolloutPercentage {
+        self.store.percentage()
+    }
+
+    /// What was compared so far, and how it differed.
+    #[must_use]
+    pub fn differences(&self) -> Differences {
+        self.store.differences()
+    }
+
+    pub(crate) async fn started(&self) {
+        self.store().started().await;
+        self.shadow_store().started().await;
+    }
+
+    pub(crate) fn follow(&self, settings: &ShadowSettings, policy: &Policy, refunds: Refunds) {
+        self.store().follow(&settings.store, policy, refunds);
+        self.shadow_store().follow(&settings.compared_with, policy, refunds);
+        if self.written.swap(settings.percent.parts(), Ordering::Relaxed)
+            != settings.percent.parts()
+        {
+            self.percentage().set(settings.percent);
+        }
+    }
+
+    pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
+        self.store().clock(clock)
+    }
+}
+
+impl Store for ShadowBackend {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.store.apply(now, charges).await
+    }
+}

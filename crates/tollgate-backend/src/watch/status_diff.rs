@@ -1,0 +1,386 @@
+//! What is new since the last look.
+
+use std::fmt;
+use std::time::Duration;
+
+use tollgate::store::failover_replay::ReplayCounts;
+use tollgate_redis::{BatcherStatus, CircuitState, StepRuntime};
+
+use crate::status::{ShardStatus, reached};
+
+/// How a shard stood when it was last looked at.
+#[derive(Debug)]
+pub(super) struct StatusDiff {
+    /// Each batcher, the primary's first.
+    batchers: Vec<Batcher>,
+    clock: Agreement,
+    windows_lost: u64,
+    repaired: ReplayCounts,
+    skew_max: Duration,
+}
+
+/// What is told of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Its primary answers, and is another server than the one `before`, if there was one.
+    Connected { address: String, runs: StepRuntime, before: Option<String> },
+    /// No primary answers.
+    Lost { reason: String },
+    /// Its primary answers, and did not so often since it was last looked at.
+    Flapping { address: String, times: u64 },
+    /// A replica is read from.
+    ReplicaFound { address: String },
+    /// A replica is not read from.
+    ReplicaLost { reason: String },
+    /// Counters that it had are gone, so often since it was last looked at.
+    WindowsLost { times: u64, reason: String },
+    /// It lacked what this node remembers, and was told so much of it.
+    Repaired { units: u64, places: u64 },
+    /// It could not be told of so many limits and subjects in time.
+    Abandoned { places: u64 },
+    /// Its clock and this machine's are further apart than the limits allow.
+    ClockDiffers { by: Duration, allowed: Duration },
+    /// They are not any more.
+    ClockAgrees,
+}
+
+#[derive(Debug, Default)]
+struct Batcher {
+    reach: Reach,
+    /// Where it led last.
+    address: Option<String>,
+    opened: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reach {
+    /// It was never looked at.
+    #[default]
+    Unreported,
+    /// It was looked at once, before it had the time to be found.
+    Pending,
+    Up,
+    Down,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agreement {
+    Agrees,
+    Differs,
+}
+
+impl StatusDiff {
+    /// A shard of which nothing was told.
+    pub(super) const fn new(skew_max: Duration) -> Self {
+        Self {
+            batchers: Vec::new(),
+            clock: Agreement::Agrees,
+            windows_lost: 0,
+            repaired: ReplayCounts::NOTHING,
+            skew_max,
+        }
+    }
+
+    /// Sets how far clocks may be apart from now on.
+    pub(super) const fn allow(&mut self, skew_max: Duration) {
+        self.skew_max = skew_max;
+    }
+
+    /// What is new in `status`: one thing of each server at most, one of what was lost, two of
+    /// what was repaired, and one of the clock.
+    pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
+        self.batchers.resize_with(status.batchers.len(), Batcher::default);
+        let mut changes = Vec::new();
+        for (place, (seen, batcher)) in self.batchers.iter_mut().zip(&status.batchers).enumerate() {
+            let change =
+                if place == 0 { seen.primary(batcher, status.runs) } else { seen.replica(batcher) };
+            changes.extend(change);
+        }
+        changes.extend(self.losses(status));
+        changes.extend(self.repairs(status));
+        changes.extend(self.clock(status));
+        changes
+    }
+
+    fn losses(&mut self, status: &ShardStatus) -> Option<Change> {
+        let before = std::mem::replace(&mut self.windows_lost, status.windows_lost);
+        let times = status.windows_lost.saturating_sub(before);
+        let reason = status.last_loss.as_ref()?.to_string();
+        (times > 0).then_some(Change::WindowsLost { times, reason })
+    }
+
+    fn repairs(&mut self, status: &ShardStatus) -> impl Iterator<Item = Change> + use<> {
+        let (before, now) =
+            (std::mem::replace(&mut self.repaired, status.repaired), status.repaired);
+        let places = now.places.saturating_sub(before.places);
+        let units = now.units.saturating_sub(before.units);
+        let abandoned = now.abandoned.saturating_sub(before.abandoned);
+        let repaired = (places > 0).then_some(Change::Repaired { units, places });
+        let abandoned = (abandoned > 0).then_some(Change::Abandoned { places: abandoned });
+        repaired.into_iter().chain(abandoned)
+    }
+
+    fn clock(&mut self, status: &ShardStatus) -> Option<Change> {
+        let skew = status.skew();
+        match self.clock {
+            Agreement::Agrees if skew > self.skew_max => {
+                self.clock = Agreement::Differs;
+                Some(Change::ClockDiffers { by: skew, allowed: self.skew_max })
+            }
+            // Half the way back, so that a clock at the edge is not told of again and again.
+            Agreement::Differs if status.clock_offset.is_some() && skew <= self.skew_max / 2 => {
+                self.clock = Agreement::Agrees;
+                Some(Change::ClockAgrees)
+            }
+            Agreement::Agrees | Agreement::Differs => None,
+        }
+    }
+}
+
+impl Batcher {
+    fn primary(&mut self, batcher: &BatcherStatus, runs: StepRuntime) -> Option<Change> {
+        let times =
+            batcher.opened.saturating_sub(std::mem::replace(&mut self.opened, batcher.opened));
+        let Some(address) = reached(batcher).map(str::to_owned) else {
+            // While another connection is sought, nobody knows yet whether the shard is lost.
+            if self.reach == Reach::Down
+                || self.reach == Reach::Up && batcher.circuit_state == CircuitState::Seeking
+            {
+                return None;
+            }
+            self.reach = Reach::Down;
+            return Some(Change::Lost { reason: reason(batcher) });
+        };
+        let before = self.address.replace(address.clone()).filter(|before| *before != address);
+        match std::mem::replace(&mut self.reach, Reach::Up) {
+            Reach::Up if before.is_none() && times == 0 => None,
+            Reach::Up if before.is_none() => Some(Change::Flapping { address, times }),
+            Reach::Unreported | Reach::Pending | Reach::Up | Reach::Down => {
+                Some(Change::Connected { address, runs, before })
+            }
+        }
+    }
+
+    fn replica(&mut self, batcher: &BatcherStatus) -> Option<Change> {
+        match (self.reach, reached(batcher)) {
+            (Reach::Up, Some(_)) | (Reach::Down, None) => None,
+            (_, Some(address)) => {
+                self.reach = Reach::Up;
+                Some(Change::ReplicaFound { address: address.to_owned() })
+            }
+            // It is looked for once its primary is found, so it may be found a little later.
+            (Reach::Unreported, None) => {
+                self.reach = Reach::Pending;
+                None
+            }
+            (Reach::Pending | Reach::Up, None) if batcher.circuit_state == CircuitState::Open => {
+                self.reach = Reach::Down;
+                Some(Change::ReplicaLost { reason: reason(batcher) })
+            }
+            (Reach::Pending | Reach::Up, None) => None,
+        }
+    }
+}
+
+fn reason(batcher: &BatcherStatus) -> String {
+    batcher
+        .last_error
+        .as_ref()
+        .map_or_else(|| "it has not answered yet".into(), ToString::to_string)
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connected { address, runs, before } => {
+                write!(f, "connected to {address}, where each decision runs as a {runs}")?;
+                before.iter().try_for_each(|before| write!(f, "; before, it was {before}"))
+            }
+            Self::Lost { reason } => write!(
+                f,
+                "no primary answers, so each rule's on_failure decides until one does: {reason}"
+            ),
+            Self::Flapping { address, times } => {
+                write!(f, "{address} answers; {times} times since the last look it did not")
+            }
+            Self::ReplicaFound { address } => write!(f, "{address} is read from"),
+            Self::ReplicaLost { reason } => {
+                write!(f, "a replica is not read from, so others are asked: {reason}")
+            }
+            Self::WindowsLost { times: 1, reason } => {
+                write!(f, "counters are lost, and their windows begin anew: {reason}")
+            }
+            Self::WindowsLost { times, reason } => write!(
+                f,
+                "counters were lost {times} times, and their windows begin anew; the last time \
+                 {reason}"
+            ),
+            Self::Repaired { units, places } => write!(
+                f,
+                "it was told {units} units of {places} clients' limits that this node remembered \
+                 and it did not"
+            ),
+            Self::Abandoned { places } => write!(
+                f,
+                "it could not be told in time what {places} clients' limits had used: as much can \
+                 be admitted once more; look at how busy it is"
+            ),
+            Self::ClockDiffers { by, allowed } => write!(
+                f,
+                "its clock and this machine's are {by:?} apart, and {allowed:?} is the most that \
+                 is allowed for: synchronize them, or set `clock: store`"
+            ),
+            Self::ClockAgrees => f.write_str("its clock and this machine's agree again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::observe::Observed;
+    use tollgate_redis::{BatcherCounts, ClockOffset, DataLoss};
+
+    use super::*;
+
+    const SKEW_MAX: Duration = Duration::from_secs(5);
+
+    fn batcher(address: Option<&str>, circuit_state: CircuitState, opened: u64) -> BatcherStatus {
+        BatcherStatus {
+            address: address.map(str::to_owned),
+            circuit_state,
+            opened,
+            clock_steps: 0,
+            counts: BatcherCounts::default(),
+            last_error: None,
+        }
+    }
+
+    fn status(batchers: &[BatcherStatus]) -> ShardStatus {
+        ShardStatus {
+            name: "a".into(),
+            runs: StepRuntime::Function,
+            batchers: batchers.to_vec(),
+            clock_offset: None,
+            windows_lost: 0,
+            last_loss: None,
+            repaired: ReplayCounts::NOTHING,
+            cluster: None,
+            took: Observed::NOTHING,
+        }
+    }
+
+    fn connected(address: &str, before: Option<&str>) -> Change {
+        let (address, before) = (address.to_owned(), before.map(str::to_owned));
+        Change::Connected { address, runs: StepRuntime::Function, before }
+    }
+
+    /// The one thing that is new, if anything is.
+    fn only(mut changes: Vec<Change>) -> Option<Change> {
+        let change = changes.pop();
+        assert_eq!(changes, []);
+        change
+    }
+
+    #[test]
+    fn a_primary_is_informed_of_when_something_changes() {
+        let mut seen = StatusDiff::new(SKEW_MAX);
+        let mut told = |batcher| only(seen.observe(&status(&[batcher])));
+        let lost = Change::Lost { reason: "it has not answered yet".into() };
+        assert_eq!(told(batcher(None, CircuitState::Seeking, 0)), Some(lost.clone()));
+        assert_eq!(told(batcher(None, CircuitState::Open, 1)), None);
+        assert_eq!(
+            told(batcher(Some("one"), CircuitState::Closed, 1)),
+            Some(connected("one", None))
+        );
+        assert_eq!(told(batcher(Some("one"), CircuitState::Closed, 1)), None);
+        assert_eq!(told(batcher(None, CircuitState::Seeking, 1)), None, "it may be found at once");
+        assert_eq!(
+            told(batcher(Some("two"), CircuitState::Closed, 1)),
+            Some(connected("two", Some("one")))
+        );
+        assert_eq!(told(batcher(Some("two"), CircuitState::Open, 2)), Some(lost));
+        assert_eq!(
+            told(batcher(Some("two"), CircuitState::Closed, 2)),
+            Some(connected("two", None))
+        );
+        let unsteady = Change::Flapping { address: "two".into(), times: 3 };
+        assert_eq!(told(batcher(Some("two"), CircuitState::Closed, 5)), Some(unsteady));
+        assert_eq!(told(batcher(Some("two"), CircuitState::Closed, 5)), None);
+    }
+
+    #[test]
+    fn replicas_are_informed_of_once_they_are_known() {
+        let mut seen = StatusDiff::new(SKEW_MAX);
+        let up = batcher(Some("one"), CircuitState::Closed, 0);
+        let mut told = |replica| only(seen.observe(&status(&[up.clone(), replica])));
+        assert_eq!(told(batcher(None, CircuitState::Seeking, 0)), Some(connected("one", None)));
+        let found = Change::ReplicaFound { address: "copy".into() };
+        assert_eq!(told(batcher(Some("copy"), CircuitState::Closed, 0)), Some(found.clone()));
+        assert_eq!(told(batcher(None, CircuitState::Seeking, 0)), None);
+        let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
+        assert_eq!(told(batcher(None, CircuitState::Open, 1)), Some(lost));
+        assert_eq!(told(batcher(None, CircuitState::Open, 2)), None);
+        assert_eq!(told(batcher(Some("copy"), CircuitState::Closed, 2)), Some(found));
+    }
+
+    #[test]
+    fn a_replica_has_until_the_second_look_to_be_found() {
+        let mut seen = StatusDiff::new(SKEW_MAX);
+        let up = batcher(Some("one"), CircuitState::Closed, 0);
+        let mut told = |replica| only(seen.observe(&status(&[up.clone(), replica])));
+        assert_eq!(told(batcher(None, CircuitState::Open, 1)), Some(connected("one", None)));
+        let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
+        assert_eq!(told(batcher(None, CircuitState::Open, 2)), Some(lost));
+    }
+
+    #[test]
+    fn each_loss_is_informed_of_once() {
+        let mut seen = StatusDiff::new(SKEW_MAX);
+        let up = batcher(Some("one"), CircuitState::Closed, 0);
+        seen.observe(&status(std::slice::from_ref(&up)));
+        let mut told = |windows_lost, loss: DataLoss| {
+            let up = status(std::slice::from_ref(&up));
+            only(seen.observe(&ShardStatus { windows_lost, last_loss: Some(loss), ..up }))
+        };
+        let reason = DataLoss::Flushed.to_string();
+        assert_eq!(told(1, DataLoss::Flushed), Some(Change::WindowsLost { times: 1, reason }));
+        assert_eq!(told(1, DataLoss::Flushed), None);
+        let reason = DataLoss::Restarted.to_string();
+        assert_eq!(told(3, DataLoss::Restarted), Some(Change::WindowsLost { times: 2, reason }));
+    }
+
+    #[test]
+    fn what_was_repaired_is_informed_of_once() {
+        let mut seen = StatusDiff::new(SKEW_MAX);
+        let up = batcher(Some("one"), CircuitState::Closed, 0);
+        seen.observe(&status(std::slice::from_ref(&up)));
+        let mut told = |repaired| {
+            let up = status(std::slice::from_ref(&up));
+            seen.observe(&ShardStatus { repaired, ..up })
+        };
+        let first = ReplayCounts { repairs: 1, places: 2, units: 7, abandoned: 0 };
+        assert_eq!(told(first), [Change::Repaired { units: 7, places: 2 }]);
+        assert_eq!(told(ReplayCounts { repairs: 2, ..first }), []);
+        let second = ReplayCounts { repairs: 3, places: 3, units: 9, abandoned: 4 };
+        let changes = [Change::Repaired { units: 2, places: 1 }, Change::Abandoned { places: 4 }];
+        assert_eq!(told(second), changes);
+    }
+
+    #[test]
+    fn a_clock_is_informed_of_at_the_edge_and_when_it_is_well_again() {
+        let mut seen = StatusDiff::new(SKEW_MAX);
+        let up = batcher(Some("one"), CircuitState::Closed, 0);
+        seen.observe(&status(std::slice::from_ref(&up)));
+        let mut told = |millis, uncertainty| {
+            let offset = Some(ClockOffset { millis, uncertainty });
+            let up = up.clone();
+            only(seen.observe(&ShardStatus { clock_offset: offset, ..status(&[up]) }))
+        };
+        assert_eq!(told(-5_010, 10), None);
+        let by = Duration::from_millis(5_001);
+        assert_eq!(told(-5_011, 10), Some(Change::ClockDiffers { by, allowed: SKEW_MAX }));
+        assert_eq!(told(5_500, 10), None);
+        assert_eq!(told(4_999, 0), None, "nearly as wrong as it was");
+        assert_eq!(told(2_500, 0), Some(Change::ClockAgrees));
+    }
+}

@@ -1,0 +1,147 @@
+//! Callers in a closed loop: each connection asks again as soon as it was answered.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper::{Request, Uri};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::wire::{Decision, GrpcCall, Unreadable, Wire};
+
+/// Bytes that one read takes, at most.
+const READ: usize = 64 * 1024;
+
+/// How a server is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// How it is spoken to.
+    pub wire: Wire,
+    /// How many connections there are.
+    pub connections: usize,
+    /// Requests of one connection that wait for their answers at once.
+    pub in_flight: usize,
+}
+
+/// What fails a load.
+pub type LoadError = Box<dyn Error + Send + Sync>;
+
+impl Load {
+    /// Asks once for each of `subjects`, and tells how many were admitted.
+    ///
+    /// # Errors
+    /// If a connection breaks, or an answer is none.
+    pub async fn run(&self, subjects: &Arc<[u32]>) -> Result<usize, LoadError> {
+        let mut callers = JoinSet::new();
+        for caller in 0..self.connections {
+            let (load, subjects) = (*self, Arc::clone(subjects));
+            // In turns: every caller has as many as any other, but one.
+            let own = (caller..subjects.len()).step_by(load.connections);
+            let own: Vec<String> = own.map(|index| subject(subjects[index])).collect();
+            match load.wire {
+                Wire::Grpc(call) => callers.spawn(load.call(call, own)),
+                Wire::Http(_) | Wire::Resp | Wire::Charge(_) => callers.spawn(load.converse(own)),
+            };
+        }
+        let mut admitted = 0;
+        while let Some(caller) = callers.join_next().await {
+            admitted += caller??;
+        }
+        Ok(admitted)
+    }
+
+    /// Sends as many requests as may wait, and the next ones when all of those are answered.
+    async fn converse(self, subjects: Vec<String>) -> Result<usize, LoadError> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let (mut out, mut input, mut admitted) = (Vec::new(), Vec::with_capacity(READ), 0);
+        for together in subjects.chunks(self.in_flight) {
+            out.clear();
+            together.iter().for_each(|subject| self.wire.write(subject, &mut out));
+            stream.write_all(&out).await?;
+            let mut waiting = together.len();
+            while waiting > 0 {
+                let mut read = 0;
+                while let Some(answer) = self.wire.read(&input[read..])? {
+                    read += answer.length;
+                    waiting -= 1;
+                    admitted += usize::from(answer.decision == Decision::Admitted);
+                }
+                input.drain(..read);
+                if waiting > 0 && stream.read_buf(&mut input).await? == 0 {
+                    return Err("the server closed the connection".into());
+                }
+            }
+        }
+        Ok(admitted)
+    }
+
+    /// Keeps as many calls open as may be on one connection.
+    async fn call(self, call: GrpcCall, subjects: Vec<String>) -> Result<usize, LoadError> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let io = TokioIo::new(stream);
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+        let connection = tokio::spawn(connection);
+        let subjects: Arc<[String]> = subjects.into();
+        let uri: Uri = format!("http://{}{}", self.address, call.path).parse()?;
+        let mut callers = JoinSet::new();
+        for caller in 0..self.in_flight {
+            let (sender, uri, subjects) = (sender.clone(), uri.clone(), Arc::clone(&subjects));
+            callers.spawn(async move {
+                let mut admitted = 0;
+                for subject in subjects.iter().skip(caller).step_by(self.in_flight) {
+                    let decision = unary(sender.clone(), &uri, self.wire, subject).await?;
+                    admitted += usize::from(decision == Decision::Admitted);
+                }
+                Ok::<_, LoadError>(admitted)
+            });
+        }
+        let mut admitted = 0;
+        while let Some(caller) = callers.join_next().await {
+            admitted += caller??;
+        }
+        connection.abort();
+        Ok(admitted)
+    }
+}
+
+/// The name of a subject: 17 bytes.
+fn subject(number: u32) -> String {
+    format!("user:{number:012}")
+}
+
+async fn unary(
+    mut sender: SendRequest<Full<Bytes>>,
+    uri: &Uri,
+    wire: Wire,
+    subject: &str,
+) -> Result<Decision, LoadError> {
+    let mut message = Vec::new();
+    wire.write(subject, &mut message);
+    let request = Request::post(uri.clone())
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(Full::new(Bytes::from(message)))?;
+    sender.ready().await?;
+    let answer = sender.send_request(request).await?;
+    let told = format!("{:?}", answer.headers());
+    let body = answer.into_body().collect().await?;
+    let is_ok = body.trailers().and_then(|fields| fields.get("grpc-status"));
+    if is_ok.is_none_or(|status| status != "0") {
+        return Err(format!("the server answered {told} {:?}", body.trailers()).into());
+    }
+    let bytes = body.to_bytes();
+    match wire.read(&bytes)? {
+        Some(answer) => Ok(answer.decision),
+        None => Err(Unreadable::of(&bytes).into()),
+    }
+}

@@ -1,0 +1,77 @@
+//! One table of all listeners, the two of a case below each other.
+
+use std::fmt;
+
+use comfy_table::Table;
+
+use super::case::{Case, Measured, Round};
+use crate::spread::Spread;
+use crate::table;
+
+/// The table of a run.
+#[derive(Debug)]
+pub struct Report(Table);
+
+/// Instructions of a decision, where they were counted: ours, and the peer's.
+pub type Counted = Option<[u64; 2]>;
+
+const HEADER: [&str; 7] =
+    ["door", "who", "CPU s/M", "of the peer's", "aim", "instructions", "decisions/s"];
+
+impl Report {
+    /// A table without rows.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(table::of_figures(HEADER, 2))
+    }
+
+    /// Adds what both did in `case`.
+    pub fn add(&mut self, case: &Case, measured: &Measured, counted: Counted) {
+        // Each round beside the other's of the same time: what disturbs both cancels out.
+        let beside = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
+        let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(beside));
+        let [ours, peer] = match counted {
+            Some(counted) => counted.map(|count| count.to_string()),
+            None => [String::new(), String::new()],
+        };
+        let aim = case.aim.map(|aim| format!("{aim:.2}")).unwrap_or_default();
+        let ratio = format!("{ratio:.2}");
+        self.add_row([case.name, &case.peer.to_string(), "1.00", "", &peer], &measured.peer);
+        self.add_row(["", &case.ours.to_string(), &ratio, &aim, &ours], &measured.ours);
+    }
+
+    fn add_row(&mut self, [listener, who, ratio, aim, instructions]: [&str; 5], rounds: &[Round]) {
+        let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
+        let (cost, speed) = (spread(seconds), spread(per_second));
+        self.0.add_row([
+            listener,
+            who,
+            &format!("{cost:.1}"),
+            ratio,
+            aim,
+            instructions,
+            &format!("{:.0}", speed.median),
+        ]);
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Processor seconds of the server for a million decisions.
+fn seconds(round: &Round) -> f64 {
+    round.server.as_secs_f64() * 1e6 / round.decisions as f64
+}
+
+fn per_second(round: &Round) -> f64 {
+    round.decisions as f64 / round.wall.as_secs_f64()
+}

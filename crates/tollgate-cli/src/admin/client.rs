@@ -1,0 +1,141 @@
+//! The listener for administration of a running node, as a client.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::failure::Failure;
+
+/// How long a node may take for one answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// More than any answer has, that of 10,000 overrides included.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// Where a node is asked, and by whom.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AdminClient {
+    /// The node's listener for administration, as http://HOST:PORT
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8182")]
+    admin: Uri,
+    /// A file whose first line that is no comment is one of the listener's tokens
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl AdminClient {
+    /// Asks for `path`, query and all, with `body` if it has one, and answers what the node told.
+    ///
+    /// # Errors
+    /// What the node refused, in its own words; or that it did not answer.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Failure> {
+        let (status, bytes) = self.exchange(self.request(method, path, body)?).await?;
+        let at = &self.admin;
+        let told: Value = serde_json::from_slice(&bytes).map_err(|_| {
+            format!("{at} answered {status} and no JSON: is it a listener for administration?")
+        })?;
+        if status.is_success() {
+            return Ok(told);
+        }
+        let word = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        Err(format!("{}: {}", word("title"), word("detail")).into())
+    }
+
+    /// The text at `path`.
+    ///
+    /// # Errors
+    /// That the node has none there, or did not answer.
+    pub(crate) async fn read(&self, path: &str) -> Result<String, Failure> {
+        let (status, bytes) = self.exchange(self.request(Method::GET, path, None)?).await?;
+        if !status.is_success() {
+            return Err(format!("{}{path} answered {status}", self.admin).into());
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, Bytes), Failure> {
+        let asked = async {
+            let client = Client::builder(TokioExecutor::new()).build_http();
+            let response = client.request(request).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            let body = body.map_err(|error| -> Failure { error })?;
+            Ok::<_, Failure>((status, body.to_bytes()))
+        };
+        let at = &self.admin;
+        let slow = || format!("{at} did not answer within {} s", DEADLINE.as_secs());
+        let answered = timeout(DEADLINE, asked).await.map_err(|_| slow())?;
+        Ok(answered.map_err(|error| format!("{at} cannot be asked: {}", causes(&*error)))?)
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        let (Some("http"), Some(authority)) = (self.admin.scheme_str(), self.admin.authority())
+        else {
+            let at = &self.admin;
+            return Err(format!(
+                "{at}: give the listener as http://HOST:PORT, of this machine or through a tunnel"
+            )
+            .into());
+        };
+        let mut request = Request::builder().method(method);
+        request = request.uri(format!("http://{authority}{path}"));
+        if let Some(token) = self.token()? {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let body = body.map(ToString::to_string).unwrap_or_default();
+        Ok(request.body(Full::from(body))?)
+    }
+
+    fn token(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let at = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{at}: {error}"))?;
+        let mut lines = text.lines().map(str::trim);
+        let token = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        let token = token.ok_or_else(|| format!("{at}: there is no token"))?;
+        Ok(Some(token.to_owned()))
+    }
+}
+
+impl fmt::Display for AdminClient {
+    /// Where it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.admin.fmt(f)
+    }
+}
+
+/// An error with what caused it: a client's own word is hardly more than "connect".
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told += &format!(": {error}");
+        cause = error.source();
+    }
+    told
+}

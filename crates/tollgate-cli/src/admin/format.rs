@@ -1,0 +1,50 @@
+//! What a node told, as text for a terminal.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value;
+use tollgate::{Clock, SystemClock};
+
+/// A table without lines.
+pub(super) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    table
+}
+
+/// Its lines, without what would fill them up.
+pub(super) fn lines(table: &Table) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim())).collect()
+}
+
+/// The members of a list.
+pub(super) fn members(list: &Value) -> &[Value] {
+    list.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A text of the node's, without what would steer the terminal.
+pub(super) fn word(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+}
+
+/// A second of the epoch as it is from now, rounded.
+pub(super) fn when(second: u64) -> String {
+    match second.saturating_sub(SystemClock.now().as_millis() / 1_000) {
+        0 => "now".to_owned(),
+        left @ 1..=119 => format!("in {left} s"),
+        left @ 120..=7_199 => format!("in {} min", (left + 30) / 60),
+        left @ 7_200..=172_799 => format!("in {} h", (left + 1_800) / 3_600),
+        left => format!("in {} d", left.saturating_add(43_200) / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_node_reports_steers_the_terminal() {
+        assert_eq!(word(&Value::from("a\u{1b}[2Jb")), "a\u{fffd}[2Jb");
+    }
+}

@@ -1,0 +1,48 @@
+//! The ways to the servers of shards.
+
+use tollgate_backend::{BatcherStatus, ShardStatus};
+use tollgate_server::metrics::{Exposition, Family};
+
+use super::families::{
+    CALLS, CIRCUIT, CIRCUIT_OPENED, CLOCK_STEPS, JOBS, OVERLOADED, RETRIES, UNKNOWN,
+};
+use super::per_store::PerStore;
+
+/// The states of a circuit, as they are called in the status.
+const STATES: [&str; 3] = ["closed", "seeking", "open"];
+
+pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
+    let batchers: Vec<_> = shards
+        .iter()
+        .flat_map(|(side, shard)| {
+            let named = |(place, batcher)| (*side, &*shard.name, name(place), batcher);
+            shard.batchers.iter().enumerate().map(named)
+        })
+        .collect();
+    let circuits = batchers.iter().flat_map(|(side, shard, name, batcher)| {
+        let circuit_state = format!("{:?}", batcher.circuit_state).to_lowercase();
+        STATES.map(|state| ([*side, *shard, &**name, state], u8::from(state == circuit_state)))
+    });
+    page.family(&CIRCUIT, circuits);
+    let mut counters = |family: &Family, value: fn(&BatcherStatus) -> u64| {
+        let samples = batchers
+            .iter()
+            .map(|(side, shard, name, batcher)| ([*side, *shard, &**name], value(batcher)));
+        page.family(family, samples);
+    };
+    counters(&CIRCUIT_OPENED, |batcher| batcher.opened);
+    counters(&CLOCK_STEPS, |batcher| batcher.clock_steps);
+    counters(&CALLS, |batcher| batcher.counts.calls);
+    counters(&JOBS, |batcher| batcher.counts.jobs);
+    counters(&RETRIES, |batcher| batcher.counts.late);
+    counters(&OVERLOADED, |batcher| batcher.counts.overloaded);
+    counters(&UNKNOWN, |batcher| batcher.counts.timed_out);
+}
+
+/// The first leads to the primary; the others to replicas, in the order of the settings.
+fn name(place: usize) -> String {
+    match place {
+        0 => "primary".to_owned(),
+        replica => format!("replica-{replica}"),
+    }
+}

@@ -1,0 +1,196 @@
+//! Which listeners there are: those of the file, and what the flags say goes first.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use tollgate_policy::{
+    DashboardMode, DashboardSettings, KeySource, ListenerSettings, ServeSettings,
+};
+use tollgate_server::http::AllowedHosts;
+use tollgate_server::{Access, Dashboard, Listen, ServerTls, Tokens};
+
+use crate::failure::Failure;
+
+/// What is behind a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Http,
+    Grpc,
+    Resp,
+    Admin,
+}
+
+/// Where listeners are to be, as the flags say.
+#[derive(Debug, Default)]
+pub(crate) struct ListenFlags {
+    pub(crate) http: Option<Listen>,
+    pub(crate) grpc: Option<Listen>,
+    pub(crate) resp: Option<Listen>,
+    pub(crate) admin: Option<Listen>,
+}
+
+/// Whether everybody may enter a listener that other machines reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exposure {
+    Refused,
+    Allowed,
+}
+
+/// The listeners.
+#[derive(Clone, Debug)]
+pub(crate) struct Listeners(pub(crate) Vec<ListenerConfig>);
+
+/// One listener: where it listens, and who may enter.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenerConfig {
+    pub(crate) kind: Kind,
+    pub(crate) listen: Listen,
+    pub(crate) access: Access,
+    /// The file that `access` was read from, if it was.
+    pub(crate) tokens_file: Option<PathBuf>,
+    pub(crate) tls: Option<ServerTls>,
+    /// What browsers find there.
+    pub(crate) browsers: BrowserAccess,
+}
+
+/// What browsers find behind a listener.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BrowserAccess {
+    pub(crate) dashboard: Dashboard,
+    /// By which names they may call it; by any where programs ask.
+    pub(crate) hosts: Option<AllowedHosts>,
+}
+
+impl BrowserAccess {
+    /// Those of the administration's `listener`, as the file says.
+    fn new(listener: &ListenerConfig, settings: &DashboardSettings) -> Self {
+        let dashboard = match settings.shown {
+            DashboardMode::Enabled => Dashboard::Enabled,
+            DashboardMode::Disabled => Dashboard::Disabled,
+        };
+        let hosts = match &listener.tls {
+            Some(_) => AllowedHosts::certified(&settings.hosts),
+            None => AllowedHosts::new(&listener.listen, &listener.access, &settings.hosts),
+        };
+        Self { dashboard, hosts: Some(hosts) }
+    }
+}
+
+impl Kind {
+    /// Its name in files, flags and messages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Resp => "resp",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// What its clients may speak under TLS, the preferred first.
+    const fn protocols(self) -> &'static [&'static str] {
+        match self {
+            Self::Http | Self::Admin => &["h2", "http/1.1"],
+            Self::Grpc => &["h2"],
+            Self::Resp => &[],
+        }
+    }
+}
+
+impl Listeners {
+    /// The listeners of `file` and those that are `asked` for beside or instead of them. Reads tokens
+    /// and certificates.
+    pub(crate) fn new(file: &ServeSettings, flags_given: ListenFlags) -> Result<Self, Failure> {
+        let all = [
+            (Kind::Http, &file.http, flags_given.http),
+            (Kind::Grpc, &file.grpc, flags_given.grpc),
+            (Kind::Resp, &file.resp, flags_given.resp),
+            (Kind::Admin, &file.admin, flags_given.admin),
+        ];
+        let mut listeners = Vec::new();
+        for (kind, settings, listen) in all {
+            let listen = match (listen, settings) {
+                (Some(listen), _) => listen,
+                (None, Some(settings)) => settings
+                    .listen
+                    .parse()
+                    .map_err(|error| format!("serve.{}.listen: {error}", kind.name()))?,
+                (None, None) => continue,
+            };
+            let listener = ListenerConfig::new(kind, listen, settings.as_ref())?;
+            listeners.push(listener.with_browsers(&file.dashboard));
+        }
+        if listeners.iter().all(|listener| listener.kind == Kind::Admin) {
+            let message = "no listener is open: say where, such as --http 127.0.0.1:8181, or write \
+                           `serve: { http: { listen: \"127.0.0.1:8181\" } }` into the policy file";
+            return Err(message.into());
+        }
+        Ok(Self(listeners))
+    }
+
+    /// Checks that no listener is open to a network by mistake.
+    pub(crate) fn check(&self, exposure: Exposure) -> Result<(), Failure> {
+        if exposure == Exposure::Allowed {
+            return Ok(());
+        }
+        self.0.iter().try_for_each(ListenerConfig::check)
+    }
+}
+
+impl ListenerConfig {
+    pub(crate) fn new(
+        kind: Kind,
+        listen: Listen,
+        settings: Option<&ListenerSettings>,
+    ) -> Result<Self, Failure> {
+        let key = |key: &str| format!("serve.{}.{key}", kind.name());
+        let (mut access, mut tokens_file, mut tls) = (Access::Open, None, None);
+        if let Some(source) = settings.and_then(|settings| settings.tokens.as_ref()) {
+            let text = text(source).map_err(|error| format!("{}: {error}", key("tokens")))?;
+            let tokens =
+                Tokens::parse(&text).map_err(|error| format!("{}: {error}", key("tokens")))?;
+            access = Access::Tokens(tokens);
+            tokens_file = match source {
+                KeySource::File { path } => Some(path.clone()),
+                KeySource::Environment { .. } | KeySource::Random => None,
+            };
+        }
+        if let Some(files) = settings.and_then(|settings| settings.tls.as_ref()) {
+            let clients = files.clients.as_deref();
+            let read = ServerTls::read(&files.certificate, &files.key, clients, kind.protocols());
+            tls = Some(read.map_err(|error| format!("{}: {error}", key("tls")))?);
+        }
+        let browsers = BrowserAccess::default();
+        Ok(Self { kind, listen, access, tokens_file, tls, browsers })
+    }
+
+    /// Says what browsers find there, where they are meant to come.
+    pub(crate) fn with_browsers(mut self, settings: &DashboardSettings) -> Self {
+        if self.kind == Kind::Admin {
+            self.browsers = BrowserAccess::new(&self, settings);
+        }
+        self
+    }
+
+    /// Checks that it is not open to a network by mistake.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        // A client's certificate is as good as a token.
+        if self.tls.as_ref().is_some_and(ServerTls::requires_client_certificates) {
+            return Ok(());
+        }
+        let exposed = |error| format!("the {} listener: {error}", self.kind.name());
+        self.access.check(&self.listen).map_err(exposed).map_err(Failure::from)
+    }
+}
+
+/// The text that `source` holds.
+fn text(source: &KeySource) -> Result<String, String> {
+    match source {
+        KeySource::Environment { name } => {
+            env::var(name).map_err(|error| format!("the environment variable {name}: {error}"))
+        }
+        KeySource::File { path } => fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display())),
+        KeySource::Random => Err("tokens are not made by chance: nobody would know them".into()),
+    }
+}

@@ -1,0 +1,114 @@
+//! How a store stands that limits are kept in: alone, or as one of two.
+
+use serde_json::{Value, json};
+use tollgate_backend::{BaseStore, Counts, MemcachedStatus, ShardStatus};
+
+use crate::shards::follow;
+
+/// The word of the policy file for it.
+pub(super) const fn kind(leaf: &BaseStore<'_>) -> &'static str {
+    match leaf {
+        BaseStore::Memory(_) => "memory",
+        BaseStore::Redis(_) => "redis",
+        BaseStore::Memcached(_) => "memcached",
+    }
+}
+
+/// What was decided without its servers, where it has any.
+pub(super) fn counts(leaf: &BaseStore<'_>) -> Value {
+    match leaf {
+        BaseStore::Memory(_) => Value::Null,
+        BaseStore::Redis(fleet) => counted(&fleet.counts()),
+        BaseStore::Memcached(fleet) => counted(&fleet.counts()),
+    }
+}
+
+/// Its map of shards, where it has one that can change.
+pub(super) fn map(leaf: &BaseStore<'_>) -> Value {
+    match leaf {
+        BaseStore::Memory(_) | BaseStore::Memcached(_) => Value::Null,
+        BaseStore::Redis(fleet) => follow::value(&fleet.map_status()),
+    }
+}
+
+/// Its shards in Redis, if it is the store of this `side`.
+pub(super) fn shards(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
+    leaf.shards().iter().map(|it| shard(side, it)).collect()
+}
+
+/// Its servers of memcached, if it is the store of this `side`.
+pub(super) fn servers(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
+    let BaseStore::Memcached(fleet) = leaf else { return Vec::new() };
+    fleet.status().iter().map(|it| server(side, it)).collect()
+}
+
+fn counted(counts: &Counts) -> Value {
+    json!({
+        "remembered": counts.remembered,
+        "stood_in": counts.stood_in,
+        "unanswered": counts.unanswered,
+        "missed": counts.missed,
+        "stranded": counts.unrefunded,
+        "discarded": counts.discarded,
+        "leases": {
+            "decided": counts.leases.decided,
+            "taken": counts.leases.taken,
+            "units_taken": counts.leases.units_taken,
+            "units_given_back": counts.leases.units_given_back,
+            "units_lost": counts.leases.units_lost,
+        },
+    })
+}
+
+fn shard(side: &'static str, shard: &ShardStatus) -> Value {
+    let batchers = shard.batchers.iter().map(|batcher| {
+        json!({
+            "address": batcher.address,
+            "circuit": format!("{:?}", batcher.circuit_state).to_lowercase(),
+            "opened": batcher.opened,
+            "clock_steps": batcher.clock_steps,
+            "calls": batcher.counts.calls,
+            "jobs": batcher.counts.jobs,
+            "late": batcher.counts.late,
+            "overloaded": batcher.counts.overloaded,
+            "timed_out": batcher.counts.timed_out,
+            "last_error": batcher.last_error.as_ref().map(ToString::to_string),
+        })
+    });
+    json!({
+        "name": &*shard.name,
+        "side": named(side),
+        "primary": shard.primary(),
+        "runs": shard.runs.to_string(),
+        "repaired": {
+            "units": shard.repaired.units,
+            "limits": shard.repaired.places,
+            "abandoned": shard.repaired.abandoned,
+        },
+        "clock_offset_ms": shard.clock_offset.map(|offset| offset.millis),
+        "windows_lost": shard.windows_lost,
+        "lanes": batchers.collect::<Vec<_>>(),
+    })
+}
+
+fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedStatus) -> Value {
+    json!({
+        "name": &**name,
+        "side": named(side),
+        "connections": server.connections,
+        "connected": server.connected,
+        "evicted": server.losses.evicted,
+        "restarts": server.losses.restarts,
+        "flushes": server.losses.flushes,
+        "torn": server.torn,
+        "outrun": server.outrun,
+        "contended": server.contended,
+        "stranded": server.unrefunded,
+        "last_error": server.last_error.as_ref().map(ToString::to_string),
+    })
+}
+
+/// Which of two stores it is; nothing where there is one.
+fn named(side: &'static str) -> Option<&'static str> {
+    Some(side).filter(|side| !side.is_empty())
+}

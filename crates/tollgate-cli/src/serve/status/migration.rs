@@ -1,0 +1,64 @@
+//! How two stores at once stand.
+
+use serde_json::{Value, json};
+use tollgate::core::Admission;
+use tollgate::store::shadow::{ComparedAnswer, Difference};
+use tollgate_backend::{MigrationStore, RolloutBackend, ShadowBackend};
+use tollgate_server::http::Percentage;
+
+use super::base_store;
+
+/// How far a move is.
+pub(super) fn moving(moving: &RolloutBackend) -> Value {
+    json!({
+        "percent": Percentage(moving.percentage().get()),
+        "carried": moving.transferred(),
+        "left_behind": moving.failed_transfers(),
+        "stranded": moving.unrefunded(),
+        "from": side(moving.from()),
+        "to": side(moving.to()),
+    })
+}
+
+/// How two stores differ.
+pub(super) fn compared(compared: &ShadowBackend) -> Value {
+    let differences = compared.differences();
+    json!({
+        "percent": Percentage(compared.percentage().get()),
+        "compared": differences.compared,
+        "differences": {
+            "verdict": differences.verdict,
+            "remaining": differences.remaining,
+            "reset": differences.reset,
+        },
+        "unanswered": differences.unanswered,
+        "skipped": differences.skipped,
+        "uncomparable": differences.uncomparable,
+        "examples": differences.examples.iter().map(example).collect::<Vec<_>>(),
+        "store": side(compared.store()),
+        "compared_with": side(compared.shadow_store()),
+    })
+}
+
+fn side(side: &MigrationStore) -> Value {
+    let leaf = side.base_store();
+    json!({ "store": base_store::kind(&leaf), "counts": base_store::counts(&leaf), "map": base_store::map(&leaf) })
+}
+
+fn example(difference: &Difference) -> Value {
+    json!({
+        "kind": difference.kind.to_string(),
+        "limit": &*difference.limit,
+        "at_ms": difference.at.as_millis(),
+        "store": told(difference.store),
+        "compared_with": told(difference.shadow),
+    })
+}
+
+fn told(told: ComparedAnswer) -> Value {
+    json!({
+        "admitted": told.admission == Admission::Now,
+        "used": told.used,
+        "whole_at_ms": told.full_reset_at.as_millis(),
+    })
+}

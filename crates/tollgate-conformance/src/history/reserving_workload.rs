@@ -1,0 +1,183 @@
+//! Callers that reserve, extend, settle and die, to record what a store tells.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::algo::{
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{
+    Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Limit, LimitError, Millis,
+    OnExpiry, Operation, ReservationTerms, Store, Subject, Timestamp, Value,
+};
+
+use crate::{PlainHash, Random};
+
+/// The most units that one charge takes or holds.
+const LARGEST: u64 = 4;
+/// The longest that a reservation is asked for, in milliseconds: some outlast their window.
+const LONGEST_HOLD: u64 = 150;
+/// The longest that the time goes on between two calls of one caller, in milliseconds.
+const LONGEST_STEP: u64 = 10;
+
+/// Callers of one limit at a time, who share a clock and a few subjects.
+///
+/// A caller has up to a few reservations; one in five is forgotten, as by a node that died between
+/// reserving and settling, and runs out.
+#[derive(Debug)]
+pub struct ReservingWorkload {
+    /// What the callers do is random from this; what they are told is not.
+    pub seed: u64,
+    /// A call is on one of them.
+    pub limits: Vec<Limit>,
+    /// How many subjects are charged.
+    pub subjects: u64,
+    /// Calls of each caller.
+    pub calls: u64,
+    clock: AtomicU64,
+}
+
+impl ReservingWorkload {
+    /// Callers of `limits`, from a moment at which many windows begin.
+    #[must_use]
+    pub const fn new(seed: u64, limits: Vec<Limit>) -> Self {
+        let clock = AtomicU64::new(1_700_000_000_000);
+        Self { seed, limits, subjects: 2, calls: 250, clock }
+    }
+
+    /// Limits of every algorithm, small enough to refuse often; what runs out is released or
+    /// charged, and settlements may or may not overdraw.
+    #[must_use]
+    pub fn limits_of_each_kind() -> Vec<Limit> {
+        limits_of_each_kind().expect("the numbers fit")
+    }
+
+    /// All calls of the caller of this number, one after the other. Errors are passed over.
+    pub async fn call<S: Store>(&self, store: &S, caller: u64) {
+        let mut random = Random::new(self.seed ^ caller.wrapping_mul(0x9e37_79b9));
+        let mut open = Vec::new();
+        for number in 0..self.calls {
+            let step = if random.chance(35) { random.within(0..=LONGEST_STEP) } else { 0 };
+            let now = Timestamp::from_millis(self.clock.fetch_add(step, Ordering::SeqCst));
+            let id = ChargeId(u128::from(caller) << 64 | u128::from(number));
+            match random.within(0..=99) {
+                0..=29 => self.take(store, now, id, &mut random).await,
+                30..=59 => open.extend(self.reserve(store, now, id, &mut random).await),
+                _ if open.is_empty() => self.take(store, now, id, &mut random).await,
+                60..=69 => {
+                    let index = random.within(0..=open.len() as u64 - 1) as usize;
+                    let Reserved { id, position, .. } = open[index];
+                    let until = now.after(Millis::new(random.within(1..=LONGEST_HOLD)));
+                    self.operation(
+                        store,
+                        now,
+                        &open[index],
+                        Operation::Extend { id, position, until },
+                    )
+                    .await;
+                }
+                drawn => {
+                    let index = random.within(0..=open.len() as u64 - 1) as usize;
+                    let Reserved { id, position, .. } = open[index];
+                    let cost = Cost::up_to(random.within(0..=LARGEST + 2));
+                    if drawn < 92 {
+                        self.operation(
+                            store,
+                            now,
+                            &open[index],
+                            Operation::Settle { id, position, cost },
+                        )
+                        .await;
+                    }
+                    // Who asks once more is told that there is nothing to settle.
+                    if random.chance(80) {
+                        open.swap_remove(index);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn take<S: Store>(&self, store: &S, now: Timestamp, id: ChargeId, random: &mut Random) {
+        let (limit, subject) = self.place(random);
+        let cost = Cost::up_to(random.within(0..=LARGEST));
+        let charge = Charge {
+            limit: &self.limits[limit],
+            subject: &subject,
+            operation: Operation::Charge { cost, id },
+        };
+        // An error is the history's to tell.
+        let _ = store.apply(now, &[charge]).await;
+    }
+
+    async fn reserve<S: Store>(
+        &self,
+        store: &S,
+        now: Timestamp,
+        id: ChargeId,
+        random: &mut Random,
+    ) -> Option<Reserved> {
+        let (limit, subject) = self.place(random);
+        let cost = Cost::up_to(random.within(1..=LARGEST));
+        let until = now.after(Millis::new(random.within(1..=LONGEST_HOLD)));
+        let operation = Operation::Reserve { cost, id, until };
+        let charge = Charge { limit: &self.limits[limit], subject: &subject, operation };
+        let told = store.apply(now, &[charge]).await;
+        match told.as_deref() {
+            Ok([reading]) if reading.admission != Admission::Now => None,
+            Ok([reading]) => Some(Reserved { id, limit, subject, position: reading.position }),
+            // Nobody heard; who asks to settle all the same is told.
+            _ => Some(Reserved { id, limit, subject, position: ChargePosition::default() }),
+        }
+    }
+
+    async fn operation<S: Store>(
+        &self,
+        store: &S,
+        now: Timestamp,
+        reserved: &Reserved,
+        operation: Operation,
+    ) {
+        let (limit, subject) = (&self.limits[reserved.limit], &reserved.subject);
+        let _ = store.apply(now, &[Charge { limit, subject, operation }]).await;
+    }
+
+    fn place(&self, random: &mut Random) -> (usize, Subject) {
+        let limit = random.within(0..=self.limits.len() as u64 - 1) as usize;
+        let number = random.within(0..=self.subjects - 1);
+        (limit, Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash))
+    }
+}
+
+#[derive(Debug)]
+struct Reserved {
+    id: ChargeId,
+    limit: usize,
+    subject: Subject,
+    position: ChargePosition,
+}
+
+fn limits_of_each_kind() -> Result<Vec<Limit>, LimitError> {
+    let (quota, window) = (20, Millis::new(200));
+    let fixed = |anchor| FixedWindow::new(quota, window, anchor).map(Algorithm::FixedWindow);
+    let terms =
+        ReservationTerms { max: Millis::new(120), at_most: 12, ..ReservationTerms::default() };
+    let overdrawn = ReservationTerms { overdraft: 5, ..terms };
+    let charged = ReservationTerms { on_expiry: OnExpiry::Charge, ..terms };
+    let sliding = SlidingWindow::new(quota, window, Millis::new(20))?;
+    let bucket = TokenBucket::new(quota, window, 10)?;
+    let held = [
+        ("released", fixed(Anchor::FirstRequest)?, terms),
+        ("overdrawn", fixed(Anchor::FirstRequest)?, overdrawn),
+        ("charged", fixed(Anchor::Calendar)?, charged),
+        ("blocks", Algorithm::SlidingWindow(sliding), terms),
+        ("two", Algorithm::TwoBucket(TwoBucket::new(quota, window)?), terms),
+        ("log", Algorithm::SlidingLog(SlidingLog::new(quota, window)?), charged),
+        ("bucket", Algorithm::TokenBucket(bucket), terms),
+    ];
+    // A lease has its own end.
+    let leases = Algorithm::Concurrency(Concurrency::new(quota, window)?);
+    let held = held
+        .into_iter()
+        .map(|(name, step, terms)| Limit::new(name, step)?.with_reservation_terms(terms));
+    held.chain([Limit::new("leases", leases)]).collect()
+}

@@ -1,0 +1,368 @@
+//! The step of a cell with reservations: what ran out goes first, then the algorithm's own step.
+//!
+//! A reservation is a take whose id, place and end are remembered beside the state. Giving back is
+//! the algorithm's refund into that place, so that no window moves, and nothing is given back that
+//! was not taken. What ran out by `now` is left out of every answer, and leaves the state as soon
+//! as a step changes it: an answer does not depend on when that was.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::{
+    Cell, ChargeStep, admit_always, assess, charge, charge_state, expires_at, join as join_states,
+    refund_units,
+};
+use crate::charge::{Deduplication, Operation};
+use crate::charge_id::ChargeId;
+use crate::cost::Cost;
+use crate::limit::{Limit, Refusals};
+use crate::reading::{Admission, Reading, StoredState};
+use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
+use crate::time::Timestamp;
+
+/// A state and what reservations hold of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedCell {
+    /// The state, of any kind but leases, with no reservations of its own.
+    pub cell: Cell,
+    /// In rising order of their ends, at least one and at most [`MAX_RESERVATIONS`].
+    pub reservations: Vec<Reservation>,
+}
+
+impl ReservedCell {
+    /// How `limit` stands at `now`, and whether `cost` fits.
+    pub(super) fn assess(&self, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
+        let reserved = self.as_of(limit, now);
+        let reading = assess(Some(&reserved.cell), limit, cost, now);
+        if reading.found == StoredState::Discarded {
+            return reading;
+        }
+        let admission = match reading.admission {
+            Admission::At(fits_at) => reserved.fits_at(limit, cost, fits_at),
+            admission => admission,
+        };
+        let found =
+            if reserved.reservations.is_empty() { reading.found } else { StoredState::Present };
+        Reading {
+            admission,
+            fits_again: admission,
+            found,
+            reserved: units_of(&reserved.reservations),
+            ..reading
+        }
+    }
+
+    /// When units that are to be held find room beside those that are.
+    fn has_room_at(&self, cost: Cost, limit: &Limit, now: Timestamp) -> Admission {
+        let Some(free) = limit.reservation_terms().at_most.checked_sub(cost.get()) else {
+            return Admission::Never;
+        };
+        let reservations = &self.reservations
+            [self.reservations.partition_point(|reservation| reservation.until <= now)..];
+        let (mut units, mut count) = (units_of(reservations), reservations.len());
+        let mut ends = reservations.iter();
+        let mut admission = Admission::Now;
+        while units > free || count >= MAX_RESERVATIONS {
+            let Some(first) = ends.next() else { return Admission::Never };
+            (units, count) = (units.saturating_sub(first.units), count - 1);
+            admission = Admission::At(first.until);
+        }
+        admission
+    }
+
+    /// When `cost` fits that does not fit now: as units leave by themselves until `fits_at`, or as
+    /// reservations run out before.
+    fn fits_at(&self, limit: &Limit, cost: Cost, mut fits_at: Timestamp) -> Admission {
+        let mut cell = self.cell.clone();
+        for reservation in &self.reservations {
+            if fits_at <= reservation.until {
+                break;
+            }
+            if expire(&mut cell, limit, reservation) == 0 {
+                continue;
+            }
+            match assess(Some(&cell), limit, cost, reservation.until).admission {
+                Admission::Now => return Admission::At(reservation.until),
+                Admission::At(moment) => fits_at = moment,
+                Admission::Never => return Admission::Never,
+            }
+        }
+        Admission::At(fits_at)
+    }
+
+    /// With every reservation that ran out by `now` released, or charged, as of its own end.
+    fn as_of(&self, limit: &Limit, now: Timestamp) -> Cow<'_, Self> {
+        let over = self.reservations.partition_point(|reservation| reservation.until <= now);
+        if over == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut reserved = self.clone();
+        for reservation in reserved.reservations.drain(..over) {
+            expire(&mut reserved.cell, limit, &reservation);
+        }
+        Cow::Owned(reserved)
+    }
+
+    /// The moment from which neither the state nor a reservation says anything any more.
+    pub(super) fn expires_at(&self, limit: &Limit) -> Timestamp {
+        let last =
+            self.reservations.last().map_or(Timestamp::EPOCH, |reservation| reservation.until);
+        expires_at(&self.cell, limit).max(last)
+    }
+
+    /// Puts a reservation where its end belongs.
+    fn insert(&mut self, reservation: Reservation) {
+        let index = self.reservations.partition_point(|other| other.until <= reservation.until);
+        self.reservations.insert(index, reservation);
+    }
+
+    /// The cell that this is: the state by itself where nothing is held of it.
+    fn into_cell(self) -> Cell {
+        if self.reservations.is_empty() { self.cell } else { Cell::Reserved(Box::new(self)) }
+    }
+}
+
+/// How `limit` stands at `now`, and whether `cost` fits and may be held.
+pub(super) fn assess_reservation(
+    cell: Option<&Cell>,
+    limit: &Limit,
+    cost: Cost,
+    now: Timestamp,
+) -> Reading {
+    let reading = assess(cell, limit, cost, now);
+    let room = match cell {
+        Some(Cell::Reserved(reserved)) if reading.found != StoredState::Discarded => {
+            reserved.has_room_at(cost, limit, now)
+        }
+        _ if cost.get() > limit.reservation_terms().at_most => Admission::Never,
+        _ => Admission::Now,
+    };
+    let admission = reading.admission.max(room);
+    Reading { admission, fits_again: admission, ..reading }
+}
+
+/// Takes by `limit` if `admits` says so of how the take fits; what is held stays held.
+pub(super) fn take(
+    reserved: Box<ReservedCell>,
+    limit: &Limit,
+    take: ChargeStep,
+    admits: impl FnOnce(Admission) -> bool,
+) -> (Reading, Option<Cell>) {
+    let before = reserved.assess(limit, take.cost, take.at.now);
+    let admitted = admits(before.admission);
+    if take.cost == Cost::PEEK || !(admitted || take.refusals == Refusals::Counted) {
+        return (before, Some(Cell::Reserved(reserved)));
+    }
+    // State from an impossible future counts as none, and so does what is held of it.
+    if before.found == StoredState::Discarded {
+        return charge_state(Some(reserved.cell), limit, take, |_| admitted);
+    }
+    let ReservedCell { cell, reservations } = reserved.as_of(limit, take.at.now).into_owned();
+    let (_, Some(cell)) = charge_state(Some(cell), limit, take, |_| admitted) else {
+        return (before, Some(Cell::Reserved(reserved)));
+    };
+    let cell = ReservedCell { cell, reservations }.into_cell();
+    let after = assess(Some(&cell), limit, take.cost, take.at.now);
+    let fits = admitted || before.admission == Admission::Now;
+    let admission = if fits { Admission::Now } else { after.admission };
+    (Reading { admission, found: before.found, ..after }, Some(cell))
+}
+
+/// Takes as [`take`], and holds what was admitted for `until` says.
+pub(super) fn reserve(
+    cell: Option<Cell>,
+    limit: &Limit,
+    (take, until): (ChargeStep, Timestamp),
+    admits: impl FnOnce(Admission) -> bool,
+) -> (Reading, Option<Cell>) {
+    let (cost, now) = (take.cost, take.at.now);
+    let before = assess_reservation(cell.as_ref(), limit, cost, now);
+    let admitted = admits(before.admission);
+    if take.cost == Cost::PEEK || !(admitted || take.refusals == Refusals::Counted) {
+        return (before, cell);
+    }
+    let (taken, next) = charge(cell, limit, take, |_| admitted);
+    let next = match next {
+        Some(cell) if admitted => {
+            let mut reserved = match cell {
+                Cell::Reserved(reserved) => *reserved,
+                cell => ReservedCell { cell, reservations: Vec::new() },
+            };
+            reserved.insert(Reservation {
+                id: take.id,
+                units: cost.get(),
+                position: taken.position,
+                until: limit.reservation_terms().end(until, now),
+                on_expiry: limit.reservation_terms().on_expiry,
+            });
+            Some(reserved.into_cell())
+        }
+        next => next,
+    };
+    let after = assess_reservation(next.as_ref(), limit, cost, now);
+    let fits = admitted || before.admission == Admission::Now;
+    let admission = if fits { Admission::Now } else { after.admission };
+    (Reading { admission, found: before.found, ..after }, next)
+}
+
+/// Gives back as [`refund_units`] what was taken without a reservation; what is held stays held.
+pub(super) fn refund(
+    reserved: Box<ReservedCell>,
+    limit: &Limit,
+    operation: Operation,
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    let before = reserved.assess(limit, Cost::PEEK, now);
+    if before.found == StoredState::Discarded {
+        return (before, Some(Cell::Reserved(reserved)));
+    }
+    let mut current = reserved.as_of(limit, now).into_owned();
+    let refunded = refund_units(&mut current.cell, limit, operation, now);
+    if refunded == 0 {
+        return (before, Some(Cell::Reserved(reserved)));
+    }
+    let cell = current.into_cell();
+    let after = assess(Some(&cell), limit, Cost::PEEK, now);
+    (Reading { refunded, found: before.found, ..after }, Some(cell))
+}
+
+/// Puts the end of the reservation of `id` off, if it is still held; never nearer.
+pub(super) fn extend(
+    cell: Option<Cell>,
+    limit: &Limit,
+    (id, until): (ChargeId, Timestamp),
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    let status = assess(cell.as_ref(), limit, Cost::PEEK, now);
+    let Some((mut reserved, reservation)) = find(cell.as_ref(), limit, id, now) else {
+        return (Reading { admission: Admission::Never, ..status }, cell);
+    };
+    let until = limit.reservation_terms().end(until, now);
+    let reading = Reading { admission: Admission::Now, ..status };
+    if until <= reservation.until {
+        return (reading, cell);
+    }
+    reserved.insert(Reservation { until, ..reservation });
+    let cell = reserved.into_cell();
+    let fits_again = assess(Some(&cell), limit, Cost::PEEK, now).fits_again;
+    (Reading { fits_again, ..reading }, Some(cell))
+}
+
+/// Puts `cost` in the place of what the reservation of `id` holds, if it is still held.
+pub(super) fn settle(
+    cell: Option<Cell>,
+    limit: &Limit,
+    (id, cost): (ChargeId, Cost),
+    now: Timestamp,
+) -> (Reading, Option<Cell>) {
+    let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
+    let Some((mut reserved, reservation)) = find(cell.as_ref(), limit, id, now) else {
+        return (Reading { admission: Admission::Never, ..before }, cell);
+    };
+    let (mut refunded, mut added) = (0, 0);
+    let units = cost.get();
+    let mut next = reserved.cell.clone();
+    if units < reservation.units {
+        let rest = Cost::up_to(reservation.units - units);
+        refunded = refund_units(&mut next, limit, refund_of(&reservation, rest), now);
+    } else {
+        let most = limit.capacity().saturating_add(limit.reservation_terms().overdraft);
+        added = (units - reservation.units).min(most.saturating_sub(before.used));
+        let take = ChargeStep::new(limit, Cost::up_to(added), id, now);
+        next = charge_state(Some(next), limit, take, admit_always).1.unwrap_or(reserved.cell);
+    }
+    reserved.cell = next;
+    let cell = reserved.into_cell();
+    let after = assess(Some(&cell), limit, Cost::PEEK, now);
+    let reading =
+        Reading { admission: Admission::Now, refunded, added, found: before.found, ..after };
+    (reading, Some(cell))
+}
+
+/// `cell` without what ran out by `now`.
+pub(super) fn as_of(cell: Cell, limit: &Limit, now: Timestamp) -> Cell {
+    match cell {
+        Cell::Reserved(reserved) => reserved.as_of(limit, now).into_owned().into_cell(),
+        cell => cell,
+    }
+}
+
+/// Two accounts of one subject, either of which may have reservations, as one.
+///
+/// What only one of them holds the other may have seen settled: it can be settled still, and where
+/// it is not it stays used.
+pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
+    let part = |cell: Cell| match cell {
+        Cell::Reserved(reserved) => {
+            let ReservedCell { cell, reservations } = reserved.as_of(limit, now).into_owned();
+            (cell, reservations)
+        }
+        cell => (cell, Vec::new()),
+    };
+    let ((one, ones), (other, others)) = (part(one), part(other));
+    let knows = |reservations: &[Reservation], id| {
+        reservations.iter().find(|reservation| reservation.id == id).copied()
+    };
+    let mut joined =
+        ReservedCell { cell: join_states(Some(one), other, limit, now)?, reservations: Vec::new() };
+    for reservation in &ones {
+        joined.insert(match knows(&others, reservation.id) {
+            Some(known) => reservation.joined(known),
+            None => Reservation { on_expiry: OnExpiry::Charge, ..*reservation },
+        });
+    }
+    for reservation in others.iter().filter(|reservation| knows(&ones, reservation.id).is_none()) {
+        joined.insert(Reservation { on_expiry: OnExpiry::Charge, ..*reservation });
+    }
+    let superfluous = joined.reservations.len().saturating_sub(MAX_RESERVATIONS);
+    joined.reservations.drain(..superfluous);
+    Some(joined.into_cell())
+}
+
+/// The state as of `now` without the reservation of `id`, and that reservation; `None` if it ran
+/// out, was settled, or never was.
+fn find(
+    cell: Option<&Cell>,
+    limit: &Limit,
+    id: ChargeId,
+    now: Timestamp,
+) -> Option<(ReservedCell, Reservation)> {
+    let Some(Cell::Reserved(reserved)) = cell else { return None };
+    if assess(Some(&reserved.cell), limit, Cost::PEEK, now).found == StoredState::Discarded {
+        return None;
+    }
+    let is_held = |reservation: &Reservation| reservation.id == id && now < reservation.until;
+    reserved.reservations.iter().position(is_held)?;
+    let mut reserved = reserved.as_of(limit, now).into_owned();
+    let index = reserved.reservations.iter().position(is_held)?;
+    let reservation = reserved.reservations.remove(index);
+    Some((reserved, reservation))
+}
+
+/// What gives `cost` units of a reservation back.
+const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
+    Operation::Refund {
+        cost,
+        position: reservation.position,
+        id: reservation.id,
+        deduplication: Deduplication::Unneeded,
+    }
+}
+
+/// Lets go of a reservation that ran out, as of its end; answers the units that were released.
+fn expire(cell: &mut Cell, limit: &Limit, reservation: &Reservation) -> u64 {
+    match reservation.on_expiry {
+        OnExpiry::Charge => 0,
+        OnExpiry::Release => refund_units(
+            cell,
+            limit,
+            refund_of(reservation, Cost::up_to(reservation.units)),
+            reservation.until,
+        ),
+    }
+}
+
+fn units_of(reservations: &[Reservation]) -> u64 {
+    reservations.iter().fold(0, |sum, reservation| sum.saturating_add(reservation.units))
+}

@@ -1,0 +1,104 @@
+//! What a server lost, as far as it can be noticed, and what time it is there.
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::wire::Stats;
+
+/// What a server lost since the store was opened, as far as its statistics tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Items that were dropped before their end, of whoever uses the server: each may have been a
+    /// window in force.
+    pub evicted: u64,
+    /// Times that the server was found started anew, and so empty.
+    pub restarts: u64,
+    /// Times that it was told to forget everything.
+    pub flushes: u64,
+}
+
+/// Learns from the statistics of one server, whichever connection they come by.
+#[derive(Debug, Default)]
+pub(crate) struct LossDetector(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<(Stats, Instant)>,
+    losses: Losses,
+}
+
+impl LossDetector {
+    /// Takes what the server told at `heard`.
+    pub(crate) fn observe(&self, stats: Stats, heard: Instant) {
+        let State { last, losses } = &mut *self.0.lock();
+        if let Some((known, _)) = last {
+            let is_same = known.pid == stats.pid && stats.uptime >= known.uptime;
+            if is_same {
+                losses.evicted += stats.evictions.saturating_sub(known.evictions);
+                losses.flushes += stats.flushes.saturating_sub(known.flushes);
+            } else if started(known).abs_diff(started(&stats)) <= 1 && known.pid == stats.pid {
+                // Told earlier, heard later.
+                return;
+            } else {
+                losses.restarts += 1;
+                losses.evicted += stats.evictions;
+                losses.flushes += stats.flushes;
+            }
+        }
+        *last = Some((stats, heard));
+    }
+
+    /// What was lost.
+    pub(crate) fn losses(&self) -> Losses {
+        self.0.lock().losses
+    }
+
+    /// Seconds since the epoch by the server's clock at `now`; `None` before it has told.
+    pub(crate) fn time(&self, now: Instant) -> Option<u64> {
+        let state = self.0.lock();
+        let (stats, heard) = state.last.as_ref()?;
+        Some(stats.time + now.saturating_duration_since(*heard).as_secs())
+    }
+}
+
+/// When the server started, by its own clock.
+fn started(stats: &Stats) -> u64 {
+    stats.time.saturating_sub(stats.uptime)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn stats(pid: u64, uptime: u64, evictions: u64) -> Stats {
+        Stats { pid, uptime, time: 1_000 + uptime, evictions, flushes: 0 }
+    }
+
+    #[test]
+    fn losses_count_from_what_was_found_first() {
+        let observed = LossDetector::default();
+        let now = Instant::now();
+        assert_eq!(observed.time(now), None);
+        observed.observe(stats(1, 10, 5), now);
+        assert_eq!(observed.losses(), Losses::default());
+        assert_eq!(observed.time(now + Duration::from_secs(3)), Some(1_013));
+        observed.observe(stats(1, 12, 9), now);
+        observed.observe(stats(1, 11, 8), now);
+        observed.observe(Stats { flushes: 2, ..stats(1, 12, 9) }, now);
+        assert_eq!(observed.losses(), Losses { evicted: 4, restarts: 0, flushes: 2 });
+    }
+
+    #[test]
+    fn another_process_is_a_restart() {
+        let observed = LossDetector::default();
+        let now = Instant::now();
+        observed.observe(stats(1, 10, 5), now);
+        observed.observe(stats(2, 11, 1), now);
+        assert_eq!(observed.losses(), Losses { evicted: 1, restarts: 1, flushes: 0 });
+        // In a container every process may be the first.
+        observed.observe(Stats { time: 1_100, ..stats(2, 0, 0) }, now);
+        assert_eq!(observed.losses().restarts, 2);
+    }
+}

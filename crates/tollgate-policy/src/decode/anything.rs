@@ -1,0 +1,71 @@
+//! Whatever a writer hands on.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use tollgate_core::policy::descriptors::Metadata;
+
+use super::Decode;
+use super::keys::entries;
+use crate::report::Report;
+use crate::tree::{Node, NodeKind};
+
+/// Keys with values of any kind.
+#[derive(Debug)]
+pub(crate) struct Anything(pub(crate) Metadata);
+
+impl Decode for Anything {
+    const WHAT: &'static str = "keys with values";
+
+    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        map(node, report).map(Self)
+    }
+}
+
+fn map(node: &Node, report: &mut Report<'_>) -> Option<Metadata> {
+    let pairs = entries(node, Anything::WHAT, report)?;
+    let pairs =
+        pairs.into_iter().map(|(name, (_, value))| Some((name.into(), any(value, report)?)));
+    pairs.collect::<Option<_>>().map(Metadata::Map)
+}
+
+fn any(node: &Node, report: &mut Report<'_>) -> Option<Metadata> {
+    Some(match &node.kind {
+        NodeKind::Null => Metadata::Null,
+        NodeKind::Quoted(text) => Metadata::Text((&**text).into()),
+        NodeKind::Plain(text) => plain(text),
+        NodeKind::Sequence(nodes) => {
+            let values = nodes.iter().map(|node| any(node, report));
+            Metadata::List(values.collect::<Option<_>>()?)
+        }
+        NodeKind::Mapping(_) => map(node, report)?,
+    })
+}
+
+/// What a word without quotes stands for.
+fn plain(text: &str) -> Metadata {
+    let begins_as_number = text.trim_start_matches(['-', '+', '.']).starts_with(|first: char| {
+        // `inf` and `nan` are words: JSON has no such numbers.
+        first.is_ascii_digit()
+    });
+    match (text, text.parse::<f64>()) {
+        ("true", _) => Metadata::Bool(true),
+        ("false", _) => Metadata::Bool(false),
+        (_, Ok(number)) if begins_as_number && number.is_finite() => Metadata::Number(number),
+        _ => Metadata::Text(text.into()),
+    }
+}
+
+impl JsonSchema for Anything {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Anything".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}

@@ -1,0 +1,198 @@
+//! Keys with values: declared once, read and described from that one declaration.
+
+use std::collections::HashMap;
+
+use schemars::{Schema, json_schema};
+use serde_json::{Map, Value};
+
+use super::{Decode, Field, Spanned, quoted, unexpected, unexpected_but};
+use crate::report::Report;
+use crate::span::Span;
+use crate::tree::{Node, NodeKind};
+
+/// Declares a struct whose fields are the keys of a mapping; their docs are what a person reads in
+/// the schema and the reference.
+macro_rules! keys {
+    (
+        $(#[doc = $doc:literal])*
+        struct $name:ident as $what:literal $(, requires $($required:literal),+)?
+        { $( $(#[doc = $key_doc:literal])* $key:ident: $type:ty, )* }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Default)]
+        pub(crate) struct $name {
+            $( $(#[doc = $key_doc])* pub(crate) $key: $crate::decode::Field<$type>, )*
+        }
+
+        impl $crate::decode::Decode for $name {
+            const WHAT: &'static str = $what;
+
+            fn decode(node: &$crate::tree::Node, report: &mut $crate::report::Report<'_>) -> Option<Self> {
+                let known = &[$( $crate::decode::key_name(stringify!($key)) ),*];
+                let required = &[$( $($required),+ )?];
+                let mut keys = $crate::decode::Keys::open(node, $what, known, required, report)?;
+                $( let $key = keys.take($crate::decode::key_name(stringify!($key)), report); )*
+                Some(Self { $( $key ),* })
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let properties = [$( $crate::decode::Property {
+                    name: $crate::decode::key_name(stringify!($key)),
+                    about: concat!("", $($key_doc),*),
+                    schema: generator.subschema_for::<$type>(),
+                } ),*];
+                $crate::decode::object_schema(concat!("", $($doc),*), properties, &[$( $($required),+ )?])
+            }
+        }
+    };
+}
+pub(crate) use keys;
+
+/// The key that a field is named after.
+pub(crate) const fn key_name(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// The keys of one mapping, each taken once.
+pub(crate) struct Keys<'n> {
+    values: HashMap<&'n str, (&'n Node, &'n Node)>,
+    /// Keys that are not there, and of which that is reported.
+    reported: Vec<&'static str>,
+}
+
+impl<'n> Keys<'n> {
+    /// Looks for `known` keys, of which `required` must be there; reports what is wrong with them.
+    pub(crate) fn open(
+        node: &'n Node,
+        what: &str,
+        known: &[&'static str],
+        required: &[&'static str],
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
+        if !matches!(node.kind, NodeKind::Mapping(_)) {
+            let hint = format!("its keys are {}", known.join(", "));
+            unexpected_but(node, what, &hint, report);
+            return None;
+        }
+        let mut keys = Self { values: HashMap::new(), reported: Vec::new() };
+        for (key, (key_node, value)) in entries(node, what, report)? {
+            if known.contains(&key) {
+                keys.values.insert(key, (key_node, value));
+            } else {
+                // What was meant is not missing: it is misspelt.
+                keys.reported.extend(unknown_key(key, key_node.at, what, known, report));
+            }
+        }
+        for missing in required {
+            if !keys.values.contains_key(missing) && !keys.reported.contains(missing) {
+                report.plain_error(node.at, format_args!("{what} needs `{missing}`"));
+                keys.reported.push(missing);
+            }
+        }
+        Some(keys)
+    }
+
+    /// Reads the value of `key`.
+    pub(crate) fn take<T: Decode>(&mut self, key: &str, report: &mut Report<'_>) -> Field<T> {
+        let Some((key_node, value)) = self.values.remove(key) else {
+            return if self.reported.contains(&key) { Field::Invalid } else { Field::Absent };
+        };
+        if matches!(value.kind, NodeKind::Null) {
+            let message = format_args!("`{key}` has no value");
+            report.error(key_node.at, message, format_args!("expected {}", T::WHAT));
+            return Field::Invalid;
+        }
+        match T::decode(value, report) {
+            Some(read) => Field::Value(Spanned { value: read, at: value.at, key: key_node.at }),
+            None => Field::Invalid,
+        }
+    }
+}
+
+/// The keys and values of a mapping in their order, without those that are no words or written
+/// twice, which is reported.
+pub(super) fn entries<'n>(
+    node: &'n Node,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<Vec<(&'n str, (&'n Node, &'n Node))>> {
+    let NodeKind::Mapping(pairs) = &node.kind else {
+        unexpected(node, what, report);
+        return None;
+    };
+    let mut lines: HashMap<&str, usize> = HashMap::new();
+    let mut entries = Vec::with_capacity(pairs.len());
+    for (key, value) in pairs {
+        let Some(name) = key.text() else {
+            unexpected(key, "a key", report);
+            continue;
+        };
+        match lines.get(name) {
+            Some(line) => report.error(
+                key.at,
+                format_args!("the key {} is there twice", quoted(name)),
+                format_args!("first on line {line}"),
+            ),
+            None => {
+                lines.insert(name, key.at.line);
+                entries.push((name, (key, value)));
+            }
+        }
+    }
+    Some(entries)
+}
+
+/// Reports a key that is not known; the one that was probably meant.
+fn unknown_key(
+    key: &str,
+    at: Span,
+    what: &str,
+    known: &[&'static str],
+    report: &mut Report<'_>,
+) -> Option<&'static str> {
+    let message = format!("unknown key {} in {what}", quoted(key));
+    if key == "<<" {
+        report.error(at, message, "merge keys are not YAML 1.2: write the keys out");
+        return None;
+    }
+    report.error_with_suggestion(at, message, key, known.iter().copied())
+}
+
+/// A key as the schema describes it.
+pub(crate) struct Property {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) schema: Schema,
+}
+
+/// The schema of a mapping with these keys and no others.
+pub(crate) fn object_schema(
+    about: &str,
+    properties: impl IntoIterator<Item = Property>,
+    required: &[&str],
+) -> Schema {
+    let mut described = Map::new();
+    for Property { name, about, mut schema } in properties {
+        schema.insert("description".to_owned(), about.trim().into());
+        described.insert(name.to_owned(), schema.to_value());
+    }
+    let mut schema = json_schema!({
+        "description": about.trim(),
+        "type": "object",
+        "properties": Value::Object(described),
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema
+}

@@ -1,0 +1,72 @@
+//! Things under names of the writer's choice.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use tollgate_core::limit::MAX_NAME;
+
+use super::keys::entries;
+use super::{Decode, Spanned, quoted};
+use crate::report::Report;
+use crate::tree::{Node, NodeKind};
+
+/// Names and what they stand for, in the order of the file; no name is there twice.
+#[derive(Debug)]
+pub(crate) struct Names<T>(pub(crate) Vec<Named<T>>);
+
+/// A name and what it stands for.
+#[derive(Debug)]
+pub(crate) struct Named<T> {
+    pub(crate) name: Spanned<String>,
+    /// `None` if it could not be read: the name is known all the same.
+    pub(crate) value: Option<T>,
+}
+
+impl<T: Decode> Decode for Names<T> {
+    const WHAT: &'static str = "names with what they stand for";
+
+    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        let mut names = Vec::new();
+        for (name, (key, node)) in entries(node, Self::WHAT, report)? {
+            if !is_name(name) {
+                let hint =
+                    format_args!("a name is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`");
+                report.error(key.at, format_args!("{} is no name", quoted(name)), hint);
+            }
+            let value = if matches!(node.kind, NodeKind::Null) {
+                let hint = format_args!("expected {}", T::WHAT);
+                report.error(key.at, format_args!("{} has no value", quoted(name)), hint);
+                None
+            } else {
+                T::decode(node, report)
+            };
+            let name = Spanned { value: name.to_owned(), at: key.at, key: key.at };
+            names.push(Named { name, value });
+        }
+        Some(Self(names))
+    }
+}
+
+/// Whether a subject, limit or rule may be called so.
+pub(crate) fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(fits)
+}
+
+impl<T: JsonSchema> JsonSchema for Names<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("NamesOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "propertyNames": { "pattern": format!("^[A-Za-z0-9_.-]{{1,{MAX_NAME}}}$") },
+            "additionalProperties": generator.subschema_for::<T>(),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Whole numbers.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use tollgate_core::MAX_EXACT;
+
+use super::{Decode, unexpected, unexpected_but};
+use crate::report::Report;
+use crate::tree::{Node, NodeKind};
+
+/// A whole number, 0 … 2^53 − 1, such as `5000` or `5_000`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whole(pub(crate) u64);
+
+impl Decode for Whole {
+    const WHAT: &'static str = "a whole number such as 5000 or 5_000";
+
+    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        let Some(text) = node.text() else {
+            unexpected(node, Self::WHAT, report);
+            return None;
+        };
+        if matches!(node.kind, NodeKind::Quoted(_)) && digits(text).is_ok() {
+            unexpected_but(node, Self::WHAT, "leave the quotes out", report);
+            return None;
+        }
+        match digits(text) {
+            Ok(number) => Some(Self(number)),
+            Err(Some(hint)) => {
+                unexpected_but(node, Self::WHAT, &hint, report);
+                None
+            }
+            Err(None) => {
+                unexpected(node, Self::WHAT, report);
+                None
+            }
+        }
+    }
+}
+
+/// Reads digits, which `_` may group; the error tells what would be right where that is known.
+pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
+    let hint = |text: &'static str| Err(Some(Cow::Borrowed(text)));
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    if !is_number {
+        let rest = text.trim_start_matches(['-', '+']);
+        return match rest.get(..2) {
+            _ if text.starts_with('-') && digits(rest).is_ok() => hint("it cannot be negative"),
+            _ if text.starts_with('+') && digits(rest).is_ok() => hint("leave the sign out"),
+            Some("0x" | "0X" | "0o" | "0O" | "0b") => hint("write it in decimal digits"),
+            _ if text.contains(['.', 'e', 'E']) && text.parse::<f64>().is_ok() => {
+                hint("fractions and exponents are not counted in")
+            }
+            _ if text.contains(',') => hint("group digits with `_`: 5_000"),
+            _ => Err(None),
+        };
+    }
+    if text.starts_with('_') || text.ends_with('_') || text.contains("__") || text.is_empty() {
+        return Err(None);
+    }
+    if text.len() > 1 && text.starts_with('0') {
+        return hint("leave the leading zero out: some read it as octal");
+    }
+    let number: Option<u64> = text.replace('_', "").parse().ok();
+    let largest =
+        || Err(Some(format!("the largest number that counts exactly is {MAX_EXACT}").into()));
+    number.filter(|number| *number <= MAX_EXACT).map_or_else(largest, Ok)
+}
+
+impl JsonSchema for Whole {
+    fn schema_name() -> Cow<'static, str> {
+        "Whole".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A whole number such as 5000 or 5_000.",
+            "anyOf": [
+                { "type": "integer", "minimum": 0, "maximum": MAX_EXACT },
+                { "type": "string", "pattern": "^[1-9][0-9]*(_[0-9]+)+$" },
+            ],
+        })
+    }
+}

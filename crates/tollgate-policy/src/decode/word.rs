@@ -1,0 +1,183 @@
+//! Words: free text, and choices among a few.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+use super::{Decode, quoted, unexpected, unexpected_but};
+use crate::report::Report;
+use crate::tree::{Node, NodeKind};
+
+/// Declares a choice among words, each with what it stands for.
+macro_rules! words {
+    (
+        $(#[doc = $doc:literal])*
+        struct $name:ident($type:ty) as $what:literal
+        { $( $(#[doc = $word_doc:literal])* $word:literal => $value:expr, )+ }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub(crate) $type);
+
+        impl $crate::decode::Decode for $name {
+            const WHAT: &'static str = $what;
+
+            fn decode(node: &$crate::tree::Node, report: &mut $crate::report::Report<'_>) -> Option<Self> {
+                let words = [$( $crate::decode::Word { word: $word, value: $value } ),+];
+                $crate::decode::read_word(node, $what, words, report).map(Self)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let words = [$( ($word, concat!("", $($word_doc),*)) ),+];
+                $crate::decode::word_schema(concat!("", $($doc),*), &words)
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// A word and what it stands for.
+pub(crate) struct Word<T> {
+    pub(crate) word: &'static str,
+    pub(crate) value: T,
+}
+
+/// Reads one of `words`.
+pub(crate) fn read_word<T, const N: usize>(
+    node: &Node,
+    what: &str,
+    words: [Word<T>; N],
+    report: &mut Report<'_>,
+) -> Option<T> {
+    let Some(text) = node.text() else {
+        unexpected(node, what, report);
+        return None;
+    };
+    let known = words.each_ref().map(|word| word.word);
+    if let Some(word) = words.into_iter().find(|word| word.word == text) {
+        return Some(word.value);
+    }
+    let kind = what.split_once(' ').map_or(what, |(_article, kind)| kind);
+    let message = format!("unknown {kind} {}", quoted(text));
+    report.error_with_suggestion(node.at, message, text, known.into_iter());
+    None
+}
+
+/// The schema of a choice among words.
+pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
+    let choices: Vec<Value> = words
+        .iter()
+        .map(|(word, about)| json!({ "const": word, "description": about.trim() }))
+        .collect();
+    json_schema!({ "description": about.trim(), "oneOf": choices })
+}
+
+/// A text, in quotes or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Text(pub(crate) String);
+
+impl Decode for Text {
+    const WHAT: &'static str = "a text";
+
+    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        match node.text() {
+            Some("") => {
+                unexpected_but(node, Self::WHAT, "it is empty", report);
+                None
+            }
+            Some(text) => Some(Self(text.to_owned())),
+            None => {
+                unexpected(node, Self::WHAT, report);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Text {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // What looks like a number or a switch to YAML is a text here as well.
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+/// `true` or `false`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flag(pub(crate) bool);
+
+impl Decode for Flag {
+    const WHAT: &'static str = "true or false";
+
+    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        match &node.kind {
+            NodeKind::Plain(text) if **text == *"true" => Some(Self(true)),
+            NodeKind::Plain(text) if **text == *"false" => Some(Self(false)),
+            _ => {
+                unexpected(node, Self::WHAT, report);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Flag {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Flag".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "boolean" })
+    }
+}
+
+/// A key that says all by being there: `{}`, or `true`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Present;
+
+impl Decode for Present {
+    const WHAT: &'static str = "{} or true";
+
+    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        match &node.kind {
+            NodeKind::Plain(text) if **text == *"true" => Some(Self),
+            NodeKind::Mapping(pairs) if pairs.is_empty() => Some(Self),
+            _ => {
+                unexpected(node, Self::WHAT, report);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Present {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Present".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": [{}, true] })
+    }
+}

@@ -1,0 +1,99 @@
+//! Trees of descriptors in words, for people.
+
+use tollgate_core::Policy;
+use tollgate_core::policy::descriptors::{
+    Allowance, Counting, DescriptorLevel, DescriptorRule, Domain, Metadata, MetricDetail, Node,
+    NodeMode, NodeValue, Sharing,
+};
+use tollgate_core::policy::{LimitBinding, OnFailure};
+
+/// `descriptors of edge, each counted by itself`.
+pub(crate) fn title(domain: &Domain) -> String {
+    let counting = match domain.counting {
+        Counting::Atomic => "those of a request counted all or none",
+        Counting::Each => "each counted by itself",
+    };
+    let on_failure = match domain.on_failure {
+        OnFailure::Local => "",
+        OnFailure::Allow => "; they pass while the store has no answer",
+        OnFailure::Deny => "; they are refused while the store has no answer",
+    };
+    format!("descriptors of {}, {counting}{on_failure}", domain.name)
+}
+
+/// Every descriptor that the tree says something of, with what it says.
+pub(crate) fn rows(policy: &Policy, domain: &Domain) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    add_rows(policy, &domain.tree, "", &mut rows);
+    rows
+}
+
+fn add_rows(
+    policy: &Policy,
+    level: &DescriptorLevel,
+    above: &str,
+    rows: &mut Vec<(String, String)>,
+) {
+    for node in level.nodes() {
+        let path = format!("{above}{}", entry(node));
+        match &node.rule {
+            Some(rule) => rows.push((path.clone(), said(policy, rule))),
+            None if node.children.is_empty() => rows.push((path.clone(), "no limit".to_owned())),
+            None => {}
+        }
+        add_rows(policy, &node.children, &format!("{path}, "), rows);
+    }
+}
+
+fn entry(node: &Node) -> String {
+    match &node.value {
+        NodeValue::Any => node.key.to_string(),
+        NodeValue::Exact(value) => format!("{}={value}", node.key),
+        NodeValue::Wildcard(pattern, Sharing::PerValue) => {
+            format!("{}={}", node.key, pattern.as_str())
+        }
+        NodeValue::Wildcard(pattern, Sharing::Shared) => {
+            format!("{}={} (all together)", node.key, pattern.as_str())
+        }
+    }
+}
+
+fn said(policy: &Policy, rule: &DescriptorRule) -> String {
+    let mut said = match rule.allowance {
+        Allowance::Limit(index) => policy.limits()[index].limit.name().to_owned(),
+        Allowance::Unlimited => "unlimited".to_owned(),
+        Allowance::Blocked => "blocked".to_owned(),
+    };
+    said.push_str(match rule.mode {
+        NodeMode::Enforce => "",
+        NodeMode::Shadow => " (only counted)",
+        NodeMode::Quota => " (a quota)",
+    });
+    if let Some(name) = &rule.name {
+        said.push_str(&format!("; called {name}"));
+    }
+    if !rule.replaces.is_empty() {
+        said.push_str(&format!("; in place of {}", rule.replaces.join(", ")));
+    }
+    if rule.metric == MetricDetail::Values {
+        said.push_str("; measured by value");
+    }
+    if rule.metadata != Metadata::Null {
+        said.push_str("; with metadata");
+    }
+    said
+}
+
+/// Whether a tree uses the limit.
+pub(crate) fn uses(policy: &Policy, binding: &LimitBinding) -> bool {
+    let is_it = |limit: usize| policy.limits()[limit].limit.name() == binding.limit.name();
+    policy.domains().iter().any(|domain| level_uses(&domain.tree, &is_it))
+}
+
+fn level_uses(level: &DescriptorLevel, is_it: &impl Fn(usize) -> bool) -> bool {
+    level.nodes().iter().any(|node| {
+        let allowance = node.rule.as_ref().map(|rule| rule.allowance);
+        matches!(allowance, Some(Allowance::Limit(limit)) if is_it(limit))
+            || level_uses(&node.children, is_it)
+    })
+}

@@ -1,0 +1,220 @@
+//! Parts of a policy in words, for people.
+
+use std::fmt::Write;
+
+use tollgate_core::algo::Anchor;
+use tollgate_core::policy::{
+    ChargeOn, Dimension, HeaderProfile, LimitBinding, LimitRef, Meter, MeteredLimit, OnFailure,
+    RequestMatch, ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource,
+};
+use tollgate_core::{
+    Algorithm, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, ReservationTerms, Unit,
+    Visibility,
+};
+
+use super::descriptor;
+
+/// `search, points at 5, cpu at a unit for each 1ms`.
+pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
+    let one = |used: &LimitRef| {
+        let name = policy.limits()[used.limit].limit.name();
+        let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);
+        match (metered, used.cost.get()) {
+            (Some(metered), otherwise) => {
+                format!("{name} at {}", self::metered(metered, otherwise))
+            }
+            (None, 1) => name.to_owned(),
+            (None, cost) => format!("{name} at {cost}"),
+        }
+    };
+    match rule.limits.as_slice() {
+        [] => "no limit".to_owned(),
+        uses => uses.iter().map(one).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// `what /usage/total_tokens of the answer says (reserved: what /max_tokens of the request says, else
+/// 1024)`.
+fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
+    let cost = match &*metered.meter {
+        Meter::Header { field } => format!("what the answer's {field} says"),
+        Meter::Json { pointer } => format!("what {} of the answer says", pointer.as_str()),
+        Meter::Size { bytes } => format!("a unit for each {bytes} bytes of the answer"),
+        Meter::Time { each } => format!("a unit for each {each} that it takes"),
+    };
+    let Some(reserve) = &metered.reserve else { return format!("{cost} (reserved: {otherwise})") };
+    let described = match &reserve.source {
+        ReservationSource::Header { field } => format!("what the request's {field} says"),
+        ReservationSource::Json { pointer } => {
+            format!("what {} of the request says", pointer.as_str())
+        }
+    };
+    let at_most = reserve.at_most.map(|units| format!(", at most {}", units.get()));
+    format!("{cost} (reserved: {described}{}, else {otherwise})", at_most.unwrap_or_default())
+}
+
+/// `5000 requests per 1h for each token`.
+pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
+    let limit = &binding.limit;
+    let mut text = amount(limit);
+    text.push_str(&subjects(policy, binding));
+    if limit.visibility() == Visibility::Hidden {
+        text.push_str("; hidden");
+    }
+    if limit.refusals() == Refusals::Counted {
+        text.push_str("; refusals count");
+    }
+    if limit.mode() == LimitMode::Leased {
+        text.push_str("; leased");
+    }
+    // Writing to a string cannot fail.
+    if *limit.reservation_terms() != ReservationTerms::default() {
+        let ReservationTerms { max, at_most, on_expiry, overdraft } = *limit.reservation_terms();
+        let _ = write!(text, "; held for at most {max}");
+        if at_most < limit.capacity() {
+            let _ = write!(text, ", {at_most} at once");
+        }
+        if on_expiry == OnExpiry::Charge {
+            text.push_str(", charged when that is over");
+        }
+        if overdraft > 0 {
+            let _ = write!(text, ", overdrawn by at most {overdraft}");
+        }
+    }
+    if limit.resource() != limit.name() {
+        let _ = write!(text, "; told as {}", limit.resource());
+    }
+    if limit.enforced() != Percent::ALL {
+        let _ = write!(text, "; enforced for {} of them", limit.enforced());
+    }
+    if let Some(candidate) = limit.candidate() {
+        let _ = write!(text, "; tried beside it: {}", amount(candidate));
+    }
+    text
+}
+
+/// `5000 requests per 1h`.
+fn amount(limit: &Limit) -> String {
+    let unit = match limit.unit() {
+        Unit::Requests => "requests",
+        Unit::ContentBytes => "bytes",
+        Unit::ConcurrentRequests => "requests in flight",
+    };
+    match limit.algorithm() {
+        Algorithm::FixedWindow(it) => {
+            let anchor = match it.anchor() {
+                Anchor::FirstRequest => "",
+                Anchor::Calendar => " of the calendar",
+            };
+            format!("{} {unit} per {}{anchor}", it.quota(), it.window())
+        }
+        Algorithm::SlidingWindow(it) => {
+            let (quota, window, precision) = (it.quota(), it.window(), it.precision());
+            format!("{quota} {unit} in any {window}, to {precision}")
+        }
+        Algorithm::TwoBucket(it) => format!("about {} {unit} in any {}", it.quota(), it.window()),
+        Algorithm::SlidingLog(it) => format!("{} {unit} in any {}", it.quota(), it.window()),
+        Algorithm::TokenBucket(it) => {
+            format!("{} {unit} per {}, at most {} at once", it.quota(), it.window(), it.burst())
+        }
+        Algorithm::Concurrency(it) => format!("{} {unit} at once", it.quota()),
+    }
+}
+
+fn subjects(policy: &Policy, binding: &LimitBinding) -> String {
+    let per = binding.per.iter();
+    let names: Vec<&str> = per.map(|index| &*policy.dimensions()[*index].name).collect();
+    match names.as_slice() {
+        [] if descriptor::uses(policy, binding) => " for each descriptor".to_owned(),
+        [] => " for everybody together".to_owned(),
+        names => format!(" for each {}", names.join(" and ")),
+    }
+}
+
+/// `the credential in authorization, hashed`.
+pub(crate) fn source(dimension: &Dimension) -> String {
+    match &dimension.source {
+        SubjectSource::Credential { header } => format!("the credential in {header}, hashed"),
+        SubjectSource::Header { header } => format!("the header {header}"),
+        SubjectSource::Cookie { cookie } => format!("the cookie {cookie}, hashed"),
+        SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix } => {
+            format!("the client's address, of IPv6 the /{ipv6_prefix}")
+        }
+        SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix } => {
+            format!("the client's network: /{ipv4_prefix}, of IPv6 the /{ipv6_prefix}")
+        }
+        SubjectSource::PathParameter { parameter } => format!("{{{parameter}}} in the path"),
+        SubjectSource::Json { pointer } => format!("{} in the JSON body", pointer.as_str()),
+        SubjectSource::Host => "the host".to_owned(),
+        SubjectSource::Route => "the path pattern of the rule".to_owned(),
+        SubjectSource::Method => "the method".to_owned(),
+        SubjectSource::Constant { value } => format!("always {value}"),
+    }
+}
+
+/// `GET or HEAD on /search/**, with a token`.
+pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
+    let names = |indices: &[usize]| -> Vec<String> {
+        indices.iter().map(|index| policy.dimensions()[*index].name.to_string()).collect()
+    };
+    let mut parts = Vec::new();
+    if !matches.methods.is_empty() {
+        parts.push(matches.methods.join(" or "));
+    }
+    if !matches.paths.is_empty() {
+        let paths: Vec<&str> = matches.paths.iter().map(|path| path.as_str()).collect();
+        parts.push(format!("path {}", paths.join(" or ")));
+    }
+    if !matches.hosts.is_empty() {
+        parts.push(format!("host {}", matches.hosts.join(" or ")));
+    }
+    for header in &matches.headers {
+        parts.push(match &header.value {
+            Some(value) => format!("header {}: {value}", header.name),
+            None => format!("header {}", header.name),
+        });
+    }
+    parts.extend(names(&matches.has).into_iter().map(|name| format!("has {name}")));
+    parts.extend(names(&matches.lacks).into_iter().map(|name| format!("lacks {name}")));
+    match parts.as_slice() {
+        [] => "every request".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+/// How a rule holds requests to its limits, where that is not as usual.
+pub(crate) fn mode_notes(rule: &Rule) -> String {
+    let mode = match rule.mode {
+        RuleMode::Enforce => "",
+        RuleMode::Shadow => " (only counted)",
+    };
+    let charge = match rule.charge {
+        ChargeOn::Arrival => "",
+        ChargeOn::Completion => "; charged when answered",
+    };
+    let on_failure = match rule.on_failure {
+        OnFailure::Local => "",
+        OnFailure::Allow => "; passes while the store has no answer",
+        OnFailure::Deny => "; refused with 503 while the store has no answer",
+    };
+    let priority = rule.priority.map(|priority| format!("; priority {}", priority.name()));
+    let queue = rule
+        .queue
+        .map(|queue| format!("; up to {} wait for a place, {} each", queue.length, queue.wait));
+    let (priority, queue) = (priority.unwrap_or_default(), queue.unwrap_or_default());
+    format!("{mode}{charge}{on_failure}{priority}{queue}")
+}
+
+/// The names of the header profiles as a policy file writes them.
+pub(crate) fn profiles(answers: &ResponseSettings) -> String {
+    let name = |profile: &HeaderProfile| match profile {
+        HeaderProfile::GitHub => "github",
+        HeaderProfile::Ietf => "ietf",
+        HeaderProfile::Draft03 => "draft-03",
+        HeaderProfile::ThreeFields => "three-fields",
+    };
+    match answers.headers.as_slice() {
+        [] => "none".to_owned(),
+        profiles => profiles.iter().map(name).collect::<Vec<_>>().join(", "),
+    }
+}

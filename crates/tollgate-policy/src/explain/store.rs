@@ -1,0 +1,296 @@
+//! Where the counters are kept, in words, for people.
+
+use super::memcached;
+use crate::settings::{
+    DecisionClock, DenyCacheMode, KeySource, MemoryBounds, MigrationStoreSettings, OnMove,
+    ReadFrom, RedisSettings, RolloutSettings, SentinelAccess, ShadowSettings, ShardSettings,
+    StepForm, StoreSettings, TlsFiles, Topology,
+};
+
+/// Rows of a title and what is said under it. What is as usual and matters little is not said.
+pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
+    match store {
+        StoreSettings::Memory(bounds) => memory_rows(*bounds),
+        StoreSettings::Redis(redis) => rows(redis),
+        StoreSettings::Memcached(memcached) => memcached::rows(memcached),
+        StoreSettings::Rollout(rollout) => rollout_rows(rollout),
+        StoreSettings::Shadow(shadow) => shadow_rows(shadow),
+    }
+}
+
+fn side(side: &MigrationStoreSettings) -> Vec<(&'static str, String)> {
+    match side {
+        MigrationStoreSettings::Memory(bounds) => memory_rows(*bounds),
+        MigrationStoreSettings::Redis(redis) => rows(redis),
+        MigrationStoreSettings::Memcached(memcached) => memcached::rows(memcached),
+    }
+}
+
+fn memory_rows(bounds: MemoryBounds) -> Vec<(&'static str, String)> {
+    let MemoryBounds { max_entries, max_bytes } = bounds;
+    let bounds = format!("at most {max_entries} counters in {max_bytes} bytes");
+    vec![("memory", format!("of this process, {bounds}"))]
+}
+
+fn rollout_rows(rollout: &RolloutSettings) -> Vec<(&'static str, String)> {
+    let moved = match rollout.on_move {
+        OnMove::Transfer => "who moves takes along what it used",
+        OnMove::Reset => "who moves starts afresh",
+    };
+    let mut rows = vec![("rollout", format!("{} of clients by `to`; {moved}", rollout.percent))];
+    rows.push(("from", "the store that clients leave:".to_owned()));
+    rows.extend(side(&rollout.from));
+    rows.push(("to", "the store that they go to:".to_owned()));
+    rows.extend(side(&rollout.to));
+    rows
+}
+
+fn shadow_rows(shadow: &ShadowSettings) -> Vec<(&'static str, String)> {
+    let compared = format!("{} of clients are compared with another store", shadow.percent);
+    let mut rows = vec![("shadow", compared)];
+    rows.extend(side(&shadow.store));
+    rows.push(("compared", "with:".to_owned()));
+    rows.extend(side(&shadow.compared_with));
+    rows
+}
+
+/// The most shards that are named.
+const MAX_NAMED: usize = 8;
+
+fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("redis", shards(&redis.shards)),
+        ("routing", routing(redis)),
+        ("decision", decision(redis)),
+        ("reads", reads(redis)),
+        ("outage", outage(redis)),
+    ];
+    if redis.remember_refusals == DenyCacheMode::Disabled {
+        rows.push(("refusals", "not remembered: every one is asked for".to_owned()));
+    }
+    if let Some(previous) = &redis.previous {
+        rows.insert(1, ("moving", format!("from {}", shards(&previous.shards))));
+    }
+    if let Some(sentinels) = sentinels(redis) {
+        rows.insert(1, ("sentinels", sentinels));
+    }
+    if let Some(access) = access(redis.user.as_deref(), redis.password.as_ref()) {
+        rows.push(("access", access));
+    }
+    if let Some(certificates) = certificates(&redis.tls) {
+        rows.push(("tls", certificates));
+    }
+    if !redis.revealed.is_empty() {
+        rows.push(("revealed", format!("keys of {} show subjects", redis.revealed.join(", "))));
+    }
+    rows
+}
+
+/// `2 shards (a, b weight 2)`.
+fn shards(shards: &[ShardSettings]) -> String {
+    let one = |shard: &ShardSettings| match shard.weight.get() {
+        1 => kind(shard),
+        weight => format!("{} weight {weight}", kind(shard)),
+    };
+    let mut named: Vec<String> = shards.iter().take(MAX_NAMED).map(one).collect();
+    if shards.len() > MAX_NAMED {
+        named.push("…".to_owned());
+    }
+    format!("{} ({})", count(shards.len(), "shard"), named.join(", "))
+}
+
+/// `a`, or `cluster c`.
+fn kind(shard: &ShardSettings) -> String {
+    match shard.topology {
+        Topology::Cluster { .. } => format!("cluster {}", shard.name),
+        Topology::Static { .. } | Topology::Sentinel { .. } => shard.name.to_string(),
+    }
+}
+
+fn routing(redis: &RedisSettings) -> String {
+    match &redis.route_by {
+        Some(subject) => format!("by {subject}, else by the first subject of each limit"),
+        None => "by the first subject of each limit".to_owned(),
+    }
+}
+
+fn decision(redis: &RedisSettings) -> String {
+    let step = match redis.step {
+        StepForm::Automatic => "",
+        StepForm::Function => ", as a function",
+        StepForm::Script => ", as a script",
+    };
+    let clock = match redis.clock {
+        DecisionClock::Application => "this node's clock",
+        DecisionClock::Store => "the shard's clock",
+    };
+    format!("within {}ms, by {clock}{step}", redis.deadline.as_millis())
+}
+
+fn reads(redis: &RedisSettings) -> String {
+    let named = |shard: &ShardSettings| match &shard.topology {
+        Topology::Static { replicas, .. } => replicas.len(),
+        Topology::Sentinel { .. } | Topology::Cluster { .. } => 0,
+    };
+    let replicas: usize = redis.shards.iter().map(named).sum();
+    let are_watched = redis.shards.iter().any(is_sentinel_managed);
+    match redis.reads {
+        ReadFrom::Replicas if are_watched && replicas > 0 => {
+            format!("from {}, and those that sentinels name", count(replicas, "replica"))
+        }
+        ReadFrom::Replicas if are_watched => "from the replicas that sentinels name".to_owned(),
+        ReadFrom::Replicas if replicas > 0 => format!("from {}", count(replicas, "replica")),
+        _ => "from primaries".to_owned(),
+    }
+}
+
+/// Whether sentinels name its servers.
+fn is_sentinel_managed(shard: &ShardSettings) -> bool {
+    matches!(shard.topology, Topology::Sentinel { .. })
+}
+
+/// What the shards are called that sentinels watch over.
+fn sentinels(redis: &RedisSettings) -> Option<String> {
+    let services = redis.shards.iter().filter_map(|shard| match &shard.topology {
+        Topology::Sentinel { sentinels, service, .. } => {
+            Some(format!("{service} by {}", count(sentinels.len(), "sentinel")))
+        }
+        Topology::Static { .. } | Topology::Cluster { .. } => None,
+    });
+    let services: Vec<String> = services.take(MAX_NAMED).collect();
+    if services.is_empty() {
+        return None;
+    }
+    let SentinelAccess { user, password, tls } = &redis.sentinel;
+    let said = [access(user.as_deref(), password.as_ref()), certificates(tls)];
+    let said = std::iter::once(services.join(", ")).chain(said.into_iter().flatten());
+    Some(said.collect::<Vec<_>>().join(", "))
+}
+
+fn outage(redis: &RedisSettings) -> String {
+    match redis.nodes.get() {
+        1 => "without a shard this node admits the whole of each limit".to_owned(),
+        nodes => format!("without a shard this node admits 1/{nodes} of each limit"),
+    }
+}
+
+fn access(user: Option<&str>, password: Option<&KeySource>) -> Option<String> {
+    let password = password.map(|source| match source {
+        KeySource::Environment { name } => format!("the password in ${name}"),
+        KeySource::File { path } => format!("the password in {}", path.display()),
+        KeySource::Random => "no password".to_owned(),
+    });
+    match (user, password) {
+        (Some(user), Some(password)) => Some(format!("as {user}, with {password}")),
+        (Some(user), None) => Some(format!("as {user}")),
+        (None, Some(password)) => Some(format!("with {password}")),
+        (None, None) => None,
+    }
+}
+
+fn certificates(tls: &TlsFiles) -> Option<String> {
+    let authorities = tls.authorities.as_ref();
+    let authorities = authorities.map(|path| format!("believes {}", path.display()));
+    let identity = tls.identity.as_ref();
+    let identity = identity.map(|own| format!("shows {}", own.certificate.display()));
+    let said: Vec<String> = authorities.into_iter().chain(identity).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    const POLICY: &str = "
+secret: { file: /run/key }
+subjects: { token: { header: authorization } }
+limits: { core: { quota: 5, window: 1h, per: token, reveal: true } }
+rules: [{ match: { has: token }, limits: core }]
+";
+
+    fn said(store: &str) -> String {
+        let loaded = crate::parse("shop.yaml", &format!("{POLICY}{store}")).unwrap();
+        let said = crate::explain(&loaded).to_string();
+        said.split_once("store\n").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn one_server_is_said_in_few_words() {
+        let expected = "  \
+  redis     1 shard (a)
+  routing   by the first subject of each limit
+  decision  within 15ms, by this node's clock
+  reads     from primaries
+  outage    without a shard this node admits the whole of each limit
+  revealed  keys of core show subjects
+";
+        assert_eq!(said("store: { redis: { shards: { a: { primary: 'redis://h' } } } }"), expected);
+    }
+
+    #[test]
+    fn a_fleet_is_explained_without_its_passwords() {
+        let store = "
+store:
+  redis:
+    shards:
+      a: { primary: 'rediss://canary:canary@h', replicas: 'redis://i' }
+      b: { primary: 'redis://j', weight: 2, replicas: ['redis://k', 'redis://l'] }
+    nodes: 3
+    deadline: 1s5ms
+    route_by: token
+    clock: store
+    remember_refusals: false
+    step: script
+    user: tollgate
+    password: { env: TOLLGATE_REDIS_PASSWORD }
+    tls: { authorities: ca.pem, certificate: client.pem, key: client-key.pem }
+";
+        let expected = "  \
+  redis     2 shards (a, b weight 2)
+  routing   by token, else by the first subject of each limit
+  decision  within 1005ms, by the shard's clock, as a script
+  reads     from 3 replicas
+  outage    without a shard this node admits 1/3 of each limit
+  refusals  not remembered: every one is asked for
+  access    as tollgate, with the password in $TOLLGATE_REDIS_PASSWORD
+  tls       believes ca.pem, shows client.pem
+  revealed  keys of core show subjects
+";
+        assert_eq!(said(store), expected);
+    }
+
+    #[test]
+    fn sentinels_are_explained_without_their_passwords() {
+        let store = "
+store:
+  redis:
+    shards:
+      a: { sentinels: ['redis://canary:canary@h:26379', 'redis://i:26379'], service: north }
+      b: { sentinels: 'redis://i:26379', service: south }
+    sentinel: { user: watcher, password: { file: /run/watcher } }
+";
+        let expected = "  \
+  redis      2 shards (a, b)
+  sentinels  north by 2 sentinels, south by 1 sentinel, as watcher, with the password in /run/watcher
+  routing    by the first subject of each limit
+  decision   within 15ms, by this node's clock
+  reads      from the replicas that sentinels name
+  outage     without a shard this node admits the whole of each limit
+  revealed   keys of core show subjects
+";
+        assert_eq!(said(store), expected);
+    }
+
+    #[test]
+    fn many_shards_are_not_all_named() {
+        let shard = |index| format!("s{index}: {{ primary: 'redis://h{index}' }}, ");
+        let shards: String = (0..9).map(shard).collect();
+        let said = said(&format!("store: {{ redis: {{ shards: {{ {shards} }} }} }}"));
+        assert!(said.contains("9 shards (s0, s1, s2, s3, s4, s5, s6, s7, …)"), "{said}");
+    }
+}

@@ -1,0 +1,54 @@
+//! Lines of a policy file as they may be shown: without the passwords in their URLs.
+
+/// What stands for each character of a password.
+const MASK: char = '•';
+
+/// A line of the file with every character masked that may be of a password in a URL; no character moves.
+///
+/// It masks too much rather than too little, as a line with mistakes need not hold whole URLs: from
+/// the first colon after `://` to the last `@` of the same word, and what follows `pass=` in it.
+pub(crate) fn redact(line: &str) -> String {
+    let is_end = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'');
+    line.split_inclusive(is_end).map(redact_word).collect()
+}
+
+/// One word of a line, such as a URL, masked in the same way.
+pub(crate) fn redact_word(word: &str) -> String {
+    let Some(scheme) = word.find("://") else { return word.to_owned() };
+    let authority = scheme + "://".len();
+    let mut hidden = Vec::new();
+    if let (Some(colon), Some(at)) = (word[authority..].find(':'), word.rfind('@')) {
+        hidden.push(authority + colon + 1..at);
+    }
+    if let Some(parameter) = word.find("pass=") {
+        let value = parameter + "pass=".len();
+        let end = word[value..].find(['&', '"', '\'', ' ', '\t']).map(|end| value + end);
+        hidden.push(value..end.unwrap_or(word.len()));
+    }
+    let shown = |(place, letter)| match hidden.iter().any(|range| range.contains(&place)) {
+        true => MASK,
+        false => letter,
+    };
+    word.char_indices().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redact;
+
+    #[test]
+    fn passwords_are_not_shown_and_nothing_moves() {
+        for (line, expected) in [
+            ("a: { primary: redis://h:1 }", "a: { primary: redis://h:1 }"),
+            ("b: 'redis://u:secret@h:1', c", "b: 'redis://u:••••••@h:1', c"),
+            ("b: \"rediss://:s/e@c:é#t@h\"", "b: \"rediss://:•••••••••@h\""),
+            ("unix:///s?pass=secret&db=1", "unix:///s?pass=••••••&db=1"),
+            ("unix:///s?pass=secret", "unix:///s?pass=••••••"),
+            ("redis://user@h:1 me@example.com", "redis://user@h:1 me@example.com"),
+            ("é://:@", "é://:@"),
+        ] {
+            assert_eq!(redact(line), expected, "{line}");
+            assert_eq!(redact(line).chars().count(), line.chars().count(), "{line}");
+        }
+    }
+}

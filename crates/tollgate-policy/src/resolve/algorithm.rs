@@ -1,0 +1,94 @@
+//! Algorithms: how a limit counts, with its numbers.
+
+use tollgate_core::algo::{
+    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::{Algorithm, LimitError, Millis};
+
+use crate::decode::{Field, Spanned, quoted};
+use crate::raw::{self, Kind};
+use crate::report::Report;
+use crate::span::Span;
+
+/// The lease of a concurrency limit that does not say.
+const LEASE: Millis = Millis::from_secs(60);
+
+/// Into how many pieces a sliding window is cut that does not say.
+const PIECES: u64 = 60;
+
+/// Reports keys that mean nothing to the algorithm.
+pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
+    fn key<T>(field: &Field<T>) -> Option<Span> {
+        field.given().map(|given| given.key)
+    }
+    let uses_window = kind != Kind::Concurrency;
+    let keys = [
+        ("window", key(&raw.window), uses_window, "every algorithm but concurrency"),
+        ("burst", key(&raw.burst), kind == Kind::TokenBucket, "token_bucket"),
+        ("precision", key(&raw.precision), kind == Kind::SlidingWindow, "sliding_window"),
+        ("anchor", key(&raw.anchor), kind == Kind::FixedWindow, "fixed_window"),
+        ("lease", key(&raw.lease), kind == Kind::Concurrency, "concurrency"),
+    ];
+    for (name, at, fits, owner) in keys {
+        if let (Some(at), false) = (at, fits) {
+            let message = format_args!("`{name}` means nothing to {}", kind.word());
+            report.error(at, message, format_args!("it belongs to {owner}"));
+        }
+    }
+}
+
+/// The algorithm with its numbers.
+pub(super) fn algorithm(
+    kind: Kind,
+    name: &Spanned<String>,
+    raw: &raw::Limit,
+    report: &mut Report<'_>,
+) -> Option<Algorithm> {
+    let needs_window = kind != Kind::Concurrency;
+    if needs_window && raw.window.is_absent() {
+        let message = format_args!("the limit {} needs `window`", quoted(&name.value));
+        report.error(name.at, message, "the time that its quota is for, such as window: 1h");
+    }
+    let quota = raw.quota.value()?.0;
+    let burst = raw.burst.or_default(|burst| burst.0, quota)?;
+    let lease = raw.lease.or_default(|lease| lease.0, LEASE)?;
+    let window = match needs_window {
+        true => raw.window.value()?.0,
+        false => Millis::ZERO,
+    };
+    let piece = Millis::new(window.get().div_ceil(PIECES));
+    let precision = raw.precision.or_default(|precision| precision.0, piece)?;
+    let anchor = raw.anchor.or_default(|anchor| anchor.0, Default::default())?;
+    let built = match kind {
+        Kind::FixedWindow => FixedWindow::new(quota, window, anchor).map(Algorithm::FixedWindow),
+        Kind::SlidingWindow => {
+            SlidingWindow::new(quota, window, precision).map(Algorithm::SlidingWindow)
+        }
+        Kind::TwoBucket => TwoBucket::new(quota, window).map(Algorithm::TwoBucket),
+        Kind::SlidingLog => SlidingLog::new(quota, window).map(Algorithm::SlidingLog),
+        Kind::TokenBucket => TokenBucket::new(quota, window, burst).map(Algorithm::TokenBucket),
+        Kind::Concurrency => Concurrency::new(quota, lease).map(Algorithm::Concurrency),
+    };
+    built.map_err(|error| report.plain_error(place(&error, name, raw), error)).ok()
+}
+
+/// Where the number stands that an error speaks of.
+fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
+    fn at<T>(field: &Field<T>) -> Option<Span> {
+        field.given().map(|given| given.at)
+    }
+    let what = match error {
+        LimitError::Zero(what) | LimitError::TooLarge { what, .. } => what,
+        LimitError::PrecisionAboveWindow { .. } => "precision",
+        _ => "",
+    };
+    let named = match what {
+        "window" => at(&raw.window),
+        "burst" => at(&raw.burst),
+        "precision" | "number of blocks" => at(&raw.precision),
+        "lease" => at(&raw.lease),
+        _ => None,
+    };
+    // A burst that is not written is the quota.
+    named.or_else(|| at(&raw.quota)).unwrap_or(name.at)
+}

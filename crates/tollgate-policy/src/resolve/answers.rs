@@ -1,0 +1,92 @@
+//! ResponseSettings: profiles, statuses and the status endpoint.
+
+use tollgate_core::policy::answers::RefundPolicy;
+use tollgate_core::policy::{HeaderProfile, ResponseSettings};
+
+use crate::decode::{Field, OneOrMore, Spanned, Text, Whole, quoted};
+use crate::raw;
+use crate::report::Report;
+
+/// What clients are told; `None` if something is wrong, which is reported.
+pub(super) fn answers(
+    raw: Option<&raw::Answers>,
+    report: &mut Report<'_>,
+) -> Option<ResponseSettings> {
+    let mut answers = ResponseSettings::default();
+    let Some(raw) = raw else { return Some(answers) };
+    if let Some(OneOrMore(profiles)) = raw.headers.value() {
+        answers.headers = distinct(profiles, |profile| profile.0, "profile", report);
+        // Both write x-ratelimit-limit, each in its own way.
+        let clashing = [HeaderProfile::GitHub, HeaderProfile::Draft03];
+        let is_clashing = |profile: &HeaderProfile| clashing.contains(profile);
+        let last = profiles.iter().rfind(|profile| is_clashing(&profile.value.0));
+        if let (true, Some(last)) = (clashing.iter().all(|p| answers.headers.contains(p)), last) {
+            let message = "`github` and `draft-03` write the same fields in different ways";
+            report.error(last.at, message, "send one of them; ietf and three-fields go with both");
+        }
+    }
+    if let Some(refund) = raw.refund.value() {
+        if let Some(OneOrMore(statuses)) = refund.status.value() {
+            for status in statuses {
+                check_status(status, 100, report);
+            }
+            let code = |status: &Whole| status.0 as u16;
+            answers.refund_statuses = distinct(statuses, code, "status", report);
+        }
+        if refund.upstream_failure.value().is_some_and(|flag| flag.0) {
+            answers.refund_upstream_failure = RefundPolicy::Refund;
+        }
+    }
+    if let Some(status) = raw.refuse.value().and_then(|refuse| refuse.status.given()) {
+        answers.refuse_status = check_status(status, 400, report)?;
+    }
+    if let Field::Value(path) = &raw.status {
+        answers.status_path = Some(status_path(path, report)?);
+    }
+    if let Some(on_failure) = raw.on_failure.value() {
+        answers.on_failure = on_failure.0;
+    }
+    Some(answers)
+}
+
+/// The values in their order; reports those that are there twice.
+fn distinct<W, T: PartialEq>(
+    given: &[Spanned<W>],
+    value: impl Fn(&W) -> T,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Vec<T> {
+    let mut values = Vec::with_capacity(given.len());
+    for one in given {
+        let value = value(&one.value);
+        if values.contains(&value) {
+            report.plain_error(one.at, format_args!("this {what} is there twice"));
+        } else {
+            values.push(value);
+        }
+    }
+    values
+}
+
+fn check_status(given: &Spanned<Whole>, least: u16, report: &mut Report<'_>) -> Option<u16> {
+    let status = u16::try_from(given.value.0).ok().filter(|status| (least..=599).contains(status));
+    if status.is_none() {
+        let message = format_args!("{} is no status that fits here", given.value.0);
+        report.error(given.at, message, format_args!("expected {least} to 599"));
+    }
+    status
+}
+
+fn status_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let path = &*given.value.0;
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && !b"*{}?#".contains(&byte));
+    if path.starts_with('/') && is_plain {
+        return Some(path.into());
+    }
+    report.error(
+        given.at,
+        format_args!("{} is no plain path", quoted(path)),
+        "expected one path such as /rate_limit, without a pattern or a query",
+    );
+    None
+}

@@ -1,0 +1,54 @@
+//! Candidates: a limit's definition with other numbers.
+
+use tollgate_core::Algorithm;
+
+use super::algorithm::{algorithm, misplaced};
+use crate::decode::{Field, Spanned, quoted};
+use crate::raw::{self, Kind};
+use crate::report::Report;
+
+/// What is tried beside the limit `name` that is written as `limit` and means `live`; `None` if it is
+/// wrong, which is reported.
+pub(super) fn candidate(
+    given: &Spanned<raw::Candidate>,
+    name: &Spanned<String>,
+    (limit, kind, live): (&raw::Limit, Kind, &Algorithm),
+    report: &mut Report<'_>,
+) -> Option<Algorithm> {
+    let raw::Candidate { algorithm: own, quota, window, burst, precision, anchor, lease } =
+        &given.value;
+    let own_kind = match own {
+        Field::Absent => kind,
+        Field::Invalid => return None,
+        Field::Value(given) => given.value.0,
+    };
+    let text = raw::Limit {
+        quota: quota.clone(),
+        window: window.clone(),
+        burst: burst.clone(),
+        precision: precision.clone(),
+        anchor: anchor.clone(),
+        lease: lease.clone(),
+        ..raw::Limit::default()
+    };
+    misplaced(own_kind, &text, report);
+    // The numbers of another algorithm mean nothing to this one.
+    let of_kind = if own_kind == kind { limit } else { &raw::Limit::default() };
+    let whole = raw::Limit {
+        quota: text.quota.or(&limit.quota),
+        window: text.window.or(&limit.window),
+        burst: text.burst.or(&of_kind.burst),
+        precision: text.precision.or(&of_kind.precision),
+        anchor: text.anchor.or(&of_kind.anchor),
+        lease: text.lease.or(&of_kind.lease),
+        ..raw::Limit::default()
+    };
+    let built = algorithm(own_kind, name, &whole, report)?;
+    if built == *live {
+        let message =
+            format_args!("the candidate of {} is what it is already", quoted(&name.value));
+        report.error(given.key, message, "say what is to be tried, such as another quota");
+        return None;
+    }
+    Some(built)
+}

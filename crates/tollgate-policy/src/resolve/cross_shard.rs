@@ -1,0 +1,191 @@
+//! Charges that may span shards: each limit is routed by one subject, and a charge on limits that
+//! are routed by different ones is given back by a second round trip if one of them refuses it.
+
+use std::ops::Range;
+
+use tollgate_core::Policy;
+use tollgate_core::policy::MatchMode;
+
+use crate::decode::{Field, quoted};
+use crate::raw::{PolicyFile, Redis, Side};
+use crate::report::Report;
+use crate::settings::{MigrationStoreSettings, RedisSettings, StoreSettings};
+use crate::span::Span;
+
+/// Warns of rules whose limits may live on several shards, of the map in force or of the one that is
+/// left, and of a `route_by` that routes nothing.
+pub(super) fn warn(
+    policy: &Policy,
+    file: &PolicyFile,
+    store: &StoreSettings,
+    rule_spans: &[Span],
+    report: &mut Report<'_>,
+) {
+    for (redis, raw) in fleets(store, file) {
+        let in_force = RoutingTable::new(policy, redis.shards.len(), redis.route_by.as_deref());
+        let previous = redis.previous.as_ref();
+        let left = previous
+            .map(|map| RoutingTable::new(policy, map.shards.len(), map.route_by.as_deref()));
+        if in_force.shards > 1 {
+            warn_of_unused_route_by(raw, &in_force, report);
+        }
+        for together in charged_together(policy) {
+            let spans = &rule_spans[together.clone()];
+            if let Some(apart) = in_force.apart(together.clone(), spans) {
+                apart.warn("shards: then", &in_force, report);
+            } else if let Some(left) = &left
+                && let Some(apart) = left.apart(together, spans)
+            {
+                apart.warn("shards of `previous`: until all have moved", left, report);
+            }
+        }
+    }
+}
+
+/// The stores in Redis, of two at once each, with what is written of them.
+fn fleets<'f>(
+    store: &'f StoreSettings,
+    file: &'f PolicyFile,
+) -> Vec<(&'f RedisSettings, Option<&'f Redis>)> {
+    let raw = file.store.value();
+    let side = |settings: &'f MigrationStoreSettings, side: Option<&'f Field<Side>>| match settings
+    {
+        MigrationStoreSettings::Redis(redis) => {
+            let raw = side.and_then(|side| side.value()?.redis.value());
+            Some((&**redis, raw))
+        }
+        MigrationStoreSettings::Memory(_) | MigrationStoreSettings::Memcached(_) => None,
+    };
+    match store {
+        StoreSettings::Redis(redis) => {
+            vec![(redis, raw.and_then(|store| store.redis.value()))]
+        }
+        StoreSettings::Rollout(rollout) => {
+            let raw = raw.and_then(|store| store.rollout.value());
+            let from = side(&rollout.from, raw.map(|rollout| &rollout.from));
+            let to = side(&rollout.to, raw.map(|rollout| &rollout.to));
+            from.into_iter().chain(to).collect()
+        }
+        StoreSettings::Shadow(shadow) => {
+            let raw = raw.and_then(|store| store.shadow.value());
+            let store = side(&shadow.store, raw.map(|shadow| &shadow.store));
+            let other = side(&shadow.compared_with, raw.map(|shadow| &shadow.compared_with));
+            store.into_iter().chain(other).collect()
+        }
+        StoreSettings::Memory(_) | StoreSettings::Memcached(_) => Vec::new(),
+    }
+}
+
+/// The rules that one request may be charged by: each alone, or all of them.
+fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
+    let rules = 0..policy.rules().len();
+    match policy.match_mode() {
+        MatchMode::FirstMatch => rules.map(|rule| rule..rule + 1).collect(),
+        MatchMode::AllMatches => vec![rules],
+    }
+}
+
+/// By which subject each limit is routed in one map.
+struct RoutingTable<'p> {
+    policy: &'p Policy,
+    shards: usize,
+    route_by: Option<usize>,
+}
+
+/// A rule that charges limits which are routed apart.
+struct CrossShardRule<'p> {
+    rule: &'p str,
+    at: Span,
+    /// The limits of the same charge, and the first that is routed otherwise than the first of all.
+    limits: Vec<usize>,
+    limit: usize,
+}
+
+impl<'p> RoutingTable<'p> {
+    fn new(policy: &'p Policy, shards: usize, route_by: Option<&str>) -> Self {
+        let dimensions = policy.dimensions();
+        let route_by = route_by
+            .and_then(|chosen| dimensions.iter().position(|dimension| &*dimension.name == chosen));
+        Self { policy, shards, route_by }
+    }
+
+    /// What of the rules that are charged `together`, written at `spans`, may live on several
+    /// shards.
+    fn apart(&self, together: Range<usize>, spans: &[Span]) -> Option<CrossShardRule<'p>> {
+        if self.shards < 2 {
+            return None;
+        }
+        let rules = self.policy.rules()[together].iter().zip(spans);
+        let uses =
+            rules.flat_map(|(rule, at)| rule.limits.iter().map(move |used| (used, rule, *at)));
+        let uses: Vec<_> = uses.map(|(used, rule, at)| (used.limit, rule, at)).collect();
+        let (first, ..) = uses.first()?;
+        let (limit, rule, at) =
+            uses.iter().find(|(limit, ..)| self.of(*limit) != self.of(*first))?;
+        let limits = uses.iter().map(|(limit, ..)| *limit).collect();
+        Some(CrossShardRule { rule: &rule.name, at: *at, limits, limit: *limit })
+    }
+
+    /// The dimension that routes the limit; `None` if it counts for everybody together.
+    fn of(&self, limit: usize) -> Option<usize> {
+        let per = &self.policy.limits()[limit].per;
+        let chosen = self.route_by.filter(|chosen| per.contains(chosen));
+        chosen.or_else(|| per.first().copied())
+    }
+
+    /// A dimension that would route all of `limits`.
+    fn common(&self, limits: &[usize]) -> Option<&'p str> {
+        let per = |limit: &usize| &self.policy.limits()[*limit].per;
+        let (first, others) = limits.split_first()?;
+        let is_common =
+            |dimension: &&usize| others.iter().all(|limit| per(limit).contains(dimension));
+        let common = per(first).iter().find(is_common)?;
+        Some(&self.policy.dimensions()[*common].name)
+    }
+
+    /// `core goes by token`.
+    fn said(&self, limit: usize) -> String {
+        let name = self.policy.limits()[limit].limit.name();
+        match self.of(limit) {
+            Some(dimension) => {
+                format!("{name} goes by {}", self.policy.dimensions()[dimension].name)
+            }
+            None => format!("{name} is one for everybody"),
+        }
+    }
+}
+
+fn warn_of_unused_route_by(
+    redis: Option<&Redis>,
+    routes: &RoutingTable<'_>,
+    report: &mut Report<'_>,
+) {
+    let (Some(given), Some(chosen)) =
+        (redis.and_then(|redis| redis.route_by.given()), routes.route_by)
+    else {
+        return;
+    };
+    if !routes.policy.limits().iter().any(|limit| limit.per.contains(&chosen)) {
+        let message =
+            format_args!("no limit counts per {}, so nothing is routed by it", given.value.0);
+        report.warning(given.at, message, "limits go by the first of their `per` instead");
+    }
+}
+
+impl CrossShardRule<'_> {
+    /// Warns that a charge may span these `shards`, routed as `routes` says.
+    fn warn(&self, shards: &str, routes: &RoutingTable<'_>, report: &mut Report<'_>) {
+        let message = format_args!(
+            "a charge of the rule {} may span {shards} its refusal takes a second round trip",
+            quoted(self.rule)
+        );
+        let which = format!("{}, {}", routes.said(self.limits[0]), routes.said(self.limit));
+        match routes.common(&self.limits) {
+            Some(common) => {
+                let hint = format_args!("{which}; route_by: {common} keeps them together");
+                report.warning(self.at, message, hint);
+            }
+            None => report.warning(self.at, message, which),
+        }
+    }
+}

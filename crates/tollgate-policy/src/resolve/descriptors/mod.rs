@@ -1,0 +1,115 @@
+//! Trees of descriptors: nodes with their limits by name.
+
+mod node;
+mod replaced;
+mod unreachable;
+
+use std::collections::HashMap;
+
+use tollgate_core::policy::descriptors::{Domain, MAX_DEPTH, Node};
+
+use self::node::DescriptorResolver;
+use super::limits::ResolvedLimit;
+use super::names::NameTable;
+use super::rules::default_on_failure;
+use crate::decode::{List, Spanned, quoted};
+use crate::raw::{self, DescriptorDomain, DescriptorNode, PolicyFile};
+use crate::report::Report;
+use crate::span::Span;
+
+/// The domains in their order; `None` for what is wrong, which is reported.
+pub(super) fn domains(
+    file: &PolicyFile,
+    counted: &[Option<ResolvedLimit>],
+    limits: &mut NameTable<'_, raw::Limit>,
+    report: &mut Report<'_>,
+) -> Vec<Option<Domain>> {
+    let Some(given) = file.descriptors.given() else { return Vec::new() };
+    let List(raw) = &given.value;
+    if raw.is_empty() {
+        report.error(given.at, "there is no domain", "write one, or leave `descriptors` out");
+    }
+    check_names(raw, report);
+    let on_failure = default_on_failure(file);
+    let domain = |given: &Spanned<DescriptorDomain>| {
+        let raw = &given.value;
+        let mut resolver =
+            DescriptorResolver { counted, limits: &mut *limits, report: &mut *report };
+        let tree = raw.tree.given().and_then(|tree| resolver.level(&tree.value, 0));
+        if let Some(tree) = raw.tree.given().filter(|tree| tree.value.0.is_empty()) {
+            report.error(tree.at, "there is no descriptor", "a tree says what is limited");
+        }
+        replaced::check(raw, report);
+        unreachable::warn(raw, report);
+        Some(Domain {
+            name: raw.domain.value()?.0.as_str().into(),
+            counting: raw.counting.value().map(|word| word.0).unwrap_or_default(),
+            on_failure: raw.on_failure.value().map_or(on_failure, |own| own.0),
+            tree: tree?,
+        })
+    };
+    raw.iter().map(domain).collect()
+}
+
+/// Reports domains of the same name.
+fn check_names(raw: &[Spanned<DescriptorDomain>], report: &mut Report<'_>) {
+    let mut lines: HashMap<&str, usize> = HashMap::new();
+    for name in raw.iter().filter_map(|domain| domain.value.domain.given()) {
+        if let Some(line) = lines.insert(&name.value.0, name.at.line) {
+            let message = format_args!("another domain is called {}", quoted(&name.value.0));
+            report.error(name.at, message, format_args!("the one on line {line}"));
+        }
+    }
+}
+
+/// All descriptors of a domain, wherever they stand in its tree.
+fn all(domain: &DescriptorDomain) -> Vec<&DescriptorNode> {
+    let mut waiting: Vec<_> = domain.tree.value().into_iter().collect();
+    let mut all = Vec::new();
+    while let Some(List(nodes)) = waiting.pop() {
+        all.extend(nodes.iter().map(|node| &node.value));
+        waiting.extend(nodes.iter().filter_map(|node| node.value.descriptors.value()));
+    }
+    all
+}
+
+/// The name under which a descriptor can be replaced, if it is counted or blocked.
+fn name(node: &DescriptorNode) -> Option<&str> {
+    let own = node.name.value();
+    own.or_else(|| node.limit.value()).map(|name| name.0.as_str())
+}
+
+/// Reports two descriptors side by side that are the same.
+fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) {
+    let mut lines: HashMap<(&str, &str), usize> = HashMap::new();
+    for node in nodes {
+        let Some(key) = node.value.key.given() else { continue };
+        let value = node.value.value.value().map_or("", |value| &value.0);
+        if let Some(line) = lines.insert((&key.value.0, value), key.at.line) {
+            let message = match value {
+                "" => format!("the descriptor {} is there twice", quoted(&key.value.0)),
+                value => format!("the descriptor {} is there twice", entry(&key.value.0, value)),
+            };
+            report.error(key.at, message, format_args!("first on line {line}"));
+        }
+    }
+}
+
+/// A key with its value as messages name it.
+fn entry(key: &str, value: &str) -> String {
+    quoted(&format!("{key}={value}"))
+}
+
+/// Whether nodes at `depth` are too deep, which is reported.
+fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
+    if depth >= MAX_DEPTH {
+        let message = format_args!("descriptors nested more than {MAX_DEPTH} levels deep");
+        report.plain_error(at, message);
+    }
+    depth >= MAX_DEPTH
+}
+
+/// Nodes, or none if one of them is wrong.
+fn whole(nodes: Vec<Option<Node>>) -> Option<Vec<Node>> {
+    nodes.into_iter().collect()
+}

@@ -1,0 +1,173 @@
+//! One descriptor of a tree.
+
+use tollgate_core::Algorithm;
+use tollgate_core::policy::descriptors::{
+    Allowance, DescriptorLevel, DescriptorRule, Metadata, MetricDetail, Node, NodeValue, Pattern,
+    Sharing,
+};
+
+use super::super::limits::ResolvedLimit;
+use super::super::names::NameTable;
+use super::{check_duplicates, is_too_deep, whole};
+use crate::decode::{Field, Flag, List, OneOrMore, Spanned, Text, quoted};
+use crate::raw::{self, DescriptorNode};
+use crate::report::Report;
+use crate::span::Span;
+
+/// What descriptors are understood with.
+pub(super) struct DescriptorResolver<'m, 'f, 't> {
+    pub(super) counted: &'m [Option<ResolvedLimit>],
+    pub(super) limits: &'m mut NameTable<'f, raw::Limit>,
+    pub(super) report: &'m mut Report<'t>,
+}
+
+impl DescriptorResolver<'_, '_, '_> {
+    /// Descriptors side by side; `None` if one of them is wrong, which is reported.
+    pub(super) fn level(
+        &mut self,
+        List(raw): &List<DescriptorNode>,
+        depth: usize,
+    ) -> Option<DescriptorLevel> {
+        if raw.first().is_some_and(|first| is_too_deep(depth, first.at, self.report)) {
+            return None;
+        }
+        check_duplicates(raw, self.report);
+        let nodes = raw.iter().map(|given| self.node(given, depth)).collect();
+        // Where two are the same, that is reported.
+        DescriptorLevel::new(whole(nodes)?).ok()
+    }
+
+    fn node(&mut self, given: &Spanned<DescriptorNode>, depth: usize) -> Option<Node> {
+        let raw = &given.value;
+        let value = self.value(raw);
+        let rule = self.rule(given);
+        let below = match &raw.descriptors {
+            Field::Absent => Some(DescriptorLevel::default()),
+            Field::Invalid => None,
+            Field::Value(below) => self.level(&below.value, depth + 1),
+        };
+        let key = raw.key.value()?.0.as_str().into();
+        Some(Node { key, value: value?, rule: rule?, children: below? })
+    }
+
+    fn value(&mut self, raw: &DescriptorNode) -> Option<NodeValue> {
+        let shares = is_on(&raw.share_threshold);
+        let value = match &raw.value {
+            Field::Absent => NodeValue::Any,
+            Field::Invalid => return None,
+            Field::Value(Spanned { value: Text(text), .. }) if !text.contains('*') => {
+                NodeValue::Exact(text.as_str().into())
+            }
+            Field::Value(given) => match Pattern::parse(&given.value.0) {
+                Ok(pattern) if shares => NodeValue::Wildcard(pattern, Sharing::Shared),
+                Ok(pattern) => NodeValue::Wildcard(pattern, Sharing::PerValue),
+                Err(error) => {
+                    let text = quoted(&given.value.0);
+                    self.report.error(given.at, format_args!("{text} is no pattern"), error);
+                    return None;
+                }
+            },
+        };
+        match raw.share_threshold.given() {
+            Some(sharing) if shares && !matches!(value, NodeValue::Wildcard(..)) => {
+                let message = "`share_threshold` needs a value with a `*`";
+                let hint = "it says that all values which fit one pattern share a counter";
+                self.report.error(sharing.key, message, hint);
+                None
+            }
+            _ => Some(value),
+        }
+    }
+
+    /// What the node says, and nothing where it says nothing; `None` if that is wrong.
+    fn rule(&mut self, given: &Spanned<DescriptorNode>) -> Option<Option<DescriptorRule>> {
+        let raw = &given.value;
+        let Some(allowance) = self.allowance(raw)? else {
+            return self.is_empty_descriptor(raw).then_some(None);
+        };
+        let replaces = raw.replaces.value().map_or(&[][..], |OneOrMore(names)| names);
+        let metric = match is_on(&raw.detailed_metric) {
+            true => MetricDetail::Values,
+            false => MetricDetail::Node,
+        };
+        Some(Some(DescriptorRule {
+            allowance,
+            name: raw.name.value().map(|name| name.0.as_str().into()),
+            mode: raw.mode.value().map(|mode| mode.0).unwrap_or_default(),
+            replaces: replaces.iter().map(|name| name.value.0.as_str().into()).collect(),
+            metric,
+            metadata: raw.metadata.value().map_or(Metadata::Null, |any| any.0.clone()),
+        }))
+    }
+
+    /// How much is allowed, and nothing where that is not said; `None` if what is said is wrong.
+    fn allowance(&mut self, raw: &DescriptorNode) -> Option<Option<Allowance>> {
+        let flag = |flag: &Field<Flag>| flag.given().filter(|_| is_on(flag)).map(|given| given.key);
+        let described =
+            [raw.limit.given().map(|given| given.key), flag(&raw.unlimited), flag(&raw.blocked)];
+        if let [Some(_), Some(second), ..]
+        | [Some(_), _, Some(second)]
+        | [_, Some(_), Some(second)] = described
+        {
+            let message = "a descriptor is limited, unlimited or blocked: one of them";
+            self.report.plain_error(second, message);
+            return None;
+        }
+        match (&raw.limit, described) {
+            (Field::Invalid, _) => None,
+            (_, [_, Some(_), _]) => Some(Some(Allowance::Unlimited)),
+            (_, [_, _, Some(_)]) => Some(Some(Allowance::Blocked)),
+            (Field::Value(name), _) => self.limit(name).map(|index| Some(Allowance::Limit(index))),
+            (Field::Absent, _) => Some(None),
+        }
+    }
+
+    /// The index of a limit that a tree can use.
+    fn limit(&mut self, name: &Spanned<Text>) -> Option<usize> {
+        let index = self.limits.index(&name.value.0, name.at, self.report)?;
+        // What is wrong with the limit itself was reported there.
+        let limit = &self.counted[index].as_ref()?.limit;
+        let quoted = quoted(&name.value.0);
+        if !limit.per.is_empty() {
+            let message = format_args!("the limit {quoted} has a `per`");
+            let hint = "the descriptor says whom it limits: leave `per` out";
+            self.report.error(name.at, message, hint);
+            return None;
+        }
+        if matches!(limit.limit.algorithm(), Algorithm::Concurrency(_)) {
+            let message = format_args!("the limit {quoted} counts requests in flight");
+            let hint = "who sends descriptors does not say when a request ends";
+            self.report.error(name.at, message, hint);
+            return None;
+        }
+        Some(index)
+    }
+
+    /// Reports what is said of a limit that is not there; whether nothing is.
+    fn is_empty_descriptor(&mut self, raw: &DescriptorNode) -> bool {
+        fn key<T>(field: &Field<T>) -> Option<Span> {
+            field.given().map(|given| given.key)
+        }
+        let keys = [
+            ("name", key(&raw.name)),
+            ("mode", key(&raw.mode)),
+            ("replaces", key(&raw.replaces)),
+            ("detailed_metric", key(&raw.detailed_metric)),
+            ("metadata", key(&raw.metadata)),
+        ];
+        let mut is_clean = true;
+        for (name, at) in keys {
+            if let Some(at) = at {
+                let message = format_args!("`{name}` means nothing without a limit");
+                let hint = "say `limit`, `unlimited: true` or `blocked: true`";
+                self.report.error(at, message, hint);
+                is_clean = false;
+            }
+        }
+        is_clean
+    }
+}
+
+fn is_on(flag: &Field<Flag>) -> bool {
+    flag.value().is_some_and(|flag| flag.0)
+}

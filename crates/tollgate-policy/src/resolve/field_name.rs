@@ -1,0 +1,26 @@
+//! Names of header fields, and other tokens of HTTP.
+
+use crate::decode::{Spanned, Text, quoted};
+use crate::report::Report;
+use crate::span::Span;
+
+/// The name of a header in lower case.
+pub(super) fn field_name(
+    given: &Spanned<Text>,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<Box<str>> {
+    is_token(&given.value.0, given.at, what, report)?;
+    Some(given.value.0.to_ascii_lowercase().into())
+}
+
+/// Checks that `text` is a token of RFC 9110, as names of headers and cookies are.
+pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if text.bytes().all(fits) {
+        return Some(());
+    }
+    let message = format_args!("no {what} is called {}", quoted(text));
+    report.error(at, message, "expected letters, digits and `-`");
+    None
+}

@@ -1,0 +1,40 @@
+//! Proxies.
+
+use tollgate_core::policy::address::MAX_HOPS;
+use tollgate_core::policy::{Forwarding, Network};
+
+use crate::decode::{OneOrMore, quoted};
+use crate::raw::PolicyFile;
+use crate::report::Report;
+
+/// Which proxies are believed; `None` if something is wrong, which is reported.
+pub(super) fn forwarding(file: &PolicyFile, report: &mut Report<'_>) -> Option<Forwarding> {
+    let mut forwarding = Forwarding::default();
+    let networks = file.trusted_proxies.value().map_or(&[][..], |OneOrMore(given)| given);
+    for given in networks {
+        match Network::parse(&given.value.0) {
+            Ok(network) => forwarding.trusted.push(network),
+            Err(error) => {
+                let message = format_args!("{} is no network", quoted(&given.value.0));
+                report.error(given.at, message, error);
+            }
+        }
+    }
+    let Some(forwarded) = file.forwarded.given() else { return Some(forwarding) };
+    if file.trusted_proxies.is_absent() {
+        let hint = "the header is not read without `trusted_proxies`: anybody can write it";
+        report.warning(forwarded.key, "`forwarded` does nothing", hint);
+    }
+    if let Some(header) = forwarded.value.header.value() {
+        forwarding.header = header.0;
+    }
+    if let Some(hops) = forwarded.value.hops.given() {
+        let most = usize::try_from(hops.value.0).ok().filter(|hops| (1..=MAX_HOPS).contains(hops));
+        if most.is_none() {
+            let message = format_args!("{} proxies one behind the other", hops.value.0);
+            report.error(hops.at, message, format_args!("expected 1 to {MAX_HOPS}"));
+        }
+        forwarding.hops = most;
+    }
+    Some(forwarding)
+}

@@ -1,0 +1,133 @@
+//! Limits: how each counts, of whom, and what clients are told of it.
+
+use std::sync::Arc;
+
+use tollgate_core::policy::LimitBinding;
+use tollgate_core::{Algorithm, Limit, OnChange, Percent, Refusals, Visibility};
+
+use super::algorithm::{algorithm, misplaced};
+use super::candidate::candidate;
+use super::metered::{ResolvedCost, price};
+use super::mode::decided;
+use super::names::NameTable;
+use super::reservations::reserved;
+use crate::decode::{Field, Named, Spanned, is_name, quoted};
+use crate::raw::{self, Kind, Subject};
+use crate::report::Report;
+
+/// A limit that rules can use.
+pub(super) struct ResolvedLimit {
+    pub(super) limit: LimitBinding,
+    /// What a request costs where its rule does not say.
+    pub(super) price: ResolvedCost,
+}
+
+/// The limits in their order; `None` for what is wrong, which is reported.
+pub(super) fn limits(
+    limits: &NameTable<'_, raw::Limit>,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Vec<Option<ResolvedLimit>> {
+    limits.all().iter().map(|named| resolve_limit(named, subjects, report)).collect()
+}
+
+fn resolve_limit(
+    named: &Named<raw::Limit>,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<ResolvedLimit> {
+    let raw = named.value.as_ref()?;
+    let per = per(raw, subjects, report);
+    let kind = match &raw.algorithm {
+        Field::Absent => Kind::default(),
+        Field::Invalid => return None,
+        Field::Value(given) => given.value.0,
+    };
+    misplaced(kind, raw, report);
+    let algorithm = algorithm(kind, &named.name, raw, report)?;
+    let limit = with_answers(&named.name, algorithm, raw, report)?;
+    let limit = decided(limit, raw, report)?;
+    let limit = with_candidate(limit, kind, &named.name, raw, report)?;
+    let price = price(&raw.cost, report)?;
+    Some(ResolvedLimit { limit: LimitBinding { limit: Arc::new(limit), per: per? }, price })
+}
+
+/// The limit, with what is tried of it.
+fn with_candidate(
+    limit: Limit,
+    kind: Kind,
+    name: &Spanned<String>,
+    raw: &raw::Limit,
+    report: &mut Report<'_>,
+) -> Option<Limit> {
+    let enforced = raw.enforce.or_default(|percent| percent.0, Percent::ALL)?;
+    let limit = limit.with_enforced(enforced);
+    match &raw.candidate {
+        Field::Absent => Some(limit),
+        Field::Invalid => None,
+        Field::Value(given) => {
+            let candidate = candidate(given, name, (raw, kind, limit.algorithm()), report)?;
+            Some(limit.with_candidate(candidate))
+        }
+    }
+}
+
+/// The subjects that a limit counts apart.
+fn per(
+    raw: &raw::Limit,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<Vec<usize>> {
+    let names = raw.per.value().map_or(&[][..], |names| &names.0);
+    let mut per = Vec::with_capacity(names.len());
+    let mut is_whole = true;
+    for name in names {
+        match subjects.index(&name.value.0, name.at, report) {
+            Some(index) if per.contains(&index) => {
+                let message = format_args!("the subject {} is there twice", quoted(&name.value.0));
+                report.plain_error(name.at, message);
+            }
+            Some(index) => per.push(index),
+            None => is_whole = false,
+        }
+    }
+    is_whole.then_some(per)
+}
+
+/// The limit, with what clients are told of it.
+fn with_answers(
+    name: &Spanned<String>,
+    algorithm: Algorithm,
+    raw: &raw::Limit,
+    report: &mut Report<'_>,
+) -> Option<Limit> {
+    // A name that is none is reported where it is read.
+    let mut limit = Limit::new(&name.value, algorithm).ok()?;
+    if let Some(resource) = raw.resource.given() {
+        if !is_name(&resource.value.0) {
+            let message = format_args!("{} is no name", quoted(&resource.value.0));
+            report.error(resource.at, message, "letters, digits, `_`, `-` and `.`");
+            return None;
+        }
+        limit = limit.with_resource(&resource.value.0).ok()?;
+    }
+    if let Some(unit) = raw.unit.value() {
+        limit = limit.with_unit(unit.0);
+    }
+    if let Some(skew_max) = raw.skew_max.value() {
+        limit = limit.with_skew_max(skew_max.0);
+    }
+    let on_change = raw.on_change.or_default(|on_change| on_change.0, OnChange::Keep)?;
+    limit = limit.with_on_change(on_change);
+    if raw.visible.value().is_some_and(|visible| !visible.0) {
+        limit = limit.with_visibility(Visibility::Hidden);
+    }
+    limit = reserved(limit, raw, report)?;
+    match raw.count_refused.given() {
+        Some(count) if count.value.0 => limit
+            .with_refusals(Refusals::Counted)
+            .map_err(|error| report.plain_error(count.key, error))
+            .ok(),
+        _ => Some(limit),
+    }
+}

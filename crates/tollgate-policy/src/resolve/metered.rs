@@ -1,0 +1,134 @@
+//! What requests cost: known when they arrive, or only with their answers.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use tollgate_core::Cost;
+use tollgate_core::policy::{Meter, ReservationAmount, ReservationSource};
+
+use super::field_name::field_name;
+use super::pointer::pointer;
+use crate::decode::{Field, Whole};
+use crate::raw;
+use crate::report::Report;
+use crate::span::Span;
+
+/// What a request costs.
+#[derive(Clone)]
+pub(super) struct ResolvedCost {
+    /// The cost, or what is reserved of a request that does not say.
+    pub(super) cost: Cost,
+    /// What tells the cost afterwards, where that is not known before.
+    pub(super) meter: Option<ResolvedMeter>,
+}
+
+/// What of the answer tells the cost, and what of the request how much to reserve.
+#[derive(Clone)]
+pub(super) struct ResolvedMeter {
+    pub(super) meter: Arc<Meter>,
+    pub(super) reserve: Option<ReservationAmount>,
+}
+
+impl ResolvedCost {
+    const ONE: Self = Self { cost: Cost::ONE, meter: None };
+}
+
+/// The price that is written, or one unit; `None` for what is wrong, which is reported.
+pub(super) fn price(field: &Field<raw::Cost>, report: &mut Report<'_>) -> Option<ResolvedCost> {
+    match field {
+        Field::Absent => Some(ResolvedCost::ONE),
+        Field::Invalid => None,
+        Field::Value(given) => match &given.value {
+            raw::Cost::Known(cost) => Some(ResolvedCost { cost: Cost::new(cost.0)?, meter: None }),
+            raw::Cost::Metered(raw) => metered(raw, given.at, report),
+        },
+    }
+}
+
+fn metered(raw: &raw::Metered, at: Span, report: &mut Report<'_>) -> Option<ResolvedCost> {
+    let sources = [
+        place("from_header", &raw.from_header),
+        place("from_json", &raw.from_json),
+        place("from_size", &raw.from_size),
+        place("from_time", &raw.from_time),
+    ];
+    let known = "from_header, from_json, from_size or from_time";
+    one_source("a metered cost", &sources, known, at, report)?;
+    let (cost, reserve) = reserve(&raw.reserve, report)?;
+    let meter = if let Some(header) = raw.from_header.given() {
+        Meter::Header { field: field_name(header, "header", report)? }
+    } else if let Some(json) = raw.from_json.given() {
+        Meter::Json { pointer: pointer(json, report)? }
+    } else if let Some(size) = raw.from_size.value() {
+        Meter::Size { bytes: NonZeroU64::new(size.0)? }
+    } else {
+        Meter::Time { each: raw.from_time.value()?.0 }
+    };
+    Some(ResolvedCost { cost, meter: Some(ResolvedMeter { meter: Arc::new(meter), reserve }) })
+}
+
+/// What is reserved of a request that does not say, and what says otherwise.
+fn reserve(
+    field: &Field<raw::Reserve>,
+    report: &mut Report<'_>,
+) -> Option<(Cost, Option<ReservationAmount>)> {
+    let given = match field {
+        Field::Absent => return Some((Cost::ONE, None)),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    let from = match &given.value {
+        raw::Reserve::Known(units) => {
+            return Some((nonzero_units(*units, given.at, report)?, None));
+        }
+        raw::Reserve::From(from) => from,
+    };
+    let sources = [place("from_header", &from.from_header), place("from_json", &from.from_json)];
+    one_source("what is reserved", &sources, "from_header or from_json", given.at, report)?;
+    let source = if let Some(header) = from.from_header.given() {
+        ReservationSource::Header { field: field_name(header, "header", report)? }
+    } else {
+        ReservationSource::Json { pointer: pointer(from.from_json.given()?, report)? }
+    };
+    let otherwise = from.otherwise.given()?;
+    let otherwise = nonzero_units(otherwise.value, otherwise.at, report)?;
+    let at_most = match &from.at_most {
+        Field::Absent => None,
+        Field::Invalid => return None,
+        Field::Value(most) => Some(nonzero_units(most.value, most.at, report)?),
+    };
+    Some((otherwise, Some(ReservationAmount { source, at_most })))
+}
+
+fn nonzero_units(units: Whole, at: Span, report: &mut Report<'_>) -> Option<Cost> {
+    if units.0 == 0 {
+        report.error(at, "nothing is reserved", "at least 1: what is not held is not settled");
+        return None;
+    }
+    Cost::new(units.0)
+}
+
+type Place = Option<(&'static str, Option<Span>)>;
+
+fn place<T>(key: &'static str, field: &Field<T>) -> Place {
+    (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
+}
+
+/// Checks that exactly one of the sources is written.
+fn one_source(
+    what: &str,
+    sources: &[Place],
+    known: &str,
+    at: Span,
+    report: &mut Report<'_>,
+) -> Option<()> {
+    let mut raw = sources.iter().flatten();
+    let Some((first, _)) = raw.next() else {
+        report.error(at, format_args!("{what} has no source"), format_args!("one of {known}"));
+        return None;
+    };
+    let Some((second, twice)) = raw.next() else { return Some(()) };
+    let message = format_args!("{what} has one source, this one has `{first}` and `{second}`");
+    report.error(twice.unwrap_or(at), message, "leave one of them out");
+    None
+}

@@ -1,0 +1,88 @@
+//! The policy as meant: names become indices, words become values, and what does not fit together
+//! is found.
+
+mod algorithm;
+mod answers;
+mod candidate;
+mod cross_shard;
+mod descriptors;
+mod field_name;
+mod forwarding;
+mod limits;
+mod memcached_pairs;
+mod metered;
+mod mode;
+mod names;
+mod pointer;
+mod reservations;
+mod rules;
+mod secret;
+mod serve;
+mod shedding;
+mod store;
+mod subjects;
+mod traces;
+mod warnings;
+
+use tollgate_core::Policy;
+
+use crate::raw::PolicyFile;
+use crate::report::Report;
+use crate::settings::Settings;
+use crate::span::Span;
+use names::NameTable;
+
+/// The policy and the settings that `file` means; `None` if something is wrong, which is reported.
+pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
+    let mut subjects = NameTable::new(&file.subjects, "subject");
+    let mut limits = NameTable::new(&file.limits, "limit");
+    let dimensions = subjects::dimensions(&subjects, report);
+    let counted = limits::limits(&limits, &mut subjects, report);
+    let rules = rules::rules(file, &counted, &mut limits, &mut subjects, report);
+    let domains = descriptors::domains(file, &counted, &mut limits, report);
+    warn_if_nothing_is_limited(file, report);
+    let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
+    let forwarding = forwarding::forwarding(file, report);
+    let answers = answers::answers(file.answers.value(), report);
+    let shed = shedding::shed(file, counted.len(), report);
+    let key = secret::key(file, report);
+    let serve = serve::serve(file, report);
+    let traces = traces::traces(file, report);
+    let store = store::store(file, &mut subjects, report);
+    if !report.is_clean() {
+        return None;
+    }
+    let rule_spans: Vec<_> = rules.iter().flatten().map(|rule| rule.at).collect();
+    let shed = shed?;
+    let limits_of_rules = counted.into_iter().map(|counted| Some(counted?.limit));
+    let policy = Policy::new(
+        dimensions.into_iter().collect::<Option<_>>()?,
+        limits_of_rules.chain(shed.pools.into_iter().map(Some)).collect::<Option<_>>()?,
+        rules.into_iter().map(|rule| Some(rule?.rule)).collect::<Option<_>>()?,
+        order,
+    )?
+    .with_forwarding(forwarding?)
+    .with_answers(answers?)
+    .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
+    .with_shedding(shed.shedding)?;
+    warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
+    let settings = Settings {
+        key: key?,
+        store: store?,
+        serve: serve?,
+        traces: traces?,
+        revealed: store::revealed::names(file),
+    };
+    cross_shard::warn(&policy, file, &settings.store, &rule_spans, report);
+    memcached_pairs::warn(&policy, file, &settings.store, &rule_spans, report);
+    Some((policy, settings))
+}
+
+/// Reports a file that says nothing of any request.
+fn warn_if_nothing_is_limited(file: &PolicyFile, report: &mut Report<'_>) {
+    if file.rules.is_absent() && file.descriptors.is_absent() {
+        let start = Span { line: 1, column: 1, width: 0 };
+        let hint = "rules say which requests meet which limits";
+        report.error(start, "a policy needs `rules`, or `descriptors`", hint);
+    }
+}

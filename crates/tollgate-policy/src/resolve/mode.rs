@@ -1,0 +1,55 @@
+//! Where limits are decided: by the store, or by nodes with leases.
+
+use tollgate_core::policy::Rule;
+use tollgate_core::{Limit, LimitError, LimitMode, Millis, Policy};
+
+use super::names::NameTable;
+use crate::decode::{Field, quoted};
+use crate::raw;
+use crate::report::Report;
+
+/// A lease that lasts no longer is hardly used up before it ends.
+const SHORT: Millis = Millis::new(100);
+
+/// The limit, decided where it says.
+pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
+    match &raw.mode {
+        Field::Absent => Some(limit),
+        Field::Invalid => None,
+        Field::Value(given) => {
+            let refused = |error: LimitError| {
+                let hint = "leave `mode` out: each request is then decided by the store";
+                report.error(given.at, error, hint);
+            };
+            limit.with_mode(given.value.0).map_err(refused).ok()
+        }
+    }
+}
+
+/// Warns of leases that spare the store nothing.
+pub(super) fn warn_of_idle_leases(
+    policy: &Policy,
+    limits: &NameTable<'_, raw::Limit>,
+    report: &mut Report<'_>,
+) {
+    for (index, binding) in policy.limits().iter().enumerate() {
+        let limit = &binding.limit;
+        let mut raw = limits.all().iter().filter(|named| *named.name.value == *limit.name());
+        let raw = raw.next().and_then(|named| named.value.as_ref());
+        let Some(mode) = raw.and_then(|raw| raw.mode.given()) else { continue };
+        if limit.mode() != LimitMode::Leased {
+            continue;
+        }
+        let name = quoted(limit.name());
+        if let Some(longest) = limit.longest_lease().filter(|longest| *longest < SHORT) {
+            let message = format_args!("a lease of {name} lasts for {longest}");
+            report.warning(mode.at, message, "a longer window or precision makes it worth taking");
+        }
+        let meters = |rule: &&Rule| rule.metered.iter().any(|metered| metered.limit == index);
+        if let Some(rule) = policy.rules().iter().find(meters) {
+            let rule = quoted(&rule.name);
+            let message = format_args!("the rule {rule} reserves of {name} what its answers tell");
+            report.warning(mode.at, message, "the store decides each reservation by itself");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The conditions of a rule.
+
+use std::collections::BTreeSet;
+
+use tollgate_core::policy::{HeaderMatch, PathPattern, RequestMatch};
+
+use super::super::field_name::is_token;
+use super::super::names::NameTable;
+use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
+use crate::raw::{Conditions, PolicyFile, Subject};
+use crate::report::Report;
+
+/// The conditions as meant; `None` if something is wrong, which is reported.
+pub(super) fn matching(
+    raw: &Conditions,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<RequestMatch> {
+    let methods = each(&raw.method, |given| method(given, report));
+    let paths = each(&raw.path, |given| path(given, report));
+    let hosts = each(&raw.host, |given| host(given, report));
+    let headers = headers(raw, report);
+    let has = each(&raw.has, |given| subjects.index(&given.value.0, given.at, report));
+    let lacks = each(&raw.lacks, |given| subjects.index(&given.value.0, given.at, report));
+    let matching = RequestMatch {
+        methods: methods?,
+        paths: paths?,
+        hosts: hosts?,
+        headers: headers?,
+        has: has?,
+        lacks: lacks?,
+    };
+    contradiction(raw, &matching, report);
+    Some(matching)
+}
+
+/// The parameters of all path patterns in the file.
+pub(super) fn parameters(file: &PolicyFile) -> BTreeSet<&str> {
+    let rules = file.rules.value().map_or(&[][..], |List(rules)| rules);
+    let conditions = rules.iter().filter_map(|rule| rule.value.r#match.value());
+    let paths = conditions.filter_map(|conditions| conditions.path.value());
+    let segments = paths.flat_map(|paths| &paths.0).flat_map(|path| path.value.0.split('/'));
+    segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect()
+}
+
+/// All values of a key, or none of them if one is wrong.
+fn each<W, T>(
+    field: &Field<OneOrMore<W>>,
+    mut value: impl FnMut(&Spanned<W>) -> Option<T>,
+) -> Option<Vec<T>> {
+    match field {
+        Field::Absent => Some(Vec::new()),
+        Field::Invalid => None,
+        Field::Value(given) => {
+            let values: Vec<Option<T>> = given.value.0.iter().map(&mut value).collect();
+            values.into_iter().collect()
+        }
+    }
+}
+
+fn method(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let name = &given.value.0;
+    if matches!(&**name, "*" | "ANY" | "any" | "ALL" | "all") {
+        let message = format_args!("{} is no method", quoted(name));
+        report.error(given.at, message, "leave `method` out to speak of all");
+        return None;
+    }
+    is_token(name, given.at, "method", report)?;
+    if name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        let message = format_args!("methods are written in capitals, this is {}", quoted(name));
+        report.error(
+            given.at,
+            message,
+            format_args!("did you mean {}?", quoted(&name.to_ascii_uppercase())),
+        );
+        return None;
+    }
+    Some(name.as_str().into())
+}
+
+fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
+    let text = &given.value.0;
+    if text.contains(['?', '#']) {
+        let message = format_args!("{} is more than a path", quoted(text));
+        report.error(
+            given.at,
+            message,
+            "a pattern is compared with the path alone, not with the query",
+        );
+        return None;
+    }
+    match PathPattern::parse(text) {
+        Ok(pattern) => Some(pattern),
+        Err(error) => {
+            report.error(given.at, format_args!("{} is no path pattern", quoted(text)), error);
+            None
+        }
+    }
+}
+
+/// A host in the form in which hosts are compared.
+fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let text = given.value.0.to_ascii_lowercase();
+    let name = text.strip_prefix("*.").unwrap_or(&text);
+    let is_bracketed = name.starts_with('[') && name.ends_with(']');
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    let hint = if name.contains("://") || name.contains('/') {
+        "expected a name without a scheme or a path"
+    } else if is_bracketed && address.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Some(text.into());
+    } else if name.contains(':') {
+        "leave the port out; an IPv6 address stands in brackets"
+    } else if name.is_empty() || name.contains('*') {
+        "`*.` can only be the beginning: *.example.com"
+    } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+        "expected letters, digits, `-` and `.`; other scripts in their xn-- form"
+    } else {
+        return Some(text.trim_end_matches('.').into());
+    };
+    report.error(given.at, format_args!("{} is no host", quoted(&given.value.0)), hint);
+    None
+}
+
+fn headers(raw: &Conditions, report: &mut Report<'_>) -> Option<Vec<HeaderMatch>> {
+    let wanted = each(&raw.header, |given| {
+        let one = given.value.0.iter().map(|(name, value)| {
+            is_token(&name.value, name.at, "header", report)?;
+            let value = value.as_ref().map(|value| value.0.trim().into());
+            Some(HeaderMatch { name: name.value.to_ascii_lowercase().into(), value })
+        });
+        one.collect::<Option<Vec<_>>>()
+    })?;
+    Some(wanted.into_iter().flatten().collect())
+}
+
+/// Reports a subject that must be there and must not.
+fn contradiction(raw: &Conditions, matching: &RequestMatch, report: &mut Report<'_>) {
+    let Some(lacks) = raw.lacks.value() else { return };
+    for (index, given) in matching.lacks.iter().zip(&lacks.0) {
+        if matching.has.contains(index) {
+            let message = format_args!("no request both has and lacks {}", quoted(&given.value.0));
+            report.plain_error(given.at, message);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How long a rule's requests wait for a place in flight.
+
+use tollgate_core::policy::queue::{DEFAULT_QUEUE_LENGTH, MAX_QUEUE_LENGTH, MAX_QUEUE_WAIT};
+use tollgate_core::policy::{LimitRef, Queue, RuleMode};
+use tollgate_core::{Algorithm, Limit, Millis, Refusals};
+
+use super::super::limits::ResolvedLimit;
+use crate::decode::{Field, Spanned, quoted};
+use crate::raw;
+use crate::report::Report;
+
+/// How the requests of a rule wait that uses these limits; `None` if they do not, or if something
+/// is wrong, which is reported.
+pub(super) fn queue(
+    rule: &raw::Rule,
+    uses: &[LimitRef],
+    counted: &[Option<ResolvedLimit>],
+    mode: RuleMode,
+    report: &mut Report<'_>,
+) -> Option<Queue> {
+    let given = rule.queue.given()?;
+    let limits = uses.iter().filter_map(|used| Some(&*counted[used.limit].as_ref()?.limit.limit));
+    check_purpose(given, limits, mode, report);
+    let wait = given.value.wait.given()?;
+    if wait.value.0 == Millis::ZERO || wait.value.0 > MAX_QUEUE_WAIT {
+        let longest = MAX_QUEUE_WAIT.get() / 1_000;
+        let message = "this is no time for a request to wait";
+        report.error(wait.at, message, format_args!("more than nothing, and at most {longest}s"));
+        return None;
+    }
+    let length = match &given.value.length {
+        Field::Absent => DEFAULT_QUEUE_LENGTH,
+        Field::Invalid => return None,
+        Field::Value(length) => {
+            let in_range = |length: &usize| (1..=MAX_QUEUE_LENGTH).contains(length);
+            let Some(length) = usize::try_from(length.value.0).ok().filter(in_range) else {
+                let hint = format_args!("from 1 to {MAX_QUEUE_LENGTH} requests can wait");
+                report.error(length.at, "this is no length of a queue", hint);
+                return None;
+            };
+            length
+        }
+    };
+    Some(Queue { wait: wait.value.0, length })
+}
+
+/// Reports a queue in which nobody would wait, or in which waiting would count.
+fn check_purpose<'l>(
+    given: &Spanned<raw::Queue>,
+    mut limits: impl Iterator<Item = &'l Limit> + Clone,
+    mode: RuleMode,
+    report: &mut Report<'_>,
+) {
+    let is_concurrency = |limit: &Limit| matches!(limit.algorithm(), Algorithm::Concurrency(_));
+    if mode == RuleMode::Shadow {
+        report.plain_error(given.key, "a rule that is only counted lets nobody wait");
+    } else if !limits.clone().any(is_concurrency) {
+        let hint = "requests wait for places in flight: name a limit with `algorithm: concurrency`";
+        report.error(given.key, "there is nothing to wait for", hint);
+    }
+    if let Some(limit) = limits.find(|limit| limit.refusals() == Refusals::Counted) {
+        let message = format_args!(
+            "{} counts refusals, and whoever waits may be refused many times",
+            quoted(limit.name())
+        );
+        report.error(given.key, message, "use them in rules of their own");
+    }
+}

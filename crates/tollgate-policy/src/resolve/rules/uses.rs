@@ -1,0 +1,103 @@
+//! What a rule charges.
+
+use tollgate_core::policy::{ChargeOn, LimitRef, MeteredLimit};
+use tollgate_core::{Algorithm, Limit};
+
+use super::super::limits::ResolvedLimit;
+use super::super::metered::{ResolvedCost, price};
+use super::super::names::NameTable;
+use crate::decode::{Field, OneOrMore, Spanned, quoted};
+use crate::raw::{self, LimitUse};
+use crate::report::Report;
+use crate::span::Span;
+
+/// The limits of a rule, and those of them that are metered; `None` if something is wrong, which is
+/// reported.
+pub(super) fn uses(
+    rule: &raw::Rule,
+    counted: &[Option<ResolvedLimit>],
+    limits: &mut NameTable<'_, raw::Limit>,
+    report: &mut Report<'_>,
+) -> Option<(Vec<LimitRef>, Vec<MeteredLimit>)> {
+    let OneOrMore(raw) = rule.limits.value()?;
+    let mut uses: Vec<LimitRef> = Vec::with_capacity(raw.len());
+    let mut metered = Vec::new();
+    let mut is_whole = true;
+    for given in raw {
+        let LimitUse { limit, cost } = &given.value;
+        let Some(index) = limits.index(&limit.value, limit.at, report) else {
+            is_whole = false;
+            continue;
+        };
+        if uses.iter().any(|used| used.limit == index) {
+            let message = format_args!("the limit {} is there twice", quoted(&limit.value));
+            report.error(limit.at, message, "add its costs up");
+        }
+        // What is wrong with the limit itself was reported there.
+        let charged =
+            counted[index].as_ref().and_then(|counted| charged(counted, limit, cost, report));
+        let Some(ResolvedCost { cost, meter }) = charged else {
+            is_whole = false;
+            continue;
+        };
+        uses.push(LimitRef { limit: index, cost });
+        metered.extend(meter.map(|one| MeteredLimit {
+            limit: index,
+            meter: one.meter,
+            reserve: one.reserve,
+        }));
+    }
+    if !metered.is_empty() {
+        reject_upstream_condition(rule, report);
+    }
+    is_whole.then_some((uses, metered))
+}
+
+/// What one request costs.
+fn charged(
+    counted: &ResolvedLimit,
+    name: &Spanned<String>,
+    cost: &Field<raw::Cost>,
+    report: &mut Report<'_>,
+) -> Option<ResolvedCost> {
+    let (price, at) = match cost {
+        Field::Absent => (counted.price.clone(), name.at),
+        Field::Invalid => return None,
+        Field::Value(given) => (price(cost, report)?, given.at),
+    };
+    let limit = &*counted.limit.limit;
+    if price.meter.is_some() {
+        countable(limit, at, report)?;
+    }
+    let capacity = limit.capacity();
+    if price.cost.get() > capacity {
+        let what = if price.meter.is_some() { "reservation" } else { "cost" };
+        let message = format_args!(
+            "a {what} of {} never fits into {}",
+            price.cost.get(),
+            quoted(&name.value)
+        );
+        report.error(at, message, format_args!("at most {capacity} fit at once"));
+        return None;
+    }
+    Some(price)
+}
+
+/// Reports a metered cost of what counts nothing but what is in flight.
+fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
+    if !matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
+        return Some(());
+    }
+    let message = format_args!("what {} counts ends with its request", quoted(limit.name()));
+    report.error(at, message, "a metered cost needs a limit with a window");
+    None
+}
+
+/// Reports a rule that would charge when the answer's head is known, and not its end.
+fn reject_upstream_condition(rule: &raw::Rule, report: &mut Report<'_>) {
+    let Some(charge) = rule.charge.given() else { return };
+    if charge.value.0 == ChargeOn::Completion {
+        let message = "a metered cost is reserved when its request arrives";
+        report.error(charge.at, message, "leave `charge` out: it is settled with the answer");
+    }
+}

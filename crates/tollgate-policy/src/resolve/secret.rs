@@ -1,0 +1,58 @@
+//! Secrets: where they come from, never what they are.
+
+use crate::decode::{Field, Spanned, Text, quoted};
+use crate::raw::{PolicyFile, Secret};
+use crate::report::Report;
+use crate::settings::KeySource;
+
+/// Where the deployment's key comes from; `None` if something is wrong, which is reported.
+pub(super) fn key(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySource> {
+    match &file.secret {
+        Field::Absent => Some(KeySource::Random),
+        Field::Invalid => None,
+        Field::Value(secret) => source(secret, "secret", "TOLLGATE_SECRET", report),
+    }
+}
+
+/// Where the secret comes from that is called `what` and usually stands in the environment variable
+/// `usual`; `None` if something is wrong, which is reported.
+pub(super) fn source(
+    secret: &Spanned<Secret>,
+    what: &str,
+    usual: &str,
+    report: &mut Report<'_>,
+) -> Option<KeySource> {
+    match (secret.value.env.given(), secret.value.file.given()) {
+        (Some(env), None) => variable(env, what, usual, report),
+        (None, Some(file)) => Some(KeySource::File { path: (&file.value.0).into() }),
+        (Some(_), Some(file)) => {
+            let message = format_args!("a {what} has one source, this one has `env` and `file`");
+            report.error(file.key, message, "leave one of them out");
+            None
+        }
+        (None, None) => {
+            if secret.value.env.is_absent() && secret.value.file.is_absent() {
+                let message = format_args!("the {what} has no source");
+                report.error(secret.at, message, "expected `env` or `file`");
+            }
+            None
+        }
+    }
+}
+
+fn variable(
+    env: &Spanned<Text>,
+    what: &str,
+    usual: &str,
+    report: &mut Report<'_>,
+) -> Option<KeySource> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let name = &env.value.0;
+    if !name.bytes().all(is_name) || name.starts_with(|letter: char| letter.is_ascii_digit()) {
+        let message = format_args!("{} is no environment variable", quoted(name));
+        let hint = format_args!("expected its name, such as {usual}, not the {what} itself");
+        report.error(env.at, message, hint);
+        return None;
+    }
+    Some(KeySource::Environment { name: name.clone() })
+}

@@ -1,0 +1,115 @@
+//! Doors: where each listens, and who may enter.
+
+use std::net::SocketAddr;
+
+use super::secret;
+use crate::decode::{Field, Spanned, Text, quoted};
+use crate::raw::{Dashboard, Listener, ListenerTls, PolicyFile};
+use crate::report::Report;
+use crate::settings::{
+    DashboardMode, DashboardSettings, ListenerSettings, ListenerTlsFiles, ServeSettings,
+};
+
+/// The longest name of a host (RFC 1035), in bytes.
+const LONGEST_HOST: usize = 253;
+
+/// The listeners that the file opens; `None` if something is wrong, which is reported.
+pub(super) fn serve(file: &PolicyFile, report: &mut Report<'_>) -> Option<ServeSettings> {
+    let listeners = match &file.serve {
+        Field::Absent => return Some(ServeSettings::default()),
+        Field::Invalid => return None,
+        Field::Value(given) => &given.value,
+    };
+    let mut read = |field: &Field<Listener>| match field {
+        Field::Absent => Some(None),
+        Field::Invalid => None,
+        Field::Value(given) => listener(given, report).map(Some),
+    };
+    let (http, grpc) = (read(&listeners.http), read(&listeners.grpc));
+    let (resp, admin) = (read(&listeners.resp), read(&listeners.admin));
+    let dashboard = match &listeners.dashboard {
+        Field::Absent => Some(DashboardSettings::default()),
+        Field::Invalid => None,
+        Field::Value(given) => dashboard(&given.value, report),
+    };
+    Some(ServeSettings {
+        http: http?,
+        grpc: grpc?,
+        resp: resp?,
+        admin: admin?,
+        dashboard: dashboard?,
+    })
+}
+
+fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSettings> {
+    let shown = match &given.show {
+        Field::Absent => Some(DashboardMode::Enabled),
+        Field::Invalid => None,
+        Field::Value(flag) => {
+            Some(if flag.value.0 { DashboardMode::Enabled } else { DashboardMode::Disabled })
+        }
+    };
+    let hosts = match &given.hosts {
+        Field::Absent => Some(Vec::new()),
+        Field::Invalid => None,
+        Field::Value(names) => {
+            // Every name is looked at, so that all mistakes are told.
+            let hosts: Vec<_> = names.value.0.iter().map(|name| host(name, report)).collect();
+            hosts.into_iter().collect()
+        }
+    };
+    Some(DashboardSettings { shown: shown?, hosts: hosts? })
+}
+
+/// A host's name as a browser writes it, without a port.
+fn host(name: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let text = name.value.0.to_ascii_lowercase();
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    if text.len() <= LONGEST_HOST && text.bytes().all(is_known) {
+        return Some(text.into());
+    }
+    let message = format_args!("{} is no name of a host", quoted(&name.value.0));
+    report.error(name.at, message, "expected one such as tollgate.example.com, without a port");
+    None
+}
+
+fn listener(given: &Spanned<Listener>, report: &mut Report<'_>) -> Option<ListenerSettings> {
+    let listener = &given.value;
+    let tokens = match &listener.tokens {
+        Field::Absent => Some(None),
+        Field::Invalid => None,
+        Field::Value(tokens) => {
+            secret::source(tokens, "token", "TOLLGATE_TOKENS", report).map(Some)
+        }
+    };
+    let tls = match &listener.tls {
+        Field::Absent => Some(None),
+        Field::Invalid => None,
+        Field::Value(tls) => certificates(&tls.value).map(Some),
+    };
+    let listen = place(listener.listen.given()?, report);
+    Some(ListenerSettings { listen: listen?, tokens: tokens?, tls: tls? })
+}
+
+fn place(listen: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+    let text = &*listen.value.0;
+    let named = |prefix: &str| text.strip_prefix(prefix);
+    let is_unix = named("unix:").is_some_and(|path| path.starts_with('/'));
+    let is_inherited = named("systemd:").is_some_and(|name| !name.is_empty());
+    if is_unix || is_inherited || text.parse::<SocketAddr>().is_ok() {
+        return Some(text.into());
+    }
+    let message = format_args!("{} is no place to listen", quoted(text));
+    report.error(listen.at, message, "expected 127.0.0.1:8080, unix:/path or systemd:NAME");
+    None
+}
+
+fn certificates(tls: &ListenerTls) -> Option<ListenerTlsFiles> {
+    let clients = match &tls.clients {
+        Field::Absent => None,
+        Field::Invalid => return None,
+        Field::Value(given) => Some((&given.value.0).into()),
+    };
+    let (certificate, key) = (tls.certificate.value()?, tls.key.value()?);
+    Some(ListenerTlsFiles { certificate: (&certificate.0).into(), key: (&key.0).into(), clients })
+}

@@ -1,0 +1,179 @@
+//! Shedding: pools, bounds and modes.
+
+use std::num::NonZeroU32;
+
+use tollgate_core::policy::LimitBinding;
+use tollgate_core::policy::shedding::{
+    AdaptiveAlgorithm, AdaptiveBound, FLEET_NONCRITICAL, FLEET_POOL, FleetShedding, InFlightBound,
+    ShedMode, Shedding, WorkerShedding,
+};
+use tollgate_core::{LimitError, Millis, Percent};
+
+use crate::decode::{Duration, Field, Spanned, Whole, quoted};
+use crate::raw::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
+use crate::report::Report;
+
+/// The hundredths of the fleet's capacity that are kept for critical requests where nobody says.
+const RESERVE: Percent = match Percent::new(20) {
+    Some(percent) => percent,
+    None => Percent::NONE,
+};
+
+/// How long a request counts in the fleet whose node has died.
+const LEASE: Millis = Millis::from_secs(60);
+
+/// The longest that an answer may take where nobody says.
+const TIMEOUT: Millis = Millis::from_secs(5);
+
+/// The most requests that a node can be allowed to have in flight.
+const MAX_IN_FLIGHT: u64 = 1_000_000;
+
+/// How requests are shed, and the limits that stand for the fleet's pool.
+#[derive(Default)]
+pub(super) struct ResolvedShedding {
+    pub(super) shedding: Shedding,
+    pub(super) pools: Vec<LimitBinding>,
+}
+
+/// What is shed in a policy that has so many limits; `None` if something is wrong, which is
+/// reported.
+pub(super) fn shed(
+    file: &PolicyFile,
+    limits: usize,
+    report: &mut Report<'_>,
+) -> Option<ResolvedShedding> {
+    let given = match &file.shed {
+        Field::Absent => return Some(ResolvedShedding::default()),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    let Shed { mode: shed_mode, fleet, worker } = &given.value;
+    if fleet.is_absent() && worker.is_absent() {
+        let hint = "fleet: { capacity: 200 }, or worker: { in_flight: 100 }";
+        report.error(given.key, "nothing says what is shed", hint);
+        return None;
+    }
+    let pools = match fleet.given() {
+        Some(fleet) => {
+            check_reserved_names(file, report);
+            Vec::from(pool_limits(fleet, report)?)
+        }
+        None => Vec::new(),
+    };
+    let fleet = match fleet {
+        Field::Absent => None,
+        Field::Invalid => return None,
+        Field::Value(fleet) => {
+            let mode = mode(&fleet.value.mode)?;
+            Some(FleetShedding { mode, pool: limits, noncritical: limits + 1 })
+        }
+    };
+    let worker = match worker {
+        Field::Absent => None,
+        Field::Invalid => return None,
+        Field::Value(worker) => Some(bounds(worker, report)?),
+    };
+    Some(ResolvedShedding { shedding: Shedding { mode: mode(shed_mode)?, fleet, worker }, pools })
+}
+
+fn mode(raw: &Field<ShedModeName>) -> Option<ShedMode> {
+    raw.or_default(|mode| mode.0, ShedMode::default())
+}
+
+/// Reports limits that are called as those of the pool are.
+fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
+    let named = file.limits.value().into_iter().flat_map(|names| &names.0);
+    for name in named.map(|named| &named.name) {
+        if [FLEET_POOL, FLEET_NONCRITICAL].contains(&&*name.value) {
+            let message = format_args!("{} is the name of the fleet's pool", quoted(&name.value));
+            report.error(name.at, message, "call this limit otherwise");
+        }
+    }
+}
+
+/// The limits of the fleet's pool.
+fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[LimitBinding; 2]> {
+    let Fleet { capacity, reserve_critical, lease, .. } = &fleet.value;
+    let capacity_at = capacity.given()?.at;
+    let capacity = capacity.value()?.0;
+    let reserve = reserve_critical.or_default(|percent| percent.0, RESERVE)?;
+    let lease_at = lease.given().map_or(fleet.at, |lease| lease.at);
+    let lease = lease.or_default(|lease| lease.0, LEASE)?;
+    // Never less than was asked for.
+    let reserved =
+        capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
+    if capacity > 0 && reserved >= capacity {
+        let at = reserve_critical.given().map_or(capacity_at, |percent| percent.at);
+        let message = format_args!("{reserve} of {capacity} leaves nothing for other requests");
+        report.error(at, message, "keep less, or raise the capacity");
+        return None;
+    }
+    let at = |error: &LimitError| match error {
+        LimitError::Zero("lease") | LimitError::TooLarge { what: "lease", .. } => lease_at,
+        _ => capacity_at,
+    };
+    let limits = FleetShedding::limits(capacity, reserved, lease);
+    limits.map_err(|error| report.plain_error(at(&error), error)).ok()
+}
+
+/// What a node may carry.
+fn bounds(worker: &Spanned<Worker>, report: &mut Report<'_>) -> Option<WorkerShedding> {
+    let Worker { in_flight, adaptive, queue_delay, loop_delay, mode: raw } = &worker.value;
+    if let (Some(_), Some(adaptive)) = (in_flight.given(), adaptive.given()) {
+        let message = "`in_flight` and `adaptive` bound the same";
+        report.error(adaptive.key, message, "leave one of them out");
+        return None;
+    }
+    let in_flight = match (in_flight, adaptive) {
+        (Field::Invalid, _) | (_, Field::Invalid) => return None,
+        (Field::Value(fixed), _) => Some(InFlightBound::Fixed(requests(fixed, report)?)),
+        (_, Field::Value(adaptive)) => {
+            Some(InFlightBound::Adaptive(adaptive_bound(adaptive, report)?))
+        }
+        (Field::Absent, Field::Absent) => None,
+    };
+    let (queue_delay, loop_delay) = (delay(queue_delay)?, delay(loop_delay)?);
+    if in_flight.is_none() && queue_delay.is_none() && loop_delay.is_none() {
+        let hint = "give in_flight, adaptive, queue_delay or loop_delay";
+        report.error(worker.key, "nothing bounds the worker", hint);
+        return None;
+    }
+    Some(WorkerShedding { mode: mode(raw)?, in_flight, queue_delay, loop_delay })
+}
+
+fn adaptive_bound(adaptive: &Spanned<Adaptive>, report: &mut Report<'_>) -> Option<AdaptiveBound> {
+    let Adaptive { algorithm, min, max, timeout } = &adaptive.value;
+    let kind = algorithm.value()?.0;
+    if let (AdaptiveKind::Gradient, Some(timeout)) = (kind, timeout.given()) {
+        report.error(timeout.key, "`timeout` means nothing to gradient", "it belongs to aimd");
+        return None;
+    }
+    let timeout = timeout.or_default(|timeout| timeout.0, TIMEOUT)?;
+    let (least, most) = (requests(min.given()?, report)?, requests(max.given()?, report)?);
+    if least > most {
+        let message = format_args!("`max` is {most}, less than `min`");
+        report.error(max.given()?.at, message, format_args!("at least {least}"));
+        return None;
+    }
+    let algorithm = match kind {
+        AdaptiveKind::Gradient => AdaptiveAlgorithm::Gradient,
+        AdaptiveKind::Aimd => AdaptiveAlgorithm::Aimd { timeout },
+    };
+    Some(AdaptiveBound { algorithm, min: least, max: most })
+}
+
+/// A number of requests in flight.
+fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU32> {
+    let number = Some(given.value.0).filter(|number| *number <= MAX_IN_FLIGHT);
+    let number = number.and_then(|number| NonZeroU32::new(u32::try_from(number).ok()?));
+    if number.is_none() {
+        let message = format_args!("{} requests in flight are no bound", given.value.0);
+        report.error(given.at, message, format_args!("expected 1 to {MAX_IN_FLIGHT}"));
+    }
+    number
+}
+
+/// A delay, if it is written.
+fn delay(raw: &Field<Duration>) -> Option<Option<Millis>> {
+    raw.or_default(|delay| Some(delay.0), None)
+}

@@ -1,0 +1,53 @@
+//! The store in memcached.
+
+use std::collections::HashSet;
+
+use super::deadline::deadline;
+use super::{at_most, revealed};
+use crate::decode::Spanned;
+use crate::raw::{Memcached, PolicyFile};
+use crate::report::Report;
+use crate::settings::MemcachedSettings;
+
+/// The most servers: every decision looks at each.
+const MAX_SERVERS: usize = 1_024;
+
+/// The most nodes that may share the limits.
+const MAX_NODES: u32 = 1_000_000;
+
+/// The settings as meant; `None` if something is wrong, which is reported.
+pub(super) fn settings(
+    given: &Spanned<Memcached>,
+    file: &PolicyFile,
+    report: &mut Report<'_>,
+) -> Option<MemcachedSettings> {
+    let memcached = &given.value;
+    let servers = servers(memcached, report);
+    let nodes = at_most(&memcached.nodes, MAX_NODES, "the number of nodes is", report);
+    let deadline = deadline(&memcached.deadline, report);
+    Some(MemcachedSettings {
+        servers: servers?,
+        layout: memcached.layout.value().map(|layout| layout.0).unwrap_or_default(),
+        nodes: nodes?,
+        deadline: deadline?,
+        revealed: revealed::names(file),
+    })
+}
+
+fn servers(memcached: &Memcached, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
+    let given = memcached.servers.given()?;
+    let servers = &given.value.0;
+    if servers.is_empty() || servers.len() > MAX_SERVERS {
+        let message = format_args!("{} servers", servers.len());
+        report.error(given.at, message, format_args!("expected 1 to {MAX_SERVERS}"));
+        return None;
+    }
+    let mut observed = HashSet::new();
+    let twice = servers.iter().find(|server| !observed.insert(&*server.value.0));
+    if let Some(twice) = twice {
+        let message = format_args!("the server {:?} is named twice", &*twice.value.0);
+        report.error(twice.at, message, "leave one of them out");
+        return None;
+    }
+    Some(servers.iter().map(|server| Box::from(&*server.value.0)).collect())
+}

@@ -1,0 +1,26 @@
+//! The store in memory.
+
+use crate::decode::{Spanned, Whole};
+use crate::raw::Memory;
+use crate::report::Report;
+use crate::settings::MemoryBounds;
+
+/// How much it may hold; `None` if something is wrong, which is reported.
+pub(super) fn bounds(raw: &Memory, report: &mut Report<'_>) -> Option<MemoryBounds> {
+    let mut bounds = MemoryBounds::default();
+    if let Some(entries) = raw.max_entries.given() {
+        bounds.max_entries = at_least_one(entries, report)?;
+    }
+    if let Some(bytes) = raw.max_bytes.value() {
+        bounds.max_bytes = bytes.0;
+    }
+    Some(bounds)
+}
+
+fn at_least_one(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<u64> {
+    if given.value.0 == 0 {
+        report.plain_error(given.at, "it must be at least 1");
+        return None;
+    }
+    Some(given.value.0)
+}

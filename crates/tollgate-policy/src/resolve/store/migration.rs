@@ -1,0 +1,127 @@
+//! Two stores at once.
+
+use tollgate_core::Percent;
+
+use super::super::names::NameTable;
+use super::{ONE_OF_TWO, StoreKinds, is_one, key};
+use crate::decode::{Field, Spanned};
+use crate::raw::{PolicyFile, Rollout, Shadow, Side, Subject};
+use crate::report::Report;
+use crate::settings::{DecisionClock, MigrationStoreSettings, RolloutSettings, ShadowSettings};
+
+/// The settings as meant; `None` if something is wrong, which is reported.
+pub(super) fn rollout(
+    given: &Spanned<Rollout>,
+    file: &PolicyFile,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<RolloutSettings> {
+    let rollout = &given.value;
+    let from = side(&rollout.from, file, subjects, report);
+    let to = side(&rollout.to, file, subjects, report);
+    check_distinct(&rollout.to, from.as_ref(), to.as_ref(), report)?;
+    let sides = [("from", &rollout.from, &from), ("to", &rollout.to, &to)];
+    check_clocks(sides, "a window that moves is judged by the other clock", report);
+    Some(RolloutSettings {
+        percent: rollout.percent.value()?.0,
+        on_move: match &rollout.on_move {
+            Field::Invalid => return None,
+            on_move => on_move.value().map(|on_move| on_move.0).unwrap_or_default(),
+        },
+        from: from?,
+        to: to?,
+    })
+}
+
+/// The settings as meant; `None` if something is wrong, which is reported.
+pub(super) fn shadow(
+    given: &Spanned<Shadow>,
+    file: &PolicyFile,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<ShadowSettings> {
+    let shadow = &given.value;
+    let store = side(&shadow.store, file, subjects, report);
+    let compared_with = side(&shadow.compared_with, file, subjects, report);
+    check_distinct(&shadow.compared_with, store.as_ref(), compared_with.as_ref(), report)?;
+    let sides = [
+        ("store", &shadow.store, &store),
+        ("compared_with", &shadow.compared_with, &compared_with),
+    ];
+    check_clocks(sides, "what differs may be the clocks alone", report);
+    let percent = match &shadow.percent {
+        Field::Absent => Percent::ALL,
+        Field::Invalid => return None,
+        Field::Value(percent) => percent.value.0,
+    };
+    Some(ShadowSettings { percent, store: store?, compared_with: compared_with? })
+}
+
+fn side(
+    field: &Field<Side>,
+    file: &PolicyFile,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<MigrationStoreSettings> {
+    let given = field.given()?;
+    let Side { memory, redis, memcached } = &given.value;
+    if memory.is_invalid() || redis.is_invalid() || memcached.is_invalid() {
+        return None;
+    }
+    let places = [key(memory), key(redis), key(memcached)];
+    if !is_one(given.at, &places, ONE_OF_TWO, report) {
+        return None;
+    }
+    StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
+}
+
+/// Two stores in the same servers are one store, that counts twice. Each process has memory of its
+/// own for either.
+fn check_distinct(
+    second: &Field<Side>,
+    one: Option<&MigrationStoreSettings>,
+    other: Option<&MigrationStoreSettings>,
+    report: &mut Report<'_>,
+) -> Option<()> {
+    let is_same = match (one?, other?) {
+        (MigrationStoreSettings::Redis(one), MigrationStoreSettings::Redis(other)) => {
+            one.shards == other.shards
+        }
+        (MigrationStoreSettings::Memcached(one), MigrationStoreSettings::Memcached(other)) => {
+            one.servers == other.servers
+        }
+        _ => false,
+    };
+    if is_same {
+        let hint = "name other servers, or leave one of them out";
+        report.error(second.given()?.at, "both stores are the same servers", hint);
+        return None;
+    }
+    Some(())
+}
+
+/// Warns of two stores that go by different clocks, at the word that says so.
+fn check_clocks(
+    sides: [(&str, &Field<Side>, &Option<MigrationStoreSettings>); 2],
+    what_of_it: &str,
+    report: &mut Report<'_>,
+) {
+    let goes_by = |(_, _, side): &(&str, &Field<Side>, &Option<MigrationStoreSettings>)| match side
+    {
+        Some(MigrationStoreSettings::Redis(redis)) => redis.clock,
+        _ => DecisionClock::Application,
+    };
+    let [by_shards, by_nodes] = match sides.each_ref().map(goes_by) {
+        [DecisionClock::Store, DecisionClock::Application] => [&sides[0], &sides[1]],
+        [DecisionClock::Application, DecisionClock::Store] => [&sides[1], &sides[0]],
+        _ => return,
+    };
+    let redis = by_shards.1.value().and_then(|side| side.redis.value());
+    let Some(clock) = redis.and_then(|redis| redis.clock.given()) else { return };
+    let message = format_args!(
+        "`{}` goes by its shards' clock, and `{}` by the nodes': {what_of_it}",
+        by_shards.0, by_nodes.0
+    );
+    let hint = "give both the same `clock`, or keep the clocks together within `skew_max`";
+    report.warning(clock.at, message, hint);
+}

@@ -1,0 +1,140 @@
+//! The store: one of several kinds, each with its settings.
+
+mod deadline;
+mod memcached;
+mod memory;
+mod migration;
+mod previous;
+mod redis;
+pub(super) mod revealed;
+mod server;
+mod shards;
+mod tls;
+mod topology;
+
+use std::num::NonZeroU32;
+
+use super::names::NameTable;
+use crate::decode::{Field, Spanned, Whole};
+use crate::raw::{Memcached, Memory, PolicyFile, Redis, Store, Subject};
+use crate::report::Report;
+use crate::settings::{MigrationStoreSettings, StoreSettings};
+use crate::span::Span;
+
+/// Where the counters are kept; `None` if something is wrong, which is reported.
+pub(super) fn store(
+    file: &PolicyFile,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<StoreSettings> {
+    let given = match &file.store {
+        Field::Absent => return Some(StoreSettings::default()),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    let Store { memory, redis, memcached, rollout, shadow } = &given.value;
+    let places = [key(memory), key(redis), key(memcached), key(rollout), key(shadow)];
+    let is_invalid = [memory.is_invalid(), redis.is_invalid(), memcached.is_invalid()];
+    if is_invalid.contains(&true) || rollout.is_invalid() || shadow.is_invalid() {
+        return None;
+    }
+    if !is_one(given.at, &places, ANY, report) {
+        return None;
+    }
+    match (rollout, shadow) {
+        (Field::Value(rollout), _) => migration::rollout(rollout, file, subjects, report)
+            .map(|settings| StoreSettings::Rollout(Box::new(settings))),
+        (_, Field::Value(shadow)) => migration::shadow(shadow, file, subjects, report)
+            .map(|settings| StoreSettings::Shadow(Box::new(settings))),
+        _ => {
+            let kinds = StoreKinds { memory, redis, memcached };
+            kinds.settings(file, subjects, report).map(StoreSettings::from)
+        }
+    }
+}
+
+/// What a store can be in, in words.
+const ANY: &str = "`memory`, `redis`, `memcached`, `rollout` or `shadow`";
+const ONE_OF_TWO: &str = "`memory`, `redis` or `memcached`";
+
+/// The kinds of stores that are no two stores themselves.
+struct StoreKinds<'f> {
+    memory: &'f Field<Memory>,
+    redis: &'f Field<Redis>,
+    memcached: &'f Field<Memcached>,
+}
+
+impl StoreKinds<'_> {
+    /// The settings of the one that is there.
+    fn settings(
+        &self,
+        file: &PolicyFile,
+        subjects: &mut NameTable<'_, Subject>,
+        report: &mut Report<'_>,
+    ) -> Option<MigrationStoreSettings> {
+        let shared = self.redis.given().map(|redis| redis.key);
+        let shared = shared.or_else(|| self.memcached.given().map(|memcached| memcached.key));
+        if let Some(key) = shared.filter(|_| file.secret.is_absent()) {
+            without_secret(key, report);
+        }
+        if let Some(redis) = self.redis.given() {
+            let settings = redis::settings(redis, file, subjects, report)?;
+            return Some(MigrationStoreSettings::Redis(Box::new(settings)));
+        }
+        if let Some(memcached) = self.memcached.given() {
+            let settings = memcached::settings(memcached, file, report)?;
+            return Some(MigrationStoreSettings::Memcached(Box::new(settings)));
+        }
+        memory::bounds(self.memory.value()?, report).map(MigrationStoreSettings::Memory)
+    }
+}
+
+fn key<T>(field: &Field<T>) -> Option<Span> {
+    field.given().map(|given| given.key)
+}
+
+/// Whether a store is in exactly one of the `places` that are given; else that is reported.
+fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
+    let mut given: Vec<Span> = places.iter().flatten().copied().collect();
+    given.sort_by_key(|key| (key.line, key.column));
+    match given[..] {
+        [_] => true,
+        [] => {
+            report.error(at, "the store is nowhere", format_args!("expected {expected}"));
+            false
+        }
+        [first, second, ..] => {
+            let message = format_args!("a store is in one of {expected}, this one is in two");
+            let hint = format_args!("leave one of them out; the other is on line {}", first.line);
+            report.error(second, message, hint);
+            false
+        }
+    }
+}
+
+fn without_secret(at: Span, report: &mut Report<'_>) {
+    let message = "without a `secret` each process counts for itself, and anew when it starts";
+    let hint = "subjects are hashed under it in the store: secret: { env: TOLLGATE_SECRET }";
+    report.warning(at, message, hint);
+}
+
+/// A number from 1 to `most` of what `what` counts, or 1 if nothing is written.
+fn at_most(
+    field: &Field<Whole>,
+    most: u32,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<NonZeroU32> {
+    let given: &Spanned<Whole> = match field {
+        Field::Absent => return Some(NonZeroU32::MIN),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    let number = u32::try_from(given.value.0).ok().filter(|number| *number <= most);
+    let number = number.and_then(NonZeroU32::new);
+    if number.is_none() {
+        let message = format_args!("{what} {}", given.value.0);
+        report.error(given.at, message, format_args!("expected 1 to {most}"));
+    }
+    number
+}

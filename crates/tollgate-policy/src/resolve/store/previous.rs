@@ -1,0 +1,93 @@
+//! The map of shards that is left.
+
+use super::shards::{ResolvedShards, listed, shard, weight};
+use super::topology::{NamedServers, topology};
+use crate::decode::{Field, Named, quoted};
+use crate::raw::{Redis, Shard};
+use crate::report::Report;
+use crate::settings::{PreviousShardMap, ShardSettings, Topology};
+
+/// The map that is left for `shards`, to which the servers of shards that go are added. The inner
+/// `None` stands for a map that is wrong, which is reported.
+pub(super) fn map(
+    redis: &Redis,
+    shards: &mut Option<ResolvedShards>,
+    report: &mut Report<'_>,
+) -> Option<Option<PreviousShardMap>> {
+    let given = match &redis.previous {
+        Field::Absent => return None,
+        Field::Invalid => return Some(None),
+        Field::Value(given) => given,
+    };
+    let raw = &given.value;
+    // What stays is known by what comes: where that is wrong, nothing is said of this.
+    let Some(ResolvedShards { shards, places }) = shards else { return Some(None) };
+    let Some(listed) = listed(&raw.shards, report) else { return Some(None) };
+    let left: Vec<_> = listed.iter().map(|named| one(named, shards, places, report)).collect();
+    let Some(left) = left.into_iter().collect::<Option<Vec<_>>>() else { return Some(None) };
+    let route_by = raw.route_by.value().map(|name| Box::from(&*name.0));
+    let comes = redis.route_by.value().map(|name| Box::from(&*name.0));
+    if route_by == comes && is_same(&left, shards) {
+        let hint = "leave `previous` out: it is for a map that is not in force any more";
+        report.error(given.key, "`previous` is the map of `shards`: nothing moves", hint);
+        return Some(None);
+    }
+    if route_by != comes && shards.iter().any(is_cluster) {
+        let hint = "in a cluster `route_by` names the keys as well: begin with another shard";
+        report.error(given.key, "`route_by` changes, and a shard is a cluster", hint);
+        return Some(None);
+    }
+    if route_by.is_none() && comes.is_some() {
+        let message = "`previous` has no `route_by`: nearly every client moves";
+        report.warning(given.key, message, "if it was the same before, say it here, too");
+    }
+    Some(Some(PreviousShardMap { shards: left, route_by }))
+}
+
+/// One shard of the map that is left.
+fn one(
+    named: &Named<Shard>,
+    shards: &[ShardSettings],
+    places: &mut NamedServers,
+    report: &mut Report<'_>,
+) -> Option<ShardSettings> {
+    let raw = named.value.as_ref()?;
+    let Some(stays) = shards.iter().find(|shard| *shard.name == *named.name.value) else {
+        return shard(named, places, report);
+    };
+    let weight = weight(raw, report)?;
+    if names_servers(raw)
+        && topology(named, &mut NamedServers::default(), report)? != stays.topology
+    {
+        let message = format_args!("the shard {} is at two places", quoted(&stays.name));
+        let hint = "a shard is its counters: one that begins without them has a name of its own";
+        report.error(named.name.at, message, hint);
+        return None;
+    }
+    Some(ShardSettings { weight, ..stays.clone() })
+}
+
+fn is_cluster(shard: &ShardSettings) -> bool {
+    matches!(shard.topology, Topology::Cluster { .. })
+}
+
+fn names_servers(shard: &Shard) -> bool {
+    let is_said = [
+        shard.topology.is_absent(),
+        shard.primary.is_absent(),
+        shard.replicas.is_absent(),
+        shard.sentinels.is_absent(),
+        shard.service.is_absent(),
+        shard.transport.is_absent(),
+        shard.nodes.is_absent(),
+    ];
+    is_said.contains(&false)
+}
+
+/// Whether every subject has the same home in both, by the same routing.
+fn is_same(left: &[ShardSettings], comes: &[ShardSettings]) -> bool {
+    let is_there = |shard: &ShardSettings| {
+        comes.iter().any(|other| other.name == shard.name && other.weight == shard.weight)
+    };
+    left.len() == comes.len() && left.iter().all(is_there)
+}

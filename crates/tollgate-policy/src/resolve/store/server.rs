@@ -1,0 +1,135 @@
+//! The URL of a server.
+
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::decode::{Spanned, Text, quoted};
+use crate::report::Report;
+
+const DEFAULT_PORT: u16 = 6379;
+
+/// A server that a URL names.
+pub(super) struct ResolvedServer {
+    /// Where it listens, the same for all URLs of one server as far as they tell.
+    pub(super) place: String,
+    pub(super) way: ServerTransport,
+}
+
+/// How a server is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServerTransport {
+    Tls,
+    /// Over the network, where whoever is on the way can read along.
+    Plain,
+    /// By a socket of this machine.
+    Unix,
+}
+
+/// The server that a URL names; `None` if it names none, which is reported.
+///
+/// No message repeats the URL: there may be a password in it.
+pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
+    let read = Url::parse(&given.value.0).map_err(|_| SHAPE.to_owned()).and_then(|url| {
+        let server = read(&url)?;
+        Ok((server, holds_password(&url)))
+    });
+    match read {
+        Ok((server, holds_password)) => {
+            if holds_password {
+                let hint = "whoever reads this file can use it: password: { env: \
+                            TOLLGATE_REDIS_PASSWORD } keeps it out";
+                report.warning(given.at, "a password stands in the URL", hint);
+            }
+            Some(server)
+        }
+        Err(hint) => {
+            report.error(given.at, "this names no Redis server", hint);
+            None
+        }
+    }
+}
+
+/// The sentinel that a URL names; `None` if it names none, which is reported.
+pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
+    let server = server(given, report)?;
+    // It is a URL, since it names a server.
+    let url = Url::parse(&given.value.0).ok()?;
+    let hint = match server.way {
+        ServerTransport::Unix => "sentinels are reached over the network: redis://HOST:26379",
+        ServerTransport::Tls | ServerTransport::Plain if url.port().is_none() => {
+            "its port should be there, such as redis://HOST:26379"
+        }
+        ServerTransport::Tls | ServerTransport::Plain
+            if !url.path().trim_matches('/').is_empty() =>
+        {
+            "a sentinel has no databases"
+        }
+        ServerTransport::Tls | ServerTransport::Plain => return Some(server),
+    };
+    report.error(given.at, "this names no sentinel", hint);
+    None
+}
+
+const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
+
+/// Reads the URL; the error tells what would be right.
+fn read(url: &Url) -> Result<ResolvedServer, String> {
+    if url.fragment().is_some() {
+        return Err("a # in a password is written %23".to_owned());
+    }
+    let way = match url.scheme() {
+        "redis" | "valkey" => ServerTransport::Plain,
+        "rediss" | "valkeys" => ServerTransport::Tls,
+        "unix" | "redis+unix" | "valkey+unix" => return socket(url),
+        _ => return Err(SHAPE.to_owned()),
+    };
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let host = host.ok_or("it has no host, such as redis://10.0.0.1:6379")?;
+    let user_and_password = [url.username(), url.password().unwrap_or_default()];
+    if user_and_password.iter().any(|part| percent_decode_str(part).decode_utf8().is_err()) {
+        return Err("its user and password should be UTF-8".to_owned());
+    }
+    match url.path().trim_matches('/') {
+        "" => {}
+        number => database(number)?,
+    }
+    for (name, value) in url.query_pairs() {
+        parameter(&name, &value, &[])?;
+    }
+    let port = url.port().unwrap_or(DEFAULT_PORT);
+    Ok(ResolvedServer { place: format!("{}:{port}", host.to_ascii_lowercase()), way })
+}
+
+/// A unix domain socket.
+fn socket(url: &Url) -> Result<ResolvedServer, String> {
+    let path = url.to_file_path().ok().filter(|path| path.file_name().is_some());
+    let path = path.ok_or("it has no path, such as unix:///run/redis.sock")?;
+    for (name, value) in url.query_pairs() {
+        parameter(&name, &value, &["db", "user", "pass"])?;
+    }
+    Ok(ResolvedServer { place: format!("unix://{}", path.display()), way: ServerTransport::Unix })
+}
+
+fn parameter(name: &str, value: &str, more: &[&str]) -> Result<(), String> {
+    match name {
+        "protocol" if matches!(value, "2" | "3" | "resp2" | "resp3") => Ok(()),
+        "protocol" => Err("`protocol` should be 2 or 3".to_owned()),
+        "db" if more.contains(&name) => database(value),
+        name if more.contains(&name) => Ok(()),
+        name => {
+            let known = ["protocol"].iter().chain(more).copied().collect::<Vec<_>>().join(", ");
+            Err(format!("it has the unknown parameter {}; known are {known}", quoted(name)))
+        }
+    }
+}
+
+fn database(text: &str) -> Result<(), String> {
+    match text.parse::<u32>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err("what follows its host should be the number of a database".to_owned()),
+    }
+}
+
+fn holds_password(url: &Url) -> bool {
+    url.password().is_some() || url.query_pairs().any(|(name, _)| name == "pass")
+}

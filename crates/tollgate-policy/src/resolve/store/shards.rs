@@ -1,0 +1,75 @@
+//! Shards and their servers.
+
+use std::num::NonZeroU32;
+
+use super::at_most;
+use super::topology::{NamedServers, topology};
+use crate::decode::{Field, Named, Names};
+use crate::raw;
+use crate::report::Report;
+use crate::settings::ShardSettings;
+
+/// The most shards: every decision looks at each of them.
+const MAX_SHARDS: usize = 1_024;
+
+/// The largest weight of a shard.
+const MAX_WEIGHT: u32 = 1 << 20;
+
+/// The shards of a store.
+pub(super) struct ResolvedShards {
+    pub(super) shards: Vec<ShardSettings>,
+    /// Where their servers are.
+    pub(super) places: NamedServers,
+}
+
+/// The shards in their order; `None` if something is wrong, which is reported.
+pub(super) fn shards(
+    field: &Field<Names<raw::Shard>>,
+    report: &mut Report<'_>,
+) -> Option<ResolvedShards> {
+    let named = listed(field, report)?;
+    let mut places = NamedServers::default();
+    let shards: Vec<_> = named.iter().map(|named| shard(named, &mut places, report)).collect();
+    let shards = shards.into_iter().collect::<Option<_>>()?;
+    Some(ResolvedShards { shards, places })
+}
+
+/// The named ones of a list that may be used; `None` if something is wrong, which is reported.
+pub(super) fn listed<'s>(
+    field: &'s Field<Names<raw::Shard>>,
+    report: &mut Report<'_>,
+) -> Option<&'s [Named<raw::Shard>]> {
+    let given = field.given()?;
+    let named = &given.value.0;
+    if named.is_empty() {
+        let hint = "such as a: { primary: \"redis://10.0.0.1:6379\" }";
+        report.error(given.key, "there is no shard", hint);
+        return None;
+    }
+    if named.len() > MAX_SHARDS {
+        let message = format_args!("{} shards", named.len());
+        report.error(given.key, message, format_args!("expected at most {MAX_SHARDS}"));
+        return None;
+    }
+    Some(named)
+}
+
+/// One shard; its servers are added to `places`.
+pub(super) fn shard(
+    named: &Named<raw::Shard>,
+    places: &mut NamedServers,
+    report: &mut Report<'_>,
+) -> Option<ShardSettings> {
+    let topology = topology(named, places, report);
+    let weight = weight(named.value.as_ref()?, report);
+    Some(ShardSettings {
+        name: named.name.value.as_str().into(),
+        topology: topology?,
+        weight: weight?,
+    })
+}
+
+/// How much a shard takes.
+pub(super) fn weight(shard: &raw::Shard, report: &mut Report<'_>) -> Option<NonZeroU32> {
+    at_most(&shard.weight, MAX_WEIGHT, "the weight is", report)
+}

@@ -1,0 +1,62 @@
+//! Certificates.
+
+use std::path::PathBuf;
+
+use super::topology::ServerTransports;
+use crate::decode::{Field, Text, quoted};
+use crate::raw::Tls;
+use crate::report::Report;
+use crate::settings::{TlsFiles, TlsIdentity};
+use crate::span::Span;
+
+/// The certificates for what is reached in these `ways`, each of which is called `what`; `None` if
+/// something is wrong, which is reported. Where the ways are not known nothing is said of them.
+pub(super) fn files(
+    field: &Field<Tls>,
+    what: &str,
+    ways: Option<&ServerTransports>,
+    report: &mut Report<'_>,
+) -> Option<TlsFiles> {
+    fn path(text: &Text) -> PathBuf {
+        PathBuf::from(&text.0)
+    }
+    let given = match field {
+        Field::Absent => return Some(TlsFiles::default()),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    if let Some(ways) = ways {
+        used_by(ways, what, given.key, report);
+    }
+    let Tls { authorities, certificate, key } = &given.value;
+    let identity = match (certificate, key) {
+        (Field::Value(certificate), Field::Value(key)) => {
+            Some(TlsIdentity { certificate: path(&certificate.value), key: path(&key.value) })
+        }
+        (Field::Value(alone), Field::Absent) => {
+            report.error(alone.key, "`certificate` needs its `key`", "the file of the key");
+            return None;
+        }
+        (Field::Absent, Field::Value(alone)) => {
+            let hint = "the file of the certificate that the key belongs to";
+            report.error(alone.key, "`key` needs its `certificate`", hint);
+            return None;
+        }
+        _ => None,
+    };
+    Some(TlsFiles { authorities: authorities.value().map(path), identity })
+}
+
+/// Tells of certificates, given at `at`, that nothing is reached with, or not everything.
+fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
+    if !ways.any_tls {
+        let message = format_args!("`tls` is given, but no {what} is reached under TLS");
+        report.error(at, message, "a URL that asks for TLS begins with rediss://");
+    } else if let Some(clear) = &ways.in_clear {
+        let message = format_args!("`tls` is given, but not every {what} is reached under TLS");
+        let (place, line) = (quoted(&clear.place), clear.line);
+        let hint =
+            format_args!("{place} on line {line} is not: its URL does not begin with rediss://");
+        report.warning(at, message, hint);
+    }
+}

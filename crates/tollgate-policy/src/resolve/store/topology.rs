@@ -1,0 +1,270 @@
+//! Which servers a shard has.
+
+use std::collections::HashMap;
+
+use super::server::{ResolvedServer, ServerTransport, sentinel, server};
+use crate::decode::{Field, Named, OneOrMore, Spanned, Text, is_name, quoted};
+use crate::raw::{Shard, TopologyKind};
+use crate::report::Report;
+use crate::settings::{Topology, Transport};
+
+/// The most replicas of a shard: a node keeps a connection to each.
+const MAX_REPLICAS: usize = 16;
+
+/// The most sentinels of a shard: a node keeps a connection to each.
+const MAX_SENTINELS: usize = 16;
+
+/// The most nodes of a cluster that are named: one that answers is enough to learn of the others.
+const MAX_NODES: usize = 16;
+
+/// The servers and sentinels that were named so far.
+#[derive(Default)]
+pub(super) struct NamedServers {
+    pub(super) servers: ServerTransports,
+    pub(super) sentinels: ServerTransports,
+    /// The line of each server, and of each sentinel with what it watches.
+    lines: HashMap<String, usize>,
+}
+
+/// How some servers are reached.
+#[derive(Default)]
+pub(super) struct ServerTransports {
+    /// Whether any is spoken to under TLS.
+    pub(super) any_tls: bool,
+    /// The first that is spoken to in clear over the network.
+    pub(super) in_clear: Option<RawServer>,
+}
+
+/// A server, and the line on which it is named.
+pub(super) struct RawServer {
+    pub(super) place: String,
+    pub(super) line: usize,
+}
+
+/// How the servers of a shard are known; `None` if something is wrong, which is reported.
+pub(super) fn topology(
+    named: &Named<Shard>,
+    places: &mut NamedServers,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    let shard = named.value.as_ref()?;
+    match kind(shard)? {
+        TopologyKind::Static => {
+            foreign(shard.sentinels.given(), "sentinels", "sentinel", report);
+            foreign(shard.service.given(), "service", "sentinel", report);
+            foreign(shard.transport.given(), "transport", "sentinel", report);
+            foreign(shard.nodes.given(), "nodes", "cluster", report);
+            fixed(named, shard, places, report)
+        }
+        TopologyKind::Sentinel => {
+            foreign(shard.primary.given(), "primary", "static", report);
+            foreign(shard.replicas.given(), "replicas", "static", report);
+            foreign(shard.nodes.given(), "nodes", "cluster", report);
+            watched(named, shard, places, report)
+        }
+        TopologyKind::Cluster => {
+            foreign(shard.primary.given(), "primary", "static", report);
+            foreign(shard.replicas.given(), "replicas", "static", report);
+            foreign(shard.sentinels.given(), "sentinels", "sentinel", report);
+            foreign(shard.service.given(), "service", "sentinel", report);
+            foreign(shard.transport.given(), "transport", "sentinel", report);
+            slotted(named, shard, places, report)
+        }
+    }
+}
+
+/// What is said, or what the other keys say; `None` if what is said is wrong.
+fn kind(shard: &Shard) -> Option<TopologyKind> {
+    match &shard.topology {
+        Field::Invalid => None,
+        Field::Value(given) => Some(given.value.0),
+        Field::Absent if !shard.primary.is_absent() => Some(TopologyKind::Static),
+        Field::Absent if !shard.nodes.is_absent() => Some(TopologyKind::Cluster),
+        Field::Absent if shard.sentinels.is_absent() && shard.service.is_absent() => {
+            Some(TopologyKind::Static)
+        }
+        Field::Absent => Some(TopologyKind::Sentinel),
+    }
+}
+
+/// Tells of a key that belongs to another topology.
+fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mut Report<'_>) {
+    if let Some(given) = given {
+        let message = format_args!("`{key}` belongs to `topology: {topology}`");
+        report.error(
+            given.key,
+            message,
+            "its servers are named here, by sentinels, or by a cluster: one of them",
+        );
+    }
+}
+
+/// Servers that are named in the file.
+fn fixed(
+    named: &Named<Shard>,
+    shard: &Shard,
+    places: &mut NamedServers,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    if shard.primary.is_absent() {
+        let hint = "or `sentinels` with the `service` that they watch";
+        report.error(named.name.at, "a shard needs `primary`", hint);
+    }
+    let primary = shard.primary.given().and_then(|url| places.server(url, report));
+    let replicas = each(&shard.replicas, MAX_REPLICAS, "replicas of one primary", report)
+        .map(|urls| urls.iter().map(|url| places.server(url, report)).collect::<Vec<_>>());
+    Some(Topology::Static {
+        primary: primary?,
+        replicas: replicas?.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+/// Servers that a cluster's nodes name.
+fn slotted(
+    named: &Named<Shard>,
+    shard: &Shard,
+    places: &mut NamedServers,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    let nodes = match each(&shard.nodes, MAX_NODES, "nodes of one cluster", report)? {
+        [] => {
+            let hint = "such as nodes: [\"redis://10.0.0.1:7000\"]";
+            report.error(named.name.at, "a shard that is a cluster needs `nodes`", hint);
+            return None;
+        }
+        urls => urls,
+    };
+    let nodes: Vec<_> = nodes.iter().map(|url| places.server(url, report)).collect();
+    Some(Topology::Cluster { nodes: nodes.into_iter().collect::<Option<_>>()? })
+}
+
+/// Servers that sentinels name.
+fn watched(
+    named: &Named<Shard>,
+    shard: &Shard,
+    places: &mut NamedServers,
+    report: &mut Report<'_>,
+) -> Option<Topology> {
+    let service = service(named, shard, report);
+    let sentinels = match each(&shard.sentinels, MAX_SENTINELS, "sentinels of one shard", report) {
+        Some([]) => {
+            let hint = "such as sentinels: [\"redis://10.0.0.1:26379\"]";
+            report.error(named.name.at, "a shard of sentinels needs `sentinels`", hint);
+            None
+        }
+        urls => urls,
+    };
+    let service = service?;
+    let sentinels: Vec<_> =
+        sentinels?.iter().map(|url| places.sentinel(url, service, report)).collect();
+    let transport = match &shard.transport {
+        Field::Invalid => return None,
+        Field::Absent => Transport::default(),
+        Field::Value(given) => given.value.0,
+    };
+    match transport {
+        Transport::Tls => places.servers.any_tls = true,
+        Transport::Tcp if places.servers.in_clear.is_none() => {
+            let (place, line) = (service.0.clone(), named.name.at.line);
+            places.servers.in_clear = Some(RawServer { place, line });
+        }
+        Transport::Tcp => {}
+    }
+    Some(Topology::Sentinel {
+        sentinels: sentinels.into_iter().collect::<Option<_>>()?,
+        service: service.0.as_str().into(),
+        transport,
+    })
+}
+
+/// What the sentinels call the shard.
+fn service<'s>(
+    named: &Named<Shard>,
+    shard: &'s Shard,
+    report: &mut Report<'_>,
+) -> Option<&'s Text> {
+    let given = match &shard.service {
+        Field::Absent => {
+            let hint = "what the sentinels call it, as in their `sentinel monitor`";
+            report.error(named.name.at, "a shard of sentinels needs `service`", hint);
+            return None;
+        }
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    if !is_name(&given.value.0) {
+        let message = format_args!("{} is no name of a service", quoted(&given.value.0));
+        report.error(given.at, message, "sentinels take letters, digits, `.`, `-` and `_`");
+        return None;
+    }
+    Some(&given.value)
+}
+
+/// The URLs of a list, at most so many; `None` if something is wrong, which is reported.
+fn each<'u>(
+    field: &'u Field<OneOrMore<Text>>,
+    most: usize,
+    what: &str,
+    report: &mut Report<'_>,
+) -> Option<&'u [Spanned<Text>]> {
+    let given = match field {
+        Field::Absent => return Some(&[]),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    let urls = &given.value.0;
+    if urls.len() > most {
+        let message = format_args!("{} {what}", urls.len());
+        report.error(given.key, message, format_args!("expected at most {most}"));
+        return None;
+    }
+    Some(urls)
+}
+
+impl NamedServers {
+    /// Checks that `url` names a server, and one that no other does; gives it back.
+    fn server(&mut self, url: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+        let server = server(url, report)?;
+        self.servers.add(&server, url);
+        if let Some(line) = self.lines.get(&server.place) {
+            let message = format_args!("the server {} is there twice", quoted(&server.place));
+            let hint = format_args!("first on line {line}; a server has one part in one shard");
+            report.error(url.at, message, hint);
+            return None;
+        }
+        self.lines.insert(server.place, url.at.line);
+        Some(url.value.0.as_str().into())
+    }
+
+    /// Checks that `url` names a sentinel, and one that is not yet asked for `service`; gives it
+    /// back.
+    fn sentinel(
+        &mut self,
+        url: &Spanned<Text>,
+        service: &Text,
+        report: &mut Report<'_>,
+    ) -> Option<Box<str>> {
+        let sentinel = sentinel(url, report)?;
+        self.sentinels.add(&sentinel, url);
+        // No server's place has a space in it.
+        let requested = format!("{} {}", sentinel.place, service.0);
+        if let Some(line) = self.lines.get(&requested) {
+            let (place, service) = (quoted(&sentinel.place), quoted(&service.0));
+            let message = format_args!("the sentinel {place} is asked for {service} twice");
+            let hint = format_args!("first on line {line}; a service is one shard");
+            report.error(url.at, message, hint);
+            return None;
+        }
+        self.lines.insert(requested, url.at.line);
+        Some(url.value.0.as_str().into())
+    }
+}
+
+impl ServerTransports {
+    fn add(&mut self, server: &ResolvedServer, url: &Spanned<Text>) {
+        self.any_tls |= server.way == ServerTransport::Tls;
+        if server.way == ServerTransport::Plain && self.in_clear.is_none() {
+            self.in_clear = Some(RawServer { place: server.place.clone(), line: url.at.line });
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Subjects: from one of several sources to a dimension.
+
+use tollgate_core::policy::{Dimension, SubjectSource};
+
+use super::field_name::{field_name, is_token};
+use super::names::NameTable;
+use super::pointer::pointer;
+use crate::decode::{Field, Spanned, Text, Whole, quoted};
+use crate::raw::{Kept, Subject};
+use crate::report::Report;
+use crate::span::Span;
+
+/// Headers that hold credentials: their values are hashed unless the file says otherwise.
+const CREDENTIALS: [&str; 14] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "apikey",
+    "x-auth-token",
+    "x-access-token",
+    "x-session-token",
+    "x-csrf-token",
+    "private-token",
+    "x-goog-api-key",
+    "x-amz-security-token",
+    "ocp-apim-subscription-key",
+];
+
+const IPV4_PREFIX: u8 = 32;
+const IPV6_PREFIX: u8 = 64;
+
+/// The dimensions of the subjects, in their order; `None` for what is wrong, which is reported.
+pub(super) fn dimensions(
+    subjects: &NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Vec<Option<Dimension>> {
+    let dimension = |named: &crate::decode::Named<Subject>| {
+        let subject = named.value.as_ref()?;
+        let source = source(&named.name, subject, report);
+        misplaced(subject, report);
+        Some(Dimension { name: named.name.value.as_str().into(), source: source? })
+    };
+    subjects.all().iter().map(dimension).collect()
+}
+
+fn source(
+    name: &Spanned<String>,
+    subject: &Subject,
+    report: &mut Report<'_>,
+) -> Option<SubjectSource> {
+    one_source(name, subject, report)?;
+    if let Some(header) = subject.header.given() {
+        return by_header(header, subject, report);
+    }
+    if let Some(header) = subject.credential.given() {
+        return Some(SubjectSource::Credential { header: field_name(header, "header", report)? });
+    }
+    if let Some(cookie) = subject.cookie.given() {
+        is_token(&cookie.value.0, cookie.at, "cookie", report)?;
+        return Some(SubjectSource::Cookie { cookie: cookie.value.0.as_str().into() });
+    }
+    if subject.client_address.given().is_some() {
+        return Some(SubjectSource::ClientAddress {
+            ipv4_prefix: prefix(&subject.ipv4_prefix, 32, IPV4_PREFIX, report)?,
+            ipv6_prefix: prefix(&subject.ipv6_prefix, 128, IPV6_PREFIX, report)?,
+        });
+    }
+    if let Some(parameter) = subject.path_parameter.value() {
+        return Some(SubjectSource::PathParameter { parameter: parameter.0.as_str().into() });
+    }
+    if let Some(json) = subject.json.given() {
+        return Some(SubjectSource::Json { pointer: pointer(json, report)? });
+    }
+    if let Some(value) = subject.constant.value() {
+        return Some(SubjectSource::Constant { value: value.0.as_str().into() });
+    }
+    let plain = [
+        (subject.host.value(), SubjectSource::Host),
+        (subject.route.value(), SubjectSource::Route),
+        (subject.method.value(), SubjectSource::Method),
+    ];
+    plain.into_iter().find_map(|(present, source)| present.map(|_| source))
+}
+
+/// Checks that there is exactly one source.
+fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>) -> Option<()> {
+    fn place<T>(key: &'static str, field: &Field<T>) -> Option<(&'static str, Option<Span>)> {
+        (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
+    }
+    let places = [
+        place("header", &subject.header),
+        place("credential", &subject.credential),
+        place("cookie", &subject.cookie),
+        place("client_address", &subject.client_address),
+        place("path_parameter", &subject.path_parameter),
+        place("json", &subject.json),
+        place("host", &subject.host),
+        place("route", &subject.route),
+        place("method", &subject.method),
+        place("constant", &subject.constant),
+    ];
+    let mut raw = places.into_iter().flatten();
+    let Some((first, _)) = raw.next() else {
+        let message = format_args!("the subject {} has no source", quoted(&name.value));
+        let hint = "one of header, credential, cookie, client_address, path_parameter, json, host, \
+                    route, method or constant";
+        report.error(name.at, message, hint);
+        return None;
+    };
+    let Some((second, at)) = raw.next() else { return Some(()) };
+    let message = format_args!("a subject has one source, this one has `{first}` and `{second}`");
+    report.error(
+        at.unwrap_or(name.at),
+        message,
+        "make two subjects of it: a limit can count per both",
+    );
+    None
+}
+
+/// Reports options of a source that is not there.
+fn misplaced(subject: &Subject, report: &mut Report<'_>) {
+    if subject.client_address.is_absent() {
+        let prefixes =
+            [("ipv4_prefix", &subject.ipv4_prefix), ("ipv6_prefix", &subject.ipv6_prefix)];
+        for (key, field) in prefixes {
+            if let Some(given) = field.given() {
+                report.plain_error(given.key, format_args!("`{key}` belongs to `client_address`"));
+            }
+        }
+    }
+    if let (true, Some(keep)) = (subject.header.is_absent(), subject.keep.given()) {
+        let hint = "credentials and cookies are hashed, everything else is kept as it is";
+        report.error(keep.key, "`keep` belongs to `header`", hint);
+    }
+}
+
+fn by_header(
+    header: &Spanned<Text>,
+    subject: &Subject,
+    report: &mut Report<'_>,
+) -> Option<SubjectSource> {
+    let name = field_name(header, "header", report)?;
+    let is_credential = CREDENTIALS.contains(&&*name);
+    let kept = match subject.keep.given() {
+        Some(keep) if keep.value.0 == Kept::Clear && is_credential => {
+            let message = format_args!("the credential in {name} is kept in clear");
+            report.warning(keep.at, message, "whoever reads the store can use it: keep it hashed");
+            Kept::Clear
+        }
+        Some(keep) => keep.value.0,
+        None if is_credential => Kept::Hashed,
+        None => Kept::Clear,
+    };
+    Some(match kept {
+        Kept::Hashed => SubjectSource::Credential { header: name },
+        Kept::Clear => SubjectSource::Header { header: name },
+    })
+}
+
+fn prefix(field: &Field<Whole>, most: u8, default: u8, report: &mut Report<'_>) -> Option<u8> {
+    let Some(given) = field.given() else {
+        return field.is_absent().then_some(default);
+    };
+    let bits = u8::try_from(given.value.0).ok().filter(|bits| (1..=most).contains(bits));
+    if bits.is_none() {
+        let message = format_args!("a prefix of {} bits", given.value.0);
+        report.error(given.at, message, format_args!("expected 1 to {most}"));
+    }
+    bits
+}

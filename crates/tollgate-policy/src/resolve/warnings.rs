@@ -1,0 +1,105 @@
+//! What works, but hardly as it was meant.
+
+use tollgate_core::policy::{MatchMode, RequestMatch, SubjectSource};
+use tollgate_core::{Limit, Policy};
+
+use super::mode::warn_of_idle_leases;
+use super::names::NameTable;
+use crate::decode::quoted;
+use crate::raw::{self, Subject};
+use crate::report::Report;
+use crate::span::Span;
+
+/// Warns of names that nothing uses, rules that never decide, and counters that strangers share.
+pub(super) fn warn(
+    policy: &Policy,
+    subjects: &NameTable<'_, Subject>,
+    limits: &NameTable<'_, raw::Limit>,
+    rule_spans: &[Span],
+    report: &mut Report<'_>,
+) {
+    for name in limits.unused() {
+        let message = format_args!("nothing uses the limit {}", quoted(&name.value));
+        report.warning(name.at, message, "it limits only callers that name it");
+    }
+    for name in subjects.unused() {
+        let message = format_args!("nothing uses the subject {}", quoted(&name.value));
+        report.warning(name.at, message, "name it in a limit's `per`, or in `has` or `lacks`");
+    }
+    warn_of_idle_leases(policy, limits, report);
+    for (index, at) in rule_spans.iter().enumerate() {
+        shadowed_rule(policy, index, *at, report);
+        shared_counters(policy, index, *at, report);
+    }
+}
+
+/// Warns of a rule that another one always comes before.
+fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
+    if policy.match_mode() != MatchMode::FirstMatch {
+        return;
+    }
+    let rules = policy.rules();
+    let rule = &rules[index];
+    if let Some(earlier) =
+        rules[..index].iter().find(|earlier| covers(&earlier.matches, &rule.matches))
+    {
+        let message = format_args!("the rule {} never decides", quoted(&rule.name));
+        let hint =
+            format_args!("{} comes first and matches all of its requests", quoted(&earlier.name));
+        report.warning(at, message, hint);
+    }
+}
+
+/// Whether every request that `later` matches is one that `earlier` matches.
+fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
+    fn any_of<T: PartialEq>(earlier: &[T], later: &[T]) -> bool {
+        earlier.is_empty() || (!later.is_empty() && later.iter().all(|one| earlier.contains(one)))
+    }
+    fn all_of<T: PartialEq>(earlier: &[T], later: &[T]) -> bool {
+        earlier.iter().all(|one| later.contains(one))
+    }
+    let takes_every_path = earlier.paths.iter().any(|path| path.as_str() == "/**");
+    any_of(&earlier.methods, &later.methods)
+        && (takes_every_path || any_of(&earlier.paths, &later.paths))
+        && any_of(&earlier.hosts, &later.hosts)
+        && all_of(&earlier.headers, &later.headers)
+        && all_of(&earlier.has, &later.has)
+        && all_of(&earlier.lacks, &later.lacks)
+}
+
+/// Warns of limits that count apart by what the rule's requests need not have.
+fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
+    let rule = &policy.rules()[index];
+    for binding in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {
+        for dimension in &binding.per {
+            let subject = &policy.dimensions()[*dimension];
+            let may_be_absent = match &subject.source {
+                SubjectSource::Credential { .. }
+                | SubjectSource::Header { .. }
+                | SubjectSource::Cookie { .. } => true,
+                SubjectSource::Json { .. } => true,
+                SubjectSource::PathParameter { parameter } => {
+                    let paths = &rule.matches.paths;
+                    paths.is_empty() || !paths.iter().all(|path| path.has_parameter(parameter))
+                }
+                _ => false,
+            };
+            if may_be_absent && !rule.matches.has.contains(dimension) {
+                shared_counter(&binding.limit, &rule.name, &subject.name, at, report);
+            }
+        }
+    }
+}
+
+fn shared_counter(limit: &Limit, rule: &str, subject: &str, at: Span, report: &mut Report<'_>) {
+    let limit = quoted(limit.name());
+    let message = format_args!(
+        "in the rule {}, all requests without a {subject} share one counter of {limit}",
+        quoted(rule)
+    );
+    report.warning(
+        at,
+        message,
+        format_args!("match: {{ has: {subject} }} leaves them to another rule"),
+    );
+}

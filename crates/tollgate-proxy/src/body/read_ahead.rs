@@ -1,0 +1,236 @@
+use std::{future::poll_fn, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, header};
+use http_body::{Body, Frame};
+use tokio::{task::consume_budget, time::timeout};
+use tollgate::tower::JsonBody;
+
+use super::{BodyError, RequestBody};
+use crate::json_bodies::{JsonBodyBuffering, MAX_READ_AHEAD, ReadAheadPermit};
+
+/// How long a body may take to be read before its request passes on without it.
+const READ_AHEAD_TIME: Duration = Duration::from_secs(5);
+
+/// What is at least made room for when a second piece comes.
+const LEAST_GATHERED: usize = 1024;
+
+/// The beginning of a body that was read before its request passed on.
+///
+/// A client chooses the size of the pieces that it comes in, and each of them would take more than its bytes: they are
+/// put together, within the room that was counted.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    /// The first piece, while it is the only one.
+    only: Bytes,
+    /// All pieces, from the second on. Its capacity is within the room.
+    gathered: Vec<u8>,
+    /// The piece for which there was no more room.
+    beyond: Bytes,
+    /// Trailers, or why the body ended before its end.
+    last: Option<Result<Frame<Bytes>, BodyError>>,
+    most: usize,
+    room: Option<ReadAheadPermit>,
+}
+
+/// Whether more may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadStep {
+    Continue,
+    Done,
+}
+
+/// Reads the body of a request whole, if it is JSON and short, and puts it among its extensions. The
+/// request has its body still.
+pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonBodyBuffering) {
+    let headers = request.headers();
+    let is_wanted = bodies.is_enabled()
+        && JsonBody::is_announced_by(headers)
+        && !headers.contains_key(header::EXPECT)
+        && !request.body().is_end_stream();
+    if !is_wanted {
+        return;
+    }
+    let stated = request.body().size_hint().exact();
+    let most = stated.map_or(Some(MAX_READ_AHEAD), |bytes| usize::try_from(bytes).ok());
+    let Some(most) = most.filter(|most| *most <= MAX_READ_AHEAD) else { return };
+    let Some(room) = bodies.acquire(most) else { return };
+    let body = request.body_mut();
+    body.ahead = Some(Box::new(ReadAhead::within(most, Some(room))));
+    let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await.ok().flatten();
+    // From here on the upstream is waited for, and not the client.
+    body.idle.clear();
+    if let Some(whole) = whole {
+        request.extensions_mut().insert(JsonBody(whole));
+    }
+}
+
+impl RequestBody {
+    /// All of its data, if it ends soundly and is not too long.
+    async fn read_ahead(&mut self) -> Option<Bytes> {
+        loop {
+            let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
+            let ahead = self.ahead.as_mut()?;
+            let Some(frame) = frame else { return Some(ahead.whole()) };
+            if ahead.push(frame) == ReadStep::Done {
+                return None;
+            }
+            // So that the time is looked at, too, while pieces come without a pause.
+            consume_budget().await;
+        }
+    }
+}
+
+impl ReadAhead {
+    /// Nothing yet, and at most so many bytes.
+    fn within(most: usize, room: Option<ReadAheadPermit>) -> Self {
+        let (only, gathered, beyond) = (Bytes::new(), Vec::new(), Bytes::new());
+        Self { only, gathered, beyond, last: None, most, room }
+    }
+
+    /// The next of what was read.
+    pub(super) fn pop(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
+        let data = Some(self.take_data())
+            .filter(|data| !data.is_empty())
+            .or_else(|| Some(std::mem::take(&mut self.beyond)))
+            .filter(|data| !data.is_empty());
+        let next = data.map(|data| Ok(Frame::data(data))).or_else(|| self.last.take());
+        if self.is_empty() {
+            self.room = None;
+        }
+        next
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes() == 0 && self.last.is_none()
+    }
+
+    /// Bytes of data.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.within_room() + self.beyond.len()) as u64
+    }
+
+    fn within_room(&self) -> usize {
+        self.only.len() + self.gathered.len()
+    }
+
+    fn push(&mut self, frame: Result<Frame<Bytes>, BodyError>) -> ReadStep {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(data)) if data.len() > self.most - self.within_room() => {
+                self.beyond = data;
+                ReadStep::Done
+            }
+            Ok(Ok(data)) => {
+                self.gather(data);
+                ReadStep::Continue
+            }
+            Ok(Err(trailers)) => {
+                self.last = Some(Ok(trailers));
+                ReadStep::Continue
+            }
+            Err(error) => {
+                self.last = Some(Err(error));
+                ReadStep::Done
+            }
+        }
+    }
+
+    fn gather(&mut self, data: Bytes) {
+        let bytes = self.within_room();
+        if bytes == 0 {
+            // Most bodies come in one piece, which is left where it is.
+            self.only = data;
+            return;
+        }
+        if data.is_empty() {
+            return;
+        }
+        let (needed, capacity) = (bytes + data.len(), self.gathered.capacity());
+        if needed > capacity {
+            let larger = needed.max(capacity * 2).max(LEAST_GATHERED).min(self.most);
+            self.gathered.reserve_exact(larger - self.gathered.len());
+        }
+        self.gathered.extend_from_slice(&std::mem::take(&mut self.only));
+        self.gathered.extend_from_slice(&data);
+    }
+
+    /// All data, which stay here, too.
+    fn whole(&mut self) -> Bytes {
+        self.only = self.take_data();
+        self.only.clone()
+    }
+
+    fn take_data(&mut self) -> Bytes {
+        match self.gathered.is_empty() {
+            true => std::mem::take(&mut self.only),
+            false => Bytes::from(std::mem::take(&mut self.gathered)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn piece(data: &'static [u8]) -> Result<Frame<Bytes>, BodyError> {
+        Ok(Frame::data(Bytes::from_static(data)))
+    }
+
+    /// What is popped, data as text.
+    fn popped(mut ahead: ReadAhead) -> Vec<String> {
+        let mut all = Vec::new();
+        while let Some(next) = ahead.pop() {
+            all.push(match next.map(Frame::into_data) {
+                Ok(Ok(data)) => String::from_utf8(data.to_vec()).expect("text"),
+                Ok(Err(_)) => "trailers".to_owned(),
+                Err(error) => error.to_string(),
+            });
+        }
+        assert!(ahead.is_empty());
+        all
+    }
+
+    #[test]
+    fn pieces_take_no_more_than_their_bytes() {
+        let most = 10_000;
+        let mut ahead = ReadAhead::within(most, None);
+        for nth in 0..most {
+            assert_eq!(ahead.push(piece(b"")), ReadStep::Continue);
+            assert_eq!(ahead.push(piece(b"x")), ReadStep::Continue);
+            let room = (2 * (nth + 1)).max(LEAST_GATHERED).min(most);
+            assert!(ahead.gathered.capacity() <= room, "{}", ahead.gathered.capacity());
+        }
+        assert_eq!(ahead.bytes(), 10_000);
+        assert_eq!(ahead.push(piece(b"yy")), ReadStep::Done);
+        assert_eq!(ahead.bytes(), 10_002);
+        assert_eq!(popped(ahead), ["x".repeat(most), "yy".to_owned()]);
+    }
+
+    #[test]
+    fn what_was_read_passes_on_in_order() {
+        let mut ahead = ReadAhead::within(9, None);
+        for data in [b"one", b"two", b"six"] {
+            assert_eq!(ahead.push(piece(data)), ReadStep::Continue);
+        }
+        assert_eq!(ahead.push(Ok(Frame::trailers(HeaderMap::new()))), ReadStep::Continue);
+        assert_eq!(ahead.whole(), "onetwosix");
+        assert_eq!(popped(ahead), ["onetwosix", "trailers"]);
+
+        let mut ahead = ReadAhead::within(9, None);
+        ahead.push(piece(b"one"));
+        assert_eq!(ahead.push(Err(BodyError::TooLarge { limit: 1 })), ReadStep::Done);
+        assert_eq!(popped(ahead), ["one", "the body is larger than 1 bytes"]);
+        assert!(popped(ReadAhead::within(0, None)).is_empty());
+    }
+
+    #[test]
+    fn the_only_piece_is_not_copied() {
+        let data = Bytes::from_static(b"only");
+        let mut ahead = ReadAhead::within(4, None);
+        ahead.push(piece(b""));
+        ahead.push(Ok(Frame::data(data.clone())));
+        assert_eq!(ahead.whole().as_ptr(), data.as_ptr());
+    }
+}

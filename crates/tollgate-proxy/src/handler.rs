@@ -1,0 +1,178 @@
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use tollgate::tower::Peer;
+use tower_service::Service;
+
+use crate::{
+    Settings,
+    admission::admit,
+    body::{RequestBody, read_json},
+    conversation::{Conversation, UpgradeAnswer},
+    problem::Problem,
+    session::Session,
+    taking::{self, TAKEN_AT_ONCE},
+    upgrade_prep::prepare_upgrade,
+};
+
+/// What every request of one connection enters by: it refuses what is not to be looked at further, and gives the rest
+/// to the layered service with the peer's address.
+#[derive(Debug, Clone)]
+pub(crate) struct Handler<S> {
+    pub(crate) service: S,
+    pub(crate) peer: Peer,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) conversation: Arc<Conversation>,
+    pub(crate) session: Session,
+}
+
+/// The body of an answer: the layered service's, or a problem told here.
+pub(crate) type HandlerBody<B> = Either<CountedBody<B>, Full<Bytes>>;
+
+impl<S, B> Handler<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
+    B: Body<Data = Bytes>,
+{
+    /// One future for all of it: each that were inside of another would hold the request once more.
+    pub(crate) async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<HandlerBody<B>>, Infallible> {
+        let Self { mut service, peer, settings, conversation, session } = self;
+        let version = request.version();
+        if version != Version::HTTP_2
+            && let Some(violation) = conversation.next_request()
+        {
+            return Ok(refusal(violation.into(), version));
+        }
+        let exchange = ExchangeGuard::begin(&conversation);
+        let asks_upgrade =
+            version == Version::HTTP_11 && request.headers().contains_key(header::UPGRADE);
+        let answer = match admit(&request, &settings.limits) {
+            Err(problem) => refusal(problem, version),
+            Ok(()) => {
+                let (limit, idle) =
+                    (settings.limits.request_body_bytes, settings.timeouts.request_body_idle);
+                let mut request = request.map(|incoming| RequestBody::new(incoming, limit, idle));
+                let upload = request.body().upload();
+                prepare_upgrade(&mut request, &settings.upgrades);
+                request.extensions_mut().insert(peer);
+                request.extensions_mut().insert(session.clone());
+                read_json(&mut request, &settings.json_bodies).await;
+                let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
+                let Ok(mut answer) = service.call(request).await;
+                // A request that failed midway leaves a connection on which nobody knows where the next begins.
+                if upload.fault().is_some() || session.is_parting() {
+                    set_connection_close(&mut answer, version);
+                }
+                answer.map(|body| Either::Left(CountedBody::new(body, version, exchange)))
+            }
+        };
+        if asks_upgrade {
+            conversation.answer_upgrade(match answer.status() {
+                StatusCode::SWITCHING_PROTOCOLS => UpgradeAnswer::Accepted,
+                _ => UpgradeAnswer::Declined,
+            });
+        }
+        Ok(answer)
+    }
+}
+
+/// Tells the client that no more is answered on this connection. Over HTTP/2 a frame does.
+fn set_connection_close<B>(answer: &mut Response<B>, version: Version) {
+    let is_upgraded = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if version != Version::HTTP_2 && !is_upgraded {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+fn refusal<B>(problem: Problem, version: Version) -> Response<Either<B, Full<Bytes>>> {
+    let mut response = problem.into_response();
+    set_connection_close(&mut response, version);
+    response.map(Either::Right)
+}
+
+/// Counts as in flight from the request's head to the end of the answer's body, however either ends.
+#[derive(Debug)]
+struct ExchangeGuard(Arc<Conversation>);
+
+impl ExchangeGuard {
+    fn begin(conversation: &Arc<Conversation>) -> Self {
+        conversation.begin_exchange();
+        Self(Arc::clone(conversation))
+    }
+}
+
+impl Drop for ExchangeGuard {
+    fn drop(&mut self) {
+        self.0.end_exchange();
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A body whose exchange ends with it, given in pieces of which a client is seen to take one after the other.
+    #[derive(Debug)]
+    pub(crate) struct CountedBody<B> {
+        #[pin]
+        body: B,
+        rest: Bytes,
+        at_once: usize,
+        _exchange: ExchangeGuard,
+    }
+}
+
+impl<B> CountedBody<B> {
+    fn new(body: B, version: Version, exchange: ExchangeGuard) -> Self {
+        // Over HTTP/1 the guard sees the client take bytes.
+        let at_once = if version == Version::HTTP_2 { TAKEN_AT_ONCE } else { usize::MAX };
+        Self { body, rest: Bytes::new(), at_once, _exchange: exchange }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.project();
+        let mut polled = match this.rest.is_empty() {
+            true => this.body.poll_frame(cx),
+            false => Poll::Ready(Some(Ok(Frame::data(std::mem::take(this.rest))))),
+        };
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled
+            && let Some(data) = frame.data_mut()
+            && data.len() > *this.at_once
+        {
+            *this.rest = data.split_off(*this.at_once);
+        }
+        taking::note(&polled);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
+    }
+}

@@ -1,0 +1,286 @@
+//! Many decisions, few calls: what waits for a server travels together.
+
+mod batch;
+mod call;
+mod counters;
+mod dispatcher;
+mod driver;
+mod error;
+mod queue;
+mod route;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+use tollgate_core::Millis;
+
+pub use self::counters::BatcherCounts;
+pub use self::error::BatcherError;
+pub(crate) use self::route::{Priority, Route};
+
+use self::batch::{Batch, Waiter};
+use self::counters::Counters;
+use self::dispatcher::Dispatcher;
+use self::driver::Driver;
+use self::queue::{QueueSender, queue};
+use crate::circuit_breaker::CircuitState;
+use crate::codec::Codec;
+use crate::link::{Endpoint, Fault, Link, LinkError, LinkLimits, Phase, RequiredRole};
+use crate::topology::Members;
+
+/// The bounds of what a batcher holds and sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatcherLimits {
+    /// Jobs that wait to be sent; one more is turned away at once.
+    pub waiting: usize,
+    /// Bytes of the jobs that wait to be sent.
+    pub waiting_bytes: usize,
+    /// Jobs in one call. The server serves nobody else while it decides them.
+    pub call: usize,
+    /// Bytes of the jobs in one call; a job that is larger travels alone.
+    pub call_bytes: usize,
+}
+
+impl Default for BatcherLimits {
+    fn default() -> Self {
+        Self { waiting: 8192, waiting_bytes: 8 << 20, call: 128, call_bytes: 256 << 10 }
+    }
+}
+
+/// How the batcher to one server stands.
+#[derive(Clone, Debug)]
+pub struct BatcherStatus {
+    /// Where it leads now, if it is connected.
+    pub address: Option<String>,
+    /// What its circuit lets callers do.
+    pub circuit_state: CircuitState,
+    /// How often its circuit has opened.
+    pub opened: u64,
+    /// How often the server's clock was found set.
+    pub clock_steps: u64,
+    /// What it has carried.
+    pub counts: BatcherCounts,
+    /// Why the last attempt to connect failed, or the last connection was lost.
+    pub last_error: Option<LinkError>,
+}
+
+/// How long a decision may take unless its caller says otherwise.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
+
+/// One connection's way to a server, shared by all who ask it.
+///
+/// While a call is under way, jobs gather; when it ends, they are sent in one call. A job that
+/// finds the batcher idle is sent at once, by its caller: no other task has to wake up. The jobs of a call are decided one after the other.
+///
+/// - Every job is answered by its deadline, whatever the server does.
+/// - A job is sent again only if the server proved that it did not run.
+/// - A caller that stops waiting takes back a job that was not sent; one that was sent is decided
+///   once, or refused by the server as late.
+pub(crate) struct Batcher<C: Codec> {
+    codec: Arc<C>,
+    entry: QueueSender<C>,
+    link: Arc<Link>,
+    counters: Arc<Counters>,
+    dispatcher: Arc<Dispatcher<C>>,
+    /// One permit: whose turn it is to send.
+    turn: Arc<Semaphore>,
+    driver: AbortHandle,
+}
+
+impl<C: Codec> Batcher<C> {
+    /// Opens a batcher to the first of `candidates` that does `required_role`. Needs a tokio runtime.
+    pub(crate) fn start(
+        candidates: Vec<Endpoint>,
+        required_role: RequiredRole,
+        codec: Arc<C>,
+        limits: BatcherLimits,
+        link_limits: LinkLimits,
+    ) -> Self {
+        Self::follow(
+            Members::of(candidates, &link_limits),
+            required_role,
+            codec,
+            limits,
+            link_limits,
+        )
+    }
+
+    /// Opens a batcher to the first of the servers of `members` that does `required_role`, and goes on to another
+    /// where the member list says so. Needs a tokio runtime.
+    pub(crate) fn follow(
+        members: Arc<Members>,
+        required_role: RequiredRole,
+        codec: Arc<C>,
+        limits: BatcherLimits,
+        link_limits: LinkLimits,
+    ) -> Self {
+        let link = Arc::new(Link::start(members, required_role, Arc::clone(&codec), link_limits));
+        let counters = Arc::<Counters>::default();
+        let (entry, exit) = queue(limits);
+        let dispatcher = Arc::new(Dispatcher::new(
+            Arc::clone(&codec),
+            Arc::clone(&link),
+            Arc::clone(&counters),
+            link_limits.last_words,
+        ));
+        let turn = Arc::new(Semaphore::new(1));
+        let driver = Driver::new(exit, Arc::clone(&dispatcher), Arc::clone(&turn));
+        let driver = tokio::spawn(driver.run()).abort_handle();
+        Self { codec, entry, link, counters, dispatcher, turn, driver }
+    }
+
+    /// Has the server decide `job` by `deadline`.
+    ///
+    /// # Errors
+    /// [`BatcherError`] says whether the job may have been carried out all the same. Where the server
+    /// is known not to answer, or the batcher is full, the error comes at once.
+    pub(crate) async fn submit(
+        &self,
+        job: C::Job,
+        deadline: Instant,
+    ) -> Result<C::Answer, BatcherError> {
+        self.submit_by(Route::Any, Priority::Normal, job, deadline).await
+    }
+
+    /// As [`Self::submit`], of a job that goes by `route`, to a node of a cluster perhaps, and is
+    /// held back as `priority` says.
+    ///
+    /// # Errors
+    /// Also [`BatcherError::Redirected`], at once.
+    pub(crate) async fn submit_by(
+        &self,
+        route: Route,
+        priority: Priority,
+        job: C::Job,
+        deadline: Instant,
+    ) -> Result<C::Answer, BatcherError> {
+        let circuit = self.link.circuit();
+        if circuit.circuit_state() == CircuitState::Open {
+            return Err(BatcherError::Unavailable);
+        }
+        let generation = circuit.generation();
+        let (answer, mut answered) = oneshot::channel();
+        let waiter = Waiter::new(answer, deadline, route, priority);
+        let answer = if let Some(_turn) = self.idle_turn() {
+            self.dispatcher.dispatch(Batch::of(job, waiter)).await;
+            answered.try_recv().ok()
+        } else {
+            self.put(job, waiter)?;
+            timeout_at(deadline, answered).await.ok().and_then(Result::ok)
+        };
+        answer.unwrap_or_else(|| Err(self.unanswered(generation, deadline)))
+    }
+
+    /// The turn to send, if nobody else has it or waits for it. While the batcher is not connected,
+    /// the driver waits for all.
+    fn idle_turn(&self) -> Option<SemaphorePermit<'_>> {
+        if self.link.circuit().circuit_state() != CircuitState::Closed || !self.entry.is_empty() {
+            return None;
+        }
+        self.turn.try_acquire().ok()
+    }
+
+    fn put(&self, job: C::Job, waiter: Waiter<C::Answer>) -> Result<(), BatcherError> {
+        let bytes = self.codec.job_bytes(&job);
+        self.entry.put(job, bytes, waiter).inspect_err(|error| {
+            if *error == BatcherError::Overloaded {
+                self.counters.overloaded();
+            }
+        })
+    }
+
+    /// Why a job was told nothing.
+    fn unanswered(&self, generation: u64, deadline: Instant) -> BatcherError {
+        if Instant::now() < deadline {
+            return BatcherError::Unavailable;
+        }
+        self.counters.timed_out();
+        self.link.missed(generation);
+        BatcherError::TimedOut
+    }
+
+    /// Leaves the server at `address` for another candidate, if the batcher leads there: it has told
+    /// that it is not the primary any more.
+    pub(crate) fn leave(&self, address: &str) {
+        if let Phase::Up(connection) = &*self.link.phases().borrow()
+            && connection.address() == address
+        {
+            self.dispatcher.leave(connection);
+            self.link.report(connection.generation, Fault::Unfit);
+        }
+    }
+
+    /// Holds what is not [ahead](Priority::Replay) back from now on, with
+    /// [`BatcherError::Unavailable`], while the data is of a history that was not released.
+    pub(crate) fn pause_until_replayed(&self) {
+        self.link.histories().pause_until_replayed();
+    }
+
+    /// Whether what is not ahead is held back now.
+    pub(crate) fn holds(&self) -> bool {
+        self.link.histories().holds()
+    }
+
+    /// The priority of a job: what only reads decides nothing, so nobody holds it back; alone then, and
+    /// else with others.
+    pub(crate) fn priority(&self, is_read_only: impl FnOnce() -> bool) -> Priority {
+        if self.holds() && is_read_only() { Priority::Replay } else { Priority::Normal }
+    }
+
+    /// The number of the history that the server's data is of.
+    pub(crate) fn history(&self) -> u64 {
+        self.link.histories().number()
+    }
+
+    /// For how long no server was connected when that history began.
+    pub(crate) fn outage(&self) -> Millis {
+        self.link.histories().outage()
+    }
+
+    /// Lets jobs go to data of `history`.
+    pub(crate) fn release(&self, history: u64) {
+        self.link.histories().release(history);
+    }
+
+    /// The link below.
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// The codec of the lane's commands.
+    pub(crate) fn codec(&self) -> &C {
+        &self.codec
+    }
+
+    /// How the batcher stands.
+    pub(crate) fn status(&self) -> BatcherStatus {
+        BatcherStatus {
+            address: self.link.address(),
+            circuit_state: self.link.circuit().circuit_state(),
+            opened: self.link.circuit().opened(),
+            clock_steps: self.link.clock().steps(),
+            counts: self.counters.counts(),
+            last_error: self.link.last_error(),
+        }
+    }
+}
+
+impl<C: Codec> Drop for Batcher<C> {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl<C: Codec> fmt::Debug for Batcher<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batcher")
+            .field("entry", &self.entry)
+            .field("link", &self.link)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

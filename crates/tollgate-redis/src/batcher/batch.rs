@@ -1,0 +1,238 @@
+//! Jobs that travel together, and who waits for them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::BatcherError;
+use super::route::{Priority, Route};
+
+/// A job with less time left than this is not sent: the shard's clock, which is known to two
+/// milliseconds at best, would refuse it as late.
+const TOO_LATE_TO_SEND: Duration = Duration::from_millis(2);
+
+/// How often one job may be sent, the first time included. Its deadline usually comes sooner.
+const MAX_SENDS: u8 = 8;
+
+/// Who waits for a job, and until when.
+#[derive(Debug)]
+pub(super) struct Waiter<A> {
+    answer: oneshot::Sender<Result<A, BatcherError>>,
+    deadline: Instant,
+    route: Route,
+    priority: Priority,
+    sends: u8,
+}
+
+/// Jobs and, at the same places, their waiters.
+#[derive(Debug)]
+pub(super) struct Batch<J, A> {
+    jobs: Vec<J>,
+    waiters: Vec<Waiter<A>>,
+}
+
+impl<A> Waiter<A> {
+    pub(super) fn new(
+        answer: oneshot::Sender<Result<A, BatcherError>>,
+        deadline: Instant,
+        route: Route,
+        priority: Priority,
+    ) -> Self {
+        Self { answer, deadline, route, priority, sends: 0 }
+    }
+
+    /// Whether its job and that of `other` may share a command.
+    fn joins(&self, other: &Self) -> bool {
+        self.priority == other.priority && self.route.joins(other.route)
+    }
+
+    /// Whether somebody still waits, for long enough that sending is of use.
+    fn waits(&self, now: Instant) -> bool {
+        !self.answer.is_closed() && self.deadline.saturating_duration_since(now) > TOO_LATE_TO_SEND
+    }
+
+    /// Tells the answer; if nobody waits any more, it is lost on purpose.
+    fn complete(self, answer: Result<A, BatcherError>) {
+        let _ = self.answer.send(answer);
+    }
+}
+
+impl<J, A> Batch<J, A> {
+    pub(super) fn new() -> Self {
+        Self { jobs: Vec::new(), waiters: Vec::new() }
+    }
+
+    /// One job alone.
+    pub(super) fn of(job: J, waiter: Waiter<A>) -> Self {
+        Self { jobs: vec![job], waiters: vec![waiter] }
+    }
+
+    pub(super) fn push(&mut self, job: J, waiter: Waiter<A>) {
+        self.jobs.push(job);
+        self.waiters.push(waiter);
+    }
+
+    pub(super) fn jobs(&self) -> &[J] {
+        &self.jobs
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// The first of the deadlines: what runs later would run for somebody who has left.
+    pub(super) fn first_deadline(&self) -> Option<Instant> {
+        self.waiters.iter().map(|waiter| waiter.deadline).min()
+    }
+
+    /// The last of the deadlines: then nobody waits any more.
+    pub(super) fn last_deadline(&self) -> Option<Instant> {
+        self.waiters.iter().map(|waiter| waiter.deadline).max()
+    }
+
+    /// Drops the jobs that nobody waits for, and those that cannot be decided in time any more.
+    /// None of them has been carried out.
+    pub(super) fn drop_expired(&mut self, now: Instant) {
+        if self.waiters.iter().all(|waiter| waiter.waits(now)) {
+            return;
+        }
+        let (jobs, waiters) = (std::mem::take(&mut self.jobs), std::mem::take(&mut self.waiters));
+        for (job, waiter) in jobs.into_iter().zip(waiters) {
+            if waiter.waits(now) {
+                self.push(job, waiter);
+            } else {
+                waiter.complete(Err(BatcherError::TimedOut));
+            }
+        }
+    }
+
+    /// Notes that the jobs are being sent. Those that have been sent too often are told
+    /// [`BatcherError::Unavailable`] and dropped: each time, the server proved that it did not serve.
+    pub(super) fn note_sending(&mut self) {
+        if self.waiters.iter().any(|waiter| waiter.sends >= MAX_SENDS) {
+            let (jobs, waiters) =
+                (std::mem::take(&mut self.jobs), std::mem::take(&mut self.waiters));
+            for (job, waiter) in jobs.into_iter().zip(waiters) {
+                if waiter.sends < MAX_SENDS {
+                    self.push(job, waiter);
+                } else {
+                    waiter.complete(Err(BatcherError::Unavailable));
+                }
+            }
+        }
+        for waiter in &mut self.waiters {
+            waiter.sends += 1;
+        }
+    }
+
+    /// The parts whose jobs may share a command, each in the order of the whole. There is one of
+    /// jobs for a server that keeps every key.
+    pub(super) fn into_parts(self) -> Vec<Self> {
+        let Some(first) = self.waiters.first() else { return Vec::new() };
+        if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.joins(first)) {
+            return vec![self];
+        }
+        let (mut parts, mut part_of) = (Vec::<Self>::new(), HashMap::new());
+        for (job, waiter) in self.jobs.into_iter().zip(self.waiters) {
+            let place = match waiter.route {
+                Route::Any => *part_of.entry((None, waiter.priority)).or_insert(parts.len()),
+                Route::Slot(slot) => {
+                    *part_of.entry((Some(slot), waiter.priority)).or_insert(parts.len())
+                }
+                Route::Alone | Route::Asking => parts.len(),
+            };
+            match parts.get_mut(place) {
+                Some(part) => part.push(job, waiter),
+                None => parts.push(Self::of(job, waiter)),
+            }
+        }
+        parts
+    }
+
+    /// How the jobs go, which are those of one part.
+    pub(super) fn route(&self) -> Route {
+        self.waiters.first().map_or(Route::Any, |waiter| waiter.route)
+    }
+
+    /// Whether the jobs, which are those of one part, wait for a history to be released.
+    pub(super) fn priority(&self) -> Priority {
+        self.waiters.first().map_or(Priority::Normal, |waiter| waiter.priority)
+    }
+
+    /// Adds the jobs of `other` after those of this one.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.jobs.append(&mut other.jobs);
+        self.waiters.append(&mut other.waiters);
+    }
+
+    /// Tells every waiter the same.
+    pub(super) fn complete_all(self, error: &BatcherError) {
+        for waiter in self.waiters {
+            waiter.complete(Err(error.clone()));
+        }
+    }
+
+    /// Tells each waiter its answer, and returns the jobs of those for which `again` holds.
+    pub(super) fn complete_each(
+        self,
+        answers: impl IntoIterator<Item = Result<A, BatcherError>>,
+        again: impl Fn(&BatcherError) -> bool,
+    ) -> Self {
+        let mut left = Self::new();
+        for ((job, waiter), answer) in self.jobs.into_iter().zip(self.waiters).zip(answers) {
+            match answer {
+                Err(error) if again(&error) => left.push(job, waiter),
+                answer => waiter.complete(answer),
+            }
+        }
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The jobs of each part of a batch of jobs with these routes, numbered from 0.
+    fn parts(routes: &[Route]) -> Vec<Vec<usize>> {
+        let usual: Vec<_> = routes.iter().map(|route| (*route, Priority::Normal)).collect();
+        parts_by_priority(&usual)
+    }
+
+    fn parts_by_priority(ways: &[(Route, Priority)]) -> Vec<Vec<usize>> {
+        let mut batch = Batch::<usize, ()>::new();
+        for (job, (route, priority)) in ways.iter().enumerate() {
+            batch.push(job, Waiter::new(oneshot::channel().0, Instant::now(), *route, *priority));
+        }
+        batch.into_parts().into_iter().map(|part| part.jobs).collect()
+    }
+
+    #[tokio::test]
+    async fn jobs_of_one_server_stay_together_and_those_of_a_cluster_by_their_slots() {
+        use Route::{Alone, Any, Asking, Slot};
+        assert_eq!(parts(&[]), [[0; 0]; 0]);
+        assert_eq!(parts(&[Any, Any, Any]), [[0, 1, 2]]);
+        assert_eq!(parts(&[Slot(7), Slot(7)]), [[0, 1]]);
+        let mixed = [Slot(7), Slot(8), Slot(7), Alone, Asking, Alone, Slot(8)];
+        assert_eq!(parts(&mixed), [vec![0, 2], vec![1, 6], vec![3], vec![4], vec![5]]);
+        assert_eq!(parts(&[Asking, Asking]), [[0], [1]]);
+    }
+
+    #[tokio::test]
+    async fn what_goes_ahead_goes_without_what_may_be_held_back() {
+        use Priority::{Normal, Replay};
+        use Route::{Any, Slot};
+        assert_eq!(parts_by_priority(&[(Any, Replay), (Any, Replay)]), [[0, 1]]);
+        let of_a_server = [(Any, Normal), (Any, Replay), (Any, Normal), (Any, Replay)];
+        assert_eq!(parts_by_priority(&of_a_server), [[0, 2], [1, 3]]);
+        let of_a_node =
+            [(Slot(7), Normal), (Slot(7), Replay), (Slot(8), Replay), (Slot(7), Replay)];
+        assert_eq!(parts_by_priority(&of_a_node), [vec![0], vec![1, 3], vec![2]]);
+    }
+}

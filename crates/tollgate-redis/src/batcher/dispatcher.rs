@@ -1,0 +1,301 @@
+//! Carries a lane's calls to the server, and does what the replies ask for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::BatcherError;
+use super::call::Call;
+use super::counters::Counters;
+use super::queue::Jobs;
+use super::route::Priority;
+use crate::cluster::Redirect;
+use crate::codec::{Codec, Remedy};
+use crate::error::StepError;
+use crate::link::{Connection, Fault, Link, Phase};
+use crate::offset::Reading;
+
+/// The way from a batch to its answers, for whoever has the turn to send.
+pub(super) struct Dispatcher<C: Codec> {
+    codec: Arc<C>,
+    link: Arc<Link>,
+    counters: Arc<Counters>,
+    last_words: Duration,
+    /// The last connection that was found to be of no use.
+    left: AtomicU64,
+}
+
+/// How a call ended.
+enum Outcome {
+    /// The server answered each command, some perhaps with an error.
+    Replies(Vec<RedisResult<Value>>),
+    /// The connection failed.
+    Failed(RedisError),
+    /// Nobody waits for the answer any more.
+    Abandoned,
+    /// The link has left the connection.
+    Disconnected,
+}
+
+/// What an error reply proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorClass {
+    /// Nothing ran, for this server cannot serve now: another may, or this one soon.
+    Unfit,
+    /// The connection is gone. What ran is unknown.
+    Ended,
+    /// The server refuses the call, and would again. What ran is unknown.
+    Refused,
+}
+
+impl<C: Codec> Dispatcher<C> {
+    /// Over `link`, where [`last_words`](crate::LinkLimits::last_words) are waited for as long.
+    pub(super) fn new(
+        codec: Arc<C>,
+        link: Arc<Link>,
+        counters: Arc<Counters>,
+        last_words: Duration,
+    ) -> Self {
+        Self { codec, link, counters, last_words, left: AtomicU64::new(0) }
+    }
+
+    /// Has the server decide `batch`, and tells the answers.
+    ///
+    /// Dropping the future gives the answers up. What was not sent is not carried out then.
+    pub(super) async fn dispatch(&self, mut batch: Jobs<C>) {
+        // What is to be sent again goes alone: it has the least time left.
+        while !batch.is_empty() {
+            batch = self.send(batch).await;
+        }
+    }
+
+    /// Sends `batch` once; returns what is to be sent again.
+    async fn send(&self, mut batch: Jobs<C>) -> Jobs<C> {
+        let mut phases = self.link.phases();
+        let Some(connection) = self.connection(&mut phases, batch.last_deadline()).await else {
+            batch.complete_all(&BatcherError::Unavailable);
+            return Jobs::<C>::new();
+        };
+        batch.drop_expired(Instant::now());
+        batch.note_sending();
+        let (Some(first), Some(last)) = (batch.first_deadline(), batch.last_deadline()) else {
+            return batch;
+        };
+        let parts = self.unpaused(batch.into_parts());
+        if parts.is_empty() {
+            return Jobs::<C>::new();
+        }
+        self.counters.call(parts.iter().map(Jobs::<C>::len).sum());
+        let deadline = self.link.clock().deadline(first);
+        let command = |part: &Jobs<C>| (part.route(), self.codec.encode(part.jobs(), deadline));
+        let call = Call::of(parts.iter().map(command));
+        let mut again = Jobs::<C>::new();
+        match self.call(&mut phases, &connection, &call, last).await {
+            Outcome::Replies(replies) => {
+                for (part, reply) in parts.into_iter().zip(replies) {
+                    again.append(match reply {
+                        Ok(reply) => self.answer(part, reply),
+                        Err(error) => self.fail(&connection, part, &error, last).await,
+                    });
+                }
+            }
+            Outcome::Failed(error) => {
+                for part in parts {
+                    again.append(self.fail(&connection, part, &error, last).await);
+                }
+            }
+            Outcome::Abandoned => {}
+            Outcome::Disconnected => {
+                for part in parts {
+                    part.complete_all(&BatcherError::Lost);
+                }
+            }
+        }
+        again
+    }
+
+    /// What of `parts` may be sent now. The others are told that nothing was carried out: whoever
+    /// holds them back has work to do on the server before.
+    fn unpaused(&self, parts: Vec<Jobs<C>>) -> Vec<Jobs<C>> {
+        if !self.link.histories().holds() {
+            return parts;
+        }
+        let (ahead, held): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|part| part.priority() == Priority::Replay);
+        for part in held {
+            part.complete_all(&BatcherError::Unavailable);
+        }
+        ahead
+    }
+
+    /// The connection to use; waits for one, until `last` at most, if there is hope.
+    async fn connection(
+        &self,
+        phases: &mut watch::Receiver<Phase>,
+        last: Option<Instant>,
+    ) -> Option<Arc<Connection>> {
+        let left = self.left.load(Ordering::Relaxed);
+        // A connection that was left, or has ended, is still shown until the supervisor has acted:
+        // what is not sent over it is known not to have run.
+        let ready = phases.wait_for(|phase| match phase {
+            Phase::Up(connection) => {
+                connection.generation > left
+                    && !connection.has_ended()
+                    && self.link.permits(connection)
+            }
+            Phase::Connecting => false,
+            Phase::Down => true,
+        });
+        match timeout_at(last?, ready).await {
+            Ok(Ok(phase)) => match &*phase {
+                Phase::Up(connection) => Some(Arc::clone(connection)),
+                Phase::Connecting | Phase::Down => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Sends `call` and waits for the replies, until `last` at most.
+    async fn call(
+        &self,
+        phases: &mut watch::Receiver<Phase>,
+        connection: &Connection,
+        call: &Call,
+        last: Instant,
+    ) -> Outcome {
+        let generation = connection.generation;
+        let left = async {
+            // An error means that the link is gone, and has left it, too.
+            let _ = phases
+                .wait_for(
+                    |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
+                )
+                .await;
+        };
+        let sent = Instant::now();
+        let told = call.send(connection);
+        tokio::pin!(told);
+        let told = tokio::select! {
+            // An answer that is there counts, however late it is looked at.
+            biased;
+            told = &mut told => Some(told),
+            // A server that gave way still says what it did not carry out.
+            () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
+                Ok(told) => Some(told),
+                Err(_) => return Outcome::Disconnected,
+            },
+            () = sleep_until(last) => None,
+        };
+        let outcome = match told {
+            Some(Ok(replies)) => Outcome::Replies(replies),
+            Some(Err(error)) => Outcome::Failed(error),
+            None => Outcome::Abandoned,
+        };
+        if let Outcome::Replies(replies) = &outcome
+            && let Some(reply) = replies.iter().find_map(|reply| reply.as_ref().ok())
+        {
+            self.link.circuit().answered();
+            if let Some(time) = self.codec.clock(reply) {
+                self.link.clock().observe(Reading::of_millis(sent, Instant::now(), time));
+            }
+        }
+        outcome
+    }
+
+    /// Tells the answers; returns the jobs that the server refused as late though their callers
+    /// still wait: it was the deadline of another job of the call, or the shard's clock was set.
+    fn answer(&self, batch: Jobs<C>, reply: Value) -> Jobs<C> {
+        let answers = self.codec.decode(batch.jobs(), reply).into_iter();
+        let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
+        let late = BatcherError::Step(StepError::Late);
+        let again = batch.complete_each(
+            answers.chain(missing).map(|answer| answer.map_err(BatcherError::Step)),
+            |error| *error == late,
+        );
+        self.counters.late(again.len());
+        again
+    }
+
+    /// Does what an error reply asks for; returns the jobs that it proves not to have run.
+    async fn fail(
+        &self,
+        connection: &Connection,
+        batch: Jobs<C>,
+        error: &RedisError,
+        last: Instant,
+    ) -> Jobs<C> {
+        match self.codec.remedy(error) {
+            Remedy::Reencode => return batch,
+            Remedy::Load => {
+                let mut handle = connection.handle();
+                // If it fails, the next call will show why.
+                let _ = timeout_at(last, self.codec.load(&mut handle)).await;
+                return batch;
+            }
+            Remedy::Nothing => {}
+        }
+        if batch.route().is_of_a_cluster()
+            && let Some(redirect) = Redirect::of(error, connection.address())
+        {
+            // It is fit, but for this slot: whoever sent the job here knows where else it may go.
+            self.link.circuit().answered();
+            batch.complete_all(&BatcherError::Redirected(redirect));
+            return Jobs::<C>::new();
+        }
+        match classify(error) {
+            ErrorClass::Unfit => {
+                self.leave(connection);
+                self.link.report(connection.generation, Fault::Unfit);
+                batch
+            }
+            ErrorClass::Ended => {
+                self.leave(connection);
+                self.link.report(connection.generation, Fault::Ended);
+                batch.complete_all(&BatcherError::Lost);
+                Jobs::<C>::new()
+            }
+            ErrorClass::Refused => {
+                self.link.circuit().answered();
+                let code = error.code().unwrap_or_else(|| error.category());
+                batch.complete_all(&BatcherError::Refused(code.to_owned()));
+                Jobs::<C>::new()
+            }
+        }
+    }
+
+    /// Sends nothing over `connection` any more.
+    pub(super) fn leave(&self, connection: &Connection) {
+        self.left.fetch_max(connection.generation, Ordering::Relaxed);
+    }
+}
+
+/// The table of replies that prove that nothing ran. All else is unknown, and not sent again.
+fn classify(error: &RedisError) -> ErrorClass {
+    match error.kind() {
+        ErrorKind::Server(
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ReadOnly
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::Moved
+            | ServerErrorKind::Ask
+            | ServerErrorKind::TryAgain,
+        ) => ErrorClass::Unfit,
+        // Codes that the client library has no name for.
+        _ if matches!(error.code(), Some("NOREPLICAS" | "BUSY")) => ErrorClass::Unfit,
+        _ if is_refused_write(error) => ErrorClass::Unfit,
+        ErrorKind::Server(_) | ErrorKind::Extension => ErrorClass::Refused,
+        _ => ErrorClass::Ended,
+    }
+}
+
+/// Whether a script's first write was refused, and so every one. Before 7.0 a server tells that in
+/// the middle of an error of its own, which has no code.
+fn is_refused_write(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default();
+    ["-READONLY ", "-NOREPLICAS "].iter().any(|code| detail.contains(code))
+}

@@ -1,0 +1,124 @@
+//! Where jobs wait to be sent: bounded in number and in bytes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::BatcherError;
+use super::BatcherLimits;
+use super::batch::{Batch, Waiter};
+use crate::codec::Codec;
+
+/// What waits.
+struct Item<C: Codec> {
+    job: C::Job,
+    bytes: usize,
+    waiter: Waiter<C::Answer>,
+}
+
+/// Where jobs come in.
+pub(super) struct QueueSender<C: Codec> {
+    items: Sender<Item<C>>,
+    bytes: Arc<AtomicUsize>,
+    limits: BatcherLimits,
+}
+
+/// Where batches go out.
+pub(super) struct QueueReceiver<C: Codec> {
+    items: Receiver<Item<C>>,
+    /// The next one, where it was waited for or did not fit into the last batch.
+    held: Option<Item<C>>,
+    bytes: Arc<AtomicUsize>,
+    limits: BatcherLimits,
+}
+
+/// What is sent together.
+pub(super) type Jobs<C> = Batch<<C as Codec>::Job, <C as Codec>::Answer>;
+
+/// An empty queue.
+pub(super) fn queue<C: Codec>(limits: BatcherLimits) -> (QueueSender<C>, QueueReceiver<C>) {
+    let (sender, receiver) = channel(limits.waiting.max(1));
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let entry = QueueSender { items: sender, bytes: Arc::clone(&bytes), limits };
+    (entry, QueueReceiver { items: receiver, held: None, bytes, limits })
+}
+
+impl<C: Codec> QueueSender<C> {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) == 0
+    }
+
+    /// Has `job` wait, or turns it away at once.
+    pub(super) fn put(
+        &self,
+        job: C::Job,
+        bytes: usize,
+        waiter: Waiter<C::Answer>,
+    ) -> Result<(), BatcherError> {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.limits.waiting_bytes {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(BatcherError::Overloaded);
+        }
+        self.items.try_send(Item { job, bytes, waiter }).map_err(|error| {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            match error {
+                TrySendError::Full(_) => BatcherError::Overloaded,
+                TrySendError::Closed(_) => BatcherError::Unavailable,
+            }
+        })
+    }
+}
+
+impl<C: Codec> QueueReceiver<C> {
+    /// Waits for a job; it stays. False once nobody can put one in any more.
+    pub(super) async fn wait(&mut self) -> bool {
+        if self.held.is_none() {
+            self.held = self.items.recv().await;
+        }
+        self.held.is_some()
+    }
+
+    /// Takes what waits, as far as one call may carry it. `None` if nothing does.
+    pub(super) fn take(&mut self) -> Option<Jobs<C>> {
+        let first = match self.held.take() {
+            Some(item) => item,
+            None => self.items.try_recv().ok()?,
+        };
+        let mut batch = Batch::new();
+        let bytes = self.load(&mut batch, first);
+        self.fill(&mut batch, bytes);
+        Some(batch)
+    }
+
+    /// Adds what waits to `batch`, whose jobs have `bytes`, as far as one call may carry it.
+    fn fill(&mut self, batch: &mut Jobs<C>, mut bytes: usize) {
+        while batch.len() < self.limits.call {
+            let Ok(item) = self.items.try_recv() else { return };
+            if bytes.saturating_add(item.bytes) > self.limits.call_bytes {
+                self.held = Some(item);
+                return;
+            }
+            bytes += self.load(batch, item);
+        }
+    }
+
+    fn load(&self, batch: &mut Jobs<C>, item: Item<C>) -> usize {
+        self.bytes.fetch_sub(item.bytes, Ordering::Relaxed);
+        batch.push(item.job, item.waiter);
+        item.bytes
+    }
+}
+
+impl<C: Codec> fmt::Debug for QueueSender<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueSender")
+            .field("free", &self.items.capacity())
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,63 @@
+//! Nodes that keep no slot yet, and are asked because another node pointed there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::NodeAddress;
+use super::group::Group;
+
+/// The most such nodes at one time: each is a connection that a server's word has opened.
+const MAX_IMPORTING_GROUPS: usize = 64;
+
+/// How long one is kept that is not asked any more.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// The groups of nodes that are in no layout: a node that is about to get its first slot is not.
+#[derive(Debug, Default)]
+pub(super) struct ImportingGroups(Mutex<Vec<ImportingGroup>>);
+
+#[derive(Debug)]
+struct ImportingGroup {
+    group: Arc<Group>,
+    asked: Instant,
+}
+
+impl ImportingGroups {
+    /// The group of `node`, which `open` makes if it is not here yet; `None` if there are too many.
+    pub(super) fn ask(
+        &self,
+        node: &NodeAddress,
+        open: impl FnOnce() -> Group,
+    ) -> Option<Arc<Group>> {
+        let (mut importing_groups, now) = (self.0.lock(), Instant::now());
+        if let Some(guest) = importing_groups.iter_mut().find(|guest| guest.group.has(node)) {
+            guest.asked = now;
+            return Some(Arc::clone(&guest.group));
+        }
+        importing_groups.retain(|guest| now.saturating_duration_since(guest.asked) < IDLE_MAX);
+        if importing_groups.len() >= MAX_IMPORTING_GROUPS {
+            return None;
+        }
+        let group = Arc::new(open());
+        importing_groups.push(ImportingGroup { group: Arc::clone(&group), asked: now });
+        Some(group)
+    }
+
+    /// The group for which `fits` holds, which is an importing group no more.
+    pub(super) fn admit(&self, fits: impl Fn(&Group) -> bool) -> Option<Arc<Group>> {
+        let mut importing_groups = self.0.lock();
+        let place = importing_groups.iter().position(|guest| fits(&guest.group))?;
+        Some(importing_groups.swap_remove(place).group)
+    }
+
+    /// Lets those go that nobody asked for long, and those for which `is_known` holds.
+    pub(super) fn clear(&self, is_known: impl Fn(&Group) -> bool) {
+        let now = Instant::now();
+        self.0.lock().retain(|guest| {
+            now.saturating_duration_since(guest.asked) < IDLE_MAX && !is_known(&guest.group)
+        });
+    }
+}

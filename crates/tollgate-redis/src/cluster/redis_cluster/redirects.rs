@@ -1,0 +1,159 @@
+//! The way of one job to the node that decides it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::SharedMap;
+use crate::answer::Answer;
+use crate::batcher::{BatcherError, Priority, Route};
+use crate::cluster::group::Group;
+use crate::cluster::slot::Slot;
+use crate::cluster::status::RedirectCounters;
+use crate::cluster::{NodeAddress, Redirect};
+use crate::job::Job;
+
+/// How often one job is sent on to another node. Each time, a node proved that it did not run.
+const MAX_HOPS: u32 = 16;
+
+/// How long a job waits at first and at most for the rest of its keys to follow.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(16);
+
+/// Follows one job's slot from node to node.
+pub(super) struct RedirectFollower<'a> {
+    known: &'a SharedMap,
+    counters: &'a RedirectCounters,
+    slot: Slot,
+    /// Where the job goes next, and how.
+    group: Arc<Group>,
+    route: Route,
+    priority: Priority,
+    hops: u32,
+    pause: Duration,
+}
+
+impl<'a> RedirectFollower<'a> {
+    /// The way of a job of this `priority` on `slot`, which begins at `owner`.
+    pub(super) fn new(
+        known: &'a SharedMap,
+        counters: &'a RedirectCounters,
+        slot: Slot,
+        owner: Arc<Group>,
+        priority: Priority,
+    ) -> Self {
+        let route = Route::Slot(slot.number());
+        Self { known, counters, slot, group: owner, route, priority, hops: 0, pause: PAUSE }
+    }
+
+    /// Sends `first`, and where a node proves that it did not run, what `job` makes anew to where
+    /// it points, until `deadline` at most.
+    pub(super) async fn follow(
+        mut self,
+        first: Job,
+        job: impl Fn() -> Job,
+        deadline: Instant,
+    ) -> Result<Answer, BatcherError> {
+        let mut next = first;
+        loop {
+            let primary = self.group.primary();
+            match primary.submit_by(self.route, self.priority(), next, deadline).await {
+                Err(BatcherError::Redirected(redirect)) => {
+                    self.counters.count(&redirect);
+                    self.turn(redirect, deadline).await?;
+                }
+                Err(error) => {
+                    // Another node may have taken over, which the nodes that answer know.
+                    if matches!(error, BatcherError::Unavailable | BatcherError::TimedOut) {
+                        self.known.request_refresh();
+                    }
+                    return Err(error);
+                }
+                Ok(answer) => return Ok(answer),
+            }
+            next = job();
+        }
+    }
+
+    /// Goes where `redirect` points.
+    async fn turn(&mut self, redirect: Redirect, deadline: Instant) -> Result<(), BatcherError> {
+        if Instant::now() >= deadline {
+            return Err(BatcherError::Redirected(redirect));
+        }
+        match redirect {
+            Redirect::Moved { to, from } => {
+                self.hop()?;
+                self.move_to(&to, &from)
+            }
+            // Before 7.0, that of a command with several keys proves nothing of each of them.
+            Redirect::Operation { .. } if matches!(self.route, Route::Slot(_)) => {
+                self.hop()?;
+                self.route = Route::Alone;
+                Ok(())
+            }
+            Redirect::Operation { to } => {
+                self.hop()?;
+                self.group = self.group_of(&to)?;
+                self.route = Route::Asking;
+                Ok(())
+            }
+            Redirect::TryAgain => {
+                // Others of the same command may be what has not followed.
+                if self.route == Route::Alone || self.route == Route::Asking {
+                    sleep_until(deadline.min(Instant::now() + self.pause)).await;
+                    self.pause = (self.pause * 2).min(PAUSE_MAX);
+                    self.known.request_refresh();
+                }
+                self.group = self.owner()?;
+                self.route = Route::Alone;
+                Ok(())
+            }
+            Redirect::Down => {
+                self.known.request_refresh();
+                Err(BatcherError::Redirected(redirect))
+            }
+        }
+    }
+
+    /// A slot that is on its way is of the history of the node that it leaves, which did not hold
+    /// the job back.
+    fn priority(&self) -> Priority {
+        if self.route == Route::Asking { Priority::Replay } else { self.priority }
+    }
+
+    fn move_to(&mut self, to: &NodeAddress, from: &str) -> Result<(), BatcherError> {
+        self.known.request_refresh_from(to);
+        self.route = Route::Slot(self.slot.number());
+        if self.group.has(to) {
+            // The slot stayed, and the primary changed.
+            self.group.primary().leave(from);
+            return Ok(());
+        }
+        let moved = self.known.current().and_then(|map| map.moved(self.slot, to).cloned());
+        self.group = match moved {
+            Some(group) => group,
+            None => self.importing_group(to)?,
+        };
+        Ok(())
+    }
+
+    fn hop(&mut self) -> Result<(), BatcherError> {
+        self.hops += 1;
+        if self.hops > MAX_HOPS { Err(BatcherError::Unavailable) } else { Ok(()) }
+    }
+
+    fn owner(&self) -> Result<Arc<Group>, BatcherError> {
+        let map = self.known.current();
+        map.and_then(|map| map.owner(self.slot).cloned()).ok_or(BatcherError::Unavailable)
+    }
+
+    fn group_of(&self, node: &NodeAddress) -> Result<Arc<Group>, BatcherError> {
+        let known = self.known.current().and_then(|map| map.group_of(node).cloned());
+        known.map_or_else(|| self.importing_group(node), Ok)
+    }
+
+    fn importing_group(&self, node: &NodeAddress) -> Result<Arc<Group>, BatcherError> {
+        self.known.importing_group(node).ok_or(BatcherError::Unavailable)
+    }
+}

@@ -1,0 +1,52 @@
+//! Documents that nodes share, at the primary that keeps their slot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::{BLOB_DEADLINE, CasOutcome, SharedBlob, StoreError};
+
+use super::{Group, RedisCluster, Slot};
+use crate::shared_blob::BlobKeys;
+
+impl RedisCluster {
+    /// As [`RedisShard::shared_blob_version`](crate::RedisShard::shared_blob_version).
+    ///
+    /// # Errors
+    /// As of a shard; also while the slot is on its way to another node.
+    pub async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        let keys = BlobKeys::of(name);
+        keys.version(self.keeper(&keys).await?.primary().link()).await
+    }
+
+    /// As [`RedisShard::shared_blob`](crate::RedisShard::shared_blob).
+    ///
+    /// # Errors
+    /// As [`shared_blob_version`](Self::shared_blob_version).
+    pub async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
+        let keys = BlobKeys::of(name);
+        keys.read(self.keeper(&keys).await?.primary().link()).await
+    }
+
+    /// As [`RedisShard::replace_shared_blob`](crate::RedisShard::replace_shared_blob).
+    ///
+    /// # Errors
+    /// As [`shared_blob_version`](Self::shared_blob_version).
+    pub async fn replace_shared_blob(
+        &self,
+        name: &str,
+        before: &[u8],
+        document: &SharedBlob,
+        lasting: Duration,
+    ) -> Result<CasOutcome, StoreError> {
+        let keys = BlobKeys::of(name);
+        let keeper = self.keeper(&keys).await?;
+        keys.replace(keeper.primary().link(), before, document, lasting).await
+    }
+
+    async fn keeper(&self, keys: &BlobKeys) -> Result<Arc<Group>, StoreError> {
+        let map = self.known.map(Instant::now() + BLOB_DEADLINE).await;
+        let owner = map.as_ref().and_then(|map| map.owner(Slot::of(keys.version.as_bytes())));
+        owner.cloned().ok_or(StoreError::Unavailable)
+    }
+}

@@ -1,0 +1,153 @@
+//! One question to some nodes: who keeps which slots?
+
+use std::time::Duration;
+
+use redis::{RedisError, Value};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::ClusterError;
+use super::layout::Layout;
+use crate::link::{Address, Endpoint, LinkError, Pushes, open};
+
+/// How long the others are waited for once one node has answered: one of them may know better.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// What a node is asked, as errors name it.
+const QUESTION: &str = "CLUSTER SLOTS";
+
+/// What one node knows of its cluster.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) layout: Layout,
+    pub(super) view: ViewRank,
+    /// The node.
+    pub(super) address: String,
+}
+
+/// How well a node knows: the greater the better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ViewRank {
+    /// Which of the cluster's changes it has heard of.
+    pub(super) epoch: u64,
+    /// Whether it holds that the cluster serves.
+    pub(super) state: State,
+}
+
+/// What a node says of its cluster's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    /// It does not serve, or will not say.
+    #[default]
+    Fail,
+    /// It serves.
+    Ok,
+}
+
+/// Asks the servers at `endpoints` side by side, each `within` that time; the best of the answers.
+///
+/// # Errors
+/// Why the first that failed did, if none answered.
+pub(super) async fn probe(
+    endpoints: Vec<Endpoint>,
+    within: Duration,
+) -> Result<Answer, ClusterError> {
+    let mut asked = JoinSet::new();
+    for endpoint in endpoints {
+        asked.spawn(async move { ask(&endpoint, within).await });
+    }
+    let (mut best, mut first_error) = (None::<Answer>, None);
+    let mut until = None;
+    loop {
+        let next = match until {
+            None => asked.join_next().await,
+            Some(until) => timeout_at(until, asked.join_next()).await.unwrap_or(None),
+        };
+        match next {
+            Some(Ok(Ok(answer))) => {
+                until = until.or_else(|| Some(Instant::now() + GRACE));
+                if best.as_ref().is_none_or(|best| best.view < answer.view) {
+                    best = Some(answer);
+                }
+            }
+            Some(Ok(Err(error))) => first_error = first_error.or(Some(error)),
+            // A task that was cancelled has nothing to say.
+            Some(Err(_)) => {}
+            None => break,
+        }
+    }
+    best.ok_or_else(|| first_error.unwrap_or(ClusterError::NoSeeds))
+}
+
+async fn ask(endpoint: &Endpoint, within: Duration) -> Result<Answer, ClusterError> {
+    timeout(within, question(endpoint))
+        .await
+        .map_err(|_| LinkError::Slow { address: endpoint.to_string(), within })?
+}
+
+async fn question(endpoint: &Endpoint) -> Result<Answer, ClusterError> {
+    let connection = open(endpoint, 0, Pushes::Ignored).await?;
+    let address = endpoint.to_string();
+    let mut questions = redis::pipe();
+    questions.cmd("CLUSTER").arg("SLOTS").cmd("CLUSTER").arg("INFO");
+    let refused = |error: &RedisError| {
+        if error.detail().is_some_and(|detail| detail.contains("cluster support disabled")) {
+            return ClusterError::Disabled { address: address.clone() };
+        }
+        LinkError::answered(&address, QUESTION, error).into()
+    };
+    let replies = connection.handle().send_packed_commands(&questions, 0, 2).await;
+    let mut replies = replies.map_err(|error| refused(&error))?.into_iter();
+    let slots =
+        replies.next().unwrap_or(Value::Nil).extract_error().map_err(|error| refused(&error))?;
+    let layout = Layout::read(&slots, host(endpoint))
+        .map_err(|problem| ClusterError::Layout { address: address.clone(), problem })?;
+    let view = replies.next().map(|info| ViewRank::read(&info)).unwrap_or_default();
+    Ok(Answer { layout, view, address })
+}
+
+/// Where nodes are that do not say: at the host of the one that was asked.
+fn host(endpoint: &Endpoint) -> &str {
+    match &endpoint.address {
+        Address::Tcp { host, .. } => host,
+        Address::Unix(_) => "",
+    }
+}
+
+impl ViewRank {
+    /// Reads the reply to `CLUSTER INFO`. What it does not tell counts as the worst.
+    fn read(reply: &Value) -> Self {
+        let text = match reply {
+            Value::BulkString(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+            Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
+            _ => "",
+        };
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        };
+        Self {
+            epoch: field("cluster_current_epoch")
+                .and_then(|epoch| epoch.parse().ok())
+                .unwrap_or_default(),
+            state: if field("cluster_state") == Some("ok") { State::Ok } else { State::Fail },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_heard_of_more_knows_better() {
+        let view = |text: &str| ViewRank::read(&Value::BulkString(text.as_bytes().into()));
+        let known = view("cluster_enabled:1\r\ncluster_state:ok\r\ncluster_current_epoch:7\r\n");
+        assert_eq!(known, ViewRank { epoch: 7, state: State::Ok });
+        assert!(known < view("cluster_state:fail\r\ncluster_current_epoch:8\r\n"));
+        assert!(known > view("cluster_state:fail\r\ncluster_current_epoch:7\r\n"));
+        for nonsense in ["", "cluster_current_epoch:x\r\ncluster_state:?", "\0"] {
+            assert_eq!(view(nonsense), ViewRank::default(), "{nonsense:?}");
+        }
+        assert_eq!(ViewRank::read(&Value::Nil), ViewRank::default());
+    }
+}

@@ -1,0 +1,213 @@
+//! What a user may do that Tollgate never does: asked without doing any of it.
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Script, Value};
+
+use crate::script::{ask, is_unloaded};
+
+/// What a user may do that Tollgate never does, as far as it was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExcessPermissions {
+    /// Commands, those that harm most before others.
+    pub commands: Vec<&'static str>,
+    /// Whether it may read or write keys that are not Tollgate's.
+    pub foreign_keys: bool,
+    /// Whether nothing that was asked is refused.
+    pub everything: bool,
+    /// What the answer rests on.
+    pub judged: PermissionCheck,
+}
+
+/// What is known of a user's rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PermissionCheck {
+    /// The server said of each command whether its rules permit it: Redis 7.0 and later, Valkey.
+    AclRules,
+    /// Commands were sent that change nothing: those that do, nobody asked for.
+    #[default]
+    Probing,
+}
+
+/// A command that Tollgate never sends.
+struct Question {
+    name: &'static str,
+    /// The command, with arguments under which sending it is harmless if it is `Harmless`.
+    words: &'static str,
+    sent: ProbeKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ProbeKind {
+    /// It reads a little, or would if there were something.
+    Harmless,
+    /// It is only asked about.
+    Harmful,
+}
+
+const fn harmless(name: &'static str, words: &'static str) -> Question {
+    Question { name, words, sent: ProbeKind::Harmless }
+}
+
+const fn harmful(name: &'static str, words: &'static str) -> Question {
+    Question { name, words, sent: ProbeKind::Harmful }
+}
+
+/// Commands of every kind that rules tell apart. `SCAN` is not among them: it is
+/// [granted](crate::ListError::NotPermitted) where subjects are to be listed.
+const COMMANDS: [Question; 25] = [
+    harmful("FLUSHALL", "FLUSHALL"),
+    harmful("FLUSHDB", "FLUSHDB"),
+    harmful("SHUTDOWN", "SHUTDOWN"),
+    harmful("CONFIG SET", "CONFIG SET maxmemory 0"),
+    harmful("ACL SETUSER", "ACL SETUSER nobody"),
+    harmful("MODULE LOAD", "MODULE LOAD nothing"),
+    harmful("REPLICAOF", "REPLICAOF NO ONE"),
+    harmful("CLUSTER RESET", "CLUSTER RESET"),
+    harmful("CLUSTER FAILOVER", "CLUSTER FAILOVER"),
+    harmful("FUNCTION FLUSH", "FUNCTION FLUSH"),
+    harmful("SCRIPT FLUSH", "SCRIPT FLUSH"),
+    harmful("SWAPDB", "SWAPDB 0 1"),
+    harmful("DEBUG", "DEBUG SLEEP 0"),
+    harmful("MONITOR", "MONITOR"),
+    harmful("CLIENT KILL", "CLIENT KILL ID 0"),
+    harmful("KEYS", "KEYS *"),
+    harmful("SAVE", "SAVE"),
+    harmful("PUBLISH", "PUBLISH nobody nothing"),
+    harmless("CONFIG GET", "CONFIG GET save"),
+    harmless("ACL USERS", "ACL USERS"),
+    harmless("LASTSAVE", "LASTSAVE"),
+    harmless("SLOWLOG LEN", "SLOWLOG LEN"),
+    harmless("DBSIZE", "DBSIZE"),
+    harmless("RANDOMKEY", "RANDOMKEY"),
+    harmless("GET", "GET tg1:{nobody}"),
+];
+
+/// Commands that Tollgate sends, here with a key that is not its own and that nobody has.
+const FOREIGN: [Question; 3] = [
+    harmless("EXISTS", "EXISTS nobody:tg1"),
+    harmless("MGET", "MGET nobody:tg1"),
+    harmful("SET", "SET nobody:tg1 nothing"),
+];
+
+/// What whoever runs the script may send: a server that denies it does not know what it is asked.
+const CONTROL: &str = "EVALSHA nothing 0";
+
+const SCRIPT: &str = include_str!("probe_permissions.lua");
+
+impl ExcessPermissions {
+    /// Asks what the user of `connection` may do. What the server keeps of it is one script in its
+    /// cache of scripts.
+    ///
+    /// # Errors
+    /// That no answer came.
+    pub(super) async fn ask(connection: &mut MultiplexedConnection) -> RedisResult<Self> {
+        if let Some(answers) = by_rules(connection).await? {
+            return Ok(Self::of(PermissionCheck::AclRules, questions().zip(answers)));
+        }
+        let tried: Vec<_> = questions().filter(|it| it.sent == ProbeKind::Harmless).collect();
+        let answers = by_trying(connection, &tried).await?;
+        Ok(Self::of(PermissionCheck::Probing, tried.into_iter().zip(answers)))
+    }
+
+    fn of(
+        judged: PermissionCheck,
+        answers: impl Iterator<Item = (&'static Question, bool)>,
+    ) -> Self {
+        let mut excess = Self { everything: true, judged, ..Self::default() };
+        for (question, is_permitted) in answers {
+            let is_foreign = FOREIGN.iter().any(|foreign| foreign.name == question.name);
+            match (is_permitted, is_foreign) {
+                (false, _) => excess.everything = false,
+                (true, true) => excess.foreign_keys = true,
+                (true, false) => excess.commands.push(question.name),
+            }
+        }
+        excess
+    }
+}
+
+fn questions() -> impl Iterator<Item = &'static Question> {
+    COMMANDS.iter().chain(&FOREIGN)
+}
+
+/// The server's word on each question; nothing if it cannot be asked so.
+async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<Vec<bool>>> {
+    let mut call = redis::cmd("EVALSHA");
+    call.arg(Script::new(SCRIPT).get_hash()).arg(0).arg(CONTROL);
+    for question in questions() {
+        call.arg(question.words);
+    }
+    let mut reply = ask(connection, &call).await;
+    if reply.as_ref().is_err_and(is_unloaded)
+        && ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT)).await.is_ok()
+    {
+        reply = ask(connection, &call).await;
+    }
+    let Ok(Value::BulkString(told)) = reply else { return lost(reply).map(|()| None) };
+    let mut answers = told.iter().map(|answer| *answer == b'1');
+    let is_of_use = told.len() == 1 + questions().count() && answers.next() == Some(true);
+    Ok(is_of_use.then(|| answers.collect()))
+}
+
+/// What becomes of each question that is sent.
+async fn by_trying(
+    connection: &mut MultiplexedConnection,
+    questions: &[&Question],
+) -> RedisResult<Vec<bool>> {
+    let mut commands = redis::pipe();
+    for question in questions {
+        let mut words = question.words.split(' ');
+        let command = commands.cmd(words.next().unwrap_or_default());
+        for word in words {
+            command.arg(word);
+        }
+    }
+    let replies = connection.send_packed_commands(&commands, 0, questions.len()).await?;
+    Ok(replies.iter().map(is_permitted).collect())
+}
+
+/// Whether the server would carry out what it answered so. It looks at the rules before it says
+/// that another one keeps the key, or that it has lost its primary.
+fn is_permitted(reply: &Value) -> bool {
+    match reply {
+        Value::ServerError(error) => {
+            matches!(error.code(), "MOVED" | "ASK" | "CLUSTERDOWN" | "MASTERDOWN")
+        }
+        _ => true,
+    }
+}
+
+/// An error that is no word of the server's.
+fn lost(reply: RedisResult<Value>) -> RedisResult<()> {
+    match reply {
+        Err(error) if error.code().is_none() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_permitted_is_reported_in_the_order_of_harm() {
+        let none = ExcessPermissions::of(
+            PermissionCheck::AclRules,
+            questions().map(|question| (question, false)),
+        );
+        assert_eq!(
+            none,
+            ExcessPermissions { judged: PermissionCheck::AclRules, ..ExcessPermissions::default() }
+        );
+        let all = ExcessPermissions::of(
+            PermissionCheck::AclRules,
+            questions().map(|question| (question, true)),
+        );
+        assert!(all.everything && all.foreign_keys);
+        assert_eq!(all.commands.len(), COMMANDS.len());
+        assert_eq!(all.commands[0], "FLUSHALL");
+        let keys = questions().map(|question| (question, question.name == "MGET"));
+        let keys = ExcessPermissions::of(PermissionCheck::Probing, keys);
+        assert_eq!(keys, ExcessPermissions { foreign_keys: true, ..ExcessPermissions::default() });
+    }
+}

@@ -1,0 +1,159 @@
+//! Whether a replica keeps up with its primary.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::replication::Replication;
+
+/// How old the writes may be that a replica which is read from does not have yet, as far as the
+/// primary has told of them.
+pub const LAG_MAX: Duration = Duration::from_secs(3);
+
+/// How long ago a replica may have heard from its primary, which says something every ten seconds
+/// unless it is configured otherwise.
+const MAX_SILENCE: Duration = Duration::from_secs(15);
+
+/// The least time between two reports of a primary that are kept: the history has an end.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
+/// How far a shard's primary has written, by its reports of the last [`LAG_MAX`] and the one before.
+///
+/// A replica keeps up if it has what the primary had so long ago. Offsets are compared and no
+/// clocks, so it holds whatever the servers think of the time.
+#[derive(Debug, Default)]
+pub(crate) struct ReplicationProgress(Mutex<Reports>);
+
+#[derive(Debug, Default)]
+struct Reports {
+    history: Box<str>,
+    /// When the primary had how much, oldest first.
+    offsets: VecDeque<(Instant, u64)>,
+}
+
+impl ReplicationProgress {
+    /// Notes what the primary told at `at`.
+    pub(crate) fn observe(&self, replication: &Replication, at: Instant) {
+        let mut reports = self.0.lock();
+        if reports.history != replication.history {
+            *reports = Reports { history: replication.history.clone(), offsets: VecDeque::new() };
+        }
+        let is_old = |(seen, _): &(Instant, u64)| at.saturating_duration_since(*seen) >= LAG_MAX;
+        while reports.offsets.get(1).is_some_and(is_old) {
+            reports.offsets.pop_front();
+        }
+        let newest = reports.offsets.back();
+        if newest.is_none_or(|(seen, _)| at.saturating_duration_since(*seen) >= REPORT_EVERY) {
+            reports.offsets.push_back((at, replication.offset));
+        }
+    }
+
+    /// Whether a server that told `replication` at `at` can be read from in place of the primary.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check(&self, replication: &Replication, at: Instant) -> Result<(), Lag> {
+        let reports = self.0.lock();
+        let Some((_, oldest)) = reports.offsets.front() else { return Err(Lag::Unknown) };
+        if reports.history != replication.history {
+            return Err(Lag::OtherHistory);
+        }
+        if replication.silence > MAX_SILENCE {
+            return Err(Lag::Silence(replication.silence));
+        }
+        let is_old = |(seen, _): &&(Instant, u64)| at.saturating_duration_since(*seen) >= LAG_MAX;
+        let needed = reports.offsets.iter().rev().find(is_old).map_or(*oldest, |(_, had)| *had);
+        match needed.checked_sub(replication.offset) {
+            None | Some(0) => Ok(()),
+            Some(bytes) => Err(Lag::Behind(bytes)),
+        }
+    }
+}
+
+/// Why a replica is not read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lag {
+    /// The primary has not told yet how far it is.
+    Unknown,
+    /// The server does not tell how far it is.
+    Unreported,
+    /// It follows another primary, or none: its data is of another history.
+    OtherHistory,
+    /// It has not heard from its primary for so long.
+    Silence(Duration),
+    /// So many bytes are missing of what the primary had written seconds ago.
+    Behind(u64),
+}
+
+impl std::fmt::Display for Lag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("its primary has not told yet how far it has written"),
+            Self::Unreported => f.write_str("it does not answer INFO; may the user ask it?"),
+            Self::OtherHistory => f.write_str("it does not follow this shard's primary"),
+            Self::Silence(time) if *time == Duration::MAX => {
+                f.write_str("it does not say when it last heard from its primary")
+            }
+            Self::Silence(time) => {
+                write!(f, "it has not heard from its primary for {} s", time.as_secs())
+            }
+            Self::Behind(bytes) => {
+                let seconds = LAG_MAX.as_secs();
+                write!(f, "it lacks {bytes} bytes of what its primary had {seconds} s ago")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replication(history: &str, offset: u64) -> Replication {
+        Replication::following(history, offset)
+    }
+
+    #[test]
+    fn a_replica_needs_what_the_primary_had_a_while_ago() {
+        let (progress, start) = (ReplicationProgress::default(), Instant::now());
+        assert_eq!(progress.check(&replication("a", 9), start), Err(Lag::Unknown));
+        for second in 0..=10 {
+            progress.observe(&replication("a", 100 * second), start + Duration::from_secs(second));
+        }
+        let now = start + Duration::from_secs(10);
+        assert_eq!(
+            progress.check(&replication("a", 700), now),
+            Ok(()),
+            "what it had three seconds ago"
+        );
+        assert_eq!(progress.check(&replication("a", 690), now), Err(Lag::Behind(10)));
+        assert_eq!(progress.check(&replication("b", 700), now), Err(Lag::OtherHistory));
+        // Nothing is heard of the primary any more: what it last told is enough at any time.
+        let later = now + Duration::from_secs(1_000);
+        assert_eq!(progress.check(&replication("a", 999), later), Err(Lag::Behind(1)));
+        assert_eq!(progress.check(&replication("a", 1_000), later), Ok(()));
+        let silence = Duration::from_secs(60);
+        let silent = Replication { silence, ..replication("a", 1_000) };
+        assert_eq!(progress.check(&silent, later), Err(Lag::Silence(silence)));
+    }
+
+    #[test]
+    fn another_primary_begins_another_history() {
+        let (progress, start) = (ReplicationProgress::default(), Instant::now());
+        progress.observe(&replication("a", 1_000), start);
+        progress.observe(&replication("b", 10), start);
+        assert_eq!(progress.check(&replication("a", 1_000), start), Err(Lag::OtherHistory));
+        assert_eq!(progress.check(&replication("b", 10), start), Ok(()));
+    }
+
+    #[test]
+    fn reports_do_not_pile_up() {
+        let (progress, start) = (ReplicationProgress::default(), Instant::now());
+        for millis in 0..100_000 {
+            progress.observe(&replication("a", millis), start + Duration::from_millis(millis));
+        }
+        assert!(progress.0.lock().offsets.len() <= 32);
+    }
+}

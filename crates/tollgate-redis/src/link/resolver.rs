@@ -1,0 +1,162 @@
+//! Where the names of servers lead.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+/// How long a name is looked up of which it is known where it led before. It leaves as much time
+/// for connecting there.
+pub const LOOKUP_MAX: Duration = Duration::from_millis(250);
+
+/// The most addresses of one name that are tried.
+pub const MAX_ADDRESSES: usize = 16;
+
+/// The addresses that a name led to, or why it leads nowhere.
+pub type LookupResult<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+
+/// Looks names of servers up.
+pub trait Lookup: fmt::Debug + Send + Sync {
+    /// Where `host` leads now, each address with `port`. It may take as long as it likes: who asks
+    /// waits within a limit.
+    fn look_up<'a>(&'a self, host: &'a str, port: u16) -> LookupResult<'a>;
+}
+
+/// How a server's name becomes an address: anew for each connection, so that a name which leads
+/// elsewhere after a failover is followed as soon as the old server is lost.
+///
+/// While nobody says where the name leads, because whoever knows is slow, fails or knows nothing of
+/// it, it is taken to lead where it led last.
+#[derive(Clone, Debug, Default)]
+pub struct NameResolver {
+    /// None for the system's.
+    lookup: Option<Arc<dyn Lookup>>,
+    last: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+impl NameResolver {
+    /// Names that `lookup` looks up, instead of the system.
+    #[must_use]
+    pub fn by(lookup: Arc<dyn Lookup>) -> Self {
+        Self { lookup: Some(lookup), ..Self::default() }
+    }
+
+    /// The same for another server's name.
+    pub(crate) fn of_another(&self) -> Self {
+        Self { lookup: self.lookup.clone(), last: Arc::default() }
+    }
+
+    /// Connects to where `host` leads. Waits without a limit of its own.
+    pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        match host.parse::<IpAddr>() {
+            Ok(address) => TcpStream::connect((address, port)).await,
+            Err(_) => TcpStream::connect(&*self.addresses(host, port).await?).await,
+        }
+    }
+
+    async fn addresses(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let before = self.last.lock().clone();
+        let looked = if before.is_empty() {
+            self.look_up(host, port).await
+        } else {
+            let late = || io::Error::from(io::ErrorKind::TimedOut);
+            let looked = timeout(LOOKUP_MAX, self.look_up(host, port)).await;
+            looked.unwrap_or_else(|_| Err(late()))
+        };
+        match looked {
+            Ok(mut found) if !found.is_empty() => {
+                found.truncate(MAX_ADDRESSES);
+                self.last.lock().clone_from(&found);
+                Ok(found)
+            }
+            _ if !before.is_empty() => Ok(before),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        match &self.lookup {
+            Some(lookup) => lookup.look_up(host, port).await,
+            None => Ok(lookup_host((host, port)).await?.collect()),
+        }
+    }
+}
+
+/// Two are the same if they look up in the same way, wherever the name led last.
+impl PartialEq for NameResolver {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.lookup, &other.lookup) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for NameResolver {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the one who knows says.
+    #[derive(Clone, Debug)]
+    enum Script {
+        Leads(Vec<SocketAddr>),
+        Fails,
+        Never,
+    }
+
+    #[derive(Debug)]
+    struct ScriptedLookup(Mutex<Script>);
+
+    impl Lookup for ScriptedLookup {
+        fn look_up<'a>(&'a self, _host: &'a str, _port: u16) -> LookupResult<'a> {
+            let word = self.0.lock().clone();
+            Box::pin(async move {
+                match word {
+                    Script::Leads(addresses) => Ok(addresses),
+                    Script::Fails => Err(io::Error::other("SERVFAIL")),
+                    Script::Never => std::future::pending().await,
+                }
+            })
+        }
+    }
+
+    fn at(last: u8) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, last], 6379))
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_where_it_is_said_to_lead_now_and_else_where_it_led_last() {
+        let told = Arc::new(ScriptedLookup(Mutex::new(Script::Fails)));
+        let names = NameResolver::by(Arc::clone(&told) as Arc<dyn Lookup>);
+        let leads = async || names.addresses("limits.example", 6379).await;
+        assert_eq!(leads().await.unwrap_err().to_string(), "SERVFAIL");
+        *told.0.lock() = Script::Leads(Vec::new());
+        assert_eq!(leads().await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        for (word, led) in [
+            (Script::Leads(vec![at(1)]), vec![at(1)]),
+            (Script::Fails, vec![at(1)]),
+            (Script::Leads(Vec::new()), vec![at(1)]),
+            (Script::Leads(vec![at(2), at(3)]), vec![at(2), at(3)]),
+            (Script::Never, vec![at(2), at(3)]),
+            (Script::Leads(vec![at(4); 99]), vec![at(4); MAX_ADDRESSES]),
+        ] {
+            *told.0.lock() = word.clone();
+            assert_eq!(leads().await.unwrap(), led, "{word:?}");
+        }
+        let other = names.of_another();
+        *told.0.lock() = Script::Fails;
+        assert!(other.addresses("other.example", 6379).await.is_err(), "it never led anywhere");
+        assert_eq!(names, other);
+        assert_ne!(names, NameResolver::default());
+    }
+}

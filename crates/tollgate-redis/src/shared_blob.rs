@@ -1,0 +1,106 @@
+//! Documents that nodes share: two keys each, the version and the rest.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult, Script};
+use tokio::time::timeout;
+use tollgate_core::StoreError;
+use tollgate_core::shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
+
+use crate::link::{Link, Phase};
+
+/// Compares the version, and replaces the document with its version. It needs no permission that the
+/// step does not need.
+static REPLACE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "local kept = redis.call('MGET', KEYS[1])[1]
+        if (kept or '') ~= ARGV[1] then return 0 end
+        redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[4])
+        redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+        return 1",
+    )
+});
+
+/// Where a document of this name lies: `tg1:{NAME}:version` and `tg1:{NAME}:document`, which no
+/// limit's key is called, in one slot of a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct BlobKeys {
+    pub(crate) version: String,
+    document: String,
+}
+
+impl BlobKeys {
+    pub(crate) fn of(name: &str) -> Self {
+        let key = |part| format!("tg1:{{{name}}}:{part}");
+        Self { version: key("version"), document: key("document") }
+    }
+
+    /// The version alone; empty where there is no document.
+    pub(crate) async fn version(&self, link: &Link) -> Result<Vec<u8>, StoreError> {
+        let mut command = redis::cmd("MGET");
+        command.arg(&self.version);
+        let asked = async |connection: &mut MultiplexedConnection| {
+            let [version]: [Option<Vec<u8>>; 1] = command.query_async(connection).await?;
+            Ok(version.unwrap_or_default())
+        };
+        within(link, asked).await
+    }
+
+    /// The document with its version.
+    pub(crate) async fn read(&self, link: &Link) -> Result<SharedBlob, StoreError> {
+        let mut command = redis::cmd("MGET");
+        command.arg(&self.version).arg(&self.document);
+        let asked = async |connection: &mut MultiplexedConnection| {
+            let [version, bytes]: [Option<Vec<u8>>; 2] = command.query_async(connection).await?;
+            // One without the other, as eviction may leave it, is none.
+            let both = version.zip(bytes);
+            Ok(both.map(|(version, bytes)| SharedBlob { version, bytes }).unwrap_or_default())
+        };
+        within(link, asked).await
+    }
+
+    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    pub(crate) async fn replace(
+        &self,
+        link: &Link,
+        before: &[u8],
+        document: &SharedBlob,
+        lasting: Duration,
+    ) -> Result<CasOutcome, StoreError> {
+        let mut call = REPLACE.prepare_invoke();
+        call.key(&self.version).key(&self.document).arg(before);
+        call.arg(&document.version).arg(&document.bytes);
+        call.arg(u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX));
+        let asked = async |connection: &mut MultiplexedConnection| {
+            let done: u64 = call.invoke_async(connection).await?;
+            Ok(if done == 1 { CasOutcome::Stored } else { CasOutcome::Stale })
+        };
+        within(link, asked).await
+    }
+}
+
+/// Asks over the connection that the link has.
+async fn within<T>(
+    link: &Link,
+    ask: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
+) -> Result<T, StoreError> {
+    let connection = match &*link.phases().borrow() {
+        Phase::Up(connection) if link.permits(connection) => connection.handle(),
+        Phase::Up(_) | Phase::Connecting | Phase::Down => return Err(StoreError::Unavailable),
+    };
+    let mut connection = connection;
+    match timeout(BLOB_DEADLINE, ask(&mut connection)).await {
+        Err(_) => Err(StoreError::TimedOut),
+        Ok(told) => told.map_err(|error| meaning(&error)),
+    }
+}
+
+fn meaning(error: &RedisError) -> StoreError {
+    match error.code() {
+        Some("OOM") => StoreError::Full,
+        Some("NOPERM" | "WRONGTYPE") => StoreError::Corrupt,
+        _ => StoreError::Unavailable,
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+
+const FRESH: Duration = Duration::from_secs(3);
+
+/// Claims in time that stands still until it is moved.
+struct Scene {
+    election: PrimaryElection,
+    now: Instant,
+}
+
+impl Scene {
+    fn of_sentinels(count: usize) -> Self {
+        Self { election: PrimaryElection::new(count, FRESH), now: Instant::now() }
+    }
+
+    fn leads(&mut self, address: &str, history: &str, origin: Option<&str>) {
+        let server_report = Replication::leading(history, 100, origin.map(|history| (history, 50)));
+        self.election.record_report(address, Role::Primary, Some(&server_report), self.now);
+    }
+
+    fn follows(&mut self, address: &str, history: &str) {
+        let server_report = Replication::following(history, 100);
+        self.election.record_report(address, Role::Replica, Some(&server_report), self.now);
+    }
+
+    fn says(&mut self, sentinel: &str, primary: &str, epoch: u64, certainty: Confidence) {
+        let word = SentinelVote {
+            primary: primary.into(),
+            epoch,
+            certainty,
+            origin: SentinelOrigin::Configured,
+            at: self.now,
+        };
+        self.election.record_vote(sentinel, word);
+    }
+
+    fn passes(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    fn deposed(&self) -> Vec<(&str, &str)> {
+        self.election.deposed().iter().map(|(server, by)| (&**server, &**by)).collect()
+    }
+}
+
+#[test]
+fn who_goes_on_from_anothers_history_took_over() {
+    for first in ["old", "new"] {
+        let mut scene = Scene::of_sentinels(0);
+        match first {
+            "old" => {
+                scene.leads("a", "x", None);
+                scene.leads("b", "y", Some("x"));
+            }
+            _ => {
+                scene.leads("b", "y", Some("x"));
+                scene.leads("a", "x", None);
+            }
+        }
+        assert_eq!(scene.deposed(), [("a", "b")], "{first} first");
+        // It is not forgotten when the new one is not heard any more.
+        scene.passes(FRESH * 2);
+        scene.leads("a", "x", None);
+        assert_eq!(scene.deposed(), [("a", "b")]);
+        scene.follows("a", "y");
+        assert_eq!(scene.deposed(), []);
+    }
+}
+
+#[test]
+fn unrelated_histories_report_nothing() {
+    let mut scene = Scene::of_sentinels(0);
+    scene.leads("a", "x", None);
+    scene.leads("b", "y", Some("z"));
+    scene.follows("c", "x");
+    assert_eq!(scene.deposed(), []);
+}
+
+#[test]
+fn who_took_over_and_gave_way_again_leaves_the_other_in_its_place() {
+    let mut scene = Scene::of_sentinels(0);
+    scene.leads("a", "x", None);
+    scene.leads("b", "y", Some("x"));
+    scene.follows("b", "z");
+    assert_eq!(scene.deposed(), [("a", "b")], "it follows somebody else");
+    scene.follows("b", "x");
+    assert_eq!(scene.deposed(), []);
+}
+
+#[test]
+fn the_latest_epoch_counts_once_the_server_bears_it_out() {
+    let mut scene = Scene::of_sentinels(3);
+    scene.leads("a", "x", None);
+    scene.follows("b", "x");
+    for sentinel in ["1", "2", "3"] {
+        scene.says(sentinel, "a", 5, Confidence::Confirmed);
+    }
+    scene.says("1", "b", 6, Confidence::Confirmed);
+    assert_eq!(scene.deposed(), [], "it says so, and the server does not");
+    scene.leads("b", "y", Some("x"));
+    assert_eq!(scene.deposed(), [("a", "b")]);
+}
+
+#[test]
+fn most_sentinels_are_believed_of_a_server_out_of_sight() {
+    let mut scene = Scene::of_sentinels(3);
+    scene.leads("a", "x", None);
+    scene.says("1", "b", 6, Confidence::Confirmed);
+    assert_eq!(scene.deposed(), []);
+    scene.says("2", "b", 6, Confidence::Confirmed);
+    assert_eq!(scene.deposed(), [("a", "b")]);
+    scene.says("1", "a", 7, Confidence::Confirmed);
+    assert_eq!(scene.deposed(), [], "who is announced is charged again");
+}
+
+#[test]
+fn a_lie_moves_nobody() {
+    for (what, liar) in [("nobody", "nowhere"), ("a stranger", "c"), ("the old one", "a")] {
+        let mut scene = Scene::of_sentinels(3);
+        scene.leads("a", "x", None);
+        scene.leads("c", "w", None);
+        scene.leads("b", "y", Some("x"));
+        scene.says("1", liar, 1_000, Confidence::Confirmed);
+        scene.says("2", "b", 6, Confidence::Confirmed);
+        scene.says("3", "b", 6, Confidence::Confirmed);
+        assert_eq!(scene.deposed(), [("a", "b"), ("c", "b")], "{what}");
+        assert_eq!(scene.election.named(scene.now), Some("b"), "{what}");
+    }
+}
+
+#[test]
+fn sentinels_that_have_not_heard_do_not_outweigh_a_promotion() {
+    let mut scene = Scene::of_sentinels(3);
+    for sentinel in ["1", "2", "3"] {
+        scene.says(sentinel, "a", 5, Confidence::Confirmed);
+    }
+    scene.leads("a", "x", None);
+    scene.leads("b", "y", Some("x"));
+    assert_eq!(scene.deposed(), [("a", "b")]);
+}
+
+#[test]
+fn sentinels_in_doubt_do_not_outweigh_a_promotion() {
+    let mut scene = Scene::of_sentinels(3);
+    for sentinel in ["1", "2", "3"] {
+        scene.says(sentinel, "a", 5, Confidence::Suspect);
+    }
+    scene.leads("a", "x", None);
+    scene.leads("b", "y", Some("x"));
+    assert_eq!(scene.deposed(), [("a", "b")]);
+}
+
+#[test]
+fn what_was_said_long_ago_counts_no_more() {
+    let mut scene = Scene::of_sentinels(3);
+    scene.says("1", "a", 9, Confidence::Confirmed);
+    scene.says("2", "a", 9, Confidence::Confirmed);
+    assert_eq!(scene.election.named(scene.now), Some("a"));
+    scene.passes(FRESH + Duration::from_millis(1));
+    assert_eq!(scene.election.named(scene.now), None);
+    scene.leads("a", "x", None);
+    scene.leads("b", "y", Some("x"));
+    assert_eq!(scene.deposed(), [("a", "b")]);
+}

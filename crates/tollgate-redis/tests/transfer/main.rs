@@ -1,0 +1,17 @@
+//! CellTransfer that are read out of a server, and joined with what it keeps.
+
+#[path = "../kit/mod.rs"]
+mod kit;
+
+mod cells;
+mod hostile;
+mod joins;
+mod stores;
+
+use kit::Server;
+use tollgate_conformance::PlainHash;
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
+
+async fn store(server: &Server, choice: RuntimeChoice) -> Redis {
+    Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.expect("a step")
+}

@@ -1,0 +1,147 @@
+//! What became of a request, all of its parts together.
+
+use std::sync::Arc;
+
+use futures_util::future::{join, join_all};
+use tollgate::core::policy::descriptors::{DescriptorOutcome, DescriptorPlan, Hits, Limited};
+use tollgate::core::{Cost, Evaluation, LimitStatus, Store, StoreError, Timestamp};
+use tollgate::{Limiter, Revision};
+
+use super::charge::{Mode, PartOutcome, PartResult, charge};
+use super::refund::refund_hits;
+use super::request::{ParsedRequest, Size};
+
+/// What became of a request.
+pub(super) struct DescriptorEvaluation<'p> {
+    pub(super) now: Timestamp,
+    pub(super) plan: DescriptorPlan<'p>,
+    /// For each descriptor how it stands, where that is known.
+    pub(super) statuses: Vec<Option<LimitStatus>>,
+    /// For each descriptor whether it is over its limit.
+    pub(super) is_over: Vec<bool>,
+    /// Whether the request may pass.
+    pub(super) overall: OverallResult,
+    /// How what decided stands, each limit once. Without standings if nothing had an answer.
+    pub(super) evaluation: Evaluation,
+}
+
+/// Whether a request may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OverallResult {
+    WithinLimit,
+    OverLimit,
+}
+
+impl<'p> DescriptorEvaluation<'p> {
+    /// Counts what is asked by `policy`, and gives back what is given back.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store had no answer, and the domain denies then.
+    pub(super) async fn evaluate<S: Store>(
+        limiter: &Limiter<S>,
+        policy: &'p Arc<Revision>,
+        parsed: &ParsedRequest<'_>,
+    ) -> Result<Self, StoreError> {
+        let now = limiter.now();
+        let descriptors = parsed.descriptors();
+        let plan = policy.plan_descriptors(parsed.domain, &descriptors, limiter.key());
+        let to_refund: Vec<_> = refunds(&plan).collect();
+        let (results, refunded) = match to_refund.is_empty() {
+            true => (charge(limiter, policy, now, &plan, parsed).await, Vec::new()),
+            false => {
+                let refunded = to_refund.into_iter().map(|(index, limited, cost)| async move {
+                    (index, refund_hits(limiter, now, limited, cost).await.ok().flatten())
+                });
+                join(charge(limiter, policy, now, &plan, parsed), join_all(refunded)).await
+            }
+        };
+        let overall = overall(&results)?;
+        let mut statuses = statuses(plan.descriptors.len(), &results);
+        for (index, limit_status) in refunded {
+            statuses[index] = limit_status;
+        }
+        let is_over = (0..statuses.len()).map(|index| is_over(&plan, parsed, &statuses, index));
+        let is_over = is_over.collect();
+        let evaluation = deciding_statuses(now, results, overall);
+        Ok(Self { now, plan, statuses, is_over, overall, evaluation })
+    }
+}
+
+/// The descriptors that give something back.
+fn refunds<'d>(plan: &'d DescriptorPlan<'_>) -> impl Iterator<Item = (usize, &'d Limited, Cost)> {
+    plan.descriptors.iter().enumerate().filter_map(|(index, descriptor)| {
+        match &descriptor.outcome {
+            DescriptorOutcome::Limited(limited) => match limited.hits {
+                Hits::Refund(cost) => Some((index, limited, cost)),
+                Hits::Charge(_) => None,
+            },
+            _ => None,
+        }
+    })
+}
+
+/// Over if anything enforced is, or all groups of quotas are, each by any of its parts.
+fn overall(results: &[PartResult]) -> Result<OverallResult, StoreError> {
+    for one in results {
+        if let PartOutcome::Failed(error) = one.outcome {
+            return Err(error);
+        }
+    }
+    let is_refused = |one: &&PartResult| one.outcome == PartOutcome::Refused;
+    let enforced = results.iter().filter(is_refused).any(|one| one.mode == Mode::Enforced);
+    let mut groups = results.iter().filter(|one| matches!(one.mode, Mode::Quota(_))).peekable();
+    let all_over = groups.peek().is_some() && groups.all(|group| is_mode_over(results, group.mode));
+    Ok(if enforced || all_over { OverallResult::OverLimit } else { OverallResult::WithinLimit })
+}
+
+fn is_mode_over(results: &[PartResult], mode: Mode) -> bool {
+    results.iter().any(|one| one.mode == mode && one.outcome == PartOutcome::Refused)
+}
+
+fn statuses(count: usize, results: &[PartResult]) -> Vec<Option<LimitStatus>> {
+    let of = |index: usize| {
+        results.iter().find_map(|one| one.evaluation.statuses.get(one.of[index]?)).cloned()
+    };
+    (0..count).map(of).collect()
+}
+
+fn is_over(
+    plan: &DescriptorPlan<'_>,
+    parsed: &ParsedRequest<'_>,
+    statuses: &[Option<LimitStatus>],
+    index: usize,
+) -> bool {
+    let descriptor = &plan.descriptors[index];
+    let counts =
+        Mode::of(descriptor) != Mode::Shadow && matches!(parsed.hits(index), Hits::Charge(_));
+    counts
+        && match descriptor.outcome {
+            DescriptorOutcome::Blocked => true,
+            DescriptorOutcome::Limited(_) => {
+                parsed.size(index) == Size::Excessive
+                    || statuses[index].as_ref().is_some_and(LimitStatus::is_refusal)
+            }
+            DescriptorOutcome::Unmatched
+            | DescriptorOutcome::Unlimited
+            | DescriptorOutcome::CasOutcome => false,
+        }
+}
+
+/// How what decided stands. Of a request that passes, groups of quotas that are over are left out:
+/// what another one admits was not refused.
+fn deciding_statuses(
+    now: Timestamp,
+    results: Vec<PartResult>,
+    overall: OverallResult,
+) -> Evaluation {
+    let is_deciding = |one: &PartResult| match one.mode {
+        Mode::Enforced => true,
+        Mode::Quota(_) => overall == OverallResult::OverLimit || one.outcome == PartOutcome::Passed,
+        Mode::Shadow => false,
+    };
+    let deciding_statuses = results.into_iter().filter(is_deciding);
+    Evaluation {
+        now,
+        statuses: deciding_statuses.flat_map(|one| one.evaluation.statuses).collect(),
+    }
+}

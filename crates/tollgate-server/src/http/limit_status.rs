@@ -1,0 +1,133 @@
+//! `/v1/standing?limit=core&subject[token]=abc`: `GET` tells how it stands, `DELETE` forgets it.
+
+use serde_json::{Value, json};
+use tollgate::core::policy::{NameError, Named, NamedPlan, PlannedCharge};
+use tollgate::core::{Cost, Policy, Store, Timestamp};
+
+use super::answer::source_of;
+use super::app::App;
+use super::audit::{Actor, AuditEvent};
+use super::auth::Caller;
+use super::check::unknown_name;
+use super::json;
+use super::problem::{Kind, Problem};
+use super::query::{invalid, parameters};
+use super::redaction::{RedactedSubject, Redaction};
+use super::respond::Answer;
+use super::wire::{MAX_LIMITS, OverrideShown, Source, StandingAnswer};
+
+/// Whose limit_status is asked: limits, and values for what they count by.
+struct StatusQuery {
+    limits: Vec<String>,
+    subject: Vec<(String, Option<String>)>,
+}
+
+impl<S: Store> App<S> {
+    /// How limits stand; nothing is charged.
+    pub(super) async fn limit_status(&self, query: &str, caller: Caller) -> Answer {
+        let policy = self.limiter.policy();
+        let NamedPlan { planned, .. } = self.named_by(&policy, &StatusQuery::read(query)?)?;
+        let now = self.limiter.now();
+        let (evaluation, source) = self.limiter.look_at(now, &planned).await?;
+        let ((source, _), policy) = (source_of(source), &**policy.version());
+        let overrides = match caller {
+            Caller::Admin => self.overrides_of(&planned, now),
+            Caller::Client => Vec::new(),
+        };
+        let standings = &evaluation.statuses;
+        Ok(json::write(&StandingAnswer { source, policy, standings, overrides })?)
+    }
+
+    fn overrides_of(&self, planned: &[PlannedCharge], now: Timestamp) -> Vec<OverrideShown> {
+        let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
+        let found = planned.iter().filter_map(|PlannedCharge { limit, subject, .. }| {
+            let found = overrides.find(limit, subject, key, now)?;
+            // Which limit it is about here, also where it is about others too.
+            let limit = Some(limit.name().into());
+            Some(OverrideShown { limit, ..self.shown_override(&found) })
+        });
+        found.collect()
+    }
+
+    /// Forgets what a subject used, and tells how it stands then. The log keeps who was forgotten:
+    /// in clear where the limit reveals its subjects, else by keyed hashes.
+    pub(super) async fn forget(&self, query: &str, actor: &Actor) -> Answer {
+        let policy = self.limiter.policy();
+        let NamedPlan { planned, .. } = self.named_by(&policy, &StatusQuery::read(query)?)?;
+        let evaluation = self.limiter.forget_at(self.limiter.now(), &planned).await?;
+        for PlannedCharge { limit, subject, .. } in &planned {
+            let shown =
+                |redaction| json!(RedactedSubject::of(subject, redaction, self.limiter.key()));
+            let observed = shown(self.options.redaction_of(limit.name()));
+            let limit_name = limit.name();
+            tracing::info!(limit = limit_name, subject = %observed, "an administrator forgot what was used");
+            let shown = shown(Redaction::Hashed);
+            let target = json!({ "limit": limit.name(), "subject": shown });
+            let (what, before, after) = ("standing forgotten", Value::Null, Value::Null);
+            self.note(actor, AuditEvent { what, target, before, after });
+        }
+        let (source, policy) = (Source::Store, &**policy.version());
+        let (standings, overrides) = (&evaluation.statuses, Vec::new());
+        Ok(json::write(&StandingAnswer { source, policy, standings, overrides })?)
+    }
+
+    /// Each limit takes of the subject what it counts by; what none counts by is a mistake.
+    fn named_by(&self, policy: &Policy, wanted: &StatusQuery) -> Result<NamedPlan, Problem> {
+        let counts_by = |limit: &str, name: &str| {
+            let binding = policy.limits().iter().find(|other| other.limit.name() == limit);
+            let per = binding.into_iter().flat_map(|binding| &binding.per);
+            per.filter_map(|index| policy.dimensions().get(*index)).any(|one| *one.name == *name)
+        };
+        let subjects: Vec<Vec<_>> = wanted
+            .limits
+            .iter()
+            .map(|limit| {
+                let own = wanted.subject.iter().filter(|(name, _)| counts_by(limit, name));
+                own.map(|(name, value)| (&**name, value.as_deref())).collect()
+            })
+            .collect();
+        let named = wanted.limits.iter().zip(&subjects);
+        let named = named.map(|(limit, subject)| Named { limit, cost: Cost::PEEK, subject });
+        let message = |(_, error)| unknown_name(policy, &error);
+        let plan = policy.plan_named(named, self.limiter.key()).map_err(message)?;
+        let is_used = |name: &str| wanted.limits.iter().any(|limit| counts_by(limit, name));
+        match wanted.subject.iter().find(|(name, _)| !is_used(name)) {
+            Some((name, _)) => {
+                Err(unknown_name(policy, &NameError::Dimension(name.as_str().into())))
+            }
+            None => Ok(plan),
+        }
+    }
+}
+
+impl StatusQuery {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let mut wanted = Self { limits: Vec::new(), subject: Vec::new() };
+        for (name, value) in parameters(query)? {
+            let dimension = name.strip_prefix("subject[").and_then(|rest| rest.strip_suffix(']'));
+            match (&*name, dimension, value) {
+                ("limit", _, Some(limit)) => wanted.limits.push(limit),
+                (_, Some(dimension), value) => wanted.subject.push((dimension.to_owned(), value)),
+                _ => {
+                    let known = "`limit=NAME` and `subject[NAME]=VALUE`";
+                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                }
+            }
+        }
+        if !(1..=MAX_LIMITS).contains(&wanted.limits.len()) {
+            return Err(invalid(format!("name 1 to {MAX_LIMITS} limits: `limit=NAME`")));
+        }
+        let repeated = |index: usize| {
+            let (name, _) = &wanted.subject[index];
+            wanted.subject[..index].iter().any(|(other, _)| other == name)
+        };
+        match (0..wanted.subject.len()).find(|index| repeated(*index)) {
+            Some(index) => {
+                let (name, _) = &wanted.subject[index];
+                let detail = format!("{name:?} is given twice");
+                Err(Problem::new(Kind::InvalidQuery, detail))
+            }
+            None => Ok(wanted),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The HTTP/JSON listener on its connections.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use tollgate::Limiter;
+use tollgate::core::Store;
+
+use super::HttpOptions;
+use super::app::App;
+use super::routes::Routes;
+use crate::connection::{Connection, ConnectionLimits, Door};
+use crate::hyper_door::{Holding, HttpVersions, HyperDoor, Peer};
+
+/// The HTTP/JSON listener: HTTP/1.1 and HTTP/2 on one port.
+pub struct HttpListener<S> {
+    app: Arc<App<S>>,
+    limits: ConnectionLimits,
+}
+
+impl<S: Store + 'static> HttpListener<S> {
+    /// A listener to `limiter`, its connections held to `limits`.
+    pub fn new(limiter: Arc<Limiter<S>>, options: HttpOptions, limits: ConnectionLimits) -> Self {
+        Self { app: App::new(limiter, options), limits }
+    }
+}
+
+impl<S: Store + 'static> Door for HttpListener<S> {
+    fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send {
+        let routes = Arc::new(Routes {
+            app: self.app,
+            peer: Some(Peer(connection.peer)),
+            shutdown: Some(connection.shutdown.clone()),
+        });
+        let service = service_fn(move |request: Request<Incoming>| {
+            let routes = Arc::clone(&routes);
+            async { Ok::<_, Infallible>(routes.answer(request).await) }
+        });
+        let holding = Holding::new(HttpVersions::Any, self.limits);
+        HyperDoor::new(service, holding).serve(connection)
+    }
+}
+
+impl<S> Clone for HttpListener<S> {
+    fn clone(&self) -> Self {
+        Self { app: Arc::clone(&self.app), limits: self.limits }
+    }
+}
+
+impl<S> fmt::Debug for HttpListener<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpListener").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,294 @@
+//! Commands become replies: the part of a connection that has no socket.
+
+mod reserve;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tollgate::core::policy::{OnFailure, PlannedCharge};
+use tollgate::core::{Store, Timestamp};
+use tollgate::{Decision, Limiter, Revision};
+
+use super::args::Args;
+use super::bucket::BucketCache;
+use super::command::{self, Command, CommandKind};
+use super::frame::{self, ClientAuth};
+use super::in_flight::{ChargedKeys, InFlight, charged};
+use super::protocol_error::ProtocolError;
+use super::reply::Replies;
+use super::session::{self, Next, Session};
+use super::tg_commands;
+use super::throttle::{Bucket, Dialect, Throttle};
+use crate::Access;
+use tollgate::observe::Histogram;
+
+/// Bytes of replies that wait, before they are sent and no more commands are looked at.
+pub(super) const MAX_REPLIES: usize = 64 * 1024;
+
+/// What goes on after the bytes that were there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// All whole commands are answered: more bytes are needed.
+    Answered,
+    /// Commands wait, and so many replies do that they are to be sent first.
+    Sending,
+    /// The connection ends once the replies are sent.
+    End,
+}
+
+/// How a decision is replied to.
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    Throttle(Dialect, Bucket),
+    Named,
+}
+
+/// What a client says and is told.
+///
+/// `decide` begins a decision: one type for all of them, so that they can wait together.
+pub(super) struct Dispatcher<'d, S, D, F: Future> {
+    limiter: &'d Limiter<S>,
+    decide: D,
+    session: Session<'d>,
+    buckets: BucketCache,
+    in_flight: InFlight<'d, F, Reply>,
+    now: Option<Timestamp>,
+    replies: Replies,
+    unquoted: Vec<u8>,
+}
+
+impl<'d, S, D, F> Dispatcher<'d, S, D, F>
+where
+    S: Store,
+    D: Fn(Timestamp, &Arc<Revision>, Vec<PlannedCharge>, OnFailure) -> F,
+    F: Future<Output = Decision>,
+{
+    pub(super) fn new(
+        limiter: &'d Limiter<S>,
+        access: &'d Access,
+        latency: &'d Histogram,
+        decide: D,
+    ) -> Self {
+        Self {
+            limiter,
+            decide,
+            session: Session::new(access),
+            buckets: BucketCache::default(),
+            in_flight: InFlight::new(latency),
+            now: None,
+            replies: Replies::default(),
+            unquoted: Vec::new(),
+        }
+    }
+
+    /// What is to be sent.
+    pub(super) fn replies(&mut self) -> &mut Replies {
+        &mut self.replies
+    }
+
+    /// Answers the whole commands at the start of `input` and takes them away.
+    pub(super) async fn answer(&mut self, input: &mut Vec<u8>) -> Progress {
+        self.now = None;
+        self.session.revalidate_token();
+        let mut used = 0;
+        let mut unquoted = std::mem::take(&mut self.unquoted);
+        let progress = loop {
+            if self.replies.as_bytes().len() >= MAX_REPLIES {
+                break Progress::Sending;
+            }
+            match frame::parse(&input[used..], self.session.sender(), &mut unquoted) {
+                Ok(None) => break Progress::Answered,
+                Ok(Some((args, length))) => {
+                    used += length;
+                    if !args.is_empty() && self.command(&args).await == Next::End {
+                        break Progress::End;
+                    }
+                }
+                Err(error) => {
+                    self.finish().await;
+                    self.protest(error);
+                    break Progress::End;
+                }
+            }
+        };
+        self.finish().await;
+        self.unquoted = unquoted;
+        input.drain(..used);
+        progress
+    }
+
+    async fn command(&mut self, args: &Args<'_>) -> Next {
+        let command = match Command::find(args) {
+            Ok(command) => command,
+            Err(_) if self.session.sender() == ClientAuth::Unauthenticated => return self.refuse(),
+            Err(error) => return self.reply_error(error).await,
+        };
+        if self.session.sender() == ClientAuth::Unauthenticated && !command.is_open() {
+            return self.refuse();
+        }
+        match command.kind {
+            CommandKind::CellThrottle => self.throttle(Dialect::Cell, args).await,
+            CommandKind::CrabThrottle => self.throttle(Dialect::Crab, args).await,
+            CommandKind::Charge => self.charge(args).await,
+            kind => {
+                // Replies are in the order of commands, and some change what follows.
+                self.finish().await;
+                match kind {
+                    CommandKind::Peek => self.peek(args).await,
+                    CommandKind::LimitStatus => self.limit_status(args).await,
+                    CommandKind::Reserve => self.reserve(args).await,
+                    CommandKind::Extend => self.extend(args).await,
+                    CommandKind::Settle => self.settle(args).await,
+                    CommandKind::Refund | CommandKind::Release => self.give_back(kind, args).await,
+                    _ => return self.session_command(kind, args),
+                }
+                Next::Command
+            }
+        }
+    }
+
+    /// What concerns the connection, and no limit.
+    fn session_command(&mut self, kind: CommandKind, args: &Args<'_>) -> Next {
+        let (session, replies, args) = (&mut self.session, &mut self.replies, &args[1..]);
+        match kind {
+            CommandKind::Auth => return session.auth(args, replies),
+            CommandKind::Hello => return session.hello(args, replies),
+            CommandKind::Client => session.client(args, replies),
+            CommandKind::Command => command::describe(args, replies),
+            CommandKind::Echo => replies.bulk(args[0]),
+            CommandKind::Info => session::info(replies),
+            CommandKind::Ping => session::ping(args, replies),
+            CommandKind::Reset => session.reset(replies),
+            CommandKind::Select => session::select(args[0], replies),
+            _ => {
+                replies.status("OK");
+                return Next::End;
+            }
+        }
+        Next::Command
+    }
+
+    async fn throttle(&mut self, dialect: Dialect, args: &Args<'_>) -> Next {
+        match dialect.read(args, &mut self.buckets, self.limiter.key()) {
+            Err(error) => return self.reply_error(error).await,
+            Ok(Throttle::Nothing { capacity, cost }) => {
+                self.finish().await;
+                dialect.reply_nothing(capacity, cost, &mut self.replies);
+            }
+            Ok(Throttle::Charge(planned)) => {
+                let bucket = Bucket { capacity: planned.limit.capacity(), cost: planned.cost };
+                let reply = Reply::Throttle(dialect, bucket);
+                let policy = self.limiter.policy();
+                let on_failure = policy.answers().on_failure;
+                self.begin(&policy, vec![planned], on_failure, reply).await;
+            }
+        }
+        Next::Command
+    }
+
+    async fn charge(&mut self, args: &Args<'_>) -> Next {
+        let policy = self.limiter.policy();
+        match tg_commands::charge(&policy, &args[1..], self.limiter.key()) {
+            Err(error) => return self.reply_error(error).await,
+            Ok(plan) => self.begin(&policy, plan.planned, plan.on_failure, Reply::Named).await,
+        }
+        Next::Command
+    }
+
+    /// Begins a decision, beside those that are under way if it may stand beside them.
+    async fn begin(
+        &mut self,
+        policy: &Arc<Revision>,
+        planned: Vec<PlannedCharge>,
+        on_failure: OnFailure,
+        reply: Reply,
+    ) {
+        let charged: ChargedKeys = charged(&planned);
+        if !self.in_flight.has_room(&charged) {
+            self.finish().await;
+        }
+        // One for all that came together and waits for nothing.
+        let now = *self.now.get_or_insert_with(|| self.limiter.now());
+        let decision = (self.decide)(now, policy, planned, on_failure);
+        self.in_flight.begin(decision, charged, reply);
+        let (limiter, replies) = (self.limiter, &mut self.replies);
+        self.in_flight.at_once(|decision, reply| reply.write(decision, limiter, replies)).await;
+    }
+
+    /// Replies to everything that is under way.
+    async fn finish(&mut self) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        self.now = None;
+        let (limiter, replies) = (self.limiter, &mut self.replies);
+        self.in_flight.finish(|decision, reply| reply.write(decision, limiter, replies)).await;
+    }
+
+    async fn peek(&mut self, args: &Args<'_>) {
+        let plan = match tg_commands::charge(&self.limiter.policy(), &args[1..], self.limiter.key())
+        {
+            Err(error) => return self.replies.error(error),
+            Ok(plan) => plan,
+        };
+        let now = self.limiter.now();
+        let enforced = self.limiter.shares(now, plan.planned).enforced;
+        match self.limiter.look_at(now, &enforced).await {
+            Err(error) => tg_commands::reply_failure(error, &mut self.replies),
+            Ok((evaluation, source)) => {
+                tg_commands::reply_peek(&evaluation, source, &mut self.replies)
+            }
+        }
+    }
+
+    async fn limit_status(&mut self, args: &Args<'_>) {
+        match tg_commands::limit_status(&self.limiter.policy(), &args[1..], self.limiter.key()) {
+            Err(error) => self.replies.error(error),
+            Ok(plan) => match self.limiter.look_at(self.limiter.now(), &plan.planned).await {
+                Err(error) => tg_commands::reply_failure(error, &mut self.replies),
+                Ok((evaluation, _)) => tg_commands::reply_statuses(&evaluation, &mut self.replies),
+            },
+        }
+    }
+
+    async fn give_back(&mut self, kind: CommandKind, args: &Args<'_>) {
+        let (now, text) = (self.limiter.now(), String::from_utf8_lossy(args[1]));
+        let redeemed = match kind {
+            CommandKind::Release => self.limiter.release_at(now, &text).await,
+            _ => self.limiter.redeem_at(now, &text).await,
+        };
+        tg_commands::reply_refund(&redeemed, &mut self.replies);
+    }
+
+    async fn reply_error(&mut self, error: String) -> Next {
+        self.finish().await;
+        self.replies.error(error);
+        Next::Command
+    }
+
+    /// Nothing is under way for a stranger.
+    fn refuse(&mut self) -> Next {
+        Session::refuse(&mut self.replies);
+        Next::Command
+    }
+
+    fn protest(&mut self, error: ProtocolError) {
+        // A page that has a browser send commands here would read what it is told.
+        if error != ProtocolError::Http {
+            self.replies.error(format!("ERR Protocol error: {error}"));
+        }
+    }
+}
+
+impl Reply {
+    fn write<S: Store>(self, mut decision: Decision, limiter: &Limiter<S>, replies: &mut Replies) {
+        match self {
+            Self::Throttle(dialect, bucket) => dialect.reply(&decision, bucket, replies),
+            Self::Named => {
+                let receipt = decision.receipt.take();
+                let sealed = receipt.map(|receipt| limiter.seal(receipt, decision.evaluation.now));
+                tg_commands::reply(&decision, sealed, replies);
+            }
+        }
+    }
+}

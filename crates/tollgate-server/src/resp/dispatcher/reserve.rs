@@ -1,0 +1,143 @@
+//! What is held, put off and settled: `TG.RESERVE`, `TG.EXTEND`, `TG.SETTLE`.
+
+use tollgate::core::policy::{ChargeOn, Plan};
+use tollgate::core::{Cost, Limit, Millis, Store};
+use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit, Terms};
+
+use super::Dispatcher;
+use crate::resp::args::Args;
+use crate::resp::reply::Replies;
+use crate::resp::tg_commands;
+
+impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
+    /// `limit[,limit…] cost hold_ms [dimension value]…`
+    pub(super) async fn reserve(&mut self, args: &Args<'_>) {
+        let policy = self.limiter.policy();
+        let hold_for = match tg_commands::units(args[3], "time") {
+            Ok(millis) => Millis::new(millis.get()),
+            Err(error) => return self.replies.error(error),
+        };
+        let asked: Vec<&[u8]> = [&args[1..3], &args[4..]].concat();
+        let plan = match tg_commands::charge(&policy, &asked, self.limiter.key()) {
+            Ok(plan) => plan,
+            Err(error) => return self.replies.error(error),
+        };
+        let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure };
+        let plan = Plan { enforced: plan.planned, ..Plan::default() };
+        let now = self.limiter.now();
+        let reserved = self.limiter.reserve_on_terms_at(now, &policy, plan, terms, hold_for);
+        let mut decision = reserved.await;
+        let sealed = decision.receipt.take().map(|receipt| self.limiter.seal(receipt, now));
+        tg_commands::reply(&decision, sealed, &mut self.replies);
+    }
+
+    /// `receipt hold_ms`
+    pub(super) async fn extend(&mut self, args: &Args<'_>) {
+        let hold_for = match tg_commands::units(args[2], "time") {
+            Ok(millis) => Millis::new(millis.get()),
+            Err(error) => return self.replies.error(error),
+        };
+        let (now, text) = (self.limiter.now(), String::from_utf8_lossy(args[1]));
+        let extended = self.limiter.extend_at(now, &text, hold_for).await;
+        reply_extended(&extended, &mut self.replies);
+    }
+
+    /// `receipt cost` for every limit, or `receipt limit cost [limit cost]…`
+    pub(super) async fn settle(&mut self, args: &Args<'_>) {
+        let costs = match costs(&args[2..]) {
+            Ok(costs) => costs,
+            Err(error) => return self.replies.error(error),
+        };
+        let real = |limit: &Limit, held: Cost| match &costs {
+            Costs::All(cost) => *cost,
+            Costs::Named(named) => {
+                let is_it = |(name, _): &&(&str, Cost)| *name == limit.name();
+                named.iter().find(is_it).map_or(held, |(_, cost)| *cost)
+            }
+        };
+        if let Costs::Named(named) = &costs
+            && let Some(error) = tg_commands::unknown_limit(&self.limiter.policy(), named)
+        {
+            return self.replies.error(error);
+        }
+        let (now, text) = (self.limiter.now(), String::from_utf8_lossy(args[1]));
+        let settled = self.limiter.settle_at(now, &text, real).await;
+        reply_settled(&settled, &mut self.replies);
+    }
+}
+
+/// What a request really cost.
+enum Costs<'a> {
+    /// Of every limit.
+    All(Cost),
+    /// Of these; the others cost what they hold.
+    Named(Vec<(&'a str, Cost)>),
+}
+
+fn costs<'a>(args: &[&'a [u8]]) -> Result<Costs<'a>, String> {
+    if let [cost] = args {
+        return tg_commands::units(cost, "cost").map(Costs::All);
+    }
+    let (pairs, rest) = args.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err("ERR a limit has no cost: write limit and cost in turn".to_owned());
+    }
+    let pair = |[name, cost]: &[&'a [u8]; 2]| {
+        Ok((tg_commands::text(name, "limit")?, tg_commands::units(cost, "cost")?))
+    };
+    pairs.iter().map(pair).collect::<Result<_, String>>().map(Costs::Named)
+}
+
+fn reply_extended(extended: &Result<Extended, RedeemError>, replies: &mut Replies) {
+    let extended = match extended {
+        Ok(extended) => extended,
+        Err(error) => return replies.error(format!("ERR {error}")),
+    };
+    replies.map(4);
+    replies.bulk("outcome");
+    replies.bulk(match extended.outcome {
+        HoldOutcome::Done => "extended",
+        HoldOutcome::Unchanged => "unchanged",
+        HoldOutcome::Expired => "expired",
+    });
+    replies.bulk("held_until_ms");
+    match &extended.receipt {
+        // None is above 2^53.
+        Some(_) => replies.integer(extended.until.as_millis() as i64),
+        None => replies.nothing(),
+    }
+    replies.bulk("receipt");
+    match &extended.receipt {
+        Some(receipt) => replies.bulk(receipt),
+        None => replies.nothing(),
+    }
+    replies.bulk("standings");
+    tg_commands::reply_each(&extended.statuses, replies);
+}
+
+fn reply_settled(settled: &Result<Settled, RedeemError>, replies: &mut Replies) {
+    let settled = match settled {
+        Ok(settled) => settled,
+        Err(error) => return replies.error(format!("ERR {error}")),
+    };
+    replies.map(2);
+    replies.bulk("outcome");
+    replies.bulk(match settled.outcome {
+        HoldOutcome::Done => "settled",
+        HoldOutcome::Unchanged => "unchanged",
+        HoldOutcome::Expired => "expired",
+    });
+    replies.bulk("limits");
+    replies.array(settled.limits.len());
+    for SettledLimit { refunded, added, status: limit_status } in &settled.limits {
+        replies.map(4);
+        replies.bulk("limit");
+        replies.bulk(limit_status.limit.name());
+        let numbers =
+            [("given_back", *refunded), ("added", *added), ("remaining", limit_status.remaining)];
+        for (name, number) in numbers {
+            replies.bulk(name);
+            replies.integer(number as i64);
+        }
+    }
+}

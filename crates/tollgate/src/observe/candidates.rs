@@ -1,0 +1,53 @@
+//! Candidates, compared with the limits beside which they are tried.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::limiter::Trial;
+
+/// Requests that a limit and its candidate both judged, each by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CandidateCounts {
+    /// Both admitted.
+    pub both_admit: u64,
+    /// Both refused.
+    pub both_refuse: u64,
+    /// The limit refused what the candidate would have admitted.
+    pub only_live_refuses: u64,
+    /// The limit admitted what the candidate would have refused.
+    pub only_candidate_refuses: u64,
+}
+
+impl CandidateCounts {
+    /// Counts one request.
+    pub fn add(&mut self, trial: &Trial) {
+        *match (trial.live.is_refusal(), trial.candidate.is_refusal()) {
+            (false, false) => &mut self.both_admit,
+            (true, true) => &mut self.both_refuse,
+            (true, false) => &mut self.only_live_refuses,
+            (false, true) => &mut self.only_candidate_refuses,
+        } += 1;
+    }
+
+    /// How many they judged.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.both_admit + self.both_refuse + self.only_live_refuses + self.only_candidate_refuses
+    }
+}
+
+/// The same, counted by many at once.
+#[derive(Debug, Default)]
+pub(super) struct CandidateCounters([AtomicU64; 4]);
+
+impl CandidateCounters {
+    pub(super) fn add(&self, Trial { live, candidate }: &Trial) {
+        let place = usize::from(live.is_refusal()) * 2 + usize::from(candidate.is_refusal());
+        self.0[place].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn counts(&self) -> CandidateCounts {
+        let [both_admit, only_candidate_refuses, only_live_refuses, both_refuse] =
+            self.0.each_ref().map(|counter| counter.load(Ordering::Relaxed));
+        CandidateCounts { both_admit, both_refuse, only_live_refuses, only_candidate_refuses }
+    }
+}

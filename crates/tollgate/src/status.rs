@@ -1,0 +1,32 @@
+//! All statuses of a caller as GitHub's `GET /rate_limit` answers them.
+
+use std::fmt::Write;
+
+use tollgate_core::{Evaluation, LimitStatus};
+
+/// `{"resources": {…}, "rate": …}`: each visible resource's limit, use, rest and reset, and once
+/// more the resource `core`, or else the first, as the `rate` that older clients read.
+#[must_use]
+pub fn to_json(evaluation: &Evaluation) -> String {
+    let mut resources = String::new();
+    for status in &evaluation.statuses {
+        let separator = if resources.is_empty() { "" } else { "," };
+        let resource = status.limit.resource();
+        // Writing to a string does not fail; names need no escaping in JSON.
+        let _ = write!(resources, "{separator}\"{resource}\":{}", rate(status));
+    }
+    let core = evaluation.statuses.iter().find(|status| status.limit.resource() == "core");
+    let main = core.or_else(|| evaluation.statuses.first());
+    let main = main.map(|status| format!(",\"rate\":{}", rate(status))).unwrap_or_default();
+    format!("{{\"resources\":{{{resources}}}{main}}}")
+}
+
+fn rate(status: &LimitStatus) -> String {
+    let (limit, resource) = (status.limit.capacity(), status.limit.resource());
+    let LimitStatus { used, remaining, resets_at, .. } = status;
+    let reset = resets_at.as_secs_ceil();
+    format!(
+        "{{\"limit\":{limit},\"used\":{used},\"remaining\":{remaining},\"reset\":{reset},\
+         \"resource\":\"{resource}\"}}"
+    )
+}

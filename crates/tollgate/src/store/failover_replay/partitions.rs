@@ -1,0 +1,59 @@
+//! Partitions whose data is replayed are partitions again.
+
+use tollgate_core::{Cell, CellKey, Charge, Readings, StoreError, Subject, Timestamp};
+
+use super::FailoverReplay;
+use crate::store::atomic::{PartitionedCells, PartitionedEpochs, Partitions};
+
+impl<H: PartitionedEpochs> FailoverReplay<H> {
+    /// As [`replay`](FailoverReplay::replay), of every history that is held now, one after the other.
+    ///
+    /// # Errors
+    /// Why the first partition that did not take what is remembered did not. It will be tried again.
+    pub async fn replay_partitions(&self, now: Timestamp) -> Result<(), StoreError> {
+        let mut failed = Ok(());
+        for partition in self.store.held() {
+            if let Err(error) = self.replay_at(&self.store, partition, now).await {
+                failed = failed.and(Err(error));
+            }
+        }
+        failed
+    }
+}
+
+impl<H: PartitionedEpochs> Partitions for FailoverReplay<H> {
+    fn partition(&self, subject: &Subject) -> usize {
+        self.store.partition(subject)
+    }
+
+    async fn apply_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        self.apply_replayed(&self.store, partition, now, charges).await
+    }
+}
+
+impl<H: PartitionedEpochs> PartitionedCells for FailoverReplay<H> {
+    async fn cells_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        // Where it fails, the partition says so, or what it lacks is joined before its next charge.
+        let _ = self.replay_at(&self.store, partition, now).await;
+        self.store.cells_at(partition, now, places).await
+    }
+
+    fn join_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        cells: &[(CellKey<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.store.join_at(partition, now, cells)
+    }
+}

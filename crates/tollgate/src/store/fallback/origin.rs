@@ -1,0 +1,94 @@
+//! Which side took a charge: one more bit of its mark.
+//!
+//! A step's own marks are below 2^53. The eleven bits above it are a stack with one bit for each
+//! fallback around the step, the outermost last: one for the stand-in, zero for the store. Marks
+//! that no stand-in made are unchanged.
+
+use tollgate_core::{ChargePosition, MAX_EXACT, Operation, Reading};
+
+/// Who took a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decider {
+    /// The store that is asked first.
+    Store,
+    /// What stands in for it.
+    Fallback,
+}
+
+const STEP_BITS: u32 = MAX_EXACT.count_ones();
+
+/// Notes in the reading's mark who made it.
+pub(super) const fn tag(reading: &mut Reading, side: Decider) {
+    let ChargePosition(position) = reading.position;
+    let sides = (position >> STEP_BITS) << 1 | side as u64;
+    reading.position = ChargePosition(sides << STEP_BITS | position & MAX_EXACT);
+}
+
+/// Whether any fallback around the step took the charge that this asks about at its stand-in.
+pub(super) fn is_tagged(operation: Operation) -> bool {
+    mark_of(operation).is_some_and(|position| position.0 > MAX_EXACT)
+}
+
+/// Who took what `operation` gives back, settles or puts off.
+pub(super) fn decider(operation: Operation) -> Decider {
+    match mark_of(operation) {
+        Some(ChargePosition(position)) if position >> STEP_BITS & 1 == 1 => Decider::Fallback,
+        _ => Decider::Store,
+    }
+}
+
+/// Where the charge lies that `operation` gives back, settles or puts off.
+pub(super) const fn mark_of(operation: Operation) -> Option<ChargePosition> {
+    match operation {
+        Operation::Refund { position, .. }
+        | Operation::Settle { position, .. }
+        | Operation::Extend { position, .. } => Some(position),
+        _ => None,
+    }
+}
+
+/// What is asked as the side that took the charge knows it.
+pub(super) fn untagged(mut operation: Operation) -> Operation {
+    if let Operation::Refund { position, .. }
+    | Operation::Settle { position, .. }
+    | Operation::Extend { position, .. } = &mut operation
+    {
+        let sides = position.0 >> STEP_BITS >> 1;
+        *position = ChargePosition(sides << STEP_BITS | position.0 & MAX_EXACT);
+    }
+    operation
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tollgate_core::{ChargeId, Cost, Deduplication};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_layer_reads_back_what_it_wrote(
+            own in 0..=MAX_EXACT,
+            stood_in in prop::collection::vec(any::<bool>(), 0..=11),
+        ) {
+            let side_of = |stood_in: &bool| if *stood_in { Decider::Fallback } else { Decider::Store };
+            let sides: Vec<_> = stood_in.iter().map(side_of).collect();
+            let mut reading = Reading { position: ChargePosition(own), ..Reading::default() };
+            sides.iter().for_each(|side| tag(&mut reading, *side));
+            let refund = |position| Operation::Refund {
+                cost: Cost::ONE,
+                position,
+                id: ChargeId(1),
+                deduplication: Deduplication::Unneeded,
+            };
+            let mut operation = refund(reading.position);
+            prop_assert_eq!(is_tagged(operation), sides.contains(&Decider::Fallback));
+            for written in sides.iter().rev() {
+                prop_assert_eq!(decider(operation), *written);
+                operation = untagged(operation);
+            }
+            prop_assert_eq!(operation, refund(ChargePosition(own)));
+        }
+    }
+}

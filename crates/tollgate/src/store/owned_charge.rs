@@ -1,0 +1,25 @@
+//! Charges for tasks of their own.
+
+use tollgate_core::{Charge, Limit, Operation, Subject};
+
+/// A charge that outlives its caller.
+#[derive(Debug)]
+pub(super) struct OwnedCharge {
+    pub(super) limit: Limit,
+    pub(super) subject: Subject,
+    pub(super) operation: Operation,
+}
+
+impl OwnedCharge {
+    pub(super) fn new(charge: &Charge<'_>) -> Self {
+        Self {
+            limit: charge.limit.clone(),
+            subject: charge.subject.clone(),
+            operation: charge.operation,
+        }
+    }
+
+    pub(super) const fn as_charge(&self) -> Charge<'_> {
+        Charge { limit: &self.limit, subject: &self.subject, operation: self.operation }
+    }
+}
