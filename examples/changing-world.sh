@@ -7,16 +7,18 @@
 #
 #   examples/changing-world.sh [--quick] [--report FILE.html]
 #
-# TOLLGATE names the binary, REDIS_SERVER and MEMCACHED the servers to start; all of it runs on loopback, in a
-# directory of its own, and is gone afterwards.
+# TOLLGATE names the binary that serves, TOLLGATE_CHAOS the one that breaks what it stands on, REDIS_SERVER and MEMCACHED
+# the servers to start; all of it runs on loopback, in a directory of its own, and is gone afterwards.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 tollgate=${TOLLGATE:-$root/target/release/tollgate}
-if [ ! -x "$tollgate" ]; then
-    cargo build --release --manifest-path "$root/Cargo.toml" -p tollgate-cli
+chaos=${TOLLGATE_CHAOS:-$root/target/release/tollgate-chaos}
+if [ ! -x "$tollgate" ] || [ ! -x "$chaos" ]; then
+    cargo build --release --manifest-path "$root/Cargo.toml" -p tollgate-cli -p tollgate-chaos
 fi
-exec "$tollgate" chaos \
+exec "$chaos" \
+    --tollgate "$tollgate" \
     --redis-server "${REDIS_SERVER:-redis-server}" \
     --memcached "${MEMCACHED:-memcached}" \
     "$@" changing-world

@@ -1,7 +1,6 @@
 //! The `tollgate` binary: reads the flags, runs a command, ends with its exit code.
 
 mod admin;
-mod chaos;
 mod cmd;
 mod demo;
 mod doctor;
@@ -51,7 +50,6 @@ enum Command {
     Health(cmd::health::Flags),
     Man(cmd::man::Flags),
     Completions(cmd::completions::Flags),
-    Chaos(cmd::chaos::Flags),
 }
 
 fn main() -> ExitCode {
@@ -69,7 +67,6 @@ fn main() -> ExitCode {
         Command::Health(flags) => cmd::health::run(&flags),
         Command::Man(flags) => cmd::man::run(&flags, Flags::command()),
         Command::Completions(flags) => cmd::completions::run(&flags, Flags::command()),
-        Command::Chaos(flags) => cmd::chaos::run(&flags),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

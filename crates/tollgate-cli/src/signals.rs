@@ -16,7 +16,7 @@ pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
 }
 
 /// Resolves when the process is told to end: Ctrl-C, or SIGTERM as service managers send it.
-pub(crate) fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
+fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

@@ -1,4 +1,6 @@
 //! A JSON body that is read for the layer takes its bytes, in however many pieces it comes.
+//!
+//! A binary of its own: it counts what the whole process allocates.
 
 use std::{alloc::System, convert::Infallible, sync::Arc, time::Duration};
 

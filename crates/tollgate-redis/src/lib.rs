@@ -15,7 +15,7 @@ mod cluster;
 mod codec;
 mod command;
 mod error;
-#[cfg(test)]
+#[cfg(all(test, feature = "server-tests"))]
 mod faults;
 mod info;
 mod inspect;

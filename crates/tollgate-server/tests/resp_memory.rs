@@ -1,4 +1,6 @@
 //! A connection's memory follows the bytes that came, not those that were announced.
+//!
+//! A binary of its own: it counts what the whole process allocates.
 
 use std::alloc::System;
 use std::io::{Read, Write};

@@ -1,4 +1,6 @@
 //! An answer that is metered takes no memory for its length, whatever it is made of.
+//!
+//! A binary of its own: it counts what the whole process allocates.
 
 use std::alloc::System;
 use std::convert::Infallible;

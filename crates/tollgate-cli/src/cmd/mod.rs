@@ -1,6 +1,5 @@
 //! The commands, one a file: each has its flags and a `run`.
 
-pub(crate) mod chaos;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;

@@ -1,0 +1,208 @@
+//! The whole nesting over servers of memcached, as a policy file names them.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::memcached_kit::{Server, subject, take, window};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tollgate::core::{DecisionSource, KeyedHash, Millis, Store, Subject, Timestamp, Value};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
+    OverrideStoreError, OverrideTarget,
+};
+use tollgate::{HashKey, Limiter};
+use tollgate_backend::{Backend, OpenError, OverrideSync, Refunds};
+use tollgate_conformance::{check, check_charges};
+use tollgate_memcached::Address;
+use tollgate_policy::{KeySource, LoadedPolicy, parse};
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
+
+fn loaded(store: &str) -> LoadedPolicy {
+    let policy = "
+secret: { file: /run/key }
+subjects: { address: { client_address: {} } }
+limits: { core: { quota: 5, window: 1h, per: address } }
+rules: [{ limits: core }]
+";
+    parse("test.yaml", &format!("{policy}store: {{ memcached: {store} }}")).unwrap()
+}
+
+fn open(store: &str) -> Result<Backend, OpenError> {
+    let loaded = loaded(store);
+    let key = HashKey::from_secret(b"a key of a test, long enough");
+    Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByReceipts)
+}
+
+#[tokio::test]
+async fn two_servers_are_a_store() {
+    let servers = [Server::start(), Server::start()].map(|it| (it.address().to_string(), it));
+    for layout in ["cell", "pairs"] {
+        let [(one, _), (other, _)] = &servers;
+        let store = format!("{{ servers: ['{one}', '{other}'], layout: {layout}, deadline: 10s }}");
+        let store = open(&store).unwrap();
+        store.started().await;
+        match layout {
+            // Two items have no place for reservations.
+            "pairs" => check_charges(&store, layout).await,
+            _ => check(&store, layout).await,
+        }
+        let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };
+        assert_eq!(fleet.counts().stood_in, 0);
+    }
+}
+
+#[tokio::test]
+async fn without_its_server_a_node_decides_by_its_share() {
+    let mut server = Server::start();
+    let store = format!("{{ servers: '{}', nodes: 5, deadline: 10s }}", server.address());
+    let store = open(&store).unwrap();
+    store.started().await;
+    let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
+    let charges = [take(&limit, &subject)];
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
+    server.kill();
+    let mut admitted = 0;
+    for _ in 0..20 {
+        let readings = store.apply(NOW, &charges).await.unwrap();
+        assert_ne!(readings.source(), DecisionSource::Store);
+        admitted += u32::from(readings.all_admitted());
+    }
+    assert!((1..=2).contains(&admitted), "{admitted}: a fifth of what was left");
+}
+
+#[tokio::test]
+async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
+    let server = Server::start();
+    // Farther than any wait of a link is long that the file says nothing of.
+    let port = far_away(server.address(), Duration::from_millis(300)).await;
+    let store = open(&format!("{{ servers: '127.0.0.1:{port}', deadline: 10s }}")).unwrap();
+    let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
+    let charges = [take(&limit, &subject)];
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
+    // Long enough for a heartbeat and its answer.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
+}
+
+/// A port by which `server` is reached with that delay each way.
+async fn far_away(server: Address, delay: Duration) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = TcpStream::connect(server.to_string()).await.unwrap();
+            let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+            tokio::spawn(carry(near_in, far_out, delay));
+            tokio::spawn(carry(far_in, near_out, delay));
+        }
+    });
+    port
+}
+
+/// Carries what is said after that delay. What is said meanwhile waits for its own.
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
+    let mut bytes = [0; 4_096];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        tokio::time::sleep(delay).await;
+        if to.write_all(&bytes[..count]).await.is_err() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_names_no_server_is_reported() {
+    let error = open("{ servers: 'redis://h' }").unwrap_err().to_string();
+    assert!(error.contains("store.memcached.servers") && error.contains("redis://h"), "{error}");
+}
+
+/// A node over `servers`, connected, with the secret that all of them have.
+async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
+    let mut secret = tempfile::NamedTempFile::new().unwrap();
+    secret.write_all(b"the secret of every node of this test").unwrap();
+    let names: Vec<_> = servers.iter().map(|server| format!("'{}'", server.address())).collect();
+    let mut loaded = loaded(&format!("{{ servers: [{}], deadline: 10s }}", names.join(", ")));
+    loaded.settings.key = KeySource::File { path: secret.path().into() };
+    let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByResponses).unwrap());
+    limiter.store().started().await;
+    let kept = OverrideSync::start(Arc::clone(&limiter));
+    (limiter, kept)
+}
+
+fn target(address: &str) -> OverrideScope {
+    let key = HashKey::from_secret(b"a test's key");
+    let hash = key.hash(address.as_bytes());
+    let veiled = Subject::new([("address", Value::Hashed(hash))], &key);
+    OverrideScope { limit: Some("core".into()), target: OverrideTarget::subject(&veiled) }
+}
+
+async fn set(
+    limiter: &Limiter<Backend>,
+    kept: &OverrideSync,
+    whom: &str,
+) -> Result<(), OverrideStoreError> {
+    let now = limiter.now();
+    let (effect, reason) = (Effect::Quota { quota: 50, burst: None }, "a test".into());
+    let expires_at = now.after(Millis::from_secs(3_600));
+    let one = Override { target: target(whom), effect, expires_at, reason };
+    kept.change(now, OverrideChange::Set(one)).await.map(drop)
+}
+
+/// Waits until a node goes by so many overrides, which it finds by itself.
+async fn goes_by(kept: &OverrideSync, count: usize) {
+    let found = async {
+        while kept.table().overrides().len() != count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, found).await.expect("it does not find them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_node_overrides_the_others_go_by_and_nobody_writes_over_another() {
+    let (one, two) = (Server::start(), Server::start());
+    let servers = [&one, &two];
+    let (limiter_a, a) = node(&servers).await;
+    let (limiter_b, b) = node(&servers).await;
+    set(&limiter_a, &a, "1").await.unwrap();
+    goes_by(&b, 1).await;
+    let (of_a, of_b) = tokio::join!(set(&limiter_a, &a, "2"), set(&limiter_b, &b, "3"));
+    assert_eq!((of_a, of_b), (Ok(()), Ok(())), "both at once");
+    for kept in [&a, &b] {
+        goes_by(kept, 3).await;
+        assert_eq!(kept.storage(), OverrideStorage::InStore { failure: None });
+    }
+    assert_eq!(a.table(), b.table());
+    a.change(limiter_a.now(), OverrideChange::Remove(target("2"))).await.unwrap();
+    goes_by(&b, 2).await;
+    // One that starts later finds them, though those who made them are gone.
+    drop((limiter_a, a, limiter_b, b));
+    let (_limiter, later) = node(&servers).await;
+    goes_by(&later, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_that_memcached_lost_are_put_back_and_none_is_made_without_it() {
+    let mut server = Server::start();
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    server.restart();
+    let again = async {
+        while kept.refresh().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("it finds its server again");
+    let (_other, later) = node(&[&server]).await;
+    goes_by(&later, 1).await;
+    assert_eq!(later.table(), kept.table());
+    server.kill();
+    assert!(matches!(set(&limiter, &kept, "2").await, Err(OverrideStoreError::Store(_))));
+    assert_eq!(kept.table().overrides().len(), 1, "those that were read stay in force");
+}

@@ -1,0 +1,74 @@
+//! The suite that every store passes, over a Redis Cluster.
+
+use std::time::Duration;
+
+use tollgate_backend::{Backend, Counts, Slots};
+use tollgate_conformance::check;
+use tollgate_redis::{
+    ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, RuntimeChoice, Tag,
+};
+
+use crate::kit::{Cluster, Replicas, Server, Version};
+use crate::redis::fleet::{PATIENT, key, open, routed_by_subject};
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn charges_that_span_slots_are_a_store() {
+    let cluster = Cluster::start(Version::default(), Replicas::None).await;
+    let seed: Endpoint = cluster.nodes[0].url().parse().unwrap();
+    let mut settings = ClusterSettings::new([seed]);
+    // What the suite's subjects differ in: so the charges of one call live in several slots.
+    settings.tag = Tag::Dimension("subject".into());
+    settings.link = LinkLimits {
+        connect: PATIENCE,
+        proof: PATIENCE,
+        heartbeat_answer: PATIENCE,
+        seek: PATIENCE,
+        ..LinkLimits::default()
+    };
+    let opened = RedisCluster::open(settings, Keys::new(key()), RuntimeChoice::Best);
+    let opened = opened.with_deadline(PATIENCE);
+    opened.ready(PATIENCE).await.unwrap();
+    let store = Slots::store(opened);
+    check(&store, "cluster").await;
+    assert_eq!(store.unrefunded(), 0);
+    let status = store.partitions().store().cluster().status(tollgate::core::Timestamp::EPOCH);
+    let asked = status.groups.iter().filter(|group| group.batchers[0].counts.jobs > 0).count();
+    assert!(asked > 1, "nothing lived on several nodes: {status:?}");
+    for node in &cluster.nodes {
+        if !node.keys().await.is_empty() {
+            node.assert_every_key_ends().await;
+        }
+    }
+}
+
+/// A call may live in a slot of the cluster and at a primary by itself.
+#[tokio::test]
+async fn a_cluster_is_one_shard_of_two() {
+    let cluster = Cluster::start(Version::default(), Replicas::None).await;
+    let alone = Server::start().await;
+    let store = format!(
+        "shards: {{ alone: {{ primary: \"{}\" }}, cluster: {{ nodes: [\"{}\"] }} }}, {PATIENT}, \
+         remember_refusals: false",
+        alone.url(),
+        cluster.nodes[0].url(),
+    );
+    let store = open(&routed_by_subject(&store));
+    let status = store.started().await;
+    assert!(status.iter().all(tollgate_backend::ShardStatus::is_served), "{status:?}");
+    check(&store, "a cluster beside a primary").await;
+    let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
+    let counts = fleet.counts();
+    assert_eq!(counts, Counts { discarded: counts.discarded, ..Counts::default() });
+    for shard in store.status() {
+        let jobs: u64 = shard.batchers.iter().map(|batcher| batcher.counts.jobs).sum();
+        assert!(jobs > 0, "nobody lives on {}", shard.name);
+    }
+    for server in cluster.nodes.iter().chain([&alone]) {
+        if !server.keys().await.is_empty() {
+            server.assert_every_key_ends().await;
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What a failover of one of a cluster's primaries lets through, without the repair and with it.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use tollgate::core::key::Subject;
+use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Value};
+use tollgate::store::FailoverReplay;
+use tollgate::{Clock, SystemClock};
+use tollgate_backend::{Backend, ShardStatus, Slots};
+use tollgate_conformance::{Figure, assert_held};
+use tollgate_policy::{LoadedPolicy, parse};
+use tollgate_redis::{ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, RuntimeChoice};
+
+use crate::kit::{Cluster, PRIMARIES, Replicas, Server, Version};
+use crate::redis::fleet::{PATIENT, key, open};
+use crate::redis::pairs::until;
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(1);
+const QUOTA: u64 = 20;
+/// Who is charged, of whom each of three primaries keeps some.
+const CLIENTS: u64 = 24;
+/// Units of each that the replicas hear of.
+const HEARD: u64 = 4;
+/// Units of each through the first node that they do not hear of.
+const LAST: u64 = 5;
+/// Units of each through the last node at the successor, before the first one asks for anything.
+const MEANWHILE: u64 = 3;
+
+/// A policy over `cluster`.
+fn loaded(cluster: &Cluster) -> LoadedPolicy {
+    let text = format!(
+        "subjects: {{ token: {{ header: authorization }} }}\n\
+         limits: {{ core: {{ quota: {QUOTA}, window: 1h, per: token }} }}\n\
+         rules: [{{ limits: [core] }}]\n\
+         store: {{ redis: {{ {PATIENT}, remember_refusals: false, \
+         shards: {{ a: {{ nodes: \"{}\" }} }} }} }}\n",
+        cluster.nodes[0].url(),
+    );
+    parse("test.yaml", &text).unwrap()
+}
+
+/// The nodes of a fleet over `cluster`.
+async fn fleet<const N: usize>(cluster: &Cluster) -> [Backend; N] {
+    let loaded = loaded(cluster);
+    let nodes = [(); N].map(|()| open(&loaded));
+    for node in &nodes {
+        until(|| node.status().iter().all(ShardStatus::is_served)).await;
+    }
+    nodes
+}
+
+/// The units that each client is admitted through `nodes`, while the first primary dies and its
+/// replica, which has not heard of the last of them, takes over.
+async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
+    let loaded = loaded(cluster);
+    let limit = &loaded.policy.limits()[0].limit;
+    let mut clients: Vec<_> = (0..CLIENTS).map(|number| Client::new(limit, number)).collect();
+    for client in &mut clients {
+        for node in nodes.iter().cycle().take(HEARD as usize) {
+            client.charge(node).await;
+        }
+    }
+    for primary in &cluster.nodes[..PRIMARIES] {
+        primary.has_replicated().await;
+        primary.replicates_no_more().await;
+    }
+    for client in &mut clients {
+        client.charge_times(&nodes[0], LAST).await;
+    }
+    cluster.kill(0).await;
+    let successor = &cluster.nodes[PRIMARIES];
+    successor.is_primary().await;
+    successor.says("cluster_state", "ok").await;
+    for client in &mut clients {
+        client.charge_times(&nodes[nodes.len() - 1], MEANWHILE).await;
+    }
+    for client in &mut clients {
+        for node in nodes {
+            while client.charge(node).await {}
+        }
+    }
+    clients.iter().map(|client| client.admitted).collect()
+}
+
+/// Somebody who is limited.
+struct Client<'l> {
+    limit: &'l Limit,
+    subject: Subject,
+    asked: u128,
+    admitted: u64,
+}
+
+impl<'l> Client<'l> {
+    fn new(limit: &'l Limit, number: u64) -> Self {
+        let subject = Subject::new([("token", Value::Clear(&number.to_be_bytes()))], &key());
+        Self { limit, subject, asked: 0, admitted: 0 }
+    }
+
+    /// Whether one unit more is admitted: asked for until it is the store that answers.
+    async fn charge(&mut self, node: &impl Store) -> bool {
+        self.asked += 1;
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
+        let charge = Charge { limit: self.limit, subject: &self.subject, operation };
+        let answered = async {
+            loop {
+                match node.apply(SystemClock.now(), &[charge]).await {
+                    Ok(readings) if readings.source() == DecisionSource::Store => break readings,
+                    Ok(_) | Err(_) => sleep(PAUSE).await,
+                }
+            }
+        };
+        let readings = timeout(PATIENCE, answered).await.expect("the store answers");
+        self.admitted += u64::from(readings.all_admitted());
+        readings.all_admitted()
+    }
+
+    async fn charge_times(&mut self, node: &impl Store, times: u64) {
+        for _ in 0..times {
+            self.charge(node).await;
+        }
+    }
+}
+
+impl Server {
+    /// Waits until a replica has all that was written here.
+    async fn has_replicated(&self) {
+        let mut connection = self.connect().await;
+        let info = async |connection: &mut _| -> String {
+            redis::cmd("INFO").arg("replication").query_async(connection).await.unwrap()
+        };
+        let number = |info: &str, from: &str, to: char| -> Option<u64> {
+            let (_, rest) = info.split_once(from)?;
+            rest.split(to).next()?.trim().parse().ok()
+        };
+        loop {
+            let info = info(&mut connection).await;
+            let heard = number(&info, ",offset=", ',');
+            if heard.is_some() && heard == number(&info, "master_repl_offset:", '\n') {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// From now on, no replica hears of anything.
+    async fn replicates_no_more(&self) {
+        self.tell(&["ACL", "SETUSER", "default", "-psync", "-sync"]).await;
+        self.tell(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+    }
+}
+
+fn most(units: &[u64]) -> u64 {
+    units.iter().copied().max().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_repair_the_failover_of_a_node_lets_through_what_was_not_replicated() {
+    let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
+    let mut settings = ClusterSettings::new([cluster.nodes[0].url().parse::<Endpoint>().unwrap()]);
+    settings.link = LinkLimits { proof: PATIENCE, seek: PATIENCE, ..LinkLimits::default() };
+    let bare = RedisCluster::open(settings, Keys::new(key()), RuntimeChoice::Best);
+    bare.ready(PATIENCE).await.unwrap();
+    let node = Slots::store(bare.with_deadline(PATIENCE));
+    let admitted = fail_over(&mut cluster, &[node]).await;
+    let beyond: Vec<_> = admitted.iter().map(|admitted| admitted - QUOTA).collect();
+    assert!(beyond.iter().all(|beyond| [0, LAST].contains(beyond)), "{beyond:?}");
+    assert_held(&[
+        Figure::fault_seen("units above the limits of all clients", beyond.iter().sum()),
+        Figure::at_most("units above a client's limit", most(&beyond), LAST),
+    ]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn through_one_node_the_failover_of_a_node_lets_nothing_through() {
+    let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
+    let nodes = fleet::<1>(&cluster).await;
+    let admitted = fail_over(&mut cluster, &nodes).await;
+    assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
+    let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
+    let repaired = fleet.counts().repaired;
+    assert!((1..CLIENTS).contains(&repaired.places), "of one primary's slots: {repaired:?}");
+    assert_eq!(repaired.units, LAST * repaired.places, "each unit once: {repaired:?}");
+    assert_held(&[
+        Figure::fault_seen("units charged again at the successor", repaired.units),
+        Figure::at_most("units that could not be charged again", repaired.abandoned, 0),
+        Figure::at_most("units above a client's limit", most(&admitted) - QUOTA, 0),
+    ]);
+    cluster.nodes[PRIMARIES].assert_every_key_ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn through_two_nodes_the_failover_of_a_node_lets_no_more_through_than_is_said() {
+    let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
+    let nodes = fleet::<2>(&cluster).await;
+    let admitted = fail_over(&mut cluster, &nodes).await;
+    let bound = FailoverReplay::<Slots>::max_lost_units(LAST, MEANWHILE);
+    assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
+    let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
+    assert_held(&[
+        Figure::fault_seen("units charged again at the successor", fleet.counts().repaired.units),
+        Figure::at_most("units above a client's limit", most(&admitted) - QUOTA, bound),
+    ]);
+}

@@ -1,0 +1,270 @@
+//! What the callers of two nodes are told over two shards, judged as one history.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
+use tollgate::core::key::Subject;
+use tollgate::core::{
+    Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, LimitMode, Millis, Operation, Store,
+};
+use tollgate::store::atomic::max_held_units;
+use tollgate::store::quota_lease::{LeaseConfig, max_early_refusal};
+use tollgate_backend::{Backend, Counts};
+use tollgate_conformance::history::{
+    Allowance, History, LARGEST_COST, Outcome, Recorded, Recorder, Refunds, Report, Subjects,
+    Workload,
+};
+use tollgate_conformance::{Figure, assert_held};
+
+use crate::kit::{Server, Version};
+use crate::redis::fleet::{PATIENT, loaded, open, shards};
+use crate::redis::pairs::{Pair, pairs, until, words};
+
+const NODES: u64 = 2;
+const CALLERS: u64 = 8;
+/// Of fixed windows that last longer than any test.
+const QUOTA: u64 = 1_000;
+const HOUR: Millis = Millis::from_secs(3_600);
+
+/// Two nodes over the same shards, and one recorder of both.
+struct Nodes {
+    stores: Vec<Arc<Recorded<Backend>>>,
+    recorder: Arc<Recorder>,
+}
+
+impl Nodes {
+    /// Nodes over the shards of these words, which are connected.
+    async fn over(shards: &str) -> Self {
+        let loaded = loaded(&format!("{shards}, {PATIENT}, nodes: {NODES}"));
+        let recorder = Arc::<Recorder>::default();
+        let mut stores = Vec::new();
+        for _ in 0..NODES {
+            let store = Recorded::with_recorder(open(&loaded), Arc::clone(&recorder));
+            let status = store.store().started().await;
+            assert!(status.iter().all(|shard| shard.primary().is_some()), "{status:?}");
+            stores.push(Arc::new(store));
+        }
+        Self { stores, recorder }
+    }
+
+    /// All callers of the workload, who are others in each round.
+    fn begin(&self, workload: &Arc<Workload>, round: u64) -> JoinSet<()> {
+        let mut callers = JoinSet::new();
+        for caller in 0..CALLERS {
+            let store = Arc::clone(&self.stores[(caller % NODES) as usize]);
+            let workload = Arc::clone(workload);
+            callers.spawn(async move { workload.call(&*store, round * CALLERS + caller).await });
+        }
+        callers
+    }
+
+    fn counts(&self) -> impl Iterator<Item = Counts> {
+        self.stores.iter().map(|store| match store.store() {
+            Backend::Redis(fleet) => fleet.counts(),
+            _ => Counts::default(),
+        })
+    }
+
+    /// Judges what all callers were told, with what calls over two shards may hold for a while, and
+    /// with `more`.
+    fn judge(&self, more: Allowance) -> Report {
+        let report = self.recorder.history().check(self.allowing(more));
+        println!("{report}");
+        report.assert_sound();
+        assert!(report.admitted > 0, "{report}");
+        report
+    }
+
+    /// The fewest units of a client that the store must have lost for a history that is sound with
+    /// `most`.
+    fn lost_at_least(&self, most: Allowance) -> u64 {
+        let history = self.recorder.history();
+        let is_sound = |lost| history.check(self.allowing(Allowance { lost, ..most })).is_sound();
+        let (mut least, mut enough) = (0, most.lost);
+        while least < enough {
+            let middle = least.midpoint(enough);
+            if is_sound(middle) { enough = middle } else { least = middle + 1 }
+        }
+        enough
+    }
+
+    /// With what calls over two shards may hold for a while, and with `more`.
+    fn allowing(&self, more: Allowance) -> Allowance {
+        let largest = Cost::new(LARGEST_COST).unwrap();
+        let unrefunded = self.counts().map(|counts| counts.unrefunded).sum::<u64>() * largest.get();
+        Allowance { held: max_held_units(CALLERS, largest), unrefunded, ..more }
+    }
+}
+
+/// Calls mostly on several of a few subjects. Keys live as long as the test, however busy the
+/// machine: the callers' clock is their own.
+fn workload(limits: Vec<Limit>, refunds: Refunds) -> Arc<Workload> {
+    let limits = limits.into_iter().map(|limit| limit.with_skew_max(HOUR)).collect();
+    let mut workload = Workload::new(7, limits, refunds);
+    workload.of_a_call = Subjects::Several;
+    workload.subjects = 6;
+    Arc::new(workload)
+}
+
+/// Limits that no test uses up twice, of windows that outlive it.
+fn long_limits() -> Vec<Limit> {
+    let window = |anchor| FixedWindow::new(QUOTA, HOUR, anchor).map(Algorithm::FixedWindow);
+    let bucket = TokenBucket::new(QUOTA, HOUR, QUOTA).map(Algorithm::TokenBucket);
+    [
+        ("first", window(Anchor::FirstRequest)),
+        ("calendar", window(Anchor::Calendar)),
+        ("bucket", bucket),
+    ]
+    .map(|(name, algorithm)| Limit::new(name, algorithm.unwrap()).unwrap())
+    .into()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_over_two_shards_are_sound() {
+    for refunds in [Refunds::Never, Refunds::Often] {
+        let servers = [Server::start().await, Server::start().await];
+        let nodes = Nodes::over(&shards(&servers.each_ref())).await;
+        let workload = workload(Workload::limits_of_each_kind(), refunds);
+        nodes.begin(&workload, 0).join_all().await;
+        let report = nodes.judge(Allowance::default());
+        assert_eq!((report.unknown, report.fallback), (0, 0), "{report}");
+        assert!(report.refused > 0, "{report}");
+        for server in &servers {
+            server.assert_every_key_ends().await;
+        }
+    }
+}
+
+/// What a call took on the shard that stays, it gives back there if the other one cannot say.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
+    let (stays, mut dies) = (Server::start().await, Server::start().await);
+    let nodes = Nodes::over(&shards(&[&stays, &dies])).await;
+    let workload = workload(long_limits(), Refunds::Never);
+    let callers = nodes.begin(&workload, 0);
+    let half = (CALLERS * workload.calls / 2) as usize;
+    until(|| nodes.recorder.calls() >= half).await;
+    dies.kill();
+    callers.join_all().await;
+    // Whoever was done by then: now the shard is gone for all.
+    nodes.begin(&workload, 1).join_all().await;
+    let report = nodes.judge(Allowance { fallback: QUOTA, ..Allowance::default() });
+    assert!(report.fallback > 0, "{report}");
+    assert!(nodes.counts().all(|counts| counts.unrefunded == 0));
+
+    let mut on_what_stays = 0;
+    let history = nodes.recorder.history();
+    let now = history.calls.iter().map(|call| call.now).max().unwrap();
+    for ((limit, subject), admitted) in admitted(&history) {
+        let limit = workload.limits.iter().find(|known| known.name() == limit).unwrap();
+        let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
+        let charge = Charge { limit, subject: &subject, operation };
+        let told = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
+        if told.source() == DecisionSource::Store {
+            assert_eq!(told[0].used, admitted, "{} of {subject}", limit.name());
+            on_what_stays += 1;
+        }
+    }
+    assert!(on_what_stays > 0, "every subject lived on the shard that died");
+}
+
+/// Units that the store admitted, of fixed windows.
+fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
+    let mut units = BTreeMap::new();
+    for call in &history.calls {
+        let Outcome::Answered(readings) = &call.outcome else { continue };
+        if readings.source() != DecisionSource::Store || !readings.all_admitted() {
+            continue;
+        }
+        for asked in &call.charges {
+            let fixed = matches!(asked.limit.algorithm(), Algorithm::FixedWindow(_));
+            if let Operation::Charge { cost, .. } = asked.operation
+                && fixed
+            {
+                let key = (asked.limit.name().to_owned(), asked.subject.clone());
+                *units.entry(key).or_insert(0) += cost.get();
+            }
+        }
+    }
+    units
+}
+
+/// Has the primary die under the workload's callers and its replica take over, with callers before,
+/// meanwhile and after; the units that the replica may not have heard of.
+async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> u64 {
+    let [primary, replica] = pair;
+    let decided = || nodes.counts().map(|counts| counts.leases.decided).sum::<u64>();
+    let leased = || nodes.counts().map(|counts| counts.leases.units_taken).sum::<u64>();
+    nodes.begin(workload, 0).join_all().await;
+    let callers = nodes.begin(workload, 1);
+    let before = (nodes.recorder.calls() as u64 - decided(), leased());
+    primary.is_followed().await;
+    primary.kill();
+    // Of the callers, each may be about to count its call.
+    let calls = nodes.recorder.calls() as u64 - decided() + 2 * CALLERS - before.0;
+    callers.join_all().await;
+    let unheard = calls * LARGEST_COST + leased() - before.1;
+    nodes.begin(workload, 2).join_all().await;
+    assert!(nodes.counts().all(|counts| counts.stood_in > 0), "a node did not notice");
+
+    replica.promote().await;
+    let found = Some(replica.url());
+    until(|| {
+        let primary =
+            |store: &Arc<Recorded<Backend>>| store.store().status()[0].primary().map(str::to_owned);
+        nodes.stores.iter().all(|store| primary(store) == found)
+    })
+    .await;
+    nodes.begin(workload, 3).join_all().await;
+    unheard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound() {
+    let mut pairs = pairs(Version::default(), 2).await;
+    let nodes = Nodes::over(&words(&pairs)).await;
+    let workload = workload(long_limits(), Refunds::Never);
+    let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
+
+    // What the replica had not heard of, and what the nodes may admit by themselves.
+    let allowance = Allowance { lost, fallback: QUOTA, ..Allowance::default() };
+    let report = nodes.judge(allowance);
+    assert!(report.refused > 0, "{report}");
+    assert_held(&[
+        Figure::fault_seen("decisions by nodes alone", report.fallback),
+        Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
+    ]);
+    pairs[0][1].assert_every_key_ends().await;
+    pairs[1][0].assert_every_key_ends().await;
+}
+
+/// Nodes go on with what they took in advance, which the replica may not have heard of.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
+    let mut pairs = pairs(Version::default(), 1).await;
+    let nodes = Nodes::over(&words(&pairs)).await;
+    let mut limits = long_limits();
+    limits.retain(|limit| matches!(limit.algorithm(), Algorithm::FixedWindow(_)));
+    let leased = |limit: Limit| limit.with_mode(LimitMode::Leased).unwrap();
+    let mut workload = workload(limits.into_iter().map(leased).collect(), Refunds::Never);
+    Arc::get_mut(&mut workload).unwrap().of_a_call = Subjects::One;
+    let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
+
+    // Of each node what it has, and what it was not told that it has when the primary died.
+    let nodes_of_leases = 2 * NODES;
+    let terms = LeaseConfig::for_nodes(NonZeroU32::new(NODES as u32).unwrap());
+    let each = workload.limits.iter().map(|limit| terms.max_unused_units(limit)).max().unwrap();
+    let leased = max_early_refusal(nodes_of_leases, each);
+    let allowance = Allowance { lost, leased, fallback: QUOTA, ..Allowance::default() };
+    let report = nodes.judge(allowance);
+    assert!(report.refused > 0, "{report}");
+    assert_held(&[
+        Figure::fault_seen("decisions by leases", nodes.counts().map(|it| it.leases.decided).sum()),
+        Figure::fault_seen("decisions by nodes alone", report.fallback),
+        Figure::at_most("units lost, at least", nodes.lost_at_least(allowance), lost),
+    ]);
+    pairs[0][1].assert_every_key_ends().await;
+}

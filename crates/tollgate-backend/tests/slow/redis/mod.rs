@@ -1,0 +1,18 @@
+//! The store that a policy file names, over real servers.
+
+mod access;
+mod cluster;
+mod cluster_failover_replay;
+mod conformance;
+mod failover_replay;
+mod fleet;
+mod history;
+mod outage;
+mod overrides;
+mod pairs;
+mod quota_lease;
+mod replicas;
+mod settings;
+mod status;
+mod subjects;
+mod transferred;

@@ -1,0 +1,88 @@
+//! What is decided while shards do not answer.
+
+use tollgate::core::key::Subject;
+use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, StoreError, Value};
+use tollgate::{Clock, SystemClock};
+use tollgate_backend::{Backend, Counts};
+use tollgate_redis::CircuitState;
+
+use crate::kit::Server;
+use crate::redis::fleet::{key, loaded, open, shards};
+
+/// So many decisions in a row miss their deadline at most before nobody waits for the shard.
+const MISSES: usize = 5;
+
+#[tokio::test]
+async fn a_frozen_shard_is_waited_for_a_few_times_and_then_not() {
+    let server = Server::start().await;
+    let loaded = loaded(&format!("{}, nodes: 2, deadline: 300ms", shards(&[&server])));
+    let store = open(&loaded);
+    store.started().await;
+    server.freeze();
+    let limit = &loaded.policy.limits()[0].limit;
+    let subject = Subject::new([("token", Value::Clear(b"frozen"))], &key());
+    let mut admitted = 0;
+    for id in 0..20 {
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(id) };
+        let charge = Charge { limit, subject: &subject, operation };
+        let readings = store.apply(SystemClock.now(), &[charge]).await.unwrap();
+        assert!(
+            matches!(readings.source(), DecisionSource::Fallback(_)),
+            "{:?}",
+            readings.source()
+        );
+        admitted += usize::from(readings.all_admitted());
+    }
+    assert_eq!(admitted, 5, "this node's half of ten");
+    let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
+    assert_eq!(fleet.counts().stood_in, 20);
+    let batcher = &store.status()[0].batchers[0];
+    assert_eq!(batcher.circuit_state, CircuitState::Open);
+    let missed = usize::try_from(batcher.counts.timed_out + fleet.counts().missed).unwrap();
+    assert!(missed <= MISSES, "{missed} decisions waited");
+    server.thaw();
+}
+
+#[tokio::test]
+async fn a_charge_over_a_shard_that_is_gone_is_charged_nowhere() {
+    let (here, mut gone) = (Server::start().await, Server::start().await);
+    let loaded = loaded(&format!("{}, deadline: 10s", shards(&[&here, &gone])));
+    let store = open(&loaded);
+    store.started().await;
+    gone.kill();
+    let limits: Vec<_> = loaded.policy.limits().iter().map(|limit| &limit.limit).collect();
+    // Among so many pairs of subjects some live on two shards.
+    for number in 0..32_u8 {
+        let subjects = ["token", "address"]
+            .map(|name| Subject::new([(name, Value::Clear(&[number]))], &key()));
+        let take = |place: usize| {
+            let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(number.into()) };
+            Charge { limit: limits[place], subject: &subjects[place], operation }
+        };
+        let before = here.keys().await.len();
+        let readings = store.apply(SystemClock.now(), &[take(0), take(1)]).await.unwrap();
+        assert!(readings.all_admitted());
+        let unavailable = DecisionSource::Fallback(StoreError::Unavailable);
+        let timed_out = DecisionSource::Fallback(StoreError::TimedOut);
+        match readings.source() {
+            DecisionSource::Store => assert_eq!(here.keys().await.len(), before + 2),
+            source => {
+                assert!(source == unavailable || source == timed_out, "{source:?}");
+                let look = |place: usize| {
+                    let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
+                    Charge { operation, ..take(place) }
+                };
+                for place in [0, 1] {
+                    let looked = store.apply(SystemClock.now(), &[look(place)]).await.unwrap();
+                    if looked.source() == DecisionSource::Store {
+                        assert_eq!(looked.first().unwrap().used, 0, "{number}: it was given back");
+                    }
+                }
+            }
+        }
+    }
+    let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
+    let Counts { stood_in, unrefunded, missed, .. } = fleet.counts();
+    assert!(stood_in > 0, "no charge touched the shard that is gone");
+    assert_eq!((unrefunded, missed), (0, 0));
+}

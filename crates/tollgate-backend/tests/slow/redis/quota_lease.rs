@@ -1,0 +1,137 @@
+//! Leases over a real server: nodes that come and go count to the last unit.
+
+use std::time::{Duration, Instant};
+
+use tollgate::core::key::Subject;
+use tollgate::core::{
+    Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Timestamp, Value,
+};
+use tollgate::store::quota_lease::LeaseCounts;
+use tollgate::{Clock, SystemClock};
+use tollgate_backend::Backend;
+use tollgate_policy::{LoadedPolicy, parse};
+
+use crate::kit::Server;
+use crate::redis::fleet::{PATIENT, key, open, shards};
+
+const QUOTA: u64 = 2_000;
+
+/// How long is waited for what happens by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn loaded(server: &Server, window: &str) -> LoadedPolicy {
+    let text = format!(
+        "subjects: {{ token: {{ header: authorization }} }}\n\
+         limits: {{ core: {{ quota: {QUOTA}, {window}, per: token, mode: leased }} }}\n\
+         rules: [{{ limits: core }}]\n\
+         store: {{ redis: {{ {}, {PATIENT}, nodes: 2 }} }}\n",
+        shards(&[server]),
+    );
+    parse("test.yaml", &text).unwrap()
+}
+
+/// A node, and what it was admitted.
+struct Node {
+    store: Backend,
+    limit: Limit,
+    subject: Subject,
+    charges: u64,
+    admitted: u64,
+}
+
+impl Node {
+    async fn start(loaded: &LoadedPolicy, number: u64) -> Self {
+        let store = open(loaded);
+        store.started().await;
+        let limit = (*loaded.policy.limits()[0].limit).clone();
+        let subject = Subject::new([("token", Value::Clear(b"hot"))], &key());
+        Self { store, limit, subject, charges: number << 32, admitted: 0 }
+    }
+
+    async fn ask(&self, now: Timestamp, operation: Operation) -> tollgate::core::Reading {
+        let charge = Charge { limit: &self.limit, subject: &self.subject, operation };
+        let readings = self.store.apply(now, &[charge]).await.unwrap();
+        assert!(matches!(readings.source(), DecisionSource::Store | DecisionSource::DenyCache));
+        readings[0]
+    }
+
+    /// Takes one unit; whether it was admitted.
+    async fn take(&mut self, now: Timestamp) -> bool {
+        self.charges += 1;
+        let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.charges.into()) };
+        let is_admitted = self.ask(now, ask).await.admission == tollgate::core::Admission::Now;
+        self.admitted += u64::from(is_admitted);
+        is_admitted
+    }
+
+    fn leases(&self) -> LeaseCounts {
+        let Backend::Redis(fleet) = &self.store else { panic!("{:?}", self.store) };
+        fleet.counts().leases
+    }
+}
+
+/// Two nodes and one server: together they admit the quota, to the last unit, with few calls.
+#[tokio::test]
+async fn two_nodes_admit_the_quota_to_the_last_unit() {
+    for window in ["window: 1h", "window: 1h, algorithm: sliding_window, precision: 30m"] {
+        let server = Server::start().await;
+        let loaded = loaded(&server, window);
+        let (mut one, mut other) = (Node::start(&loaded, 1).await, Node::start(&loaded, 2).await);
+        let now = SystemClock.now();
+        let until = Instant::now() + PATIENCE;
+        // What one has and does not use it gives back within two sweeps, and then the other gets it.
+        while one.admitted + other.admitted < QUOTA {
+            one.take(now).await;
+            if one.charges % 3 == 0 {
+                other.take(now).await;
+            }
+            assert!(Instant::now() < until, "{} and {}", one.admitted, other.admitted);
+        }
+        for node in [&mut one, &mut other] {
+            assert!(!node.take(now).await, "not one more");
+            let LeaseCounts { decided, taken, units_lost, .. } = node.leases();
+            assert!(decided > 100 && taken > 0 && taken < 100, "{decided} of {taken} leases");
+            assert_eq!(units_lost, 0);
+        }
+        server.assert_every_key_ends().await;
+    }
+}
+
+/// A node that is gone leaves what it had unused until the window is over, and no longer.
+#[tokio::test]
+async fn a_node_that_dies_takes_no_more_than_its_lease_and_not_beyond_the_window() {
+    let server = Server::start().await;
+    let loaded = loaded(&server, "window: 1h, anchor: calendar");
+    let (mut dying, mut other) = (Node::start(&loaded, 1).await, Node::start(&loaded, 2).await);
+    let now = SystemClock.now();
+    for _ in 0..50 {
+        assert!(dying.take(now).await);
+    }
+    let unused = dying.leases().units_taken - dying.leases().decided;
+    assert!(unused > 0, "{:?}", dying.leases());
+    let before = dying.admitted;
+    drop(dying);
+    while other.take(now).await {}
+    assert!(!other.take(now).await);
+    let left = QUOTA - before - other.admitted;
+    assert!(left <= unused, "{left} are left, and {unused} were unused");
+    let over = Timestamp::from_millis((now.as_millis() / 3_600_000 + 1) * 3_600_000);
+    let fresh = other.ask(over, Operation::Peek { cost: Cost::PEEK }).await;
+    assert_eq!(fresh.used, 0);
+}
+
+/// All that a node has goes back before it ends.
+#[tokio::test]
+async fn a_node_that_ends_gives_all_back() {
+    let server = Server::start().await;
+    let loaded = loaded(&server, "window: 1h");
+    let mut node = Node::start(&loaded, 1).await;
+    let now = SystemClock.now();
+    for _ in 0..50 {
+        assert!(node.take(now).await);
+    }
+    node.store.refund_leases(now).await;
+    drop(node);
+    let fresh = Node::start(&loaded, 2).await;
+    assert_eq!(fresh.ask(now, Operation::Peek { cost: Cost::PEEK }).await.used, 50);
+}

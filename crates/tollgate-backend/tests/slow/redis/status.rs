@@ -1,0 +1,87 @@
+//! How shards stand, and by whose clock they decide.
+
+use tollgate::core::key::Subject;
+use tollgate::core::{Charge, ChargeId, Cost, Millis, Operation, Store, Timestamp, Value};
+use tollgate::{Clock, ManualClock, SystemClock};
+use tollgate_backend::{Backend, Counts};
+use tollgate_redis::{CircuitState, StepRuntime};
+
+use crate::kit::{QUICK, Server};
+use crate::redis::fleet::{PATIENT, key, loaded, open, shards};
+
+#[tokio::test]
+async fn each_shard_reports_its_servers_its_step_and_its_clock() {
+    let primary = Server::start_with(&QUICK).await;
+    let replica = Server::start_with(&QUICK).await;
+    replica.follow(&primary).await;
+    let store = open(&loaded(&format!(
+        "shards: {{ north: {{ primary: \"{}\", replicas: \"{}\" }} }}, {PATIENT}",
+        primary.url(),
+        replica.url()
+    )));
+    let status = store.started().await;
+    assert_eq!(status.len(), 1);
+    let shard = &status[0];
+    assert_eq!((&*shard.name, shard.runs), ("north", StepRuntime::Function));
+    assert_eq!(shard.primary(), Some(&*primary.url()));
+    assert_eq!(shard.batchers.len(), 2, "the primary's, and that of the replica that is read from");
+    let offset = shard.clock_offset.unwrap();
+    assert!(offset.millis.unsigned_abs() <= offset.uncertainty, "one machine: {offset:?}");
+    assert!(shard.skew().is_zero());
+}
+
+#[tokio::test]
+async fn state_that_counts_as_none_is_counted() {
+    let server = Server::start().await;
+    let loaded = loaded(&format!("{}, {PATIENT}", shards(&[&server])));
+    let store = open(&loaded);
+    store.started().await;
+    let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
+    let subject = Subject::new([("token", Value::Clear(b"foreign"))], &key());
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let charge = Charge { limit: &loaded.policy.limits()[0].limit, subject: &subject, operation };
+    for (discarded, junk) in [(1, "junk"), (2, "9007199254740993000001")] {
+        store.apply(SystemClock.now(), &[charge]).await.unwrap();
+        let name = String::from_utf8(server.keys().await.remove(0)).unwrap();
+        server.tell(&["SET", &name, junk]).await;
+        for _ in 0..3 {
+            assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_admitted());
+        }
+        // The first charge began anew, and the others found what it left.
+        assert_eq!(fleet.counts(), Counts { discarded, ..Counts::default() });
+    }
+}
+
+#[tokio::test]
+async fn a_shard_that_is_not_there_says_why() {
+    let mut server = Server::start().await;
+    server.kill();
+    let url = server.url();
+    let store = open(&loaded(&format!("shards: {{ north: {{ primary: \"{url}\" }} }}")));
+    let status = store.started().await;
+    assert_eq!((status[0].primary(), status[0].clock_offset), (None, None));
+    assert_eq!(status[0].batchers[0].circuit_state, CircuitState::Open);
+    let reason = status[0].batchers[0].last_error.as_ref().unwrap().to_string();
+    assert!(reason.contains(&url), "{reason}");
+}
+
+#[tokio::test]
+async fn the_shards_clock_sets_the_limiters_where_the_file_says_so() {
+    let server = Server::start().await;
+    let shards = format!("shards: {{ north: {{ primary: \"{}\" }} }}, {PATIENT}", server.url());
+    let wrong = Timestamp::from_millis(1_000_000);
+
+    let application = open(&loaded(&shards));
+    application.started().await;
+    assert_eq!(application.clock(ManualClock::new(wrong)).now(), wrong);
+
+    let store = open(&loaded(&format!("{shards}, clock: store")));
+    store.started().await;
+    let clock = store.clock(ManualClock::new(wrong));
+    let before = SystemClock.now();
+    let told = clock.now();
+    let status = store.status();
+    let uncertain = Millis::new(status[0].clock_offset.unwrap().uncertainty + 1);
+    assert!(told.after(uncertain) >= before, "{told:?} is before {before:?}");
+    assert!(SystemClock.now().after(uncertain) >= told, "{told:?} is to come");
+}

@@ -1,0 +1,84 @@
+//! Why a scenario could not be carried out; not what it found.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fmt, io};
+
+use tollgate::core::LimitError;
+use tollgate_backend::OpenError;
+use tollgate_policy::PolicyErrors;
+
+/// Why a scenario could not be carried out.
+#[derive(Debug)]
+pub(crate) enum ChaosError {
+    /// No directory for the servers could be made.
+    Directory(io::Error),
+    /// A file of a server's could not be written.
+    File(PathBuf, io::Error),
+    /// No port, or no listener on it.
+    Port(io::Error),
+    /// A program could not be started.
+    Start(PathBuf, io::Error),
+    /// A server did not answer in time after it was started.
+    NotReady(PathBuf, Duration),
+    /// A process could not be told to stop, go on or end.
+    Signal(u32, io::Error),
+    /// A server did not carry out a command.
+    Command(String, redis::RedisError),
+    /// A node does not serve, or did not end as it should; with what it said.
+    Node(String),
+    /// A node's listener did not answer a question, for this reason.
+    Operation(String, String),
+    /// What has to happen did not.
+    NotHappened(&'static str, Duration),
+    /// The policy that was made is not one.
+    Policy(PolicyErrors),
+    /// The limit that was made is none.
+    Limit(LimitError),
+    /// The store that was made cannot be opened.
+    Open(OpenError),
+}
+
+impl fmt::Display for ChaosError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(error) => {
+                write!(
+                    f,
+                    "no directory for the servers: {error}; set TMPDIR to one that is writable"
+                )
+            }
+            Self::File(path, error) => write!(f, "cannot write {}: {error}", path.display()),
+            Self::Port(error) => write!(f, "no loopback port: {error}"),
+            Self::Start(program, error) => write!(
+                f,
+                "cannot start {}: {error}; name the program with --redis-server, --memcached or --tollgate",
+                program.display()
+            ),
+            Self::NotReady(program, within) => write!(
+                f,
+                "{} did not answer within {within:?}; does it start by hand?",
+                program.display()
+            ),
+            Self::Signal(process, error) => write!(f, "cannot signal process {process}: {error}"),
+            Self::Command(words, error) => write!(f, "the server did not {words}: {error}"),
+            Self::Node(said) => write!(f, "a node does not serve as it should; it said:\n{said}"),
+            Self::Operation(listener, why) => write!(f, "{listener} did not answer: {why}"),
+            Self::NotHappened(what, within) => {
+                write!(f, "{what} did not happen within {within:?}")
+            }
+            Self::Policy(errors) => errors.fmt(f),
+            Self::Open(error) => error.fmt(f),
+            Self::Limit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ChaosError {}
+
+impl ChaosError {
+    /// Whether it is a server's answer with this code, such as `LOADING`.
+    pub(crate) fn is_answer(&self, code: &str) -> bool {
+        matches!(self, Self::Command(_, error) if error.code() == Some(code))
+    }
+}

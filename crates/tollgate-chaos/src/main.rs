@@ -1,0 +1,116 @@
+//! `tollgate-chaos`: what limits do while servers, networks and clocks fail, on this machine. Starts real servers and
+//! real limiters over them, makes the servers fail, and lets the history checker judge.
+
+mod error;
+mod excess;
+mod finding;
+mod fleet;
+mod latency;
+mod load;
+mod memcached;
+mod network;
+mod nodes;
+mod policy;
+mod process;
+mod question;
+mod report;
+mod run;
+mod scenarios;
+mod server;
+mod signals;
+mod site;
+mod trial;
+mod wait;
+mod world;
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use scenarios::Scenario;
+use site::{Length, Programs, Site};
+
+/// Break servers on purpose, and see what limits do
+///
+/// Starts servers of its own on loopback ports, in a directory of its own, charges them through two nodes, makes them
+/// fail, and judges what every caller was told. Ends what it started, also on Ctrl-C. Fails if anything it promises
+/// did not hold, or could not be shown.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate-chaos", version, max_term_width = 100)]
+struct Flags {
+    /// The Redis or Valkey server to start
+    #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    redis_server: PathBuf,
+    /// The memcached to start
+    #[arg(long, value_name = "PATH", default_value = "memcached")]
+    memcached: PathBuf,
+    /// The `tollgate` that serves in `changing-world`; else the one beside this program
+    #[arg(long, value_name = "PATH")]
+    tollgate: Option<PathBuf>,
+    /// Take some 3 s for each scenario instead of 10, and tell times without judging them
+    #[arg(long)]
+    quick: bool,
+    /// Write a report: a page if the name ends in .html, else Markdown
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// What happens; everything if nothing is named
+    #[arg(value_name = "SCENARIO", value_enum)]
+    scenarios: Vec<Scenario>,
+}
+
+fn main() -> ExitCode {
+    match carry_out(&Flags::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
+    let length = if flags.quick { Length::Quick } else { Length::Long };
+    let programs = Programs {
+        redis: flags.redis_server.clone(),
+        memcached: flags.memcached.clone(),
+        tollgate: flags.tollgate.clone().unwrap_or_else(beside_this_program),
+    };
+    let site = Site::new(programs, length)?;
+    let scenarios =
+        if flags.scenarios.is_empty() { Scenario::all() } else { flags.scenarios.as_slice() };
+    let runtime = tokio::runtime::Runtime::new()?;
+    let outcomes = runtime.block_on(async {
+        let shutdown_requested = signals::shutdown_requested()?;
+        tokio::select! {
+            outcomes = run::run(&site, scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
+            // Servers end with the scenario that started them.
+            () = shutdown_requested => Err(Box::<dyn Error>::from("told to end: the scenarios that are left did not run")),
+        }
+    })?;
+    if let Some(path) = &flags.report {
+        write(path, &outcomes)?;
+    }
+    let summary = report::summary(&outcomes);
+    if outcomes.iter().all(run::Outcome::is_held) {
+        println!("{summary}");
+        Ok(())
+    } else {
+        Err(summary.into())
+    }
+}
+
+/// The `tollgate` that was built or installed with this program, or the one that the system finds.
+fn beside_this_program() -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|program| program.with_file_name("tollgate"));
+    beside.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from("tollgate"))
+}
+
+fn write(path: &Path, outcomes: &[run::Outcome]) -> Result<(), Box<dyn Error>> {
+    let is_page = path.extension().is_some_and(|extension| extension == "html");
+    let text = if is_page { report::page(outcomes) } else { report::markdown(outcomes) };
+    fs::write(path, text)
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

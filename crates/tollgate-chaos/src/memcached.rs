@@ -1,0 +1,72 @@
+//! A memcached of the run's own.
+
+use std::path::PathBuf;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::error::ChaosError;
+use crate::process::Process;
+use crate::server::free_port;
+use crate::wait::{PATIENCE, until};
+
+/// A memcached on a loopback port, gone with its value.
+#[derive(Debug)]
+pub(crate) struct MemcachedServer {
+    program: PathBuf,
+    directory: PathBuf,
+    process: Process,
+    port: u16,
+}
+
+impl MemcachedServer {
+    /// Starts `program` in `directory`, and waits until it answers.
+    pub(crate) async fn start(program: PathBuf, directory: PathBuf) -> Result<Self, ChaosError> {
+        let port = free_port()?;
+        let process = Process::start(&program, &directory, &words(port))?;
+        let server = Self { program, directory, process, port };
+        server.is_ready().await?;
+        Ok(server)
+    }
+
+    /// Ends it, as SIGKILL does.
+    pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
+        self.process.kill()
+    }
+
+    /// Starts it again on its port, knowing nothing, and waits until it answers.
+    pub(crate) async fn start_again(&mut self) -> Result<(), ChaosError> {
+        self.process = Process::start(&self.program, &self.directory, &words(self.port))?;
+        self.is_ready().await
+    }
+
+    /// Where it is reached.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    async fn is_ready(&self) -> Result<(), ChaosError> {
+        until("that memcached answers", async || Ok(answers(self.port).await.unwrap_or(false)))
+            .await
+            .map_err(|_| ChaosError::NotReady(self.program.clone(), PATIENCE))
+    }
+}
+
+fn words(port: u16) -> Vec<String> {
+    let mut words = vec!["-l", "127.0.0.1", "-U", "0", "-m", "64"];
+    if rustix::process::geteuid().is_root() {
+        // It refuses to run as root unless it is told who to become.
+        words.extend(["-u", "root"]);
+    }
+    let port = port.to_string();
+    words.extend(["-p", &port]);
+    words.into_iter().map(str::to_owned).collect()
+}
+
+async fn answers(port: u16) -> std::io::Result<bool> {
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
+    connection.write_all(b"version\r\n").await?;
+    let mut said = [0; 7];
+    connection.read_exact(&mut said).await?;
+    Ok(said == *b"VERSION")
+}

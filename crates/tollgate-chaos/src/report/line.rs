@@ -1,0 +1,23 @@
+//! One line for a terminal.
+
+use std::fmt::Write;
+
+use crate::run::Outcome;
+
+/// What was done, each figure beside its bound, and the verdict; below it, what broke.
+pub(crate) fn line(outcome: &Outcome) -> String {
+    let (name, took) = (outcome.scenario.name(), outcome.took.as_secs_f32());
+    let finding = match &outcome.found {
+        Ok(finding) => finding,
+        Err(error) => return format!("{name}: could not be carried out: {error}"),
+    };
+    let mut line = format!("{name}: {} ({took:.1} s): ", finding.did);
+    for figure in &finding.figures {
+        let _ = write!(line, "{figure}; ");
+    }
+    let _ = write!(line, "{}", finding.result());
+    if !finding.judged.is_sound() {
+        let _ = write!(line, "\n  {}", finding.judged.to_string().replace('\n', "\n  "));
+    }
+    line
+}

@@ -1,0 +1,99 @@
+//! A client of the listeners of nodes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::error::ChaosError;
+
+/// How long a node may take for one answer: whoever waits longer has none.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// More than any answer has.
+const MAX_ANSWER: usize = 1 << 20;
+
+/// A client, whose connections are kept and shared.
+#[derive(Clone, Debug)]
+pub(super) struct NodeClient(Client<HttpConnector, Full<Bytes>>);
+
+impl NodeClient {
+    pub(super) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Self(Client::builder(TokioExecutor::new()).build(connector))
+    }
+
+    /// What the listener at `address` answers to a question of `body`.
+    ///
+    /// # Errors
+    /// That there was no answer, or none that is a success and JSON.
+    pub(super) async fn post(
+        &self,
+        address: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, ChaosError> {
+        self.json(Method::POST, address, path, body.to_string()).await
+    }
+
+    /// What is at a `path` of the listener at `address`.
+    ///
+    /// # Errors
+    /// As of [`post`](Self::post).
+    pub(super) async fn get(&self, address: &str, path: &str) -> Result<Value, ChaosError> {
+        self.json(Method::GET, address, path, String::new()).await
+    }
+
+    /// Whether the listener at `address` says that its node is ready.
+    pub(super) async fn is_ready(&self, address: &str) -> bool {
+        let asked = self.ask(Method::GET, address, "/readyz", String::new()).await;
+        asked.is_ok_and(|(status, _)| status.is_success())
+    }
+
+    async fn json(
+        &self,
+        method: Method,
+        address: &str,
+        path: &str,
+        body: String,
+    ) -> Result<Value, ChaosError> {
+        let (status, told) = self.ask(method, address, path, body).await?;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        match serde_json::from_str(&told) {
+            Ok(answer) if status.is_success() => Ok(answer),
+            _ => {
+                Err(ChaosError::Operation(format!("{address}{path}"), format!("{status}: {told}")))
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        address: &str,
+        path: &str,
+        body: String,
+    ) -> Result<(StatusCode, Bytes), ChaosError> {
+        let failed = |error: String| ChaosError::Operation(format!("{address}{path}"), error);
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{address}{path}"))
+            .header("content-type", "application/json")
+            .body(Full::from(body))
+            .map_err(|error| failed(error.to_string()))?;
+        let answered = async {
+            let response = self.0.request(request).await.map_err(|error| format!("{error:?}"))?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        };
+        let late = || failed(format!("no answer within {ANSWERS_WITHIN:?}"));
+        timeout(ANSWERS_WITHIN, answered).await.map_err(|_| late())?.map_err(failed)
+    }
+}

@@ -1,0 +1,81 @@
+//! The policy files of the world that changes.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::sentinels::{MonitoredPair, Sentinels};
+use crate::error::ChaosError;
+use crate::memcached::MemcachedServer;
+use crate::policy::{NODES, text};
+use crate::site::Site;
+
+/// Policies of one secret that differ in their stores: an old one in memcached, and shards under
+/// sentinels that replace it.
+#[derive(Debug)]
+pub(crate) struct Files {
+    secret: PathBuf,
+    old: String,
+    /// Each shard's name and words.
+    shards: Vec<(&'static str, String)>,
+}
+
+impl Files {
+    /// Long enough to carry a cell on a busy machine; a store that dies is told of at once.
+    pub(crate) const DEADLINE: Duration = Duration::from_millis(500);
+
+    /// Policies over a memcached and these shards.
+    pub(crate) fn new(
+        site: &Site,
+        old: &MemcachedServer,
+        sentinels: &Sentinels,
+        watched: &[MonitoredPair],
+    ) -> Result<Self, ChaosError> {
+        let secret = site.room()?.join("secret");
+        fs::write(&secret, by_chance()).map_err(|error| ChaosError::File(secret.clone(), error))?;
+        let (at, deadline) = (old.address(), Self::DEADLINE.as_millis());
+        let shard = |MonitoredPair { name, .. }: &MonitoredPair| (*name, sentinels.words(name));
+        Ok(Self {
+            secret,
+            old: format!(
+                "{{ memcached: {{ servers: ['{at}'], nodes: {NODES}, deadline: {deadline}ms }} }}"
+            ),
+            shards: watched.iter().map(shard).collect(),
+        })
+    }
+
+    /// So many of a hundred subjects live in the shards, and the others in memcached.
+    pub(crate) fn rolled_out(&self, percent: u64) -> String {
+        self.rollout(percent, &map(&self.shards))
+    }
+
+    /// All subjects live in the shards, to which another one comes, a primary at `url`.
+    pub(crate) fn with_shard(&self, name: &'static str, url: &str) -> String {
+        let added = (name, format!("{{ primary: '{url}' }}"));
+        let all: Vec<_> = self.shards.iter().cloned().chain([added]).collect();
+        let stays: Vec<_> = self.shards.iter().map(|(name, _)| (*name, "{}".to_owned())).collect();
+        self.rollout(100, &format!("{}, previous: {{ {} }}", map(&all), map(&stays)))
+    }
+
+    fn rollout(&self, percent: u64, shards: &str) -> String {
+        let (old, deadline) = (&self.old, Self::DEADLINE.as_millis());
+        // Every refusal is asked for, so that the store is asked all the time.
+        let store = format!(
+            "{{ rollout: {{ percent: {percent}%, from: {old}, to: {{ redis: {{ {shards}, \
+             nodes: {NODES}, deadline: {deadline}ms, remember_refusals: false }} }} }} }}"
+        );
+        format!("{}secret: {{ file: '{}' }}\n", text(&store), self.secret.display())
+    }
+}
+
+/// A secret that nobody knows outside of the run.
+fn by_chance() -> String {
+    let word = |_| RandomState::new().hash_one(0_u8);
+    (0..4).map(word).map(|word| format!("{word:016x}")).collect()
+}
+
+fn map(shards: &[(&'static str, String)]) -> String {
+    let shards: Vec<_> = shards.iter().map(|(name, words)| format!("{name}: {words}")).collect();
+    format!("shards: {{ {} }}", shards.join(", "))
+}

@@ -1,0 +1,312 @@
+//! The nodes of the world that changes, asked at their HTTP listeners, and the record of their answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate::core::{
+    Admission, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation, Reading,
+    Readings, StoreError, StoredState, Subject, Timestamp, Value as SubjectValue,
+};
+use tollgate::store::deadline::TIMER_GRAIN;
+use tollgate::{Clock, DecisionSource, HashKey, SystemClock};
+use tollgate_conformance::history::{Outcome, Recorder};
+
+use super::client::NodeClient;
+use super::files::Files;
+use super::node::WorldNode;
+use crate::error::ChaosError;
+use crate::fleet::admitted_alone_at_most;
+use crate::nodes::Nodes;
+use crate::policy::{self, CLIENT_HEADER, NODES};
+use crate::question::Question;
+use crate::site::Site;
+
+/// One charge in so many is given back, as that of an answer that had not changed.
+const GIVEN_BACK: u64 = 7;
+/// The word for a store that is not opened: the limits alone are of interest.
+const IN_MEMORY: &str = "{ memory: {} }";
+
+/// Processes that share their limits.
+#[derive(Debug)]
+pub(crate) struct WorldFleet {
+    nodes: Vec<WorldNode>,
+    client: NodeClient,
+    recorder: Arc<Recorder>,
+    limits: Vec<Arc<Limit>>,
+    /// Names the subjects of the record, which leave this process as little as it does.
+    key: HashKey,
+    alone: u64,
+    /// Charges so far, which are numbered in the record.
+    charged: AtomicU64,
+}
+
+/// A charge that is given back.
+#[derive(Debug)]
+pub(crate) struct PendingRefund {
+    limit: Arc<Limit>,
+    subject: Subject,
+    id: ChargeId,
+    position: ChargePosition,
+    /// The receipt, as the node wrote it.
+    text: String,
+}
+
+impl WorldFleet {
+    /// Starts all nodes under the policy of this `text`.
+    pub(crate) async fn start(site: &Site, text: &str) -> Result<Self, ChaosError> {
+        let (client, mut nodes) = (NodeClient::new(), Vec::new());
+        for _ in 0..NODES {
+            nodes.push(
+                WorldNode::start(client.clone(), site.tollgate().to_owned(), site.room()?, text)
+                    .await?,
+            );
+        }
+        let loaded = policy::policy(IN_MEMORY)?;
+        let limits = loaded.policy.limits().iter();
+        let limits = limits.map(|limit| Arc::clone(&limit.limit)).collect();
+        let (recorder, key) = (Arc::<Recorder>::default(), HashKey::random());
+        let (alone, charged) = (admitted_alone_at_most(&loaded), AtomicU64::new(0));
+        Ok(Self { nodes, client, recorder, limits, key, alone, charged })
+    }
+
+    /// Each node.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &WorldNode> {
+        self.nodes.iter()
+    }
+
+    /// Whether `condition` holds for all nodes.
+    pub(crate) async fn all(
+        &self,
+        condition: impl AsyncFn(&WorldNode) -> Result<bool, ChaosError>,
+    ) -> Result<bool, ChaosError> {
+        for node in &self.nodes {
+            if !condition(node).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What all nodes count together.
+    pub(crate) async fn sum(
+        &self,
+        count: impl AsyncFn(&WorldNode) -> Result<u64, ChaosError>,
+    ) -> Result<u64, ChaosError> {
+        let mut sum = 0;
+        for node in &self.nodes {
+            sum += count(node).await?;
+        }
+        Ok(sum)
+    }
+
+    /// Units that each client of each limit gave back so far.
+    pub(crate) fn given_back(&self) -> Vec<u64> {
+        let history = self.recorder.history();
+        let mut units = BTreeMap::<_, u64>::new();
+        for call in &history.calls {
+            let Outcome::Answered(told) = &call.outcome else { continue };
+            for (asked, reading) in call.charges.iter().zip(told.iter()) {
+                *units.entry((asked.limit.name(), &asked.subject)).or_default() += reading.refunded;
+            }
+        }
+        units.into_values().collect()
+    }
+
+    /// Asks one node, and records what it told. `None` if it told nothing that makes sense.
+    async fn asked(
+        &self,
+        caller: usize,
+        question: &Question,
+    ) -> Option<(DecisionSource, Option<PendingRefund>)> {
+        let limit = self.limits.iter().find(|limit| question.path[1..] == *limit.name())?;
+        let client = SubjectValue::Clear(question.client.as_bytes());
+        let subject = Subject::new([("client", client)], &self.key);
+        let number = self.charged.fetch_add(1, Ordering::Relaxed);
+        let id = ChargeId(u128::from(number));
+        let ask = Operation::Charge { cost: Cost::ONE, id };
+        let body = json!({ "request": {
+            "method": "GET",
+            "path": question.path,
+            "headers": { CLIENT_HEADER: question.client },
+        }});
+        let serving = self.nodes[caller % self.nodes.len()].serving();
+        let now = SystemClock.now();
+        let issued =
+            self.recorder.issue(now, &[Charge { limit, subject: &subject, operation: ask }]);
+        let answer = self.client.post(serving.http(), "/v1/check", &body).await.ok()?;
+        let readings = readings(&answer, limit, now)?;
+        let (source, position) =
+            (readings.source(), readings.first().map(|reading| reading.position));
+        issued.answered(&Ok::<_, StoreError>(readings));
+        if source != DecisionSource::Store || !number.is_multiple_of(GIVEN_BACK) {
+            return Some((source, None));
+        }
+        // A refusal has none.
+        let text = answer["receipt"].as_str().map(str::to_owned);
+        let charged = text.zip(position).map(|(text, position)| {
+            let limit = Arc::clone(limit);
+            PendingRefund { limit, subject, id, position, text }
+        });
+        Some((source, charged))
+    }
+}
+
+impl Nodes for WorldFleet {
+    type Receipt = PendingRefund;
+
+    async fn ask(
+        &self,
+        caller: usize,
+        question: &Question,
+    ) -> (DecisionSource, Option<PendingRefund>) {
+        let asked = self.asked(caller, question).await;
+        asked.unwrap_or((DecisionSource::Failure(StoreError::Unavailable), None))
+    }
+
+    async fn refund(&self, caller: usize, charged: PendingRefund) {
+        let PendingRefund { ref limit, ref subject, id, position, text } = charged;
+        let ask =
+            Operation::Refund { cost: Cost::ONE, position, id, deduplication: Deduplication::ById };
+        let serving = self.nodes[caller % self.nodes.len()].serving();
+        let issued =
+            self.recorder.issue(SystemClock.now(), &[Charge { limit, subject, operation: ask }]);
+        let body = json!({ "receipt": text });
+        // Where there is no answer, nobody knows what became of it.
+        let Ok(answer) = self.client.post(serving.http(), "/v1/refund", &body).await else {
+            return;
+        };
+        if let Some(readings) = refunded(&answer, limit) {
+            issued.answered(&Ok::<_, StoreError>(readings));
+        }
+    }
+
+    fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
+    }
+
+    fn admitted_alone_at_most(&self) -> u64 {
+        self.alone
+    }
+
+    fn max_wait(&self) -> Duration {
+        Files::DEADLINE.saturating_add(TIMER_GRAIN)
+    }
+}
+
+/// What an answer to a charge of one unit on `limit` told, which was asked at `now`.
+///
+/// Resets are told in whole seconds, rounded up. All windows here are whole seconds long, so that
+/// what is apart stays apart, and what is one window has one reset.
+fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
+    let source = source(answer)?;
+    let [status] = &answer["standings"].as_array()?[..] else {
+        let is_failure = matches!(source, DecisionSource::Failure(_));
+        return is_failure.then(|| Readings::new().with_source(source));
+    };
+    if status["name"] != limit.name() {
+        return None;
+    }
+    let stands = stands(status)?;
+    let admission = match (answer["admitted"].as_bool()?, answer["retry_after_ms"].as_u64()) {
+        (true, _) => Admission::Now,
+        (false, Some(wait)) => Admission::At(Timestamp::from_millis(now.as_millis() + wait)),
+        (false, None) => Admission::Never,
+    };
+    let fits_again = if stands.used < limit.capacity() { Admission::Now } else { admission };
+    Some(Readings::one(Reading { admission, fits_again, ..stands }).with_source(source))
+}
+
+/// What an answer to a refund told; nothing of one whose window is over.
+fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
+    let [told] = &answer["limits"].as_array()?[..] else { return None };
+    if told["name"] != limit.name() {
+        return None;
+    }
+    let (given_back, stands) = (told["given_back"].as_u64()?, stands(told)?);
+    // What gave something back was there.
+    let found = if given_back > 0 { StoredState::Present } else { stands.found };
+    Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
+}
+
+/// How a limit stands, as far as the judge reads it. A fixed window is known by its reset, to which
+/// refunds are held.
+fn stands(told: &Value) -> Option<Reading> {
+    let used = told["used"].as_u64()?;
+    let full_reset_at = Timestamp::from_millis(told["reset"].as_u64()?.checked_mul(1_000)?);
+    let found = if used > 0 { StoredState::Present } else { StoredState::Missing };
+    let position = ChargePosition(full_reset_at.as_millis());
+    Some(Reading { used, full_reset_at, position, found, ..Reading::default() })
+}
+
+/// Who decided, by an answer's word.
+fn source(answer: &Value) -> Option<DecisionSource> {
+    let failure = || {
+        Some(match answer["failure"].as_str()? {
+            "full" => StoreError::Full,
+            "unavailable" => StoreError::Unavailable,
+            "timed_out" => StoreError::TimedOut,
+            "corrupt" => StoreError::Corrupt,
+            _ => return None,
+        })
+    };
+    match answer["source"].as_str()? {
+        "store" => Some(DecisionSource::Store),
+        "remembered" => Some(DecisionSource::DenyCache),
+        "fallback" => Some(DecisionSource::Fallback(failure()?)),
+        "failure" => Some(DecisionSource::Failure(failure()?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hour() -> Arc<Limit> {
+        policy::policy(IN_MEMORY).unwrap().policy.limits()[0].limit.clone()
+    }
+
+    #[test]
+    fn an_answer_becomes_what_the_judge_reads() {
+        let now = Timestamp::from_millis(5_000);
+        let status = json!({ "name": "hour", "used": 20, "reset": 9 });
+        let refused = json!({
+            "admitted": false, "source": "store", "standings": [status], "retry_after_ms": 3_500,
+        });
+        let told = readings(&refused, &hour(), now).unwrap();
+        assert_eq!((told[0].used, told[0].full_reset_at.as_millis()), (20, 9_000));
+        assert_eq!(told[0].admission, Admission::At(Timestamp::from_millis(8_500)));
+        assert_eq!(told.source(), DecisionSource::Store);
+        let alone = json!({
+            "admitted": true, "source": "fallback", "failure": "unavailable",
+            "standings": [{ "name": "hour", "used": 1, "reset": 9 }],
+        });
+        let told = readings(&alone, &hour(), now).unwrap();
+        assert!(told.all_admitted());
+        assert_eq!(told.source(), DecisionSource::Fallback(StoreError::Unavailable));
+        let back = json!({ "outcome": "given_back", "limits": [
+            { "given_back": 1, "name": "hour", "used": 4, "reset": 9 },
+        ]});
+        let told = refunded(&back, &hour()).unwrap();
+        assert_eq!((told[0].refunded, told[0].used), (1, 4));
+        assert!(refunded(&json!({ "outcome": "expired", "limits": [] }), &hour()).is_none());
+    }
+
+    #[test]
+    fn what_is_no_verdict_is_none() {
+        let now = Timestamp::EPOCH;
+        let nobody = json!({ "admitted": true, "source": "failure", "failure": "timed_out", "standings": [] });
+        assert!(readings(&nobody, &hour(), now).is_some());
+        let other = json!({ "name": "second", "used": 1, "reset": 9 });
+        for answer in [
+            json!({}),
+            json!({ "admitted": true, "source": "store", "standings": [] }),
+            json!({ "admitted": true, "source": "store", "standings": [other] }),
+        ] {
+            assert!(readings(&answer, &hour(), now).is_none(), "{answer}");
+        }
+    }
+}

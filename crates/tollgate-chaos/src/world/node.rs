@@ -1,0 +1,150 @@
+//! A node in the world that changes: processes that serve by one policy file, one after the other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::client::NodeClient;
+use super::serving::Serving;
+use crate::error::ChaosError;
+use crate::wait::until;
+
+/// A node, whose policy file can be replaced, and which can be started anew under another one.
+///
+/// The process that comes is ready before callers are led to it, and the one that goes ends after
+/// that, as a balancer in front has it: no caller finds nobody.
+#[derive(Debug)]
+pub(crate) struct WorldNode {
+    client: NodeClient,
+    /// The binary that serves.
+    program: PathBuf,
+    room: PathBuf,
+    serving: watch::Sender<Arc<Serving>>,
+    /// The processes that were started.
+    started: AtomicU64,
+    /// What those that went had taken along from the old store.
+    rolled_out: AtomicU64,
+}
+
+impl WorldNode {
+    /// A node under the policy of this `text`, in a `room` of its own.
+    pub(super) async fn start(
+        client: NodeClient,
+        program: PathBuf,
+        room: PathBuf,
+        text: &str,
+    ) -> Result<Self, ChaosError> {
+        let first = open(&client, &program, &room, text, 0).await?;
+        let serving = watch::Sender::new(Arc::new(first));
+        Ok(Self {
+            client,
+            program,
+            room,
+            serving,
+            started: AtomicU64::new(1),
+            rolled_out: AtomicU64::new(0),
+        })
+    }
+
+    /// The process that callers are led to now. Whoever asks it holds this until it answered.
+    pub(super) fn serving(&self) -> Arc<Serving> {
+        Arc::clone(&self.serving.borrow())
+    }
+
+    /// Replaces its policy file by `text`, starts a process under that, leads callers to it, and ends
+    /// the one before.
+    pub(crate) async fn restart(&self, text: &str) -> Result<(), ChaosError> {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let opened = open(&self.client, &self.program, &self.room, text, number).await?;
+        let before = self.serving.send_replace(Arc::new(opened));
+        // All that it was asked is answered by then, so that it carries nobody any more.
+        until("that nobody asks the process before", async || Ok(Arc::strong_count(&before) == 1))
+            .await?;
+        self.rolled_out.fetch_add(carried(&before.status().await?["counts"]), Ordering::Relaxed);
+        before.end().await
+    }
+
+    /// Replaces its policy file by `text`, and has it read that.
+    pub(crate) async fn reload(&self, text: &str) -> Result<(), ChaosError> {
+        write(&policy_file(&self.room), text)?;
+        self.serving().reload().await
+    }
+
+    /// How many of a hundred subjects the new store decides.
+    pub(crate) async fn percent(&self) -> Result<Option<u64>, ChaosError> {
+        Ok(self.serving().status().await?["counts"]["percent"].as_u64())
+    }
+
+    /// Windows that moved from the old store to the shards.
+    pub(crate) async fn rolled_out(&self) -> Result<u64, ChaosError> {
+        let now = carried(&self.serving().status().await?["counts"]);
+        Ok(self.rolled_out.load(Ordering::Relaxed) + now)
+    }
+
+    /// Windows that moved from shard to shard.
+    pub(crate) async fn carried(&self) -> Result<u64, ChaosError> {
+        Ok(carried(&self.moving().await?))
+    }
+
+    /// Whether the owners of the new map of shards decide.
+    pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
+        let phase = self.moving().await?["phase"].clone();
+        Ok(phase.is_string() && phase != "following")
+    }
+
+    /// Where the primary of the shard `name` is, if one answers.
+    pub(crate) async fn primary(&self, name: &str) -> Result<Option<String>, ChaosError> {
+        let told = self.serving().status().await?;
+        let mut shards = told["shards"].as_array().into_iter().flatten();
+        let shard = shards.find(|shard| shard["name"] == name);
+        Ok(shard.and_then(|shard| shard["primary"].as_str()).map(str::to_owned))
+    }
+
+    /// Whether every shard is decided by a primary that answers, and memcached by all connections.
+    pub(crate) async fn is_served(&self) -> Result<bool, ChaosError> {
+        let told = self.serving().status().await?;
+        let all = |name: &str| told[name].as_array().cloned().unwrap_or_default();
+        let (shards, servers) = (all("shards"), all("servers"));
+        let connected = |server: &Value| server["connected"] == server["connections"];
+        let is_whole =
+            !shards.is_empty() && shards.iter().all(|shard| shard["primary"].is_string());
+        Ok(is_whole && servers.iter().all(connected))
+    }
+
+    /// How it stands in the move between maps of shards; nothing where there is none.
+    async fn moving(&self) -> Result<Value, ChaosError> {
+        Ok(self.serving().status().await?["counts"]["to"]["map"]["moving"].clone())
+    }
+}
+
+async fn open(
+    client: &NodeClient,
+    program: &Path,
+    room: &Path,
+    text: &str,
+    number: u64,
+) -> Result<Serving, ChaosError> {
+    let file = policy_file(room);
+    write(&file, text)?;
+    Serving::start(client.clone(), program, &file, room.join(format!("{number}.log"))).await
+}
+
+fn policy_file(room: &Path) -> PathBuf {
+    room.join("policy.yaml")
+}
+
+/// Another file takes the place of the one that is there: whoever reads it reads all of it.
+fn write(file: &Path, text: &str) -> Result<(), ChaosError> {
+    let beside = file.with_extension("new");
+    fs::write(&beside, text)
+        .and_then(|()| fs::rename(&beside, file))
+        .map_err(|error| ChaosError::File(file.to_owned(), error))
+}
+
+fn carried(told: &Value) -> u64 {
+    told["carried"].as_u64().unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! One process of `tollgate serve`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::client::NodeClient;
+use crate::error::ChaosError;
+use crate::process::Process;
+use crate::wait::until;
+
+/// Where a process opens its listeners: at ports that the system chooses.
+const ANY: &str = "127.0.0.1:0";
+
+/// A process of `tollgate serve`, gone with its value.
+#[derive(Debug)]
+pub(super) struct Serving {
+    process: Mutex<Process>,
+    client: NodeClient,
+    log: PathBuf,
+    http: String,
+    admin: String,
+}
+
+impl Serving {
+    /// Starts `program` to serve by the policy in `file`, and waits until it is ready. What
+    /// it says is written to `log`.
+    ///
+    /// # Errors
+    /// If it is not ready in time, with what it said.
+    pub(super) async fn start(
+        client: NodeClient,
+        program: &Path,
+        file: &Path,
+        log: PathBuf,
+    ) -> Result<Self, ChaosError> {
+        let path = file.display().to_string();
+        let words = ["serve", "--policy", &path, "--http", ANY, "--admin", ANY];
+        let words = words.map(str::to_owned);
+        let directory = file.parent().unwrap_or_else(|| Path::new("."));
+        let process = Mutex::new(Process::start_with_output(program, directory, &words, &log)?);
+        let opens = async || Ok(listener(&log, "admin").is_some() || !process.lock().await.runs());
+        until("that a node opens its doors", opens).await.map_err(|_| said(&log))?;
+        let listeners = listener(&log, "http").zip(listener(&log, "admin"));
+        let (http, admin) = listeners.ok_or_else(|| said(&log))?;
+        let is_ready = async || Ok(client.is_ready(&admin).await);
+        until("that a node is ready", is_ready).await.map_err(|_| said(&log))?;
+        Ok(Self { process, client, log, http, admin })
+    }
+
+    /// Where it decides.
+    pub(super) fn http(&self) -> &str {
+        &self.http
+    }
+
+    /// How it says that it stands.
+    pub(super) async fn status(&self) -> Result<Value, ChaosError> {
+        self.client.get(&self.admin, "/v1/status").await
+    }
+
+    /// Has it read its policy file anew, as SIGHUP does.
+    pub(super) async fn reload(&self) -> Result<(), ChaosError> {
+        self.process.lock().await.hang_up()
+    }
+
+    /// Tells it to end, as SIGTERM does, and waits until it has answered everybody.
+    ///
+    /// # Errors
+    /// If it does not end in time, or cut anybody off, with what it said.
+    pub(super) async fn end(&self) -> Result<(), ChaosError> {
+        self.process.lock().await.terminate()?;
+        let ends = async || Ok(!self.process.lock().await.runs());
+        until("that a node ends", ends).await?;
+        match self.process.lock().await.has_succeeded() {
+            true => Ok(()),
+            false => Err(said(&self.log)),
+        }
+    }
+}
+
+/// Where a listener is, once the process has told so in its log.
+fn listener(log: &Path, name: &str) -> Option<String> {
+    let told = fs::read_to_string(log).ok()?;
+    // A line may be half written yet.
+    let lines = told.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let mut listeners = lines.filter_map(|line| line.split_once(" at "));
+    listeners.find(|(listener, _)| *listener == name).map(|(_, address)| address.to_owned())
+}
+
+fn said(log: &Path) -> ChaosError {
+    ChaosError::Node(fs::read_to_string(log).unwrap_or_default())
+}

@@ -1,0 +1,32 @@
+//! The demonstration that is shipped.
+
+use std::process::Command;
+
+use crate::{CHAOS, described, tollgate};
+
+#[test]
+fn the_changing_world_ends_within_its_bounds() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/changing-world.sh");
+    let output = Command::new(script)
+        .arg("--quick")
+        .env("TOLLGATE_CHAOS", CHAOS)
+        .env("TOLLGATE", tollgate())
+        .output()
+        .unwrap();
+    let described = described(&output);
+    println!("{described}");
+    assert!(output.status.success(), "{described}");
+    for figure in [
+        "errors to callers 0 ≤ 0",
+        "windows opened early 0 ≤ 0",
+        "refusals below the limit 0 ≤ 0",
+        "calls to a primary that was replaced 0 ≤ 0",
+        "units above a client's limit ",
+        "units that a move or a failover held back ",
+        "windows moved from memcached ",
+        "windows moved to the new shard ",
+        "units given back ",
+    ] {
+        assert!(described.contains(figure), "{figure}: {described}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Every scenario of `tollgate-chaos`, in its short form, by the binary.
+//!
+//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-chaos --test slow`
+//! after `cargo build -p tollgate-cli`.
+
+mod ended;
+mod example;
+mod page;
+mod reports;
+mod scenarios;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const CHAOS: &str = env!("CARGO_BIN_EXE_tollgate-chaos");
+
+/// The binary with `arguments`.
+fn chaos(arguments: &[&str]) -> Command {
+    let mut command = Command::new(CHAOS);
+    command.args(arguments);
+    command
+}
+
+/// The `tollgate` that was built beside it.
+fn tollgate() -> PathBuf {
+    let program = PathBuf::from(CHAOS).with_file_name("tollgate");
+    assert!(
+        program.is_file(),
+        "missing program: {}; cargo build -p tollgate-cli",
+        program.display()
+    );
+    program
+}
+
+/// What it says on standard output and standard error.
+fn said(output: &Output) -> String {
+    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    texts.concat()
+}

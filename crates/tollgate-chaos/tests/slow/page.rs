@@ -1,0 +1,76 @@
+//! The page on faults speaks of scenarios and tests that there are.
+
+use std::path::Path;
+
+use crate::{chaos, described};
+
+const PAGE: &str = "docs/chaos.md";
+
+fn shipped(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The first cells of the table below a heading, and the rest of each row.
+fn rows<'p>(page: &'p str, heading: &str) -> Vec<(&'p str, &'p str)> {
+    let (_, below) = page.split_once(heading).unwrap_or_else(|| panic!("no {heading:?}"));
+    let lines = below.lines().skip_while(|line| !line.starts_with('|')).skip(2);
+    let lines = lines.take_while(|line| line.starts_with('|'));
+    lines.filter_map(|line| line.trim_matches('|').split_once('|')).collect()
+}
+
+#[test]
+fn every_scenario_is_reported_and_no_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = shipped(&root.join(PAGE));
+    let response: Vec<_> =
+        rows(&page, "## Scenarios").into_iter().map(|row| row.0.trim()).collect();
+    let help = described(&chaos(&["--help"]).output().unwrap());
+    let listed = help.lines().filter_map(|line| line.trim_start().strip_prefix("- "));
+    let listed: Vec<_> = listed.filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(response, listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
+    for (_, shown) in rows(&page, "## Every fault") {
+        for name in shown.split('`').skip(1).step_by(2) {
+            assert!(listed.contains(&name), "{name} is no scenario");
+        }
+    }
+}
+
+#[test]
+fn every_command_of_it_is_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = shipped(&root.join(PAGE));
+    let (_, block) = page.split_once("```sh\n").unwrap();
+    let lines = block.lines().take_while(|line| !line.starts_with("```"));
+    let mut observed = 0;
+    for line in lines {
+        let command = line.split('#').next().unwrap().trim();
+        let words: Vec<_> =
+            command.strip_prefix("tollgate-chaos").unwrap().split_whitespace().collect();
+        // Whatever it does not understand, it says before it helps. What it does, the scenarios show.
+        let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", described(&output));
+        observed += 1;
+    }
+    assert!(observed > 2, "{observed} commands are hardly the page's");
+}
+
+#[test]
+fn every_test_that_is_named_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = shipped(&root.join(PAGE));
+    let mut found = 0;
+    for (fault, shown) in rows(&page, "## Every fault") {
+        assert!(
+            shown.contains('`') || shown.contains("](") || shown.contains("no test"),
+            "{fault}"
+        );
+        for link in shown.split("](").skip(1) {
+            let target = link.split(')').next().unwrap();
+            let (file, test) = target.split_once('#').unwrap_or_else(|| panic!("{target}"));
+            let source = shipped(&root.join("docs").join(file));
+            assert!(source.contains(&format!("fn {test}(")), "no {test} in {file}");
+            found += 1;
+        }
+    }
+    assert!(found > 10, "only {found} tests are named");
+}

@@ -1,0 +1,92 @@
+//! Who may ask what at which listener.
+
+use crate::support::client::{ask, send_line};
+use crate::support::grpc::{ASK, HEALTH, REFLECTION, call};
+use crate::support::node::{Folder, Node};
+
+const RIGHT: &str = "the-right-token-of-the-doors";
+const WRONG: &str = "a-wrong-token-of-the-doors";
+const SHOWN: [Option<&str>; 3] = [None, Some(WRONG), Some(RIGHT)];
+
+/// Every path that asks for a token.
+const GUARDED: [(&str, &str); 7] = [
+    ("POST", "/v1/check"),
+    ("POST", "/v1/check/batch"),
+    ("POST", "/v1/peek"),
+    ("POST", "/v1/refund"),
+    ("POST", "/v1/release"),
+    ("GET", "/v1/standing"),
+    ("POST", "/json"),
+];
+const OPEN: [(&str, &str); 3] = [("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/openapi.json")];
+
+fn with_tokens() -> (Folder, Node) {
+    let listener = "{ listen: \"127.0.0.1:0\", tokens: { file: tokens.txt } }";
+    let folder = Folder::new("");
+    let path = folder.path("tokens.txt").display().to_string();
+    let listener = listener.replace("tokens.txt", &path);
+    folder.write("tokens.txt", RIGHT);
+    let text = crate::support::node::POLICY.to_owned()
+        + &format!(
+            "serve: {{ http: {listener}, grpc: {listener}, resp: {listener}, admin: {listener} }}\n"
+        );
+    folder.write("policy.yaml", &text);
+    let node = Node::start(crate::support::node::command(&folder.policy(), &[]));
+    (folder, node)
+}
+
+#[test]
+fn a_listener_with_tokens_answers_who_shows_one() {
+    let (_folder, node) = with_tokens();
+    for listener in ["http", "admin"] {
+        let address = node.listener(listener);
+        for shown in SHOWN {
+            for (method, path) in GUARDED {
+                let is_kept_out = ask(address, method, path, shown).status == 401;
+                assert_eq!(is_kept_out, shown != Some(RIGHT), "{listener} {path} {shown:?}");
+            }
+            for (method, path) in OPEN {
+                assert_eq!(ask(address, method, path, shown).status, 200, "{path} {shown:?}");
+            }
+        }
+    }
+    // What is for administrators; a subject that is to be forgotten has to be named.
+    for (shown, [status, forget]) in SHOWN.into_iter().zip([[401, 401], [401, 401], [200, 400]]) {
+        assert_eq!(ask(node.listener("admin"), "GET", "/v1/status", shown).status, status);
+        assert_eq!(ask(node.listener("admin"), "DELETE", "/v1/standing", shown).status, forget);
+        let elsewhere = if shown == Some(RIGHT) { 403 } else { 401 };
+        for (method, path) in [("GET", "/v1/status"), ("DELETE", "/v1/standing")] {
+            assert_eq!(ask(node.listener("http"), method, path, shown).status, elsewhere, "{path}");
+        }
+        // Proxies show theirs in a field of its own.
+        assert_eq!(ask(node.listener("http"), "GET", "/v1/authorize", shown).status, 403);
+    }
+    for (shown, status) in SHOWN.into_iter().zip(["16", "16", "0"]) {
+        assert_eq!(call(node.listener("grpc"), ASK, shown).0, status);
+        // Who asks reflection nothing at all is told so, once it is known who asks.
+        let asked_nothing = if status == "0" { "3" } else { status };
+        assert_eq!(call(node.listener("grpc"), REFLECTION, shown).0, asked_nothing);
+        assert_eq!(call(node.listener("grpc"), HEALTH, shown).0, "0");
+    }
+    let (wrong, right) = (format!("AUTH {WRONG}"), format!("AUTH {RIGHT}"));
+    let resp = node.listener("resp");
+    let no_auth = "-NOAUTH Authentication required.";
+    let wrong_pass = "-WRONGPASS invalid username-password pair or user is disabled.";
+    assert_eq!(send_line(resp, &["CL.THROTTLE k 1 1 60"]), [no_auth]);
+    assert_eq!(send_line(resp, &[&wrong, "CL.THROTTLE k 1 1 60"]), [wrong_pass, no_auth]);
+    assert_eq!(send_line(resp, &[&right, "CL.THROTTLE k 1 1 60"]), ["+OK", "*5"]);
+}
+
+#[test]
+fn a_listener_on_loopback_asks_for_none() {
+    let node = Node::open(&Folder::new("").policy());
+    for shown in SHOWN {
+        for listener in ["http", "admin"] {
+            for (method, path) in GUARDED.into_iter().chain(OPEN) {
+                assert_ne!(ask(node.listener(listener), method, path, shown).status, 401, "{path}");
+            }
+        }
+        assert_eq!(call(node.listener("grpc"), ASK, shown).0, "0");
+    }
+    assert_eq!(send_line(node.listener("resp"), &["CL.THROTTLE k 1 1 60"]), ["*5"]);
+}

@@ -1,0 +1,9 @@
+//! `tollgate serve` as it is run: real processes, real sockets, every listener.
+
+mod access;
+mod drain;
+mod keys;
+mod policy_reload;
+mod secrets;
+mod start;
+mod traces;

@@ -1,0 +1,160 @@
+//! Where logs come from, and how they are written.
+
+use tempfile::TempDir;
+
+use crate::simulate::setup::*;
+
+#[test]
+fn standard_input_gzip_and_many_files_report_the_same() {
+    let folder = TempDir::new().unwrap();
+    let text = std::fs::read(shipped_log()).unwrap();
+    let packed = gzip(&text);
+    let github = policy("github.yaml");
+    let whole = simulate_json(&["--policy", &github, &shipped_log()]);
+    let from_file =
+        simulate_json(&["--policy", &github, &write(folder.path(), "a.log.gz", &packed)]);
+    let from_stdin = json(&simulate_with(&["--json", "--policy", &github, "-"], &text));
+    let packed_stdin = json(&simulate_with(&["--json", "--policy", &github, "-"], &packed));
+
+    // Whole lines to one of two files: each is out of order in itself, and both overlap.
+    let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let (one, other): (Vec<_>, Vec<_>) =
+        lines.chunks(700).enumerate().partition(|(index, _)| index % 2 == 0);
+    let join = |chunks: Vec<(usize, &[&[u8]])>| {
+        chunks.iter().map(|(_, lines)| lines.concat()).collect::<Vec<_>>().concat()
+    };
+    let one = write(folder.path(), "one.log", join(one));
+    let other = write(folder.path(), "other.log", join(other));
+    let from_two = simulate_json(&["--policy", &github, &one, &other]);
+
+    for (name, report) in [
+        ("gzip", from_file),
+        ("stdin", from_stdin),
+        ("packed stdin", packed_stdin),
+        ("two files", from_two),
+    ] {
+        assert_eq!(report["late"], 0, "{name}");
+        for count in ["requests", "admitted", "refused", "refunded", "malformed", "over_time"] {
+            assert_eq!(report[count], whole[count], "{name}: {count}");
+        }
+    }
+}
+
+#[test]
+fn json_lines_with_a_map_of_fields() {
+    let folder = TempDir::new().unwrap();
+    let line = |second: u32, key: &str| {
+        format!(
+            "{{\"when\":14318571{second:02}.5,\"who\":{{\"ip\":\"192.0.2.1\"}},\"uri\":\"/search/x\",\"key\":\"{key}\"}}\n"
+        )
+    };
+    let log: String = (0..40)
+        .map(|second| line(second, "Bearer a"))
+        .chain((0..40).map(|second| line(second, "")))
+        .collect();
+    let log = write(folder.path(), "app.json", log);
+    let fields = [
+        "--field",
+        "time=when",
+        "--field",
+        "address=who.ip",
+        "--field",
+        "header.authorization=key",
+    ];
+    let report = simulate_json(
+        &[&["--policy", &policy("github.yaml"), "--format", "json"], &fields[..], &[&log]].concat(),
+    );
+    assert_eq!(report["requests"], 80);
+    assert_eq!(report["limits"]["search"]["refused"], 10);
+    assert_eq!(report["limits"]["anonymous"]["requests"], 40);
+    let token = report["subjects"][0]["subject"].as_str().unwrap();
+    assert!(token.starts_with("token=#") && !token.contains("Bearer"), "{token}");
+}
+
+#[test]
+fn leases_are_held_for_the_durations_that_the_log_reports() {
+    let folder = TempDir::new().unwrap();
+    let policy = write(
+        folder.path(),
+        "policy.yaml",
+        "subjects: { address: { client_address: {} } }\n\
+         limits: { running: { algorithm: concurrency, quota: 2, per: address } }\n\
+         rules: [{ name: all, limits: running }]\n",
+    );
+    let line = |second: u32, took: &str| {
+        format!("{{\"ts\":{},\"ip\":\"192.0.2.1\",\"uri\":\"/\"{took}}}\n", 1_431_857_100 + second)
+    };
+    let log = |took: &str| (0..6).map(|second| line(second, took)).collect::<String>();
+    let known = write(folder.path(), "known", log(",\"took\":3"));
+    let report = simulate_json(&["--policy", &policy, "--field", "duration_s=took", &known]);
+    assert_eq!(
+        (&report["admitted"], &report["refused"]),
+        (&4.into(), &2.into()),
+        "two of each three seconds"
+    );
+    let unknown = write(folder.path(), "unknown", log(""));
+    assert_eq!(simulate_json(&["--policy", &policy, &unknown])["refused"], 0);
+    let table = simulate(&["--policy", &policy, &unknown]);
+    assert!(table.contains("the log tells no durations"), "{table}");
+}
+
+#[test]
+fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
+    let folder = TempDir::new().unwrap();
+    let policy = |meter: &str| {
+        let text = format!(
+            "subjects: {{ address: {{ client_address: {{}} }} }}\n\
+             limits: {{ metered: {{ quota: 10, window: 1h, per: address, cost: {{ {meter} }} }} }}\n\
+             rules: [{{ name: all, limits: metered }}]\n\
+             answers: {{ refund: {{ status: [304] }} }}\n"
+        );
+        write(folder.path(), &format!("{}.yaml", &meter[..9]), text)
+    };
+    let line = |second: u32, status: u16| {
+        let answer = format!("\"status\":{status},\"size\":3072,\"took\":3");
+        let ts = 1_431_857_100 + second;
+        format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\",{answer}}}\n")
+    };
+    let lines: String =
+        (0..8).map(|second| line(second, [200, 304][second as usize % 2])).collect();
+    let log = write(folder.path(), "log", lines);
+    let fields = ["--field", "duration_s=took", "--field", "bytes=size"];
+    for (meter, admitted, is_told) in [
+        // Three units each but for what was not modified: after three one unit is left, and nothing
+        // more is reserved.
+        ("from_size: 1KiB, reserve: 2", 5, true),
+        ("from_time: 1s, reserve: 2", 5, true),
+        // Nothing in a log tells it: two units each, and all four fit.
+        ("from_header: x-cost, reserve: 2", 8, false),
+    ] {
+        let policy = policy(meter);
+        let report = simulate_json(&[&["--policy", &policy][..], &fields, &[&log]].concat());
+        assert_eq!(report["admitted"], admitted, "{meter}: {report}");
+        assert_eq!(report["costs_unknown"], !is_told, "{meter}");
+    }
+    let table = simulate(&["--policy", &policy("from_time: 1s"), &log]);
+    assert!(table.contains("counts as what is reserved"), "{table}");
+}
+
+#[test]
+fn what_cannot_be_used_is_reported_with_an_exit_code() {
+    let (github, log) = (policy("github.yaml"), shipped_log());
+    for (arguments, code, described) in [
+        (vec!["--policy", &github], 2, "LOG"),
+        (vec![&log], 2, "--policy"),
+        (vec!["--policy", &github, "--field", "tiem=ts", &log], 2, "unknown field `tiem`"),
+        (vec!["--policy", &github, "--format", "xml", &log], 2, "xml"),
+        (vec!["--policy", &github, "--top", "0", &log], 2, "0"),
+        (vec!["--policy", &github, "/no/such.log"], 1, "cannot open /no/such.log"),
+        (vec!["--policy", "/no/such.yaml", &log], 1, "/no/such.yaml"),
+        (
+            vec!["--policy", &github, "--report", "/no/such/folder/r.html", &log],
+            1,
+            "cannot write /no/such/folder/r.html",
+        ),
+    ] {
+        let (found, errors) = failed(&arguments);
+        assert_eq!(found, code, "{arguments:?}: {errors}");
+        assert!(errors.contains(described), "{arguments:?}: {errors}");
+    }
+}

@@ -1,0 +1,7 @@
+//! `tollgate simulate`, run as a person runs it.
+
+mod compare;
+mod hostile;
+mod inputs;
+mod setup;
+mod shipped;

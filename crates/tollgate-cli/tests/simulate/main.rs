@@ -1,8 +1,0 @@
-//! `tollgate simulate`, run as a person runs it.
-
-mod browser;
-mod compare;
-mod hostile;
-mod inputs;
-mod setup;
-mod shipped;

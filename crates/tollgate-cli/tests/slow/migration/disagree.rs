@@ -1,0 +1,68 @@
+//! Two nodes that for a moment disagree on the percentage.
+
+use std::time::Duration;
+
+use tollgate::core::algo::{Anchor, FixedWindow};
+use tollgate::core::{Algorithm, Limit, Millis};
+use tollgate::store::rollout::max_over_admission;
+use tollgate_conformance::{Figure, assert_held};
+
+use crate::kit::Server as Redis;
+use crate::memcached::Server as Memcached;
+use crate::migration::site::{Site, charge, in_memcached, in_redis, node, rollout, status, turn};
+use crate::support::client::Client;
+use crate::support::node::Node;
+
+const QUOTA: u64 = 40;
+const TOKENS: usize = 12;
+/// Charges of each token at each node before, and while they disagree.
+const BEFORE: usize = 8;
+const APART: usize = 5;
+
+/// Charges each token so often at each node, at both in turn, and adds what was admitted.
+fn charge_at(nodes: [&Node; 2], times: usize, admitted: &mut [u64; TOKENS]) {
+    let mut clients = nodes.map(|node| Client::connect(node.listener("http")).unwrap());
+    for _ in 0..times {
+        for (token, admitted) in admitted.iter_mut().enumerate() {
+            for client in &mut clients {
+                *admitted += u64::from(charge(client, &format!("t{token}")).is_admitted);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
+    let (old, new) = (Memcached::start(), Redis::start().await);
+    let site = Site::new();
+    let store = rollout(0, &in_memcached(&old), &in_redis(&new));
+    let path = site.policy("policy.yaml", QUOTA, &store);
+    let (ahead, behind) = (node(&path), node(&path));
+    let nodes = [&ahead, &behind];
+    let mut admitted = [0; TOKENS];
+    charge_at(nodes, BEFORE, &mut admitted);
+
+    turn(&ahead, 100);
+    let before = admitted;
+    charge_at(nodes, APART, &mut admitted);
+    let apart = admitted.iter().zip(&before).map(|(now, before)| now - before).max().unwrap();
+    turn(&behind, 100);
+    // More than anybody may have left.
+    charge_at(nodes, QUOTA as usize, &mut admitted);
+
+    let window = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
+    let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
+    // So many units in one second, in which they disagreed.
+    let bound = max_over_admission(&limit, apart, Duration::from_secs(1));
+    let beyond = admitted.map(|units| units.saturating_sub(QUOTA));
+    assert_held(&[
+        Figure::fault_seen(
+            "units above the limit of each client",
+            beyond.into_iter().min().unwrap(),
+        ),
+        Figure::at_most("units above a client's limit", beyond.into_iter().max().unwrap(), bound),
+    ]);
+    for node in nodes {
+        assert_eq!(status(node)["counts"]["left_behind"], 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! A second store that is compared: what differs is counted by its kind, and shown.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::kit::Server as Redis;
+use crate::memcached::Server as Memcached;
+use crate::migration::site::{Site, charge, in_memcached, in_redis, node, status};
+use crate::support::client::{Client, ask};
+use crate::support::node::{Node, PATIENCE};
+
+const QUOTA: u64 = 3;
+
+/// More than the smallest difference of two resets that is told.
+const APART: Duration = Duration::from_millis(20);
+
+/// How both stores stand once so many charges are compared.
+fn compared(node: &Node, charges: u64) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let counts = status(node)["counts"].take();
+        if counts["compared"] == charges {
+            return counts;
+        }
+        assert!(Instant::now() < deadline, "{counts}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn planted_differences_are_counted_by_their_kind() {
+    let (redis, memcached) = (Redis::start().await, Memcached::start());
+    let site = Site::new();
+    let alone = |name: &str, store: &str| node(&site.policy(name, QUOTA, store));
+    let in_both = [
+        alone("redis.yaml", &in_redis(&redis)),
+        alone("memcached.yaml", &in_memcached(&memcached)),
+    ];
+    let mut clients =
+        [&in_both[0], &in_both[1]].map(|node| Client::connect(node.listener("http")).unwrap());
+    // Used in both, in windows that opened one after the other: the same units, another reset.
+    for client in &mut clients {
+        charge(client, "reset");
+        thread::sleep(APART);
+    }
+    // Used in one only, and used up in one only.
+    charge(&mut clients[1], "remaining");
+    for _ in 0..QUOTA {
+        charge(&mut clients[1], "verdict");
+    }
+
+    let store = format!(
+        "{{ shadow: {{ store: {}, compared_with: {} }} }}",
+        in_redis(&redis),
+        in_memcached(&memcached),
+    );
+    let node = node(&site.policy("policy.yaml", QUOTA, &store));
+    let mut client = Client::connect(node.listener("http")).unwrap();
+    for token in ["alike", "reset", "remaining", "verdict"] {
+        // Whatever the second store says, the first decides.
+        assert!(charge(&mut client, token).is_admitted, "{token}");
+    }
+    let response = compared(&node, 4);
+    let kinds = json!({ "verdict": 1, "remaining": 1, "reset": 1 });
+    assert_eq!(response["differences"], kinds, "{response}");
+    for of in ["unanswered", "skipped", "uncomparable"] {
+        assert_eq!(response[of], 0, "{of}: {response}");
+    }
+    assert_eq!(response["examples"].as_array().unwrap().len(), 3, "{response}");
+    assert_examples(&response);
+    assert_metrics(&node);
+}
+
+/// Each example tells its limit and both answers, and not whose it is.
+fn assert_examples(response: &Value) {
+    let example = |kind: &str| {
+        let examples = response["examples"].as_array().unwrap();
+        let found = examples.iter().find(|example| example["kind"] == kind);
+        found.unwrap_or_else(|| panic!("no {kind} in {response}"))
+    };
+    let answers = |kind: &str, of: &str| {
+        let example = example(kind);
+        assert_eq!(example["limit"], "core", "{example}");
+        ["store", "compared_with"].map(|side| example[side][of].clone())
+    };
+    assert_eq!(answers("verdict", "admitted"), [true, false]);
+    assert_eq!(answers("remaining", "admitted"), [true, true]);
+    assert_eq!(answers("remaining", "used"), [1, 2]);
+    assert_eq!(answers("reset", "used"), [2, 2]);
+    let [first, second] = answers("reset", "whole_at_ms").map(|at| at.as_u64().unwrap());
+    assert!(second > first, "{response}");
+}
+
+fn assert_metrics(node: &Node) {
+    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
+    for line in [
+        "tollgate_compared_percent 100",
+        "tollgate_compared_charges_total 4",
+        "tollgate_compared_differences_total{kind=\"verdict\"} 1",
+        "tollgate_compared_differences_total{kind=\"remaining\"} 1",
+        "tollgate_compared_differences_total{kind=\"reset\"} 1",
+        "tollgate_compared_missed_total{reason=\"skipped\"} 0",
+    ] {
+        assert!(page.lines().any(|response| response == line), "no `{line}` in\n{page}");
+    }
+}

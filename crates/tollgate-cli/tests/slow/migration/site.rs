@@ -1,0 +1,113 @@
+//! Servers of both kinds, policies over them, and clients of processes that serve by them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::kit::Server as Redis;
+use crate::memcached::Server as Memcached;
+use crate::support::client::{Answer, Client, ask};
+use crate::support::node::{Folder, Node, command};
+
+/// Longer than any decision takes on a busy machine: what is exact is exact without an outage.
+const DEADLINE: &str = "deadline: 10s";
+
+/// A folder with policies in it, and the secret that they share.
+pub(crate) struct Site(Folder);
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let folder = Folder::with("");
+        folder.write("secret", "the same on every node");
+        Self(folder)
+    }
+
+    /// Writes a policy of one limit, `core` for each token, over this store.
+    pub(crate) fn policy(&self, name: &str, quota: u64, store: &str) -> PathBuf {
+        let secret = self.0.path("secret");
+        let text = format!(
+            "subjects: {{ token: {{ header: authorization }} }}\n\
+             limits: {{ core: {{ quota: {quota}, window: 1h, per: token }} }}\n\
+             rules: [ {{ limits: core }} ]\n\
+             secret: {{ file: \"{}\" }}\n\
+             store: {store}\n",
+            secret.display(),
+        );
+        self.0.write(name, &text);
+        self.0.path(name)
+    }
+}
+
+/// The words for one server of memcached.
+pub(crate) fn in_memcached(server: &Memcached) -> String {
+    format!("{{ memcached: {{ servers: ['{}'], {DEADLINE} }} }}", server.address())
+}
+
+/// The words for one shard in Redis, called `north` whichever it is.
+pub(crate) fn in_redis(server: &Redis) -> String {
+    format!(
+        "{{ redis: {{ shards: {{ north: {{ primary: \"{}\" }} }}, {DEADLINE} }} }}",
+        server.url()
+    )
+}
+
+/// The words for a move.
+pub(crate) fn rollout(percent: u8, from: &str, to: &str) -> String {
+    format!("{{ rollout: {{ percent: {percent}%, from: {from}, to: {to} }} }}")
+}
+
+/// A process that serves by the policy at `path`.
+pub(crate) fn node(path: &Path) -> Node {
+    let any = "127.0.0.1:0";
+    Node::start(command(path, &["--http", any, "--admin", any]))
+}
+
+/// What became of one charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) is_admitted: bool,
+    pub(crate) used: u64,
+    /// Seconds since the epoch.
+    pub(crate) reset: u64,
+}
+
+/// Charges a token one unit. The answer is the store's, or one that it gave moments ago.
+pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
+    let body =
+        format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{token}\"}}}}]}}");
+    let Answer { status, body, .. } = exchange(client, "POST", "/v1/check", &body);
+    let response: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(status, 200, "{body}");
+    assert!(matches!(response["source"].as_str(), Some("store" | "remembered")), "{body}");
+    let status = &response["standings"][0];
+    Told {
+        is_admitted: response["admitted"].as_bool().unwrap(),
+        used: status["used"].as_u64().unwrap(),
+        reset: status["reset"].as_u64().unwrap(),
+    }
+}
+
+/// Turns a node's rollout, as an administrator does: what it was before.
+pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
+    let mut client = Client::connect(node.listener("admin")).unwrap();
+    let body = format!("{{\"percent\": {percent}}}");
+    let answer = exchange(&mut client, "PUT", "/v1/rollout", &body);
+    let response: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((answer.status, &response["percent"]), (200, &percent.into()), "{}", answer.body);
+    response["before"].as_u64().unwrap()
+}
+
+/// How a node says that it stands.
+pub(crate) fn status(node: &Node) -> Value {
+    serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body).unwrap()
+}
+
+fn exchange(client: &mut Client, method: &str, path: &str, body: &str) -> Answer {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    client.send(request).unwrap();
+    client.answer().unwrap()
+}

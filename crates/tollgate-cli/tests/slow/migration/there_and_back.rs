@@ -1,0 +1,152 @@
+//! From one store to another and back, under load: the policy file turns, and administrators do.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tollgate_conformance::{Figure, assert_held};
+
+use crate::kit::Server as Redis;
+use crate::memcached::Server as Memcached;
+use crate::migration::site::{Site, charge, in_memcached, in_redis, node, rollout, status, turn};
+use crate::support::client::Client;
+use crate::support::node::{Node, PATIENCE};
+
+/// Clients that charge at the same time, and the tokens of each: who asks for a token waits for the
+/// answer before it asks again, so that the count of each token is exact.
+const CLIENTS: u64 = 4;
+const TOKENS: u64 = 6;
+
+/// Charges of each token while one percentage turns to the next.
+const STEP: u64 = 12;
+/// The turns: to 30, to 100, back to 0.
+const TURNS: u64 = 3;
+const QUOTA: u64 = (TURNS + 1) * STEP;
+/// Charges that nobody has left.
+const BEYOND: u64 = 3;
+
+/// What each token was told in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Account {
+    admitted: u64,
+    refused: u64,
+    resets: BTreeSet<u64>,
+}
+
+/// How far clients may go, and how far they all are.
+#[derive(Default)]
+struct Pace {
+    allowed: AtomicU64,
+    charged: AtomicU64,
+}
+
+impl Pace {
+    /// Lets each token be charged `more` times, and has `turned` happen in the midst of the first
+    /// half of it: the other half begins when it has, so that each token is charged after it too.
+    fn go_on(&self, more: u64, turned: impl FnOnce()) {
+        let allowed = self.allowed.fetch_add(more / 2, Ordering::Relaxed);
+        self.reaches((allowed + more / 4) * CLIENTS * TOKENS);
+        turned();
+        self.allowed.fetch_add(more - more / 2, Ordering::Relaxed);
+        self.reaches((allowed + more) * CLIENTS * TOKENS);
+    }
+
+    fn reaches(&self, charges: u64) {
+        wait(|| self.charged.load(Ordering::Relaxed) >= charges);
+    }
+}
+
+fn wait(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "clients do not get on");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Charges these tokens in turn, as far as the pace allows, to the end.
+fn client(node: &Node, tokens: Range<u64>, pace: &Pace) -> Vec<Account> {
+    let mut client = Client::connect(node.listener("http")).unwrap();
+    let names: Vec<_> = tokens.map(|token| format!("t{token}")).collect();
+    let mut accounts = vec![Account::default(); names.len()];
+    for round in 0..QUOTA + BEYOND {
+        wait(|| pace.allowed.load(Ordering::Relaxed) > round);
+        for (name, account) in names.iter().zip(&mut accounts) {
+            let response = charge(&mut client, name);
+            account.admitted += u64::from(response.is_admitted);
+            account.refused += u64::from(!response.is_admitted);
+            account.resets.insert(response.reset);
+            pace.charged.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    accounts
+}
+
+/// Each token is admitted its quota in all, in one window, whichever store decided.
+fn goes_there_and_back(from: &str, to: &str) {
+    let site = Site::new();
+    let path = site.policy("policy.yaml", QUOTA, &rollout(0, from, to));
+    let node = node(&path);
+    let pace = Pace::default();
+    let accounts: Vec<Account> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let tokens = number * TOKENS..(number + 1) * TOKENS;
+                let (node, pace) = (&node, &pace);
+                scope.spawn(move || client(node, tokens, pace))
+            })
+            .collect();
+        pace.go_on(STEP, || {
+            site.policy("policy.yaml", QUOTA, &rollout(30, from, to));
+            node.signal("-HUP");
+            node.tells("the policy file turned the rollout");
+        });
+        assert_eq!(status(&node)["counts"]["percent"], 30);
+        pace.go_on(STEP, || assert_eq!(turn(&node, 100), 30));
+        let arrived = status(&node)["counts"]["carried"].as_u64().unwrap();
+        assert!(arrived >= CLIENTS * TOKENS, "{arrived}: nobody was left behind");
+        pace.go_on(STEP, || assert_eq!(turn(&node, 0), 100));
+        pace.go_on(STEP + BEYOND, || {});
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    for account in &accounts {
+        assert_eq!(account.admitted + account.refused, QUOTA + BEYOND, "{accounts:?}");
+    }
+    let response = status(&node);
+    let counts = &response["counts"];
+    for of in ["left_behind", "stranded"] {
+        assert_eq!(counts[of], 0, "{of}: {response}");
+    }
+    for side in ["from", "to"] {
+        assert_eq!(counts[side]["counts"]["stood_in"], 0, "{side}: {response}");
+    }
+    let most = |of: fn(&Account) -> u64| accounts.iter().map(of).max().unwrap();
+    assert_held(&[
+        Figure::fault_seen("windows moved", counts["carried"].as_u64().unwrap()),
+        Figure::at_most(
+            "units above a client's limit",
+            most(|it| it.admitted.saturating_sub(QUOTA)),
+            0,
+        ),
+        Figure::at_most(
+            "refusals below the limit",
+            most(|it| it.refused.saturating_sub(BEYOND)),
+            0,
+        ),
+        Figure::at_most("windows of a client", most(|it| it.resets.len() as u64), 1),
+    ]);
+}
+
+#[tokio::test]
+async fn from_memcached_to_redis() {
+    let (old, new) = (Memcached::start(), Redis::start().await);
+    goes_there_and_back(&in_memcached(&old), &in_redis(&new));
+}
+
+#[tokio::test]
+async fn from_one_redis_to_another() {
+    let (old, new) = (Redis::start().await, Redis::start().await);
+    goes_there_and_back(&in_redis(&old), &in_redis(&new));
+}

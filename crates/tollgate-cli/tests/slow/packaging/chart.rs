@@ -1,0 +1,312 @@
+//! `deploy/helm/tollgate`: linted and rendered by Helm, and what it renders, run.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::packaging::files::{texts, yaml};
+use crate::packaging::helm;
+use crate::packaging::node::{Node, SECRETS};
+use crate::support::world::tollgate;
+
+/// The least that a release says.
+fn least() -> Value {
+    json!({ "existingSecret": "limits" })
+}
+
+/// Two nodes over a shard, with every listener.
+fn whole() -> Value {
+    json!({
+        "existingSecret": "limits",
+        "replicas": 2,
+        "doors": { "grpc": { "enabled": true }, "resp": { "enabled": true } },
+        "policy": { "store": { "redis": { "shards": { "a": { "primary": "redis://127.0.0.1:1" } } } } },
+        "env": [{ "name": "EXTRA", "value": "1" }],
+        "podAnnotations": { "team": "edge" },
+        "drainTimeout": 20,
+    })
+}
+
+/// Two nodes over `store`.
+fn two_over(store: &Value) -> Value {
+    let mut values = least();
+    values["replicas"] = json!(2);
+    values["policy"] = json!({ "store": store });
+    values
+}
+
+/// Nobody answers there.
+fn redis() -> Value {
+    json!({ "redis": { "shards": { "a": { "primary": "redis://127.0.0.1:1" } } } })
+}
+
+fn memcached() -> Value {
+    json!({ "memcached": { "servers": ["127.0.0.1:1"] } })
+}
+
+/// The manifest of a kind.
+fn manifest(values: &Value, kind: &str) -> Option<Value> {
+    let manifests = helm::template(values).unwrap_or_else(|error| panic!("{error}"));
+    let documents = manifests.split("---\n").filter(|text| !text.trim().is_empty()).map(yaml);
+    let mut of_kind = documents.filter(|document| document["kind"] == kind);
+    let manifest = of_kind.next();
+    assert!(of_kind.next().is_none(), "two of {kind}");
+    manifest
+}
+
+fn container(values: &Value) -> Value {
+    manifest(values, "Deployment").unwrap()["spec"]["template"]["spec"]["containers"][0].clone()
+}
+
+fn policy(values: &Value) -> String {
+    let map = manifest(values, "ConfigMap").unwrap();
+    map["data"]["policy.yaml"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn helm_finds_no_fault() {
+    let moving = json!({ "rollout": { "percent": "0%", "from": memcached(), "to": redis() } });
+    for values in [least(), whole(), two_over(&moving)] {
+        let described = helm::lint(&values).unwrap_or_else(|error| panic!("{error}"));
+        let faults = described["messages"].as_array().unwrap().iter();
+        let faults: Vec<_> = faults.filter(|fault| fault["severity"] != "INFO").collect();
+        assert!(described["passed"] == true && faults.is_empty(), "{described}");
+    }
+}
+
+#[test]
+fn what_it_renders_starts_and_is_what_kubernetes_looks_for() {
+    for (values, listeners) in
+        [(least(), vec!["http", "admin"]), (whole(), vec!["http", "grpc", "resp", "admin"])]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("policy.yaml");
+        std::fs::write(&path, policy(&values)).unwrap();
+        let checked = tollgate(&["check", "--policy", path.to_str().unwrap()]);
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+
+        let container = container(&values);
+        let names = |list: &Value| -> BTreeSet<String> {
+            list.as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| entry["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(
+            names(&container["ports"]),
+            listeners.iter().map(|listener| (*listener).to_owned()).collect()
+        );
+        for (variable, _) in SECRETS
+            .iter()
+            .filter(|(variable, _)| policy(&values).contains(&format!("env: {variable}\n")))
+        {
+            assert!(names(&container["env"]).contains(*variable), "{variable}");
+        }
+        let node = Node::start(&texts(&container["args"]), &path, &listeners);
+        assert_eq!(
+            node.listeners().into_iter().collect::<BTreeSet<_>>(),
+            listeners.iter().copied().collect()
+        );
+        for probe in ["readinessProbe", "livenessProbe"] {
+            let probe = &container[probe]["httpGet"];
+            assert_eq!(probe["port"], "admin");
+            let url =
+                format!("http://{}{}", node.listener("admin"), probe["path"].as_str().unwrap());
+            let fetched = crate::packaging::files::run(
+                std::process::Command::new("curl").args(["-sf", &url]),
+            );
+            assert_eq!(fetched.stdout, b"ok\n", "{url}");
+        }
+        let service = manifest(&values, "Service").unwrap();
+        let mut reached = names(&service["spec"]["ports"]);
+        reached.insert("admin".to_owned());
+        assert_eq!(reached, names(&container["ports"]), "administration stays in the pod");
+    }
+}
+
+#[test]
+fn nodes_that_would_count_apart_are_refused() {
+    let memory = || json!({ "memory": {} });
+    let rollout = |from, to| json!({ "rollout": { "percent": "0%", "from": from, "to": to } });
+    let shadow = |store, with| json!({ "shadow": { "store": store, "compared_with": with } });
+    for (store, sides) in [
+        (json!({}), "policy.store"),
+        (memory(), "policy.store"),
+        (rollout(memory(), redis()), "policy.store.rollout.from"),
+        (rollout(memcached(), memory()), "policy.store.rollout.to"),
+        (rollout(memory(), memory()), "policy.store.rollout.from and policy.store.rollout.to"),
+        (shadow(memory(), redis()), "policy.store.shadow.store"),
+        (shadow(redis(), memory()), "policy.store.shadow.compared_with"),
+    ] {
+        let mut values = two_over(&store);
+        let error = helm::template(&values).unwrap_err();
+        let described =
+            format!("2 replicas would each count alone in {sides}: name redis or memcached");
+        assert!(error.contains(&described), "{store}: {error}");
+        values["replicas"] = json!(1);
+        assert!(helm::template(&values).is_ok(), "{store}: one node counts for all");
+    }
+    let mut values = least();
+    values["replicas"] = json!(2);
+    let error = helm::template(&values).unwrap_err();
+    assert!(error.contains("2 replicas would each count alone in policy.store:"), "{error}");
+    let error = helm::template(&json!({})).unwrap_err();
+    assert!(error.contains("existingSecret: name a Secret with the keys"), "{error}");
+    values["replicas"] = json!(0);
+    assert!(helm::template(&values).is_err(), "the schema knows no fleet of none");
+}
+
+#[test]
+fn every_node_knows_how_many_there_are() {
+    let mut counted = redis();
+    counted["redis"]["nodes"] = json!(5);
+    for (store, nodes) in [
+        (redis(), vec![("/redis", 2)]),
+        (memcached(), vec![("/memcached", 2)]),
+        (counted.clone(), vec![("/redis", 5)]),
+        (
+            json!({ "rollout": { "percent": "0%", "from": memcached(), "to": redis() } }),
+            vec![("/rollout/from/memcached", 2), ("/rollout/to/redis", 2)],
+        ),
+        (
+            json!({ "shadow": { "store": counted, "compared_with": memcached() } }),
+            vec![("/shadow/store/redis", 5), ("/shadow/compared_with/memcached", 2)],
+        ),
+    ] {
+        let text = policy(&two_over(&store));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("policy.yaml");
+        std::fs::write(&path, &text).unwrap();
+        let checked = tollgate(&["check", "--policy", path.to_str().unwrap()]);
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+        for (at, nodes) in nodes {
+            let described = yaml(&text)["store"].pointer(at).map(|store| store["nodes"].clone());
+            assert_eq!(described, Some(json!(nodes)), "{at} in\n{text}");
+        }
+    }
+    assert!(manifest(&whole(), "PodDisruptionBudget").is_some());
+    assert!(manifest(&least(), "PodDisruptionBudget").is_none());
+}
+
+/// A change of one of the values: at a JSON pointer, with what stands there afterwards, and the keys that a running
+/// node says it does not take.
+type Change = (&'static str, Value, &'static [&'static str]);
+
+/// Each of the `changes` of `values`, one by one: pods restart for it where a node that runs does not take it, and
+/// for no other.
+fn restarts_as_a_running_node_asks(values: &Value, changes: Vec<Change>) {
+    let restarts_with = |values: &Value| {
+        let deployment = manifest(values, "Deployment").unwrap();
+        deployment["spec"]["template"]["metadata"]["annotations"]["tollgate/restarts-with"].clone()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    std::fs::write(&path, policy(values)).unwrap();
+    let node = Node::start(&texts(&container(values)["args"]), &path, &["http", "admin"]);
+    let before = restarts_with(values);
+    for (at, to, keys) in changes {
+        let mut values = values.clone();
+        put(&mut values, at, to);
+        std::fs::write(&path, policy(&values)).unwrap();
+        let response = node.reload();
+        match keys {
+            [] => assert!(response.ends_with(" 200"), "{at}: {response}"),
+            keys => {
+                let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+                let refusal = format!("{} cannot change while this process runs", keys.join(", "));
+                assert!(
+                    response.ends_with(" 409") && response.contains(&refusal),
+                    "{at}: {response}"
+                );
+            }
+        }
+        assert_eq!(restarts_with(&values) != before, !keys.is_empty(), "{at}: {response}");
+    }
+}
+
+/// Puts `to` at a JSON pointer whose objects may not be there yet.
+fn put(values: &mut Value, at: &str, to: Value) {
+    let place = at.split('/').skip(1).fold(values, |value, key| &mut value[key]);
+    *place = to;
+}
+
+#[test]
+fn pods_restart_for_what_a_running_node_does_not_take() {
+    let rollout = json!({ "rollout": { "percent": "0%", "from": redis(), "to": memcached() } });
+    let hidden = json!({ "quota": 5, "window": "1m", "per": "address" });
+    let mut observed = hidden.clone();
+    observed["reveal"] = json!(true);
+    restarts_as_a_running_node_asks(
+        &two_over(&rollout),
+        vec![
+            ("/policy/store/rollout/percent", json!("30%"), &[]),
+            ("/policy/limits/per-address/quota", json!(5), &[]),
+            ("/policy/limits/per-address/reveal", json!(false), &[]),
+            ("/policy/limits/another", hidden, &[]),
+            ("/policy/answers/headers", json!("github"), &[]),
+            ("/policy/limits/another", observed, &["limits.another.reveal"]),
+            ("/policy/limits/per-address/reveal", json!(true), &["limits.per-address.reveal"]),
+            ("/policy/store/rollout/on_move", json!("start_afresh"), &["store.rollout.on_move"]),
+            (
+                "/policy/store/rollout/from/redis/deadline",
+                json!("20ms"),
+                &["store.rollout.from.redis.deadline"],
+            ),
+            ("/policy/store/rollout/to/memcached/deadline", json!("20ms"), &["store.rollout.to"]),
+            ("/policy/store", redis(), &["store"]),
+            ("/replicas", json!(3), &["store.rollout.from.redis.nodes", "store.rollout.to"]),
+            ("/policy/traces/endpoint", json!("http://127.0.0.1:4318"), &["traces"]),
+            ("/policy/serve/dashboard/show", json!(false), &["serve.dashboard"]),
+            ("/doors/grpc", json!({ "enabled": true, "port": 8081 }), &["serve.grpc"]),
+            ("/admin/port", json!(8183), &["serve.admin"]),
+        ],
+    );
+}
+
+#[test]
+fn pods_that_compare_two_stores_do_not_restart_to_compare_more() {
+    let shadow = json!({ "shadow": { "store": memcached(), "compared_with": redis() } });
+    let mut values = two_over(&shadow);
+    put(&mut values, "/policy/limits/per-address/reveal", json!(true));
+    restarts_as_a_running_node_asks(
+        &values,
+        vec![
+            ("/policy/store/shadow/percent", json!("5%"), &[]),
+            ("/policy/limits/per-address/quota", json!(5), &[]),
+            ("/policy/limits/per-address/reveal", json!(false), &["limits.per-address.reveal"]),
+            (
+                "/policy/store/shadow/compared_with/redis/deadline",
+                json!("20ms"),
+                &["store.shadow.compared_with.redis.deadline"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn one_pod_that_counts_in_memory_restarts_for_the_same() {
+    restarts_as_a_running_node_asks(
+        &least(),
+        vec![
+            ("/policy/limits/per-address/quota", json!(5), &[]),
+            ("/policy/limits/per-address/reveal", json!(true), &["limits.per-address.reveal"]),
+            ("/policy/store/memory/max_entries", json!(5_000_000), &["store.memory"]),
+            ("/policy/traces/sample", json!("5%"), &["traces"]),
+        ],
+    );
+}
+
+#[test]
+fn pods_may_do_nothing_that_they_need_not() {
+    let deployment = manifest(&whole(), "Deployment").unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"], false);
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    let context = &pod["containers"][0]["securityContext"];
+    assert_eq!(context["readOnlyRootFilesystem"], true);
+    assert_eq!(context["allowPrivilegeEscalation"], false);
+    assert_eq!(context["capabilities"]["drop"][0], "ALL");
+    let drain: u64 = 20;
+    assert!(pod["terminationGracePeriodSeconds"].as_u64().unwrap() > drain + 5, "{pod}");
+}

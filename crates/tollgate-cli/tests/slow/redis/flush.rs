@@ -1,0 +1,50 @@
+//! Servers that are made to forget the step, all the time.
+
+use std::sync::Arc;
+
+use crate::redis::fleet::Fleet;
+use crate::redis::load::{Load, used};
+use crate::support::world::Proxy;
+
+const LIMITS: &str = "
+limits: { core: { quota: 1_000_000, window: 1h, per: token } }
+rules: [{ limits: core }]
+answers: { headers: github }";
+
+/// How often each server forgets, and the requests of each that pass between two times at least: a
+/// server that forgets faster than it is asked would be given the step anew until patience ends.
+const TIMES: usize = 100;
+const BETWEEN: usize = 2;
+
+#[tokio::test]
+async fn functions_flushed_under_load_fail_no_request() {
+    forgotten("FUNCTION", "function").await;
+}
+
+#[tokio::test]
+async fn scripts_flushed_under_load_fail_no_request() {
+    forgotten("SCRIPT", "script").await;
+}
+
+/// Has both shards forget what `container` holds while clients ask, and holds that every request was
+/// answered and counted once.
+async fn forgotten(container: &str, step: &str) {
+    let fleet = Fleet::start().await;
+    let proxy =
+        Arc::new(Proxy::start(&fleet.policy(LIMITS, &format!("deadline: 10s, step: {step}"))));
+    let tokens = [fleet.token_on(0, &proxy).await, fleet.token_on(1, &proxy).await];
+    let load = Load::start(&proxy, &tokens);
+    for _ in 0..TIMES {
+        for primary in &fleet.primaries {
+            primary.tell(&[container, "FLUSH"]).await;
+        }
+        load.passes(BETWEEN);
+    }
+    let answers = load.stop();
+    assert!(answers.iter().all(|(_, answer)| answer.status == 200));
+    for shard in [0, 1] {
+        let used = used(&answers, shard);
+        let first = used[0];
+        assert_eq!(used, (first..first + used.len() as u64).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,14 @@
+//! Nodes over shards of Redis: real processes, real servers, real outages.
+
+mod exact;
+mod failover;
+mod fleet;
+mod flush;
+mod leases;
+mod load;
+mod on_failure;
+mod reads;
+mod restart;
+mod start;
+mod traces;
+mod visitors;

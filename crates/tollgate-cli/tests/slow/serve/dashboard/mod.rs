@@ -1,0 +1,56 @@
+//! The dashboard in a real browser: every view and action, what must not run, who must not ask.
+
+mod actions;
+mod browser;
+mod hostile;
+mod keyboard;
+mod names;
+mod overrides;
+mod pictures;
+mod views;
+
+use browser::{Browser, Page};
+
+use crate::support::node::{Folder, Node};
+
+/// Limits that count by an address and by a name that clients choose.
+const POLICY: &str = "
+subjects: { address: { client_address: {} }, user: { header: x-user } }
+limits:
+  many: { quota: 1000, window: 1h, per: address }
+  few: { quota: 3, window: 1h, per: user }
+rules: [ { name: named, match: { has: user }, limits: [few, many] }, { name: all, limits: many } ]
+";
+
+/// A node with [`POLICY`] and `more`, and listeners for programs and administrators.
+fn node(more: &str) -> (Folder, Node) {
+    let folder = Folder::with(&format!("{POLICY}{more}"));
+    let node = Node::open(&folder.policy());
+    (folder, node)
+}
+
+/// The dashboard of `node`, at `view`.
+fn open(browser: &mut Browser, node: &Node, view: &str) -> Page {
+    browser.open(&address(node, view))
+}
+
+fn address(node: &Node, view: &str) -> String {
+    format!("http://{}/dashboard/#/{view}", node.listener("admin"))
+}
+
+/// Charges `limit` for `subject`, as often.
+fn charge(node: &Node, limit: &str, subject: (&str, &str), times: usize) {
+    let (name, value) = (subject.0, serde_json::to_string(subject.1).unwrap());
+    let body = format!(r#"{{"limits":[{{"name":"{limit}","subject":{{"{name}":{value}}}}}]}}"#);
+    for _ in 0..times {
+        let mut client = crate::support::client::Client::connect(node.listener("http")).unwrap();
+        let length = body.len();
+        client
+            .send(format!(
+                "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\n\r\n{body}"
+            ))
+            .unwrap();
+        assert_eq!(client.answer().unwrap().status, 200);
+    }
+}

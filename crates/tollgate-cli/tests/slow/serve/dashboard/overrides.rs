@@ -1,0 +1,270 @@
+//! Another word for some subjects, said and lifted by the dashboard.
+
+use serde_json::{Value, json};
+
+use super::names::SCRIPTS;
+use super::{Browser, Page, charge, node, open};
+use crate::support::client::ask;
+use crate::support::node::Node;
+
+fn in_force(node: &Node) -> Vec<Value> {
+    let response = ask(node.listener("admin"), "GET", "/v1/overrides", None);
+    let response: Value = serde_json::from_str(&response.body).unwrap();
+    response["overrides"].as_array().unwrap().clone()
+}
+
+/// Chooses the option `value` of the field that is called `label`.
+fn pick(page: &Page, label: &str, value: &str) {
+    let field = format!(
+        "[...document.querySelectorAll('label')].find((one) => one.textContent === {})?.control",
+        json!(label)
+    );
+    page.until(&field);
+    page.value(&format!(
+        "{{ const field = {field}; field.value = {}; field.dispatchEvent(new Event('change')); }}",
+        json!(value)
+    ));
+}
+
+fn rows(page: &Page, count: usize) {
+    page.until(&format!("document.querySelectorAll('tbody button').length === {count}"));
+}
+
+#[test]
+fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
+    let (_folder, node) = node("");
+    charge(&node, "few", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "top");
+    page.click("tbody a", "Override");
+    page.until("document.title.startsWith('Overrides')");
+    page.write("Reason", "scraping");
+    page.click("button", "Set");
+    page.says("It is in force.");
+    rows(&page, 1);
+    let all = in_force(&node);
+    assert_eq!((&all[0]["limit"], &all[0]["blocked"]), (&json!("few"), &json!(true)));
+    assert_eq!(all[0]["reason"], "scraping");
+    // Another word of the same subject takes its place.
+    pick(&page, "They are given", "quota");
+    page.write("Quota", "40");
+    page.write("For", "7d");
+    page.click("button", "Set");
+    page.says("40 units");
+    rows(&page, 1);
+    assert_eq!(in_force(&node)[0]["quota"], 40);
+    page.click("tbody button", "Lift");
+    page.says("None: the policy decides for everybody.");
+    assert_eq!(in_force(&node), Vec::<Value>::new());
+    // What the node does not take is told, and nothing is lost that was typed.
+    pick(&page, "Limit", "");
+    page.click("button", "Set");
+    page.says("a quota is of one limit: name it");
+    page.is_clean();
+}
+
+#[test]
+fn what_is_said_of_a_subject_stands_on_its_page() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides?limit=few&user=mallory");
+    page.says("They are given");
+    let reason = SCRIPTS[0];
+    page.write("Reason", reason);
+    page.click("button", "Set");
+    rows(&page, 1);
+
+    // Blocked, and nothing was used; what else counts them stands as ever.
+    page.go(&super::address(&node, "subject?user=mallory&address=192.0.2.1"));
+    stands(&page, "many", "admitted 0 1,000 1,000");
+    stands(&page, "few", "blocked – – –");
+    let overrides = "document.querySelector('section[aria-label=Overrides]')";
+    let response = format!("{overrides}.innerText");
+    for word in ["few", "blocked", "all with user=#", reason] {
+        page.until(&format!("{response}.includes({})", json!(word)));
+    }
+    assert_eq!(page.value(&format!("{overrides}.querySelectorAll('tbody tr').length")), json!(1));
+
+    let quota = json!({
+        "limit": "many", "group": { "address": "192.0.2.0/24" }, "quota": 7, "expires_in": "1h",
+        "reason": "a neighbour",
+    });
+    put(&page, &quota);
+    stands(&page, "many", "admitted 0 7 7");
+    page.says("all with address=192.0.2.0/24");
+    remove(&page, "limit=many&group[address]=192.0.2.0/24");
+
+    // Each look tells what is said by then.
+    for (effect, few) in [
+        (json!({ "unlimited": true }), "unlimited – – –"),
+        (json!({ "counted": true }), "only counted – – –"),
+        (json!({ "quota": 40 }), "admitted 0 40 40"),
+    ] {
+        let mut body = json!({
+            "limit": "few", "group": { "user": "mallory" }, "expires_in": "1h", "reason": "again",
+        });
+        body.as_object_mut().unwrap().extend(effect.as_object().unwrap().clone());
+        put(&page, &body);
+        stands(&page, "few", few);
+        page.until(&format!("{response}.includes('again')"));
+        stands(&page, "many", "admitted 0 1,000 1,000");
+    }
+    remove(&page, "limit=few&group[user]=mallory");
+    stands(&page, "few", "admitted 0 3 3");
+    page.until(&format!("!{overrides}"));
+    page.is_clean();
+}
+
+/// Waits until the page of a subject says so of `limit`, in the columns from "Now" to "Remaining".
+#[track_caller]
+fn stands(page: &Page, limit: &str, response: &str) {
+    page.until(&format!(
+        "[...document.querySelectorAll('table')]
+            .find((table) => table.caption.textContent === 'How it stands')
+            ?.querySelectorAll('tbody tr').values()
+            .some(({{ children: [name, , ...cells] }}) => name.innerText === {}
+                && cells.slice(0, 4).map((cell) => cell.innerText).join(' ') === {})",
+        json!(limit),
+        json!(response),
+    ));
+}
+
+/// Sets an override from the page itself.
+fn put(page: &Page, body: &Value) {
+    let status = page.value(&format!(
+        "fetch('../v1/overrides', {{ method: 'PUT', body: {}, headers: {{ 'content-type': 'application/json' }} }})
+            .then(({{ status }}) => status)",
+        json!(body.to_string())
+    ));
+    assert_eq!(status, json!(200));
+}
+
+fn remove(page: &Page, whose: &str) {
+    let path = json!(format!("../v1/overrides?{whose}"));
+    let status = page
+        .value(&format!("fetch({path}, {{ method: 'DELETE' }}).then(({{ status }}) => status)"));
+    assert_eq!(status, json!(200));
+}
+
+#[test]
+fn networks_and_exact_subjects_are_named() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    page.write("address", "192.0.2.0/24");
+    page.write("Reason", "a neighbour");
+    page.click("button", "Set");
+    page.says("all with address=192.0.2.0/24");
+    page.value("document.querySelector('main form').reset()");
+    pick(&page, "Limit", "few");
+    pick(&page, "Meant are", "subject");
+    pick(&page, "They are given", "unlimited");
+    page.write("user", "ann");
+    page.write("Reason", "a partner");
+    page.click("button", "Set");
+    rows(&page, 2);
+    page.says("unlimited");
+    page.click("tbody button", "Lift");
+    rows(&page, 1);
+    page.is_clean();
+}
+
+#[test]
+fn a_limit_is_switched_for_everybody() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides?limit=few");
+    pick(&page, "Meant are", "everybody");
+    pick(&page, "They are given", "counted");
+    page.write("Reason", "it refuses partners");
+    page.click("button", "Set");
+    page.says("only counted");
+    charge(&node, "few", ("user", "mallory"), 5);
+    page.go(&super::address(&node, "limits/few"));
+    page.says("The policy does not decide: for everybody it is only counted until");
+    page.says("it refuses partners");
+    page.says("0 refused by this limit");
+    page.go(&super::address(&node, "overrides"));
+    page.click("tbody button", "Lift");
+    page.says("None: the policy decides for everybody.");
+    page.is_clean();
+}
+
+#[test]
+fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    pick(&page, "Meant are", "rule");
+    pick(&page, "Rule", "named");
+    page.until("document.querySelector('option[value=blocked]').disabled");
+    pick(&page, "They are given", "unlimited");
+    page.write("Reason", "it refuses <b>partners</b>");
+    page.click("button", "Set");
+    rows(&page, 1);
+    assert_eq!((&in_force(&node)[0]["rule"]), (&json!("named")));
+    pick(&page, "Meant are", "shedding");
+    pick(&page, "What", "worker");
+    pick(&page, "They are given", "counted");
+    page.write("Reason", "too much is shed");
+    page.click("button", "Set");
+    rows(&page, 2);
+    for view in ["", "limits", "subject", "policy", "what-if"] {
+        page.go(&super::address(&node, view));
+        page.says("Rule named is off until");
+        page.says("it refuses <b>partners</b>");
+        page.says("Load shedding by the worker only counts until");
+    }
+    page.go(&super::address(&node, "policy"));
+    page.says("switched off");
+    page.go(&super::address(&node, "overrides"));
+    for left in [1, 0] {
+        page.click("tbody button", "Lift");
+        rows(&page, left);
+    }
+    page.until("document.getElementById('switches').hidden");
+    page.is_clean();
+}
+
+#[test]
+fn reasons_and_values_that_are_scripts_are_shown_and_do_not_run() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    for script in SCRIPTS {
+        page.write("user", script);
+        page.write("Reason", script);
+        page.click("button", "Set");
+        page.until(&format!(
+            "[...document.querySelectorAll('tbody td')].some(({{ textContent }}) => textContent === {})",
+            json!(script)
+        ));
+    }
+    assert_eq!(in_force(&node).len(), SCRIPTS.len());
+    page.go(&super::address(
+        &node,
+        "overrides?user=%3Cscript%3Ehit()%3C%2Fscript%3E&limit=%3Cb%3E",
+    ));
+    page.until("document.querySelector('main form input')");
+    page.is_clean();
+}
+
+#[test]
+fn an_override_is_set_and_lifted_with_keys_alone() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "overrides");
+    page.until("document.querySelector('main form input')");
+    let label = "it.labels?.[0]?.textContent";
+    super::keyboard::tab_to(&page, &format!("{label} === 'user'"));
+    page.call("Input.insertText", &json!({ "text": "mallory" }));
+    super::keyboard::tab_to(&page, &format!("{label} === 'Reason'"));
+    page.call("Input.insertText", &json!({ "text": "scraping" }));
+    page.press("Enter");
+    rows(&page, 1);
+    super::keyboard::tab_to(&page, "it.textContent === 'Lift'");
+    page.press("Enter");
+    page.says("Lifted: all with user=#");
+    page.until("document.getElementById('announcer').textContent.startsWith('Lifted')");
+    page.is_clean();
+}

@@ -1,0 +1,145 @@
+//! Every view shows what the node says.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::{Browser, charge, node, open};
+use crate::support::node::{Folder, Node};
+
+#[test]
+fn each_view_shows_what_the_node_says() {
+    let (_folder, node) = node("");
+    charge(&node, "few", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "");
+    page.says("Busiest limits");
+    // Three were admitted and two refused, before anybody looked.
+    let cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
+    page.until(&format!("{cells}.some((text) => /^few\\s+\\S+\\s+\\S+\\s+2$/.test(text))"));
+    page.says("Counters are in this process.");
+    page.until("document.querySelector('svg.chart').getAttribute('aria-label').includes('now')");
+    page.value("document.querySelector('summary').click()");
+    page.until("document.querySelectorAll('details[open] tbody tr').length > 0");
+    page.click("#views a", "Limits");
+    page.says("3 per 1h");
+    page.says("per address");
+    page.click("tbody a", "few");
+    page.says("Since the start: 3 admitted, 2 refused by this limit, 0 degraded.");
+    page.says("named charges 1 unit a request");
+    page.click("#views a", "Top subjects");
+    page.says("Units refused at this node");
+    // The limit reveals nobody: a hash of the one who was refused.
+    page.until("/^user=#[0-9a-f]{32}\\s+few\\s+2\\s+0\\s+Override$/.test(document.querySelector('tbody tr').innerText)");
+    page.click("#views a", "Policy");
+    page.says("2 limits, 2 rules, 2 kinds of subjects");
+    page.says("few, many");
+    page.click("#views a", "Rollout");
+    page.says("This node has one store.");
+    page.is_clean();
+}
+
+#[test]
+fn a_candidate_is_compared_on_the_page_of_its_limit() {
+    let folder = Folder::with(
+        "subjects: { user: { header: x-user } }\n\
+         limits: { few: { quota: 4, window: 1h, per: user, candidate: { quota: 1, window: 2h } } }\n\
+         rules: [ { limits: few } ]\n",
+    );
+    let node = Node::open(&folder.policy());
+    charge(&node, "few", ("user", "mallory"), 6);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "limits/few");
+    page.says("Tried on the same requests, refusing nobody: 1 per 2h, fixed window.");
+    let facts = "document.querySelector('section[aria-label=Candidate] dl').innerText";
+    page.until(&format!("/Both admit\\s+1\\s+Only the candidate refuses\\s+3\\s+Only the limit refuses\\s+0\\s+Both refuse\\s+2/.test({facts})"));
+    page.is_clean();
+}
+
+#[test]
+fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
+    let (_veiled, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "limits/few");
+    page.says("named charges 1 unit a request");
+    page.until("document.querySelector('section[aria-label=Subjects]').hidden");
+
+    let folder = Folder::with(
+        "subjects: { user: { header: x-user } }\n\
+         limits: { few: { quota: 4, window: 1h, per: user, reveal: true } }\n\
+         rules: [ { limits: few } ]\n",
+    );
+    let node = Node::open(&folder.policy());
+    for user in ["mallory", "<img src=x onerror=hit()>", "mall", "ann"] {
+        charge(&node, "few", ("user", user), 1);
+    }
+    page.go(&super::address(&node, "limits/few"));
+    // A field that is not shown yet takes no key.
+    page.until("document.querySelector('section[aria-label=Subjects]')?.hidden === false");
+    page.write("Begins with", "mal");
+    page.press("Enter");
+    page.says("2 subjects that this node decided on lately: its store keeps no names.");
+    page.write("Begins with", "<");
+    page.click("button", "List");
+    page.says("1 subject that this node");
+    page.click("section a", "user=<img src=x onerror=hit()>");
+    page.says("1 limit counts this subject");
+    page.is_clean();
+}
+
+#[test]
+fn a_shard_that_is_not_there_is_informed_of() {
+    // Nothing listens at port 1.
+    let folder = Folder::with(
+        "limits: { all: { quota: 3, window: 1h } }\n\
+         rules: [ { limits: all } ]\n\
+         store: { redis: { shards: { east: { primary: \"redis://127.0.0.1:1\" } } } }\n",
+    );
+    let any = "127.0.0.1:0";
+    let mut command =
+        crate::support::node::command(&folder.policy(), &["--http", any, "--admin", any]);
+    command.env("TOLLGATE_SECRET", "a-secret-of-the-tests");
+    let node = Node::start(command);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "");
+    page.says("Counters are in shards of Redis.");
+    page.until("document.querySelector('.pill')?.innerText === 'down'");
+    page.is_clean();
+}
+
+#[test]
+fn a_thousand_limits_are_searched_and_paged() {
+    let mut policy = String::from("subjects: { user: { header: x-user } }\nlimits:\n");
+    for index in 0..1_000 {
+        writeln!(policy, "  limit-{index:04}: {{ quota: 3, window: 1h, per: user }}").unwrap();
+    }
+    policy += "rules: [ { limits: limit-0000 } ]\n";
+    let folder = Folder::with(&policy);
+    let node = Node::open(&folder.policy());
+    charge(&node, "limit-0777", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "limits");
+    page.says("1–50 of 1,000");
+    page.click("button.sort", "Refused in all");
+    page.until("document.querySelector('tbody th').innerText === 'limit-0777'");
+    assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(50));
+    page.click("button.sort", "Limit");
+    page.click(".pages button", "Next");
+    page.says("51–100 of 1,000");
+    page.until("document.querySelector('tbody th').innerText === 'limit-0050'");
+    page.value("document.querySelector('input[type=search]').focus()");
+    page.call("Input.insertText", &json!({ "text": "T-0999" }));
+    page.says("1 row");
+    page.until("document.querySelector('tbody th').innerText === 'limit-0999'");
+    // Two more looks at the node change neither the search nor the place.
+    let looks = "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/metrics')).length";
+    let observed = page.value(looks).as_u64().unwrap();
+    page.until(&format!("{looks} > {}", observed + 2));
+    assert_eq!(page.value("document.activeElement.value"), json!("T-0999"));
+    assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(1));
+    // A subject of a thousand limits is asked about in several questions.
+    page.go(&super::address(&node, "subject?user=mallory"));
+    page.says("1,000 limits count this subject");
+    page.says("of 1,000");
+    page.is_clean();
+}

@@ -1,0 +1,219 @@
+//! Restarts under load.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use tollgate_conformance::{Figure, assert_held};
+
+use crate::support::client::Client;
+use crate::support::grpc::GrpcClient;
+use crate::support::node::{Folder, Node, command};
+
+/// Clients of each kind at once.
+const CLIENTS: usize = 8;
+
+/// Restarts in a row.
+const RESTARTS: usize = 3;
+
+/// Requests that every client has to see answered before the next restart.
+const BETWEEN: u64 = 20;
+
+/// How the clients of each listener ask.
+const HTTP: [Work; 2] = [keep, ask_once];
+const GRPC: [Work; 2] = [keep_calling, call_once];
+const RESP: [Work; 1] = [throttle_once];
+
+/// The service manager keeps the sockets: whoever comes waits for the next process.
+#[test]
+fn sockets_of_the_service_manager_lose_nobody_over_http_and_resp() {
+    sockets_lose_nobody([("http", &HTTP), ("resp", &RESP)]);
+}
+
+#[test]
+fn sockets_of_the_service_manager_lose_nobody_over_grpc() {
+    sockets_lose_nobody([("http", &HTTP), ("grpc", &GRPC)]);
+}
+
+fn sockets_lose_nobody(listeners: [(&str, &[Work]); 2]) {
+    let folder = Folder::new("");
+    let policy = folder.policy();
+    let sockets =
+        listeners.map(|(listener, _)| (listener, TcpListener::bind("127.0.0.1:0").unwrap()));
+    let mut node = Node::start(given(&policy, &sockets));
+    let addresses = sockets.each_ref().map(|(_, socket)| socket.local_addr().unwrap().to_string());
+    let load = Load::start(addresses.iter().zip(listeners.map(|(_, works)| works)));
+    let mut ended = 0;
+    for _ in 0..RESTARTS {
+        load.goes_on();
+        node.signal("-TERM");
+        let next = Node::start(given(&policy, &sockets));
+        let (code, response) = std::mem::replace(&mut node, next).ended();
+        assert_eq!(code, Some(0), "{response}");
+        ended += 1;
+    }
+    load.goes_on();
+    assert_held(&[
+        Figure::fault_seen("processes ended under load", ended),
+        Figure::at_most("connections that nobody took", load.end(), 0),
+    ]);
+}
+
+/// A process that is given both sockets, as the service manager gives them: from descriptor 3 on.
+fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
+    let [first, second] = sockets
+        .each_ref()
+        .map(|(_, socket)| Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
+    let names = sockets.each_ref().map(|(listener, _)| *listener);
+    let flags = names.map(|name| [format!("--{name}"), format!("systemd:{name}")]);
+    let script = "exec 3<&0 4>&1 </dev/null >/dev/null; LISTEN_PID=$$ exec \"$0\" \"$@\"";
+    let flags: Vec<&str> = flags.as_flattened().iter().map(String::as_str).collect();
+    let node = command(policy, &flags);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(node.get_program()).args(node.get_args()).arg("--insecure");
+    shell.env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", names.join(":"));
+    shell.stdin(first).stdout(second);
+    shell
+}
+
+/// The next process listens before the last one ends. Who connects in the very moment in which the
+/// last one closes its socket may be reset, before a byte was sent: at most one for each client.
+#[test]
+fn a_shared_port_loses_no_request_that_was_accepted() {
+    let folder = Folder::new("");
+    let policy = folder.policy();
+    let any = "127.0.0.1:0";
+    let start = |[http, grpc, resp]: [&str; 3]| {
+        let flags = ["--http", http, "--grpc", grpc, "--resp", resp, "--reuse-port"];
+        Node::start(command(&policy, &flags))
+    };
+    let mut node = start([any; 3]);
+    let listeners = ["http", "grpc", "resp"].map(|listener| node.listener(listener).to_owned());
+    let works = [&HTTP[..], &GRPC, &RESP];
+    let load = Load::start(listeners.iter().zip(works));
+    let mut ended = 0;
+    for _ in 0..RESTARTS {
+        load.goes_on();
+        let next = start(listeners.each_ref().map(String::as_str));
+        node.signal("-TERM");
+        let (code, response) = std::mem::replace(&mut node, next).ended();
+        assert_eq!(code, Some(0), "{response}");
+        ended += 1;
+    }
+    load.goes_on();
+    let most = load.clients.len() as u64 * ended;
+    assert_held(&[
+        Figure::fault_seen("processes ended under load", ended),
+        Figure::at_most("connections reset before a byte was sent", load.end(), most),
+    ]);
+}
+
+/// Clients that ask until they are stopped, each in its way.
+struct Load {
+    clients: Vec<(JoinHandle<u64>, Arc<AtomicU64>)>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Load {
+    /// Some clients of each kind at each address.
+    fn start<'a>(listeners: impl Iterator<Item = (&'a String, &'a [Work])>) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let works =
+            listeners.flat_map(|(address, works)| works.iter().map(move |work| (address, *work)));
+        let client = |(address, work): (&String, Work)| {
+            let (answered, address) = (Arc::new(AtomicU64::new(0)), address.clone());
+            let (count, is_over) = (Arc::clone(&answered), Arc::clone(&is_over));
+            let client = thread::spawn(move || {
+                let mut lost = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    lost += work(&address, &count);
+                }
+                lost
+            });
+            (client, answered)
+        };
+        let clients = works.flat_map(|work| [work; CLIENTS]).map(client).collect();
+        Self { clients, is_over }
+    }
+
+    /// Waits until every client was answered some times more.
+    fn goes_on(&self) {
+        for (client, answered) in &self.clients {
+            let until = answered.load(Ordering::Relaxed) + BETWEEN;
+            while answered.load(Ordering::Relaxed) < until {
+                assert!(!client.is_finished(), "a request failed");
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// How many connections were reset before they were used.
+    fn end(self) -> u64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.clients.into_iter().map(|(client, _)| client.join().unwrap()).sum()
+    }
+}
+
+/// Asks, counts what is answered, and says how many connections nobody took.
+type Work = fn(&str, &AtomicU64) -> u64;
+
+/// Many requests on one connection, until it says that one was the last; nothing but the first may
+/// find that nobody is there.
+fn keep(address: &str, answered: &AtomicU64) -> u64 {
+    let Ok(mut client) = Client::connect(address) else { return 1 };
+    for requested in 0..100 {
+        match client.check() {
+            Ok(answer) => {
+                assert_eq!(answer.status, 200);
+                answered.fetch_add(1, Ordering::Relaxed);
+                if answer.is_last {
+                    break;
+                }
+            }
+            Err(_) if requested == 0 => return 1,
+            Err(error) => panic!("request {requested} of a connection: {error}"),
+        }
+    }
+    0
+}
+
+fn ask_once(address: &str, answered: &AtomicU64) -> u64 {
+    let answer = Client::connect(address).and_then(|mut client| client.check());
+    let Ok(answer) = answer else { return 1 };
+    assert_eq!(answer.status, 200);
+    answered.fetch_add(1, Ordering::Relaxed);
+    0
+}
+
+/// As [`keep`], over gRPC, where the connection takes no more calls after its last.
+fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
+    let Ok(mut client) = GrpcClient::connect(address) else { return 1 };
+    for called in 0..100 {
+        match client.ask() {
+            Ok(true) => answered.fetch_add(1, Ordering::Relaxed),
+            // Where none was answered nobody took the connection.
+            Ok(false) => return u64::from(called == 0),
+            Err(_) if called == 0 => return 1,
+            Err(error) => panic!("call {called} of a connection: {error}"),
+        };
+    }
+    0
+}
+
+fn call_once(address: &str, answered: &AtomicU64) -> u64 {
+    let called = GrpcClient::connect(address).map(|mut client| client.ask());
+    let Ok(Ok(true)) = called else { return 1 };
+    answered.fetch_add(1, Ordering::Relaxed);
+    0
+}
+
+fn throttle_once(address: &str, answered: &AtomicU64) -> u64 {
+    let replies = Client::connect(address).and_then(|mut client| client.throttle());
+    let Ok(()) = replies else { return 1 };
+    answered.fetch_add(1, Ordering::Relaxed);
+    0
+}

@@ -1,0 +1,89 @@
+//! `tollgate doctor` on servers that are well, badly set up, or gone.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tollgate_conformance::{Figure, assert_held};
+
+use crate::shards::fleet::Fleet;
+
+#[tokio::test]
+async fn a_deployment_is_examined() {
+    let mut fleet = Fleet::start(2).await;
+    let policy = fleet.policy("policy.yaml", &[0, 1], None);
+    let policy = policy.to_str().unwrap();
+
+    let well = doctor(&["--policy", policy, "--json"]);
+    assert!(well.status.success(), "{}", text(&well.stderr));
+    let response: Value = serde_json::from_slice(&well.stdout).unwrap();
+    assert_ne!(response["worst"], "problem", "{response:#}");
+    let served = |finding: &&Value| finding["check"] == "serves" && finding["level"] == "ok";
+    assert_eq!(response["findings"].as_array().unwrap().iter().filter(served).count(), 2);
+
+    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
+    let bad = doctor(&["--policy", policy]);
+    assert_eq!(bad.status.code(), Some(1));
+    let response = text(&bad.stdout);
+    assert!(response.contains("PROBLEM  eviction"), "{response}");
+    assert!(response.contains("CONFIG SET maxmemory-policy noeviction"), "{response}");
+    assert_eq!(response.matches("PROBLEM").count(), 1, "{response}");
+
+    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    let strict = doctor(&["--policy", policy, "--strict"]);
+    let warns = text(&strict.stdout).contains("  warning  ");
+    assert_eq!(strict.status.success(), !warns, "{}", text(&strict.stdout));
+
+    fleet.servers[1].kill();
+    let gone = doctor(&["--policy", policy]);
+    assert_eq!(gone.status.code(), Some(1));
+    let response = text(&gone.stdout);
+    assert!(
+        response.contains("PROBLEM  serves") && response.contains("PROBLEM  reach"),
+        "{response}"
+    );
+    assert!(!response.contains("the same on every node"), "no secret is shown: {response}");
+}
+
+/// What a server does that has no memory for more: every counter ends by itself one day, and so those
+/// that drop only what ends drop counters as well.
+const DROP_COUNTERS: [&str; 7] = [
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+];
+
+#[tokio::test]
+async fn a_server_that_may_drop_counters_is_a_problem() {
+    let fleet = Fleet::start(1).await;
+    let policy = fleet.policy("policy.yaml", &[0], None);
+    let policy = policy.to_str().unwrap();
+    let (mut found, mut missed) = (0, 0);
+    for evicts in DROP_COUNTERS {
+        fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", evicts]).await;
+        let response = doctor(&["--policy", policy]);
+        let is_told = text(&response.stdout).contains("PROBLEM  eviction");
+        found += u64::from(is_told);
+        missed += u64::from(response.status.success() || !is_told);
+    }
+    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    let kept = doctor(&["--policy", policy]);
+    assert_held(&[
+        Figure::fault_seen("ways to drop counters that doctor finds", found),
+        Figure::at_most("that it passes", missed, 0),
+        Figure::at_most("servers that drop nothing and fail", (!kept.status.success()).into(), 0),
+    ]);
+}
+
+/// `tollgate doctor ARGUMENTS…`.
+pub(crate) fn doctor(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.arg("doctor").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}

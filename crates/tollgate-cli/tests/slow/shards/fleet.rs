@@ -1,0 +1,112 @@
+//! Policies over maps of shards, and clients of processes that serve by them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+
+use crate::kit::Server;
+use crate::support::client::Client;
+use crate::support::node::{Folder, Node, command};
+
+/// What each subject may use.
+pub(crate) const QUOTA: usize = 40;
+
+/// Servers, and policies over them.
+pub(crate) struct Fleet {
+    pub(crate) servers: Vec<Server>,
+    folder: Folder,
+}
+
+impl Fleet {
+    /// So many servers, of which the first ones are named `s0`, `s1` and so on.
+    pub(crate) async fn start(count: usize) -> Self {
+        let mut servers = Vec::new();
+        for _ in 0..count {
+            servers.push(Server::start().await);
+        }
+        Self::over(servers)
+    }
+
+    /// These servers.
+    pub(crate) fn over(servers: Vec<Server>) -> Self {
+        let folder = Folder::with("");
+        folder.write("secret", "the same on every node");
+        Self { servers, folder }
+    }
+
+    /// A policy over the shards of these numbers, which were the ones `before`.
+    pub(crate) fn policy(&self, name: &str, shards: &[usize], before: Option<&[usize]>) -> PathBuf {
+        let map = |shards: &[usize]| {
+            let shard = |number: &usize| {
+                format!("s{number}: {{ primary: \"{}\" }}", self.servers[*number].url())
+            };
+            shards.iter().map(shard).collect::<Vec<_>>().join(", ")
+        };
+        let previous =
+            before.map(|before| format!("previous: {{ shards: {{ {} }} }}, ", map(before)));
+        let text = format!(
+            "subjects: {{ token: {{ header: authorization }} }}\n\
+             limits: {{ core: {{ quota: {QUOTA}, window: 1h, per: token }} }}\n\
+             rules: [ {{ limits: core }} ]\n\
+             secret: {{ file: \"{}\" }}\n\
+             store: {{ redis: {{ shards: {{ {} }}, {} deadline: 10s }} }}\n",
+            self.folder.path("secret").display(),
+            map(shards),
+            previous.unwrap_or_default(),
+        );
+        self.folder.write(name, &text);
+        self.folder.path(name)
+    }
+}
+
+/// A process that serves by the policy at `path`.
+pub(crate) fn node(path: &Path) -> Node {
+    let any = "127.0.0.1:0";
+    Node::start(command(path, &["--http", any, "--admin", any]))
+}
+
+/// `tollgate shards ARGUMENTS…`.
+pub(crate) fn shards(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.arg("shards").args(arguments).output().unwrap()
+}
+
+/// Charges each of `tokens` so many times at each of `nodes`, all at the same time, and counts what
+/// was admitted of each. Every answer is one of the store's.
+pub(crate) fn charge(nodes: &[&Node], tokens: usize, times: usize) -> Vec<usize> {
+    let mut admitted = vec![0; tokens];
+    thread::scope(|scope| {
+        let clients: Vec<_> = nodes
+            .iter()
+            .map(|node| scope.spawn(|| charge_at(node.listener("http"), tokens, times)))
+            .collect();
+        for client in clients {
+            let counts = client.join().unwrap();
+            admitted.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        }
+    });
+    admitted
+}
+
+fn charge_at(address: &str, tokens: usize, times: usize) -> Vec<usize> {
+    let mut client = Client::connect(address).unwrap();
+    let mut admitted = vec![0; tokens];
+    for _ in 0..times {
+        for (token, admitted) in admitted.iter_mut().enumerate() {
+            let body = format!(
+                "{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"t{token}\"}}}}]}}"
+            );
+            let length = body.len();
+            client
+                .send(format!(
+                    "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+                     content-length: {length}\r\n\r\n{body}"
+                ))
+                .unwrap();
+            let answer = client.answer().unwrap();
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            *admitted += usize::from(answer.body.contains("\"admitted\":true"));
+        }
+    }
+    admitted
+}

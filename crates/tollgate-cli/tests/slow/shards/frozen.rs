@@ -1,0 +1,132 @@
+//! A primary that answers nothing, and what a node that goes on without it takes of its machine.
+
+use std::fs;
+use std::thread;
+use std::time::Instant;
+
+use serde_json::Value;
+use tollgate_conformance::{Figure, assert_held};
+
+use crate::kit::Server;
+use crate::shards::fleet::node;
+use crate::support::client::{Client, ask};
+use crate::support::node::{Folder, Node, PATIENCE};
+
+const CLIENTS: usize = 4;
+/// Charges of each client, of as many tokens, before and while it is frozen.
+const CHARGES: usize = 1_500;
+/// What the memory of the process may grow by, in KiB.
+const GROWTH: u64 = 10 * 1024;
+/// Sockets beside those of its clients and its servers: one that seeks the primary.
+const SEEKING: u64 = 1;
+
+/// What a process holds.
+#[derive(Debug)]
+struct Held {
+    memory_kib: u64,
+    sockets: usize,
+}
+
+impl Held {
+    fn by(node: &Node) -> Self {
+        let status = fs::read_to_string(format!("/proc/{}/status", node.id())).unwrap();
+        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", node.id())).unwrap().flatten();
+        let is_socket = |descriptor: &fs::DirEntry| {
+            let target = fs::read_link(descriptor.path()).unwrap_or_default();
+            target.to_string_lossy().starts_with("socket:")
+        };
+        Self {
+            memory_kib: memory.trim().trim_end_matches(" kB").parse().unwrap(),
+            sockets: descriptors.filter(is_socket).count(),
+        }
+    }
+}
+
+/// Charges many tokens once: how often each source decided `store`, and how often another.
+fn charge(client: &mut Client, tokens: std::ops::Range<usize>) -> [usize; 2] {
+    let mut decided = [0; 2];
+    for token in tokens {
+        let body = format!(
+            "{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"t{token}\"}}}}]}}"
+        );
+        let length = body.len();
+        client
+            .send(format!(
+                "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\n\r\n{body}"
+            ))
+            .unwrap();
+        let answer = client.answer().unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        decided[usize::from(!answer.body.contains("\"source\":\"store\""))] += 1;
+    }
+    decided
+}
+
+/// All clients charge their tokens, at the same time, on connections that stay.
+fn charge_all(clients: &mut [Client]) -> [usize; 2] {
+    thread::scope(|scope| {
+        let charging: Vec<_> = clients
+            .iter_mut()
+            .enumerate()
+            .map(|(number, client)| {
+                scope.spawn(move || charge(client, number * CHARGES..(number + 1) * CHARGES))
+            })
+            .collect();
+        charging
+            .into_iter()
+            .map(|it| it.join().unwrap())
+            .fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
+    })
+}
+
+fn stands_by(node: &Node, circuit: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let response: Value =
+            serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body)
+                .unwrap();
+        if response["shards"][0]["lanes"][0]["circuit"] == circuit {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{response}");
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn it_costs_neither_memory_nor_connections() {
+    let server = Server::start().await;
+    let folder = Folder::with(&format!(
+        "subjects: {{ token: {{ header: authorization }} }}\n\
+         limits: {{ core: {{ quota: 9, window: 1h, per: token }} }}\n\
+         rules: [ {{ limits: core }} ]\n\
+         store: {{ redis: {{ shards: {{ s0: {{ primary: \"{}\" }} }} }} }}\n",
+        server.url()
+    ));
+    let node = node(&folder.policy());
+    let mut clients: Vec<_> =
+        (0..CLIENTS).map(|_| Client::connect(node.listener("http")).unwrap()).collect();
+    let [by_store, _] = charge_all(&mut clients);
+    assert!(by_store > 0, "the shard was never asked");
+    // What stands in for the shard has its tables from here on.
+    server.freeze();
+    charge(&mut clients[0], 0..1);
+    stands_by(&node, "open");
+    let before = Held::by(&node);
+    let [_, alone] = charge_all(&mut clients);
+    let again = charge_all(&mut clients);
+    let after = Held::by(&node);
+    server.thaw();
+    let growth = after.memory_kib.saturating_sub(before.memory_kib);
+    let sockets = after.sockets.saturating_sub(before.sockets);
+    assert_eq!((alone, again), (CLIENTS * CHARGES, [0, CLIENTS * CHARGES]), "it was frozen");
+    assert_held(&[
+        Figure::fault_seen("decisions by the node alone", (alone + again[1]) as u64),
+        Figure::at_most("KiB more in memory", growth, GROWTH),
+        Figure::at_most("sockets more", sockets as u64, SEEKING),
+    ]);
+    stands_by(&node, "closed");
+    assert!(charge(&mut clients[0], 0..CHARGES)[0] > 0, "the shard is asked again");
+}

@@ -1,0 +1,70 @@
+//! Two processes go from one map to another, one after the other, under load.
+
+use tollgate::core::Cost;
+use tollgate::store::rebalance::max_double_count;
+
+use crate::shards::fleet::{Fleet, QUOTA, charge, node};
+
+/// The word by which a process tells that it leads.
+const LEADS: &str = "the new owners of moving subjects decide";
+
+/// Subjects, of which some move.
+const TOKENS: usize = 24;
+
+/// How often two nodes carry a subject in a move: once in each of two phases.
+const CARRIES: u64 = 4;
+
+/// Each subject is admitted its quota in all, whatever decided it.
+async fn moves_exactly(from: &[usize], to: &[usize]) {
+    let fleet = Fleet::start(3).await;
+    let old = fleet.policy("old.yaml", from, None);
+    let new = fleet.policy("new.yaml", to, Some(from));
+    let (first, second) = (node(&old), node(&old));
+    let mut admitted = vec![0; TOKENS];
+    let mut add = |counts: Vec<usize>| {
+        admitted.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+    };
+    add(charge(&[&first, &second], TOKENS, 4));
+
+    let successor = node(&new);
+    drop(first);
+    let first = successor;
+    add(charge(&[&first, &second], TOKENS, 4));
+
+    let successor = node(&new);
+    drop(second);
+    let second = successor;
+    add(charge(&[&first, &second], TOKENS, 4));
+
+    // One may lead while the other still follows.
+    first.tells(LEADS);
+    add(charge(&[&first, &second], TOKENS, 4));
+    second.tells(LEADS);
+    assert!(admitted.iter().all(|count| *count == 32), "nobody loses quota: {admitted:?}");
+    let more = charge(&[&first, &second], TOKENS, 8);
+    admitted.iter_mut().zip(more).for_each(|(all, count)| *all += count);
+    // Each node carries a subject once a phase, when a charge of the other may be under way.
+    let held_back = max_double_count(CARRIES, Cost::ONE) as usize;
+    let exact = QUOTA - held_back..=QUOTA;
+    assert!(admitted.iter().all(|count| exact.contains(count)), "no window more: {admitted:?}");
+
+    for node in [&first, &second] {
+        let status =
+            crate::support::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
+        assert!(status.contains("\"phase\":\"leading\""), "{status}");
+        assert!(status.contains("\"stood_in\":0"), "{status}");
+        assert!(status.contains("\"lagging\":0"), "{status}");
+        assert!(status.contains("\"left_behind\":0"), "{status}");
+        assert!(!status.contains("\"carried\":0"), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_shard_is_added() {
+    moves_exactly(&[0, 1], &[0, 1, 2]).await;
+}
+
+#[tokio::test]
+async fn a_shard_is_removed() {
+    moves_exactly(&[0, 1, 2], &[0, 1]).await;
+}

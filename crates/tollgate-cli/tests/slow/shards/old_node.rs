@@ -1,0 +1,22 @@
+//! A process that stays on the map that is left.
+
+use crate::shards::fleet::{Fleet, charge, node};
+use crate::support::client::ask;
+
+#[tokio::test]
+async fn it_holds_the_move_and_is_reported() {
+    let fleet = Fleet::start(2).await;
+    let stays = node(&fleet.policy("old.yaml", &[0], None));
+    // It has said which map it uses once it has an answer.
+    assert_eq!(charge(&[&stays], 1, 1), [1]);
+    let waits = node(&fleet.policy("new.yaml", &[0, 1], Some(&[0])));
+    waits.tells("1 node uses the map that is left");
+    stays.tells("1 node uses another map of shards");
+    let status = || ask(waits.listener("admin"), "GET", "/v1/status", None).body;
+    assert!(status().contains("\"phase\":\"following\""), "{}", status());
+    assert!(status().contains("\"before\":1"), "{}", status());
+    drop(stays);
+    waits.tells("no node uses the map that is left");
+    waits.tells("the new owners of moving subjects decide");
+    assert!(status().contains("\"phase\":\"leading\""), "{}", status());
+}

@@ -1,0 +1,130 @@
+//! The page of faults: what it says shows a fault is there, and prints its figures beside their bounds.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The page, and the heading of its table.
+const PAGE: &str = "docs/chaos.md";
+const TABLE: &str = "## Every fault, and what shows it";
+/// Where the scenarios are, one a file.
+const SCENARIOS: &str = "crates/tollgate-chaos/src/scenarios";
+/// What a test of a fault calls, by itself or by a function of its file.
+const HOLDS: &str = "assert_held(";
+/// What a scenario says of its fault.
+const BITES: &str = "Figure::fault_seen(";
+
+/// A fault, and what shows it.
+#[derive(Debug, Default)]
+struct Fault<'p> {
+    scenarios: Vec<&'p str>,
+    /// Files, from the page, and the names of tests in them.
+    tests: Vec<(&'p str, &'p str)>,
+}
+
+#[test]
+fn every_test_that_the_page_links_holds_its_figures() {
+    let page = fs::read_to_string(root().join(PAGE)).expect("the page of faults");
+    let mut linked = 0;
+    let mut without = Vec::new();
+    for (file, test) in faults(&page).into_iter().flat_map(|fault| fault.tests) {
+        linked += 1;
+        let text = fs::read_to_string(root().join("docs").join(file)).expect(file);
+        if !holds_figures(&text, test) {
+            without.push(format!("{file}#{test}"));
+        }
+    }
+    assert!(linked >= 30, "only {linked} tests found: is this the page?");
+    assert!(without.is_empty(), "not there, or without figures: {without:#?}");
+}
+
+#[test]
+fn every_scenario_says_that_its_fault_bites_and_is_on_the_page() {
+    let page = fs::read_to_string(root().join(PAGE)).expect("the page of faults");
+    let named = faults(&page).into_iter().flat_map(|fault| fault.scenarios);
+    let named: BTreeSet<_> = named.map(str::to_owned).collect();
+    let mut there = BTreeSet::new();
+    for entry in fs::read_dir(root().join(SCENARIOS)).expect("scenarios").flatten() {
+        let path = entry.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().replace('_', "-");
+        if name != "mod" {
+            assert!(page.contains(&format!("`{name}`")), "{name} is not on the page");
+            let text = fs::read_to_string(&path).expect("a source file");
+            assert!(text.contains(BITES), "{name} does not say that its fault bites");
+            there.insert(name);
+        }
+    }
+    let missing: Vec<_> = named.difference(&there).collect();
+    assert!(missing.is_empty(), "on the page, and no scenarios: {missing:?}");
+}
+
+#[test]
+fn every_fault_is_shown() {
+    let page = fs::read_to_string(root().join(PAGE)).expect("the page of faults");
+    let faults = faults(&page);
+    assert!(faults.len() > 20, "only {} faults found: is this the page?", faults.len());
+    let by_nothing = faults.iter().filter(|it| it.scenarios.is_empty() && it.tests.is_empty());
+    assert_eq!(by_nothing.count(), 0, "{faults:#?}");
+}
+
+#[test]
+fn a_test_without_figures_is_found() {
+    let text = "fn silent() {\n    told(1);\n}\n\nfn told(n: u64) {\n    told(n);\n}\n\n\
+                async fn by_another() {\n    shows().await;\n}\n\n\
+                async fn shows() {\n    assert_held(&[]);\n}\n";
+    assert!(!holds_figures(text, "silent"));
+    assert!(!holds_figures(text, "missing"));
+    assert!(holds_figures(text, "shows"));
+    assert!(holds_figures(text, "by_another"));
+}
+
+/// The rows of the page's table.
+fn faults(page: &str) -> Vec<Fault<'_>> {
+    let (_, table) = page.split_once(TABLE).expect(TABLE);
+    let rows = table.lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
+    rows.take_while(|line| line.starts_with('|')).map(fault).collect()
+}
+
+fn fault(row: &str) -> Fault<'_> {
+    let shown_by = row.trim_matches('|').split('|').nth(1).unwrap_or_default();
+    let in_code = shown_by.split('`').skip(1).step_by(2);
+    let targets = shown_by.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let tests = targets.filter_map(|target| target.split_once('#'));
+    Fault { scenarios: in_code.collect(), tests: tests.collect() }
+}
+
+/// Whether `test` calls [`HOLDS`], by itself or by functions of `text`.
+fn holds_figures(text: &str, test: &str) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![test];
+    while let Some(name) = open.pop() {
+        let Some(body) = body(text, name) else { continue };
+        if body.contains(HOLDS) {
+            return true;
+        }
+        if seen.insert(name) {
+            open.extend(functions(text).filter(|called| body.contains(&format!("{called}("))));
+        }
+    }
+    false
+}
+
+/// The function of this name, from its first line to the brace that closes it.
+fn body<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let at = text.find(&format!("fn {name}("))?;
+    let begun = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let indent = text[begun..].len() - text[begun..].trim_start().len();
+    let closed = format!("\n{}}}\n", &text[begun..begun + indent]);
+    let length = text[at..].find(&closed)?;
+    // Without its own name, which calls nothing.
+    Some(&text[at..at + length][name.len() + 4..])
+}
+
+/// The names of all functions of `text`.
+fn functions(text: &str) -> impl Iterator<Item = &str> {
+    text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<', ' ']).next())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}

@@ -1,0 +1,14 @@
+//! The model and the history checker, and what a machine can check of the repository itself.
+
+mod book;
+mod bounds;
+mod cells;
+mod crates;
+mod docs;
+mod exhaustive;
+mod faults;
+mod history;
+mod house;
+mod modules;
+mod source;
+mod vectors;

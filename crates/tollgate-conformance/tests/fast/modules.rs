@@ -1,0 +1,314 @@
+//! The modules of every crate: which uses which, read from the source, and that no circle is among them.
+//!
+//! Two modules are compared where they are siblings, with everything below them: a crate's modules among each other,
+//! and the modules of each folder. What a module re-exports belongs to the module that defines it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::source::{code, crates, shipped};
+
+/// Circles that were there when this test was written, each with the module whose children it is among. Part of one
+/// may be left, nothing may be added, and one that is gone is taken off this list.
+const KNOWN: [(&str, &[&str]); 12] = [
+    (
+        "tollgate-cli",
+        &["admin", "cmd", "demo", "doctor", "limiter", "output", "serve", "shards", "traces"],
+    ),
+    ("tollgate-core", &["facts", "policy"]),
+    ("tollgate-core::policy::descriptors", &["level", "node"]),
+    ("tollgate-policy::written", &["deployment", "migration", "redis"]),
+    ("tollgate-proxy", &["body", "connect", "failure", "link", "pool", "problem"]),
+    ("tollgate-proxy", &["error", "settings"]),
+    (
+        "tollgate-redis",
+        &[
+            "cluster",
+            "command",
+            "document",
+            "job",
+            "key",
+            "lane",
+            "link",
+            "listing",
+            "redis_shard",
+            "reply",
+            "script",
+            "shard",
+            "step_codec",
+            "topology",
+        ],
+    ),
+    (
+        "tollgate-server::http",
+        &[
+            "answer", "app", "audit", "check", "gate", "metrics", "reload", "simulate", "status",
+            "subjects",
+        ],
+    ),
+    ("tollgate-server::http", &["problem", "respond"]),
+    ("tollgate", &["limiter", "observe", "trace"]),
+    ("tollgate::shed", &["permit", "worker"]),
+    ("tollgate::trace", &["tracer", "within"]),
+];
+
+/// A module as `["http", "app"]`; a crate's root is empty.
+type Name = Vec<String>;
+
+#[derive(Debug, Default)]
+struct Modules {
+    /// Each module's code, without tests.
+    code: BTreeMap<Name, String>,
+    /// What each module imports: the name it has there, and the path behind it.
+    imports: BTreeMap<Name, BTreeMap<String, Vec<String>>>,
+}
+
+#[test]
+fn no_circle_is_among_modules() {
+    let mut circles = Vec::new();
+    for (name, folder) in crates() {
+        let modules = Modules::read(&folder.join("src"));
+        let place = |parent: &[String]| [std::slice::from_ref(&name), parent].concat().join("::");
+        circles
+            .extend(modules.circles().into_iter().map(|(parent, circle)| (place(&parent), circle)));
+    }
+    let is_part = |(place, circle): &(String, Vec<String>), known: &(&str, &[&str])| {
+        *place == known.0 && circle.iter().all(|name| known.1.contains(&&**name))
+    };
+    let new: Vec<_> =
+        circles.iter().filter(|circle| !KNOWN.iter().any(|known| is_part(circle, known))).collect();
+    let gone: Vec<_> =
+        KNOWN.iter().filter(|known| !circles.iter().any(|circle| is_part(circle, known))).collect();
+    assert!(new.is_empty(), "modules that import each other in a circle: {new:#?}");
+    assert!(gone.is_empty(), "no circles any more; take them off the list: {gone:#?}");
+}
+
+impl Modules {
+    /// Of the library or the program below `src`.
+    fn read(src: &Path) -> Self {
+        let mut modules = Self::default();
+        let root =
+            ["lib.rs", "main.rs"].map(|name| src.join(name)).into_iter().find(|it| it.is_file());
+        if let Some(root) = root {
+            modules.add(Vec::new(), &root, src);
+        }
+        modules
+    }
+
+    /// The module `name` of `file`, whose children are below `folder`.
+    fn add(&mut self, name: Name, file: &Path, folder: &Path) {
+        let text =
+            fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text = shipped(&code(&text));
+        let mut imports = BTreeMap::new();
+        for declared in behind(&text, "use ").filter_map(|rest| rest.split(';').next()) {
+            for path in spread(declared) {
+                let (path, alias) = match path.split_once(" as ") {
+                    Some((path, alias)) => (path.to_owned(), Some(alias.trim().to_owned())),
+                    None => (path, None),
+                };
+                let mut path: Vec<_> = path.split("::").map(|it| it.trim().to_owned()).collect();
+                if path.last().is_some_and(|last| last == "self") {
+                    path.pop();
+                }
+                let last = path.last().cloned().unwrap_or_default();
+                imports.insert(alias.unwrap_or(last), path);
+            }
+        }
+        let children = behind(&text, "mod ").filter_map(|rest| rest.split(';').next());
+        for child in children.map(str::trim).filter(|child| is_word(child)) {
+            let candidates =
+                [folder.join(format!("{child}.rs")), folder.join(child).join("mod.rs")];
+            let found: Option<&PathBuf> = candidates.iter().find(|it| it.is_file());
+            let file = found
+                .unwrap_or_else(|| panic!("no file of mod {child} below {}", folder.display()));
+            self.add([&*name, &[child.to_owned()]].concat(), file, &folder.join(child));
+        }
+        self.imports.insert(name.clone(), imports);
+        self.code.insert(name, text);
+    }
+
+    /// The module in which the item of `path` is defined, as `from` names it; `None` of other crates.
+    fn definer(&self, from: &[String], path: &[String], depth: usize) -> Option<Name> {
+        let mut at = match path.first()?.as_str() {
+            "crate" => Vec::new(),
+            "super" => from.split_last()?.1.to_vec(),
+            "self" => from.to_vec(),
+            first => {
+                let child = [from, &[first.to_owned()]].concat();
+                if !self.code.contains_key(&child) && !self.imports[from].contains_key(first) {
+                    return None;
+                }
+                return self.below(from.to_vec(), path, depth);
+            }
+        };
+        let mut rest = &path[1..];
+        while rest.first().is_some_and(|it| it == "super") {
+            (at, rest) = (at.split_last()?.1.to_vec(), &rest[1..]);
+        }
+        self.below(at, rest, depth)
+    }
+
+    /// As [`Self::definer`], of a path that begins below the module `at`.
+    fn below(&self, mut at: Name, path: &[String], depth: usize) -> Option<Name> {
+        for (index, part) in path.iter().enumerate() {
+            let child = [&*at, std::slice::from_ref(part)].concat();
+            if self.code.contains_key(&child) {
+                at = child;
+                continue;
+            }
+            let imported = self.imports[&at].get(part).filter(|_| depth > 0);
+            return match imported {
+                // `use self::x` of the same name would lead here again.
+                Some(before) if before.len() > 1 => {
+                    let whole = [&**before, &path[index + 1..]].concat();
+                    self.definer(&at, &whole, depth - 1).or(Some(at))
+                }
+                _ => Some(self.globbed(&at, part, depth).unwrap_or(at)),
+            };
+        }
+        Some(at)
+    }
+
+    /// The child of `at` that defines `item`, if `at` re-exports all of it.
+    fn globbed(&self, at: &[String], item: &str, depth: usize) -> Option<Name> {
+        let path = self.imports[at].get("*").filter(|_| depth > 0)?;
+        let child = self.definer(at, &path[..path.len() - 1], depth - 1)?;
+        let defines = |kind: &&str| self.code[&child].contains(&format!("{kind} {item}"));
+        ["struct", "enum", "trait", "fn", "type", "const"]
+            .iter()
+            .any(|it| defines(&it))
+            .then_some(child)
+    }
+
+    /// Every path in the code of `name` that begins with `crate` or `super`.
+    fn paths(&self, name: &[String]) -> Vec<Vec<String>> {
+        let imports =
+            self.imports[name].values().filter(|path| matches!(&*path[0], "crate" | "super"));
+        let mut paths: Vec<Vec<String>> = imports.cloned().collect();
+        let code = &self.code[name];
+        for begin in ["crate::", "super::"] {
+            for (at, _) in code.match_indices(begin) {
+                let before = code[..at].chars().next_back();
+                let is_first = !before
+                    .is_some_and(|it| it.is_alphanumeric() || it == '_' || it == ':' || it == '$');
+                let path =
+                    code[at..].split(|it: char| !(it.is_alphanumeric() || it == '_' || it == ':'));
+                let path = path.take(1).flat_map(|path| path.split("::")).map(str::to_owned);
+                if is_first {
+                    paths.push(path.filter(|part| !part.is_empty()).collect());
+                }
+            }
+        }
+        paths
+    }
+
+    /// The circles, each with the module whose children it is among.
+    fn circles(&self) -> Vec<(Name, Vec<String>)> {
+        let mut uses: BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+        for name in self.code.keys() {
+            for path in self.paths(name) {
+                let Some(used) = self.definer(name, &path, 8) else { continue };
+                let common = name.iter().zip(&used).take_while(|(one, other)| one == other).count();
+                // A parent and its child are one thing: only siblings are compared.
+                if let (Some(one), Some(other)) = (name.get(common), used.get(common)) {
+                    let siblings = uses.entry(name[..common].to_vec()).or_default();
+                    siblings.entry(one.clone()).or_default().insert(other.clone());
+                }
+            }
+        }
+        let found = uses.iter().flat_map(|(parent, siblings)| {
+            circles_among(siblings).into_iter().map(|circle| (parent.clone(), circle))
+        });
+        found.collect()
+    }
+}
+
+/// What stands behind each `keyword` of `code`.
+fn behind<'c>(code: &'c str, keyword: &'c str) -> impl Iterator<Item = &'c str> {
+    let found = code.match_indices(keyword);
+    let found = found
+        .filter(|(at, _)| !code[..*at].ends_with(|it: char| it.is_alphanumeric() || it == '_'));
+    found.map(move |(at, _)| &code[at + keyword.len()..])
+}
+
+/// The groups in which each reaches each other.
+fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
+    let reach = |from: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(next) = open.pop() {
+            for used in uses.get(next).into_iter().flatten() {
+                if seen.insert(used.clone()) {
+                    open.push(used);
+                }
+            }
+        }
+        seen
+    };
+    let reached: BTreeMap<_, _> = uses.keys().map(|name| (name, reach(name))).collect();
+    let mut groups = BTreeSet::new();
+    for (name, all) in &reached {
+        let group: Vec<_> = all
+            .iter()
+            .filter(|other| reached.get(other).is_some_and(|back| back.contains(*name)))
+            .cloned()
+            .collect();
+        if group.len() > 1 {
+            groups.insert(group);
+        }
+    }
+    groups.into_iter().collect()
+}
+
+/// The paths of a `use` declaration, its braces spread out.
+fn spread(declared: &str) -> Vec<String> {
+    let declared = declared.trim();
+    let Some(at) = declared.find('{') else { return vec![declared.to_owned()] };
+    let inside = declared[at + 1..].strip_suffix('}').unwrap_or(&declared[at + 1..]);
+    let (mut depth, mut begin, mut parts) = (0_usize, 0, Vec::new());
+    for (index, it) in inside.char_indices() {
+        match it {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&inside[begin..index]);
+                begin = index + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&inside[begin..]);
+    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    parts.flat_map(spread).map(|part| format!("{}{part}", &declared[..at])).collect()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|it| it.is_alphanumeric() || it == '_')
+}
+
+#[test]
+fn imports_are_spread_out() {
+    assert_eq!(
+        spread("crate::a::{b, c::{d, e as f}}"),
+        ["crate::a::b", "crate::a::c::d", "crate::a::c::e as f"]
+    );
+}
+
+#[test]
+fn a_circle_is_found_among_siblings_and_through_what_a_parent_exports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    };
+    write("lib.rs", "mod a;\nmod b;\nmod c;\npub use b::B;\n#[cfg(test)]\nmod none;");
+    write("a.rs", "use crate::B; // crate::c::C\npub struct A;");
+    write("b.rs", "use super::{a::A, c};\npub struct B(A);");
+    write("c/mod.rs", "mod d;\nmod e;\npub use d::D;\npub struct C;");
+    write("c/d.rs", "use super::C;\npub struct D(super::e::E);");
+    write("c/e.rs", "const TEXT: &str = \"super::d::D\";\npub struct E;");
+    let found = Modules::read(folder.path()).circles();
+    assert_eq!(found, [(Vec::new(), vec!["a".to_owned(), "b".to_owned()])]);
+}

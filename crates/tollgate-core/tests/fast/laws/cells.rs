@@ -1,0 +1,169 @@
+//! What changes a cell and what does not.
+
+use proptest::prelude::*;
+use tollgate_core::decide::{Plain, charge_plain, expires_at};
+use tollgate_core::{Admission, Algorithm, ChargeId, Cost, Operation, Timestamp, decide};
+
+use crate::laws::world::{
+    Act, START, World, acts, any_algorithm, config, fixed_window, sliding_log, token_bucket,
+};
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn refused_charges_and_peeks_change_nothing(algorithm in any_algorithm(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        for act in &acts {
+            let before = world.cell.clone();
+            let reading = world.act(act);
+            let Act::Take { cost, .. } = act else { continue };
+            if *cost == 0 || reading.unwrap().admission != Admission::Now {
+                prop_assert_eq!(&world.cell, &before);
+            }
+        }
+    }
+
+    /// A look says of a cost what a take of it says, and leaves the cell as it is.
+    #[test]
+    fn looks_tell_and_change_nothing(
+        algorithm in any_algorithm(), acts in acts(), counts: bool, cost in 0..12_u64,
+    ) {
+        let mut world = World::new(algorithm);
+        if counts {
+            world = world.counting_refusals();
+        }
+        acts.iter().for_each(|act| { world.act(act); });
+        let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
+        let (seen, cell) = decide(world.cell.clone(), &world.limit, Operation::Peek { cost }, now);
+        prop_assert_eq!(&cell, &world.cell);
+        let take = Operation::Charge { cost, id: ChargeId(u128::MAX) };
+        let (taken, after) = decide(cell, &world.limit, take, now);
+        prop_assert!(take.is_read_only() <= (after == world.cell));
+        if taken.admission == Admission::Now || !counts {
+            prop_assert_eq!((seen.admission, seen.found), (taken.admission, taken.found));
+        } else {
+            prop_assert_ne!(seen.admission, Admission::Now);
+        }
+        prop_assert_eq!(seen.fits_again, seen.admission);
+        prop_assert_eq!(seen.used, world.peek().used);
+    }
+
+    #[test]
+    fn a_peek_sees_what_the_last_charge_left(algorithm in any_algorithm(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        for act in &acts {
+            let Some(reading) = world.act(act) else { continue };
+            prop_assert_eq!(world.peek().used, reading.used);
+            prop_assert!(reading.used <= world.limit.capacity());
+        }
+    }
+
+    /// Within a window `used` only grows, except by a refund; and the reset is one.
+    #[test]
+    fn a_window_grows_towards_one_reset(algorithm in fixed_window(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        let mut window: Option<(u64, u64)> = None;
+        for act in &acts {
+            let Some(reading) = world.act(act) else { continue };
+            let reset = reading.full_reset_at.as_millis();
+            if let (Some((open, used)), Act::Take { .. }) = (window, act)
+                && world.now < open
+            {
+                prop_assert_eq!(reset, open);
+                prop_assert!(reading.used >= used);
+            }
+            if world.cell.is_some() && (reading.used > 0 || window.is_some_and(|w| world.now < w.0)) {
+                window = Some((reset, reading.used));
+            }
+        }
+    }
+
+    /// A plain state is decided on as the cell that holds it.
+    #[test]
+    fn plain_states_are_no_other_step(
+        algorithm in prop_oneof![fixed_window(), token_bucket()], acts in acts(), counts: bool,
+        cost in 0..12_u64, late in -200_i64..200,
+    ) {
+        let mut world = World::new(algorithm);
+        if counts {
+            world = world.counting_refusals();
+        }
+        acts.iter().for_each(|act| { world.act(act); });
+        let Some(cell) = world.cell.clone() else { return Ok(()) };
+        world.now = world.now.saturating_add_signed(late * 100);
+        let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
+        let plain = Plain::try_from(cell.clone()).unwrap();
+        let (reading, next) = charge_plain(plain, &world.limit, cost, now).unwrap();
+        let operation = Operation::Charge { cost, id: ChargeId(1) };
+        prop_assert_eq!((reading, Some(next.into())), decide(Some(cell), &world.limit, operation, now));
+        if reading.admission == Admission::Now && cost != Cost::PEEK {
+            // The memory store counts on it.
+            prop_assert_eq!(reading.full_reset_at, expires_at(&next.into(), &world.limit));
+        }
+    }
+
+    #[test]
+    fn a_plain_state_of_another_kind_is_left_to_the_cells(
+        window in fixed_window(), bucket in token_bucket(),
+    ) {
+        let now = Timestamp::from_millis(START);
+        for (of, by) in [(window, bucket), (bucket, window)] {
+            let mut world = World::new(of);
+            world.take(1);
+            let plain = Plain::try_from(world.cell.unwrap()).unwrap();
+            let limit = World::new(by).limit;
+            prop_assert_eq!(charge_plain(plain, &limit, Cost::ONE, now), None);
+        }
+    }
+
+    /// From `expires_at` on a cell says no more than none, and a moment before it may be asked.
+    #[test]
+    fn cells_that_are_over_say_nothing(
+        algorithm in any_algorithm(), acts in acts(), late in 0..3_u64, cost in 0..12_u64
+    ) {
+        let mut world = World::new(algorithm);
+        acts.iter().for_each(|act| { world.act(act); });
+        let Some(cell) = &world.cell else { return Ok(()) };
+        let expires_at = expires_at(cell, &world.limit).as_millis();
+        world.now = world.now.max(expires_at) + late;
+        let mut fresh = world.clone();
+        fresh.cell = None;
+        prop_assert_eq!(world.assess_at(world.now, cost), fresh.assess_at(world.now, cost));
+        let reading = world.take(cost);
+        prop_assert_eq!(reading, fresh.take(cost));
+        if cost > 0 && reading.admission == Admission::Now {
+            prop_assert_eq!(&world.cell, &fresh.cell);
+        }
+    }
+
+    /// Counting refusals never admits more, and never makes a state without end.
+    #[test]
+    fn counted_refusals_stay_bounded(algorithm in sliding_log(), acts in acts()) {
+        let Algorithm::SlidingLog(limit) = algorithm else { unreachable!() };
+        let mut world = World::new(algorithm).counting_refusals();
+        for act in &acts {
+            world.act(act);
+            if let Some(tollgate_core::Cell::SlidingLog(state)) = &world.cell {
+                prop_assert!(state.entries.len() as u64 <= limit.quota() + 1);
+                prop_assert!(state.entries.is_sorted_by(|one, next| one.at < next.at));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_panics_at_the_end_of_time(
+        algorithm in any_algorithm(), acts in acts(), before in 0..200_u64
+    ) {
+        for mut world in [World::new(algorithm), World::new(algorithm).counting_refusals()] {
+            world.now = tollgate_core::MAX_EXACT - before;
+            for act in &acts {
+                world.act(act);
+                prop_assert!(world.peek().used <= tollgate_core::MAX_EXACT);
+                if let Some(cell) = &world.cell {
+                    prop_assert!(expires_at(cell, &world.limit).as_millis() <= tollgate_core::MAX_EXACT);
+                }
+            }
+        }
+    }
+}

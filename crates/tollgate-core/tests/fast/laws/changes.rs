@@ -1,0 +1,268 @@
+//! What a limit makes of the counters of the one that it takes the place of.
+
+use proptest::prelude::*;
+use tollgate_core::algo::{
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
+use tollgate_core::decide::join;
+use tollgate_core::{
+    Admission, Algorithm, Cell, ChargeId, Cost, Limit, Millis, OnChange, Operation, StoredState,
+    Timestamp, assess, decide,
+};
+
+use crate::laws::world::{
+    START, concurrency, config, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+};
+
+pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
+    prop_oneof![
+        fixed_window(),
+        sliding_window(),
+        two_bucket(),
+        sliding_log(),
+        token_bucket(),
+        concurrency(),
+    ]
+}
+
+/// Two definitions that count in the same units.
+fn related() -> impl Strategy<Value = (Algorithm, Algorithm)> {
+    let numbers = (any_algorithm(), 1..12_u64, 1..120_u64, 1..12_u64);
+    numbers.prop_map(|(old, quota, window, burst)| {
+        let window = Millis::new(window);
+        let new = match old {
+            Algorithm::FixedWindow(old) => {
+                FixedWindow::new(quota, window, old.anchor()).map(Algorithm::FixedWindow)
+            }
+            Algorithm::SlidingWindow(old) => {
+                let window = window.max(old.precision());
+                SlidingWindow::new(quota, window, old.precision()).map(Algorithm::SlidingWindow)
+            }
+            Algorithm::SlidingLog(_) => SlidingLog::new(quota, window).map(Algorithm::SlidingLog),
+            Algorithm::TwoBucket(old) => {
+                TwoBucket::new(quota, old.window()).map(Algorithm::TwoBucket)
+            }
+            Algorithm::TokenBucket(old) => {
+                TokenBucket::new(quota, old.window(), burst).map(Algorithm::TokenBucket)
+            }
+            Algorithm::Concurrency(old) => {
+                Concurrency::new(quota, old.permit_ttl()).map(Algorithm::Concurrency)
+            }
+        };
+        (old, new.unwrap())
+    })
+}
+
+fn limit(algorithm: Algorithm, on_change: OnChange) -> Limit {
+    Limit::new("core", algorithm).unwrap().with_on_change(on_change)
+}
+
+/// The counters of `limit` after charges of `costs`, and the time by then.
+fn charged(limit: &Limit, costs: &[(u64, u64)]) -> (Option<Cell>, Timestamp) {
+    let (mut cell, mut now) = (None, Timestamp::from_millis(START));
+    for (id, (after, cost)) in (1..).zip(costs) {
+        now = now.after(Millis::new(*after));
+        let operation = Operation::Charge { cost: Cost::new(*cost).unwrap(), id: ChargeId(id) };
+        cell = decide(cell, limit, operation, now).1;
+    }
+    (cell, now)
+}
+
+fn costs() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    prop::collection::vec((0..30_u64, 1..4_u64), 1..12)
+}
+
+/// What is told of a limit that shares the old one's counters.
+fn used(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> (u64, Timestamp) {
+    let reading = assess(cell, limit, Cost::PEEK, now);
+    (reading.used, reading.full_reset_at)
+}
+
+fn fixed(quota: u64, window: u64) -> Limit {
+    let window = FixedWindow::new(quota, Millis::new(window), Anchor::FirstRequest);
+    limit(Algorithm::FixedWindow(window.unwrap()), OnChange::Keep)
+}
+
+proptest! {
+    #![proptest_config(config(2_000))]
+
+    #[test]
+    fn a_fixed_window_runs_on_whatever_its_numbers_become(
+        (old, new) in (fixed_window(), fixed_window()), costs in costs(),
+    ) {
+        let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
+        prop_assert_eq!(old.state_digest(), new.state_digest());
+        let new = new.replacing(&old);
+        let (cell, now) = charged(&old, &costs);
+        let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
+        prop_assume!(before.found == StoredState::Present);
+        prop_assert_eq!(used(cell.as_ref(), &new, now), used(cell.as_ref(), &old, now));
+        // The last moment of the window that runs, and the first one after it.
+        let last = Timestamp::from_millis(before.full_reset_at.as_millis() - 1);
+        prop_assert_eq!(used(cell.as_ref(), &new, last).0, before.used);
+        prop_assert_eq!(used(cell.as_ref(), &new, before.full_reset_at).0, 0);
+    }
+
+    #[test]
+    fn what_shares_counters_admits_no_more_than_its_own_quota(
+        (old, new) in related(), costs in costs(), cost in 1..12_u64,
+    ) {
+        let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
+        prop_assert_eq!(old.state_digest(), new.state_digest());
+        let new = new.replacing(&old);
+        let (cell, now) = charged(&old, &costs);
+        let before = assess(cell.as_ref(), &new, Cost::PEEK, now);
+        // A bucket that holds more than the new burst is full.
+        let is_bucket = matches!(new.algorithm(), Algorithm::TokenBucket(_));
+        prop_assert!(before.found != StoredState::Discarded || is_bucket && before.used == 0);
+        let operation = Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(99) };
+        let (reading, _) = decide(cell, &new, operation, now);
+        if reading.admission == Admission::Now {
+            prop_assert!(reading.used <= new.capacity(), "{reading:?}");
+        } else {
+            prop_assert_eq!(reading.used, before.used);
+        }
+    }
+
+    #[test]
+    fn what_was_used_stays_used((old, new) in related(), costs in costs()) {
+        let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
+        let new = new.replacing(&old);
+        let (cell, now) = charged(&old, &costs);
+        let (before, after) = (used(cell.as_ref(), &old, now).0, used(cell.as_ref(), &new, now).0);
+        match new.algorithm() {
+            // The tokens that are left stay, at most the new burst; what arrived since the last
+            // charge arrived by the new quota.
+            Algorithm::TokenBucket(bucket) if before > 0 => {
+                let Algorithm::TokenBucket(former) = old.algorithm() else { unreachable!() };
+                let left = old.capacity() - before;
+                let expected = new.capacity().saturating_sub(left);
+                prop_assert!(bucket.quota() < former.quota() || after <= expected);
+                prop_assert!(bucket.quota() > former.quota() || after >= expected);
+            }
+            Algorithm::TokenBucket(_) => {}
+            // As much of the past counts as the new window reaches back to.
+            Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_) => {
+                prop_assert!(new.window() > old.window() || after <= before);
+                prop_assert!(new.window() < old.window() || after >= before);
+            }
+            // Each of the two buckets holds at most the quota.
+            Algorithm::TwoBucket(_) if new.capacity() < old.capacity() => {
+                prop_assert!(after <= before, "{after} of {before}");
+            }
+            _ => prop_assert_eq!(after, before),
+        }
+    }
+
+    #[test]
+    fn what_scales_goes_on_with_the_same_part_used(
+        old in any_algorithm(), new in any_algorithm(), costs in costs(),
+    ) {
+        let (old, new) = (limit(old, OnChange::Scale), limit(new, OnChange::Scale));
+        let (cell, now) = charged(&old, &costs);
+        let new = new.with_predecessor(&old, now);
+        prop_assert_eq!(new.predecessor(now).is_some(), old.algorithm() != new.algorithm());
+        let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
+        let scaled = cell.as_ref().and_then(|cell| new.scaled(cell, &old, now));
+        let in_flight = |limit: &Limit| matches!(limit.algorithm(), Algorithm::Concurrency(_));
+        if in_flight(&old) || in_flight(&new) {
+            prop_assert_eq!(scaled, None);
+            return Ok(());
+        }
+        let after = assess(scaled.as_ref(), &new, Cost::PEEK, now);
+        let expected = (before.used * new.capacity()).div_ceil(old.capacity());
+        prop_assert_eq!(after.used, expected.min(new.capacity()));
+        // Neither does the change shut out who had something left, nor let in who had not.
+        prop_assert_eq!(before.used == 0, after.used == 0);
+        prop_assert!(before.used < old.capacity() || after.admission != Admission::Now);
+        if let (Algorithm::FixedWindow(_), Some(_)) = (new.algorithm(), &scaled) {
+            prop_assert!(after.full_reset_at <= before.full_reset_at, "no window ends later");
+        }
+        // What is taken over twice is taken over once.
+        if let Some(cell) = scaled {
+            let twice = join(Some(cell.clone()), cell.clone(), &new, now);
+            prop_assert_eq!(twice, Some(cell));
+        }
+    }
+
+    #[test]
+    fn counters_are_shared_only_where_both_read_them_alike(
+        old in any_algorithm(), new in any_algorithm(),
+    ) {
+        let digest = |algorithm, on_change| limit(algorithm, on_change).state_digest();
+        let fresh = |algorithm| digest(algorithm, OnChange::Restart);
+        let kept = |algorithm| digest(algorithm, OnChange::Keep);
+        prop_assert_eq!(fresh(old) == fresh(new), old == new);
+        prop_assert_ne!(fresh(new), kept(new));
+        if std::mem::discriminant(&old) != std::mem::discriminant(&new) {
+            prop_assert_ne!(kept(old), kept(new));
+        }
+    }
+}
+
+#[test]
+fn a_quota_below_what_is_used_leaves_nothing_and_not_less() {
+    let old = fixed(100, 60_000);
+    let (cell, now) = charged(&old, &[(0, 60)]);
+    let new = fixed(10, 60_000).replacing(&old);
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(2) };
+    let (reading, _) = decide(cell, &new, operation, now);
+    assert_eq!(
+        (reading.used, reading.admission),
+        (60, Admission::At(now.after(Millis::new(60_000))))
+    );
+    let status = tollgate_core::LimitStatus::new(new.into(), Cost::ONE, &reading);
+    assert_eq!(status.remaining, 0);
+}
+
+#[test]
+fn a_shorter_window_ends_the_longer_one_when_it_was_to_end() {
+    let old = fixed(100, 3_600_000);
+    let (cell, now) = charged(&old, &[(0, 60)]);
+    let shorter = fixed(100, 1_000);
+    let ends_at = now.after(Millis::new(3_600_000));
+    let known = shorter.clone().replacing(&old);
+    assert_eq!(used(cell.as_ref(), &known, now), (60, ends_at));
+    // Over several changes as well, and never further ahead than the longest of them.
+    let shortest = fixed(100, 10).replacing(&known);
+    assert_eq!(used(cell.as_ref(), &shortest, now), (60, ends_at));
+    assert_eq!(shortest.skew_tolerance().get(), 5_000 + 3_600_000 - 10);
+    // Who never knew of the longer one takes it for a wrong clock's.
+    assert_eq!(assess(cell.as_ref(), &shorter, Cost::PEEK, now).found, StoredState::Discarded);
+}
+
+#[test]
+fn limits_of_two_names_never_share_counters() {
+    let of = |name: &str, on_change| {
+        let same = *fixed(1, 1).algorithm();
+        Limit::new(name, same).unwrap().with_on_change(on_change).state_digest()
+    };
+    for on_change in [OnChange::Keep, OnChange::Restart] {
+        assert_ne!(of("core", on_change), of("cor", on_change));
+        assert_eq!(of("core", on_change), of("core", on_change));
+    }
+    assert_eq!(of("core", OnChange::Keep), fixed(5, 5).name_digest());
+}
+
+#[test]
+fn a_limit_takes_over_until_the_windows_of_the_one_before_are_over() {
+    let scaling = |quota| {
+        let window = FixedWindow::new(quota, Millis::new(1_000), Anchor::FirstRequest).unwrap();
+        limit(Algorithm::FixedWindow(window), OnChange::Scale)
+    };
+    let now = Timestamp::from_millis(START);
+    let second = scaling(20).with_predecessor(&scaling(10), now);
+    let over = now.after(Millis::new(1_000 + 5_000));
+    let last = Timestamp::from_millis(over.as_millis() - 1);
+    assert_eq!(second.predecessor(last), Some(&scaling(10)));
+    assert_eq!(second.predecessor(over), None);
+    // The same again, read anew for something else, goes on; another change takes over from this one.
+    let again = scaling(20).with_predecessor(&second, now.after(Millis::new(500)));
+    assert_eq!(again.predecessor(last), Some(&scaling(10)));
+    let third = scaling(40).with_predecessor(&again, now);
+    assert_eq!(third.predecessor(now), Some(&scaling(20)));
+    for on_change in [OnChange::Keep, OnChange::Restart] {
+        let other = limit(*scaling(40).algorithm(), on_change);
+        assert_eq!(other.with_predecessor(&second, now).predecessor(now), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! What holds of two accounts of one subject that are made one.
+
+use proptest::prelude::*;
+use tollgate_core::decide::join;
+use tollgate_core::{Cell, Limit, Reading, Timestamp, assess};
+
+use crate::laws::world::{World, acts, any_algorithm, config};
+
+proptest! {
+    #![proptest_config(config(1_500))]
+
+    /// An account and a later one of the same history: the later one, whichever is joined to which.
+    #[test]
+    fn what_one_counted_and_the_other_did_too_counts_once(
+        algorithm in any_algorithm(), before in acts(), after in takes(),
+    ) {
+        let mut world = World::new(algorithm);
+        before.iter().for_each(|act| { world.act(act); });
+        let earlier = world.cell.clone();
+        after.iter().for_each(|cost| { world.take(*cost); });
+        let (limit, now) = (world.limit.clone(), world.now);
+        for (one, other) in [(&earlier, &world.cell), (&world.cell, &earlier)] {
+            let joined = joined(one, other, &limit, now);
+            prop_assert_eq!(told(&joined, &limit, now), told(&world.cell, &limit, now));
+            let again = self::joined(&joined, other, &limit, now);
+            prop_assert_eq!(told(&again, &limit, now), told(&joined, &limit, now));
+        }
+    }
+
+    /// Two accounts that part: at least as much is used as either says, in whatever order.
+    #[test]
+    fn accounts_that_part_are_no_less_than_either(
+        algorithm in any_algorithm(), before in acts(), one in acts(), other in acts(),
+    ) {
+        let mut common = World::new(algorithm);
+        before.iter().for_each(|act| { common.act(act); });
+        let (mut left, mut right) = (common.clone(), common);
+        one.iter().for_each(|act| { left.act(act); });
+        other.iter().for_each(|act| { right.act(act); });
+        let (limit, now) = (&left.limit, left.now.max(right.now));
+        let joined = joined(&left.cell, &right.cell, limit, now);
+        let reading = told(&joined, limit, now);
+        let back = self::joined(&right.cell, &left.cell, limit, now);
+        prop_assert_eq!(told(&back, limit, now), reading);
+        let most = told(&left.cell, limit, now).used.max(told(&right.cell, limit, now).used);
+        prop_assert!(reading.used >= most, "{reading:?} of {left:?} and {right:?}");
+    }
+}
+
+/// Costs of takes at one moment.
+fn takes() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(1..4_u64, 0..6)
+}
+
+fn joined(one: &Option<Cell>, other: &Option<Cell>, limit: &Limit, now: u64) -> Option<Cell> {
+    match other {
+        Some(other) => join(one.clone(), other.clone(), limit, Timestamp::from_millis(now)),
+        None => one.clone(),
+    }
+}
+
+fn told(cell: &Option<Cell>, limit: &Limit, now: u64) -> Reading {
+    let cost = tollgate_core::Cost::ONE;
+    assess(cell.as_ref(), limit, cost, Timestamp::from_millis(now))
+}

@@ -1,0 +1,45 @@
+//! What is told of a look that was charged later.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tollgate_core::reading::StoredState;
+use tollgate_core::{
+    Admission, Algorithm, ChargeId, Cost, LimitStatus, Operation, Timestamp, decide,
+};
+
+use crate::laws::world::{World, acts, any_algorithm, config};
+
+proptest! {
+    #![proptest_config(config(1_500))]
+
+    /// Told from the look alone: the numbers of the charge, and a reset that is never early.
+    #[test]
+    fn a_look_tells_what_its_charge_will(
+        algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64,
+    ) {
+        let mut world = World::new(algorithm);
+        acts.iter().for_each(|act| { world.act(act); });
+        let (now, cost) = (Timestamp::from_millis(world.now), Cost::new(cost).unwrap());
+        let (seen, cell) = decide(world.cell.clone(), &world.limit, Operation::Peek { cost }, now);
+        let limit = Arc::new(world.limit.clone());
+        if seen.admission != Admission::Now {
+            return Ok(());
+        }
+        let told = LimitStatus::new(Arc::clone(&limit), cost, &seen).charged(now);
+
+        let take = Operation::Charge { cost, id: ChargeId(u128::MAX) };
+        let (taken, _) = decide(cell, &limit, take, now);
+        let real = LimitStatus::new(Arc::clone(&limit), cost, &taken);
+        prop_assert!(told.resets_at >= real.resets_at, "{told:?} {real:?}");
+        if !matches!(algorithm, Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_)) {
+            prop_assert_eq!((told.used, told.remaining), (real.used, real.remaining));
+        }
+        // What is kept in parts of units is told to the unit that it was rounded up to.
+        prop_assert!(told.used.abs_diff(real.used) <= 1);
+        let was_given_back = seen.used == 0 && seen.found == StoredState::Present;
+        if matches!(algorithm, Algorithm::FixedWindow(_)) && !was_given_back {
+            prop_assert_eq!(told, real);
+        }
+    }
+}

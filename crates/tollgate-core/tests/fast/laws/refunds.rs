@@ -1,0 +1,60 @@
+//! Refunds give back what was charged at most, and only to where it was.
+
+use proptest::prelude::*;
+use tollgate_core::Algorithm;
+use tollgate_core::decide::refundable_until;
+
+use crate::laws::world::{Act, World, acts, any_algorithm, config};
+
+proptest! {
+    #![proptest_config(config(600))]
+
+    #[test]
+    fn refunds_give_what_was_charged_at_most(algorithm in any_algorithm(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        for act in &acts {
+            let Act::Refund { after, of } = act else {
+                world.act(act);
+                continue;
+            };
+            world.now += after;
+            let before = (world.peek().used, world.cell.clone());
+            let Some(index) = world.admitted.len().checked_sub(of + 1) else { continue };
+            let charge = world.admitted[index].clone();
+            let Some(reading) = world.refund(*of) else { continue };
+            prop_assert!(reading.refunded <= charge.cost);
+            let less = before.0.checked_sub(reading.used);
+            prop_assert!(less.is_some_and(|less| less <= reading.refunded));
+            if reading.refunded == 0 {
+                prop_assert_eq!(&world.cell, &before.1, "nothing given back, nothing changed");
+            }
+            let until = refundable_until(&world.limit, charge.position).as_millis();
+            if until > 0 && world.now >= until {
+                prop_assert_eq!(reading.refunded, 0, "its window is over");
+            }
+        }
+    }
+
+    /// At once and alone, a refund undoes its charge; a bucket within a millisecond of its being
+    /// full may need that millisecond.
+    #[test]
+    fn a_refund_at_once_undoes_the_charge(
+        algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64
+    ) {
+        let mut world = World::new(algorithm);
+        acts.iter().for_each(|act| { world.act(act); });
+        let (charged, mut without) = (world.admitted.len(), world.clone());
+        world.take(cost);
+        if world.admitted.len() == charged {
+            return Ok(());
+        }
+        let refunded = world.refund(0).unwrap().refunded;
+        let needs_a_millisecond = matches!(algorithm, Algorithm::TokenBucket(_));
+        if needs_a_millisecond {
+            (world.now, without.now) = (world.now + 1, without.now + 1);
+        } else {
+            prop_assert_eq!(refunded, cost);
+        }
+        prop_assert_eq!(world.peek().used, without.peek().used);
+    }
+}

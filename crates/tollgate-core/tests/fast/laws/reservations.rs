@@ -1,0 +1,270 @@
+//! What is held counts until it is settled or over, and then as if it had never been held.
+
+use proptest::prelude::*;
+use tollgate_core::decide::{expires_at, join, judge};
+use tollgate_core::{
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
+    OnExpiry, Operation, Reading, ReservationTerms, Timestamp, assess, decide,
+};
+
+use crate::laws::world::{
+    START, config, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+};
+
+/// One thing that happens; clocks do not step back.
+#[derive(Clone, Debug)]
+enum Act {
+    Take { after: u64, units: u64 },
+    Reserve { after: u64, units: u64, millis: u64 },
+    Settle { after: u64, of: usize, units: u64 },
+    Extend { after: u64, of: usize, millis: u64 },
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let after = || prop_oneof![3 => Just(0_u64), 2 => Just(1), 4 => 0..40_u64, 1 => 90..110_u64];
+    let (units, millis) = (|| 1..7_u64, || 0..90_u64);
+    let take = (after(), units()).prop_map(|(after, units)| Act::Take { after, units });
+    let reserve = (after(), units(), millis()).prop_map(|(after, units, millis)| Act::Reserve {
+        after,
+        units,
+        millis,
+    });
+    let settle = (after(), 0..4_usize, 0..12_u64).prop_map(|(after, of, units)| Act::Settle {
+        after,
+        of,
+        units,
+    });
+    let extend = (after(), 0..4_usize, millis()).prop_map(|(after, of, millis)| Act::Extend {
+        after,
+        of,
+        millis,
+    });
+    prop::collection::vec(prop_oneof![2 => take, 3 => reserve, 3 => settle, 1 => extend], 1..40)
+}
+
+fn takes() -> impl Strategy<Value = Vec<Act>> {
+    let take = (0..40_u64, 1..4_u64).prop_map(|(after, units)| Act::Take { after, units });
+    prop::collection::vec(take, 0..8)
+}
+
+fn algorithms() -> impl Strategy<Value = Algorithm> {
+    prop_oneof![fixed_window(), sliding_window(), two_bucket(), sliding_log(), token_bucket()]
+}
+
+fn terms() -> impl Strategy<Value = ReservationTerms> {
+    let on_expiry = prop_oneof![2 => Just(OnExpiry::Release), 1 => Just(OnExpiry::Charge)];
+    (1..60_u64, 1..15_u64, on_expiry, 0..4_u64).prop_map(|(max, at_most, on_expiry, overdraft)| {
+        ReservationTerms { max: Millis::new(max), at_most, on_expiry, overdraft }
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    limit: Limit,
+    cell: Option<Cell>,
+    now: u64,
+    /// Ids, marks and units of what was reserved.
+    reserved: Vec<(ChargeId, ChargePosition, u64)>,
+    asked: u128,
+}
+
+impl Held {
+    fn new(algorithm: Algorithm, terms: ReservationTerms) -> Self {
+        let limit = Limit::new("law", algorithm).unwrap();
+        let solvent = ReservationTerms { overdraft: 0, ..terms };
+        let held = limit
+            .clone()
+            .with_reservation_terms(terms)
+            .or_else(|_| limit.with_reservation_terms(solvent));
+        Self { limit: held.unwrap(), cell: None, now: START, reserved: Vec::new(), asked: 0 }
+    }
+
+    fn at(&self, after: u64) -> Timestamp {
+        Timestamp::from_millis(self.now + after)
+    }
+
+    fn ask(&mut self, operation: Operation) -> Reading {
+        let (reading, cell) = decide(self.cell.take(), &self.limit, operation, self.at(0));
+        self.cell = cell;
+        reading
+    }
+
+    fn act(&mut self, act: &Act) -> Option<Reading> {
+        self.asked += 1;
+        let id = ChargeId(self.asked);
+        match *act {
+            Act::Take { after, units } => {
+                self.now += after;
+                Some(self.ask(Operation::Charge { cost: Cost::up_to(units), id }))
+            }
+            Act::Reserve { after, units, millis } => {
+                self.now += after;
+                let until = self.at(millis);
+                let reading = self.ask(Operation::Reserve { cost: Cost::up_to(units), id, until });
+                if reading.admission == Admission::Now {
+                    self.reserved.push((id, reading.position, units));
+                }
+                Some(reading)
+            }
+            Act::Settle { after, of, units } => {
+                self.now += after;
+                let (id, position, _) = *self.reserved.iter().rev().nth(of)?;
+                Some(self.ask(Operation::Settle { id, position, cost: Cost::up_to(units) }))
+            }
+            Act::Extend { after, of, millis } => {
+                self.now += after;
+                let (id, position, _) = *self.reserved.iter().rev().nth(of)?;
+                let until = self.at(millis);
+                Some(self.ask(Operation::Extend { id, position, until }))
+            }
+        }
+    }
+
+    fn peek(&self, after: u64) -> Reading {
+        assess(self.cell.as_ref(), &self.limit, Cost::PEEK, self.at(after))
+    }
+}
+
+proptest! {
+    #![proptest_config(config(800))]
+
+    /// A settlement gives back no more than was held, takes no more than it is above that, stays
+    /// within capacity and overdraft, and asked again changes nothing.
+    #[test]
+    fn a_settlement_is_bounded_and_happens_once(
+        algorithm in algorithms(), terms in terms(), acts in acts(),
+    ) {
+        let mut world = Held::new(algorithm, terms);
+        for act in &acts {
+            let told = world.act(act);
+            let (Act::Settle { of, units, .. }, Some(reading)) = (act, told) else { continue };
+            let (_, _, held) = *world.reserved.iter().rev().nth(*of).unwrap();
+            prop_assert!(reading.refunded <= held.saturating_sub(*units));
+            prop_assert!(reading.added <= units.saturating_sub(held));
+            let most = world.limit.capacity() + world.limit.reservation_terms().overdraft;
+            prop_assert!(reading.added == 0 || reading.used <= most, "{:?}", reading);
+            let (before, cell) = (world.peek(0), world.cell.clone());
+            let again = world.act(&Act::Settle { after: 0, of: *of, units: 0 }).unwrap();
+            prop_assert_eq!((again.admission, again.refunded, again.added), (Admission::Never, 0, 0));
+            prop_assert_eq!((world.peek(0), &world.cell), (before, &cell));
+        }
+    }
+
+    /// What runs out is what an explicit release at that very moment is, whenever it is looked at.
+    #[test]
+    fn running_out_is_a_release_at_the_end(
+        algorithm in algorithms(), before in takes(), units in 1..7_u64, millis in 1..90_u64,
+        meanwhile in takes(), later in 0..200_u64,
+    ) {
+        let terms = ReservationTerms { max: Millis::new(1_000), ..ReservationTerms::default() };
+        let mut released = Held::new(algorithm, terms);
+        before.iter().for_each(|act| { released.act(act); });
+        let mut over = released.clone();
+        let (end, after) = (released.now + millis, 0);
+        over.act(&Act::Reserve { after, units, millis });
+        released.act(&Act::Reserve { after, units, millis: millis + 500 });
+        for act in &meanwhile {
+            let Act::Take { after, .. } = act else { continue };
+            if over.now + after < end {
+                over.act(act);
+                released.act(act);
+            }
+        }
+        released.now = end;
+        released.act(&Act::Settle { after: 0, of: 0, units: 0 });
+        for cost in [1, units, over.limit.capacity()].map(Cost::up_to) {
+            let told = |world: &Held| {
+                let at = Timestamp::from_millis(end + later);
+                assess(world.cell.as_ref(), &world.limit, cost, at)
+            };
+            let (by_itself, asked) = (told(&over), told(&released));
+            prop_assert_eq!((by_itself.admission, by_itself.used), (asked.admission, asked.used));
+            prop_assert_eq!((by_itself.reserved, asked.reserved), (0, 0));
+        }
+    }
+
+    /// A refusal names the first moment at which the same would fit, though reservations run out.
+    #[test]
+    fn a_refused_ask_fits_when_it_was_told_and_not_before(
+        algorithm in algorithms(), terms in terms(), acts in acts(), units in 1..7_u64,
+    ) {
+        let mut world = Held::new(algorithm, terms);
+        acts.iter().for_each(|act| { world.act(act); });
+        let until = world.at(50);
+        let (cost, id) = (Cost::up_to(units), ChargeId(u128::MAX));
+        for ask in [Operation::Charge { cost, id }, Operation::Reserve { cost, id, until }] {
+            let admission = |at: u64| {
+                judge(world.cell.as_ref(), &world.limit, ask, Timestamp::from_millis(at)).admission
+            };
+            if let Admission::At(moment) = admission(world.now) {
+                prop_assert_eq!(admission(moment.as_millis()), Admission::Now, "{:?}", ask);
+                prop_assert_ne!(admission(moment.as_millis() - 1), Admission::Now, "{:?}", ask);
+            }
+        }
+    }
+
+    /// Holding never moves a window: its end is the one that plain charges have.
+    #[test]
+    fn a_window_ends_when_it_would_have_without_reservations(
+        algorithm in fixed_window(), terms in terms(), acts in acts(),
+    ) {
+        let mut world = Held::new(algorithm, terms);
+        let mut ends = None;
+        for act in &acts {
+            let Some(reading) = world.act(act) else { continue };
+            let counted = reading.used > 0 && reading.full_reset_at > world.at(0);
+            if let Some(end) = ends.filter(|end| counted && *end > world.at(0)) {
+                prop_assert_eq!(reading.full_reset_at, end);
+            }
+            ends = if counted { Some(reading.full_reset_at) } else { ends };
+        }
+    }
+
+    /// Held are at most so many units, and a store may forget nothing that is held.
+    #[test]
+    fn what_is_held_is_bounded_and_kept(
+        algorithm in algorithms(), terms in terms(), acts in acts(),
+    ) {
+        let mut world = Held::new(algorithm, terms);
+        for act in &acts {
+            world.act(act);
+            let held = world.peek(0).reserved;
+            prop_assert!(held <= world.limit.reservation_terms().at_most);
+            if let Some(Cell::Reserved(cell)) = &world.cell {
+                prop_assert!((1..=MAX_RESERVATIONS).contains(&cell.reservations.len()));
+                let bytes = world.cell.as_ref().unwrap().to_bytes();
+                prop_assert_eq!(&Cell::from_bytes(&bytes), &world.cell);
+            }
+            let over = world.cell.as_ref().map(|cell| expires_at(cell, &world.limit));
+            prop_assert!(held == 0 || over.is_some_and(|over| over > world.at(0)));
+        }
+    }
+
+    /// Two accounts made one have used what either has, and what only one of them holds can be
+    /// settled still.
+    #[test]
+    fn accounts_that_part_are_no_less_than_either(
+        algorithm in algorithms(), terms in terms(), before in acts(), one in acts(), other in acts(),
+    ) {
+        let mut common = Held::new(algorithm, terms);
+        before.iter().for_each(|act| { common.act(act); });
+        let (mut left, mut right) = (common.clone(), common);
+        one.iter().for_each(|act| { left.act(act); });
+        right.asked += 1_000;
+        other.iter().for_each(|act| { right.act(act); });
+        let (limit, now) = (left.limit.clone(), left.now.max(right.now));
+        left.now = now;
+        right.now = now;
+        let both = |one: &Held, other: &Held| match other.cell.clone() {
+            Some(other) => join(one.cell.clone(), other, &limit, Timestamp::from_millis(now)),
+            None => one.cell.clone(),
+        };
+        let told = |cell: Option<Cell>| {
+            let reading = assess(cell.as_ref(), &limit, Cost::PEEK, Timestamp::from_millis(now));
+            (reading.used, reading.reserved, reading.admission)
+        };
+        let joined = told(both(&left, &right));
+        prop_assert_eq!(told(both(&right, &left)), joined, "in either order");
+        prop_assert!(joined.0 >= left.peek(0).used.max(right.peek(0).used));
+    }
+}

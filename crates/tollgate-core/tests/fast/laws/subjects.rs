@@ -1,0 +1,120 @@
+//! Two different subjects never look alike, whatever bytes they hold.
+
+use proptest::prelude::*;
+use tollgate_core::key::{MAX_INLINE_VALUE, Stored};
+use tollgate_core::{KeyedHash, Subject, Value};
+
+use crate::laws::world::config;
+
+/// As good as no collisions: the bytes are few in these laws.
+struct Sum;
+
+impl KeyedHash for Sum {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        let fold = |sum: u128, byte: &u8| {
+            (sum ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+        };
+        bytes.iter().fold(bytes.len() as u128 + 1, fold).to_be_bytes()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Owned {
+    Absent,
+    Clear(Vec<u8>),
+    Secret(Vec<u8>),
+}
+
+impl Owned {
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Absent => Value::Absent,
+            Self::Clear(bytes) => Value::Clear(bytes),
+            Self::Secret(bytes) => Value::Secret(bytes),
+        }
+    }
+}
+
+type Pairs = Vec<(String, Owned)>;
+
+fn subject(pairs: &Pairs) -> Subject {
+    Subject::new(pairs.iter().map(|(name, value)| (&**name, value.value())), &Sum)
+}
+
+/// Few different bytes, those that separate among them, so that look-alikes are common.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop::sample::select(vec![0, 1, 2, 3, b'=', b',', b'{', b'}', b'\n', b'a', 0xff]);
+    prop_oneof![4 => prop::collection::vec(byte, 0..4), 1 => prop::collection::vec(any::<u8>(), 0..300)]
+}
+
+fn pairs() -> impl Strategy<Value = Pairs> {
+    let value = prop_oneof![
+        Just(Owned::Absent),
+        bytes().prop_map(Owned::Clear),
+        bytes().prop_map(Owned::Secret)
+    ];
+    let name = prop_oneof![4 => "[a=,\0\x01]{0,3}", 1 => "\\PC{0,200}"];
+    prop::collection::vec((name, value), 0..4)
+}
+
+proptest! {
+    #![proptest_config(config(3_000))]
+
+    #[test]
+    fn subjects_are_equal_when_their_pairs_are(one in pairs(), other in pairs()) {
+        prop_assert_eq!(subject(&one) == subject(&other), one == other);
+        prop_assert_eq!(subject(&one), subject(&one.clone()));
+    }
+
+    #[test]
+    fn pairs_come_back(pairs in pairs()) {
+        let subject = subject(&pairs);
+        let stored: Vec<_> = subject.pairs().collect();
+        prop_assert_eq!(stored.len(), pairs.len());
+        for ((name, value), (own_name, own)) in stored.iter().zip(&pairs) {
+            prop_assert_eq!(name, own_name);
+            match own {
+                Owned::Absent => prop_assert_eq!(*value, Stored::Absent),
+                Owned::Clear(bytes) if bytes.len() <= MAX_INLINE_VALUE => {
+                    prop_assert_eq!(*value, Stored::Clear(bytes));
+                }
+                Owned::Clear(bytes) | Owned::Secret(bytes) => {
+                    prop_assert_eq!(*value, Stored::Hashed(&Sum.hash(bytes)));
+                }
+            }
+        }
+    }
+
+    /// Where one value ends and the next begins is part of the subject.
+    #[test]
+    fn moving_a_byte_makes_another_subject(bytes in bytes(), at in any::<prop::sample::Index>()) {
+        let all = |cut: usize| vec![
+            ("a".to_owned(), Owned::Clear(bytes[..cut].to_vec())),
+            ("a".to_owned(), Owned::Clear(bytes[cut..].to_vec())),
+        ];
+        let cut = at.index(bytes.len() + 1);
+        for other in (0..=bytes.len()).filter(|other| *other != cut) {
+            prop_assert_ne!(subject(&all(cut)), subject(&all(other)));
+        }
+    }
+}
+
+#[test]
+fn a_mebibyte_is_a_short_key() {
+    let long = vec![b'x'; 1 << 20];
+    let other = vec![b'x'; (1 << 20) - 1];
+    let of = |value: &[u8]| Subject::new([("user", Value::Clear(value))], &Sum);
+    assert!(of(&long).as_bytes().len() < 64);
+    assert_ne!(of(&long), of(&other));
+    assert_eq!(of(&long), of(&long.clone()));
+}
+
+#[test]
+fn a_clear_value_is_never_taken_for_a_hash() {
+    let long = vec![b'x'; MAX_INLINE_VALUE + 1];
+    let hash = Sum.hash(&long);
+    let of = |value| Subject::new([("user", value)], &Sum);
+    assert_ne!(of(Value::Clear(&long)), of(Value::Clear(&hash)));
+    assert_ne!(of(Value::Clear(&long)), of(Value::Secret(&long)));
+    assert_ne!(of(Value::Secret(&hash)), of(Value::Secret(&long)));
+}

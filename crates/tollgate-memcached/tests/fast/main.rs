@@ -1,0 +1,5 @@
+//! The store in memcached against bytes that no memcached sends.
+
+mod hostile;
+#[path = "../kit/mod.rs"]
+mod kit;

@@ -1,0 +1,99 @@
+//! The numbers that a server gives to versions of items, at their end.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::kit::{PATIENCE, Server, connected, subject, take, window};
+use tokio::task::JoinSet;
+use tollgate_conformance::{Figure, assert_held};
+use tollgate_core::{Limit, Millis, Timestamp};
+use tollgate_memcached::{Layout, Memcached, ServerSettings};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
+/// Callers at once, and how often each of them charges.
+const CALLERS: u64 = 4;
+const CALLS: u64 = 40;
+/// Versions that are numbered before the numbers end.
+const BEFORE: u64 = 60;
+
+/// One of the versions of the count is numbered 0, which the server takes for no number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counts_are_exact_while_the_numbers_of_versions_begin_again() {
+    for layout in [Layout::Cell, Layout::Pairs] {
+        let folder = tempfile::tempdir().unwrap();
+        let server = numbering_from(&folder.path().join("memory"), u64::MAX - BEFORE);
+        let store = connected(&ServerSettings { layout, ..server.settings() }).await;
+        let store = Arc::new(store);
+        let before = number(&server);
+        let mut used = charge_at_once(&store).await;
+        used.sort_unstable();
+        let otherwise = used.iter().zip(1..).filter(|(told, once)| *told != once).count();
+        let after = number(&server);
+        assert_held(&[
+            Figure::fault_seen("times that the numbers began anew", u64::from(after < before)),
+            Figure::at_most("calls without an answer", CALLERS * CALLS - used.len() as u64, 0),
+            Figure::at_most("units not counted once", otherwise as u64, 0),
+        ]);
+    }
+}
+
+/// What callers at once are told is used.
+async fn charge_at_once(store: &Arc<Memcached>) -> Vec<u64> {
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let store = Arc::clone(store);
+        callers.spawn(async move {
+            let mut told = Vec::new();
+            for _ in 0..CALLS {
+                told.extend(charge(&store).await);
+            }
+            told
+        });
+    }
+    callers.join_all().await.concat()
+}
+
+async fn charge(store: &Memcached) -> Option<u64> {
+    let subject = subject("a");
+    let told = store.apply_within(NOW, &[take(&limit(), &subject)], PATIENCE).await;
+    told.ok().map(|readings| readings[0].used)
+}
+
+fn limit() -> Limit {
+    window("core", 5_000, Millis::from_secs(3_600))
+}
+
+/// A server that goes on from `number`, as one does that was ended to be started again.
+fn numbering_from(memory: &Path, number: u64) -> Server {
+    let folder = memory.parent().unwrap();
+    // It gives up its rights if it has any.
+    fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
+    let mut server = Server::start_with(&["-m", "64", "-e", memory.to_str().unwrap()]);
+    server.tell("ms before 1\r\n1");
+    server.end();
+    let saved = memory.with_extension("meta");
+    let text = fs::read_to_string(&saved).unwrap();
+    fs::write(&saved, saved_before(&text, number)).unwrap();
+    server.revive();
+    assert_eq!(server.tell("mg before v"), ["VA 1", "1"], "it goes on from {text}");
+    server
+}
+
+/// What a server saved, as if it had been a minute ago, and with `number` for the last one that it gave:
+/// it believes nothing that was saved within the second.
+fn saved_before(text: &str, number: u64) -> String {
+    let lines = text.lines().map(|line| match line.split_once(' ') {
+        Some((name @ "Kcurrent_cas", _)) => format!("{name} {number}\n"),
+        Some((name @ "Kstop_time", at)) => format!("{name} {}\n", at.parse::<u64>().unwrap() - 60),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// The number of a version that is made now.
+fn number(server: &Server) -> u64 {
+    let told = server.tell("ms now 1 c\r\n1");
+    told[0].strip_prefix("HD c").unwrap().parse().unwrap()
+}

@@ -1,0 +1,59 @@
+//! What is said of files that are wrong, word by word.
+//!
+//! Each file under `mistakes/` holds cases: a policy, and all that is said of it.
+//! `UPDATE=1 cargo test -p tollgate-policy mistakes` writes what is said anew.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use tollgate_policy::parse;
+
+/// Begins a case; its title follows.
+const CASE: &str = "### ";
+/// Stands between a policy and what is said of it.
+const SAID: &str = "--- said\n";
+
+#[test]
+fn every_mistake_is_reported_as_written_here() {
+    let mut cases = 0;
+    for path in files() {
+        let written = std::fs::read_to_string(&path).unwrap();
+        let mut expected = String::new();
+        for case in written.split(CASE).filter(|case| !case.is_empty()) {
+            let (title, case) = case.split_once('\n').unwrap();
+            let policy = case.split_once(SAID).map_or(case, |(policy, _)| policy);
+            writeln!(expected, "{CASE}{title}\n{policy}{SAID}{}\n", said(policy)).unwrap();
+            cases += 1;
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap();
+        for (written, expected) in written.split(CASE).zip(expected.split(CASE)) {
+            assert_eq!(written, expected, "in {}", path.display());
+        }
+        assert_eq!(written, expected, "in {}", path.display());
+    }
+    assert!(cases >= 100, "only {cases} cases");
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fast/mistakes");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// All that is said of `policy`. What lines end with is not what these cases are about.
+fn said(policy: &str) -> String {
+    let said = match parse("shop.yaml", policy) {
+        Err(mistakes) => mistakes.to_string(),
+        Ok(loaded) if loaded.warnings.is_empty() => "nothing".to_owned(),
+        Ok(loaded) => {
+            let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+            format!("{}\n\nonly warnings", warnings.join("\n\n"))
+        }
+    };
+    said.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}

@@ -1,0 +1,31 @@
+//! The store on a cluster: exact while slots move and primaries change.
+
+mod conformance;
+mod down;
+mod failover;
+mod hostile;
+mod losses;
+mod moving;
+mod reads;
+mod site;
+mod spread;
+
+use std::time::Duration;
+
+use tollgate_core::Timestamp;
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at whether something has happened.
+const PAUSE: Duration = Duration::from_millis(1);
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+/// Waits until `condition` holds.
+async fn until(condition: impl Fn() -> bool) {
+    let happens = async {
+        while !condition() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
+}

@@ -1,0 +1,148 @@
+//! The suite that every store passes, on each server that the store is made for: as a function
+//! where there are functions, and as a script.
+
+use std::time::Duration;
+
+use crate::kit::{QUICK, Server, Version, on_every_version, wait_for_replica};
+use redis::aio::MultiplexedConnection;
+use tollgate_conformance::{PlainHash, check};
+use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_redis::{
+    CircuitState, Credentials, Endpoint, Keys, LinkLimits, Redis, RedisShard, RuntimeChoice,
+    Secret, SecretSource, ShardSettings, StepRuntime,
+};
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at whether a store has found its server.
+const PAUSE: Duration = Duration::from_millis(1);
+
+on_every_version! {
+    the_suite_passes
+    the_suite_passes_as_the_shipped_user
+    the_suite_passes_on_a_shard_before_and_after_a_failover
+}
+
+/// Every choice of how the step runs, and how it then does.
+fn choices(version: Version) -> [(RuntimeChoice, StepRuntime); 2] {
+    let best = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
+    [(RuntimeChoice::Best, best), (RuntimeChoice::Script, StepRuntime::Script)]
+}
+
+fn keys() -> Keys {
+    Keys::new(PlainHash)
+}
+
+async fn the_suite_passes(version: Version) {
+    let server = Server::start_version(version, &[]).await;
+    for (choice, runs) in choices(version) {
+        let store = Redis::new(server.connect().await, keys(), choice).await.unwrap();
+        assert_eq!(store.runtime(), runs);
+        check(&store, &format!("{choice:?}")).await;
+        assert_eq!(store.runtime(), runs);
+        server.assert_every_key_ends().await;
+    }
+}
+
+async fn the_suite_passes_as_the_shipped_user(version: Version) {
+    let server = Server::start_version(version, &[]).await;
+    admit_shipped_user(&server, version).await;
+    for (choice, runs) in choices(version) {
+        let connection = server.connect_as("tollgate", "password").await;
+        let store = Redis::new(connection, keys(), choice).await.unwrap();
+        assert_eq!(store.runtime(), runs);
+        check(&store, &format!("{choice:?}")).await;
+    }
+    let mut user = server.connect_as("tollgate", "password").await;
+    for words in [&["KEYS", "*"][..], &["GET", "tg1:x"], &["SET", "other", "1"], &["FLUSHALL"]] {
+        let refused = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut user).await;
+        assert_eq!(refused.unwrap_err().code(), Some("NOPERM"), "{words:?}");
+    }
+}
+
+/// Over batchers, as the shipped user, with looks answered by the replica. What follows the primary
+/// keeps all that the suite left, and goes on with it.
+async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Version) {
+    for (choice, runs) in choices(version) {
+        let mut primary = Server::start_version(version, &QUICK).await;
+        let replica = Server::start_version(version, &QUICK).await;
+        for server in [&primary, &replica] {
+            admit_shipped_user(server, version).await;
+        }
+        replica.follow(&primary).await;
+        let store = shard(&primary, &replica, choice);
+        is_on(&store, [&primary, &replica]).await;
+        let watch = primary.connect().await;
+        check(&InStep { store: &store, watch }, "before").await;
+        assert_eq!(store.runtime(), runs);
+        assert!(store.status()[1].counts.jobs > 0, "the replica answered nothing");
+        primary.assert_every_key_ends().await;
+
+        primary.is_followed().await;
+        primary.kill();
+        replica.promote().await;
+        is_on(&store, [&replica]).await;
+        replica.assert_every_key_ends().await;
+        check(&store, "after").await;
+        assert_eq!(store.runtime(), runs);
+        replica.assert_every_key_ends().await;
+    }
+}
+
+/// A shard's store in which every call waits until the replica has what the calls before it left:
+/// the suite asks for what it has just changed.
+struct InStep<'s> {
+    store: &'s RedisShard,
+    /// A connection to the primary.
+    watch: MultiplexedConnection,
+}
+
+impl Store for InStep<'_> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        wait_for_replica(&mut self.watch.clone()).await;
+        self.store.apply(now, charges).await
+    }
+}
+
+fn shard(primary: &Server, replica: &Server, choice: RuntimeChoice) -> RedisShard {
+    let endpoint = |server: &Server| {
+        let endpoint: Endpoint = server.url().parse().unwrap();
+        endpoint.with_credentials(Credentials {
+            user: Some("tollgate".into()),
+            password: Some(SecretSource::Inline(Secret::new("password"))),
+        })
+    };
+    let mut settings = ShardSettings::replicated(endpoint(primary), vec![endpoint(replica)]);
+    settings.link = LinkLimits {
+        connect: PATIENCE,
+        proof: PATIENCE,
+        heartbeat_answer: PATIENCE,
+        seek: PATIENCE,
+        ..LinkLimits::default()
+    };
+    RedisShard::open(&settings, keys(), choice).with_deadline(PATIENCE)
+}
+
+/// Waits until the store's batchers, as many as there are `servers`, lead to them in their order.
+async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
+    let urls = servers.map(|server| Some(server.url()));
+    let found = async {
+        loop {
+            let batchers = store.status().into_iter().take(N);
+            let open = batchers
+                .filter(|batcher| batcher.circuit_state == CircuitState::Closed)
+                .map(|batcher| batcher.address);
+            if open.eq(urls.iter().cloned()) {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, found).await.expect("the store finds its servers");
+}
+
+async fn admit_shipped_user(server: &Server, version: Version) {
+    let words = version.shipped_user();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    server.tell(&[&["ACL", "SETUSER"], &words[..]].concat()).await;
+}

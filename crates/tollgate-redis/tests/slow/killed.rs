@@ -1,0 +1,118 @@
+//! Nodes that are killed between a reservation and its settlement leak nothing.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::kit::Server;
+use redis::Client;
+use tollgate_conformance::PlainHash;
+use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow};
+use tollgate_core::{
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Limit, Millis, OnExpiry, Operation, Reading,
+    ReservationTerms, Store, Subject, Timestamp, Value,
+};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+/// How long each node asks to hold: shorter than every window.
+const HOLD: Millis = Millis::from_secs(30);
+/// Nodes that are killed.
+const NODES: u128 = 100;
+
+/// Where a node that this test starts finds its server, and which one it is.
+const SERVER: &str = "TOLLGATE_TEST_SERVER";
+const NODE: &str = "TOLLGATE_TEST_NODE";
+/// What a node says once it has reserved.
+const RESERVED: &str = "reserved";
+
+/// Two limits that release, one that charges, and leases; all wide enough for everybody.
+fn limits() -> Vec<Limit> {
+    let window = Millis::from_secs(3_600);
+    let fixed = FixedWindow::new(1_000, window, Anchor::FirstRequest).unwrap();
+    let sliding = SlidingWindow::new(1_000, window, Millis::from_secs(60)).unwrap();
+    let leases = Concurrency::new(1_000, HOLD).unwrap();
+    let charges = ReservationTerms { on_expiry: OnExpiry::Charge, ..ReservationTerms::default() };
+    let limit = |name, algorithm| {
+        // A slow machine's own time is not to end what is kept.
+        Limit::new(name, algorithm).unwrap().with_skew_max(Millis::from_secs(600))
+    };
+    vec![
+        limit("fixed", Algorithm::FixedWindow(fixed)),
+        limit("sliding", Algorithm::SlidingWindow(sliding)),
+        limit("charged", Algorithm::FixedWindow(fixed)).with_reservation_terms(charges).unwrap(),
+        limit("leases", Algorithm::Concurrency(leases)),
+    ]
+}
+
+async fn ask(store: &Redis, now: Timestamp, operation: Operation) -> Vec<Reading> {
+    let subject = Subject::new([("name", Value::Clear(b"everybody"))], &PlainHash);
+    let limits = limits();
+    let charges: Vec<_> =
+        limits.iter().map(|limit| Charge { limit, subject: &subject, operation }).collect();
+    store.apply(now, &charges).await.unwrap().to_vec()
+}
+
+/// A node, when a test starts this program as one; else nothing.
+#[tokio::test]
+async fn a_node_that_is_killed() {
+    let (Ok(server), Ok(node)) = (std::env::var(SERVER), std::env::var(NODE)) else { return };
+    let connection = Client::open(server).unwrap().get_multiplexed_async_connection().await;
+    let store =
+        Redis::new(connection.unwrap(), Keys::new(PlainHash), RuntimeChoice::Best).await.unwrap();
+    let id = ChargeId(node.parse().unwrap());
+    let reserve = Operation::Reserve { cost: Cost::up_to(3), id, until: NOW.after(HOLD) };
+    let reserved = ask(&store, NOW, reserve).await;
+    assert!(reserved.iter().all(|reading| reading.used > 0));
+    println!("{RESERVED}");
+    // Until it is killed.
+    std::future::pending::<()>().await;
+}
+
+fn start(server: &str, node: u128) -> Child {
+    let program = std::env::current_exe().unwrap();
+    Command::new(program)
+        .args(["killed::a_node_that_is_killed", "--exact", "--nocapture"])
+        .envs([(SERVER, server), (NODE, &node.to_string())])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn nodes_killed_between_reservation_and_settlement_leak_nothing() {
+    let server = Server::start().await;
+    let address = format!("redis://127.0.0.1:{}", server.port());
+    for node in 0..NODES {
+        let mut child = start(&address, node);
+        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let reserved = said.map_while(Result::ok).any(|line| line.ends_with(RESERVED));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(reserved, "node {node} ended by itself");
+    }
+    let store = Redis::new(server.connect().await, Keys::new(PlainHash), RuntimeChoice::Best).await;
+    let store = store.unwrap();
+    let told = |readings: Vec<Reading>| {
+        readings.into_iter().map(|reading| (reading.used, reading.reserved)).collect::<Vec<_>>()
+    };
+    let look = Operation::Peek { cost: Cost::PEEK };
+    let last = Timestamp::from_millis(NOW.after(HOLD).as_millis() - 1);
+    let all = [(300, 300), (300, 300), (300, 300), (300, 0)];
+    assert_eq!(told(ask(&store, last, look).await), all);
+    // Another node may still settle what a dead one reserved, by its receipt.
+    let settle = |id| Operation::Settle {
+        id: ChargeId(id),
+        position: ChargePosition::default(),
+        cost: Cost::up_to(1),
+    };
+    for id in 0..10 {
+        ask(&store, last, settle(id)).await;
+    }
+    let over = [(10, 0), (10, 0), (280, 0), (0, 0)];
+    assert_eq!(told(ask(&store, NOW.after(HOLD), look).await), over, "gone in that millisecond");
+    let whole = Operation::Charge { cost: Cost::up_to(720), id: ChargeId(u128::MAX) };
+    let taken = ask(&store, NOW.after(HOLD), whole).await;
+    assert_eq!(told(taken), [(730, 0), (730, 0), (1_000, 0), (720, 0)]);
+    server.assert_every_key_ends().await;
+}

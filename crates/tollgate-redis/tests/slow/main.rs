@@ -1,0 +1,18 @@
+//! The store on real servers: four versions of Redis and Valkey, replicas, sentinels and clusters.
+//!
+//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-redis --test slow`.
+
+mod carried;
+mod cluster;
+mod conformance;
+mod differential;
+mod killed;
+#[path = "../kit/mod.rs"]
+mod kit;
+mod replicas;
+mod runs;
+mod sentinel;
+mod shard;
+mod step_server;
+mod step_state;
+mod tls;

@@ -1,0 +1,158 @@
+//! A primary, what follows it, and a store on both.
+
+use std::collections::BTreeMap;
+
+use tollgate_conformance::PlainHash;
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Subject, Timestamp,
+};
+use tollgate_redis::{
+    BatcherError, CircuitState, Credentials, Endpoint, Keys, LinkError, LinkLimits, RedisShard,
+    RuntimeChoice, ShardSettings,
+};
+
+use crate::kit::{QUICK, Server, Version};
+use crate::replicas::{NOW, PATIENCE, WINDOW, until};
+
+/// The commands that run the step.
+const STEPS: [&str; 4] = ["fcall", "fcall_ro", "evalsha", "evalsha_ro"];
+
+/// A primary and a replica in step with it.
+pub(crate) struct Pair {
+    pub(crate) primary: Server,
+    pub(crate) replica: Server,
+}
+
+/// A store, and a limit to ask.
+pub(crate) struct Client {
+    pub(crate) store: RedisShard,
+    limit: Limit,
+}
+
+impl Pair {
+    pub(crate) async fn start(version: Version) -> Self {
+        let primary = Server::start_version(version, &QUICK).await;
+        let replica = Server::start_version(version, &QUICK).await;
+        replica.follow(&primary).await;
+        Self { primary, replica }
+    }
+
+    /// Where they are, under bounds that keep a machine busy with other tests from looking like a
+    /// fault.
+    pub(crate) fn settings(&self) -> ShardSettings {
+        self.settings_with(&[], &Credentials::default())
+    }
+
+    /// The same with more replicas, and as whom to reach all of them.
+    pub(crate) fn settings_with(&self, more: &[&Server], user: &Credentials) -> ShardSettings {
+        let endpoint = |server: &Server| {
+            let endpoint: Endpoint = server.url().parse().unwrap();
+            endpoint.with_credentials(user.clone())
+        };
+        let replicas = std::iter::once(&self.replica).chain(more.iter().copied());
+        let replicas = replicas.map(endpoint).collect();
+        let mut settings = ShardSettings::replicated(endpoint(&self.primary), replicas);
+        settings.link = LinkLimits {
+            connect: PATIENCE,
+            proof: PATIENCE,
+            heartbeat_answer: PATIENCE,
+            seek: PATIENCE,
+            ..LinkLimits::default()
+        };
+        settings
+    }
+}
+
+impl Client {
+    /// A store that is connected to the primary, and to the replicas that it reads from.
+    pub(crate) async fn connect(settings: &ShardSettings, choice: RuntimeChoice) -> Self {
+        let store = RedisShard::open(settings, Keys::new(PlainHash), choice);
+        store.ready(PATIENCE).await.unwrap();
+        let window = FixedWindow::new(1_000, Millis::new(WINDOW), Anchor::FirstRequest);
+        let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
+        let client = Self { store: store.with_deadline(PATIENCE), limit };
+        for replica in 1..client.store.status().len() {
+            client.reads_from(replica).await;
+        }
+        client
+    }
+
+    pub(crate) fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    pub(crate) async fn take(&self, at: Timestamp, units: u64) -> Result<Reading, BatcherError> {
+        self.ask(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) }).await
+    }
+
+    pub(crate) async fn look(&self, at: Timestamp) -> Result<Reading, BatcherError> {
+        self.ask(at, Operation::Peek { cost: Cost::ONE }).await
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        at: Timestamp,
+        operation: Operation,
+    ) -> Result<Reading, BatcherError> {
+        let charge = Charge { limit: &self.limit, subject: &Subject::default(), operation };
+        Ok(self.store.apply_within(at, &[charge], PATIENCE).await?[0])
+    }
+
+    /// What is used now, by a look.
+    pub(crate) async fn used(&self) -> u64 {
+        self.look(NOW).await.unwrap().used
+    }
+
+    pub(crate) fn circuit_state(&self, batcher: usize) -> CircuitState {
+        self.store.status()[batcher].circuit_state
+    }
+
+    /// Waits until the replica of this number, counted from 1, is in service.
+    pub(crate) async fn reads_from(&self, replica: usize) {
+        until(|| self.circuit_state(replica) == CircuitState::Closed).await;
+    }
+
+    /// Waits until the only replica is out of service, for a reason that says this.
+    pub(crate) async fn leaves_the_replica(&self, reason: &str) {
+        let is_told = |error: &LinkError| error.to_string().contains(reason);
+        until(|| {
+            let status = &self.store.status()[1];
+            status.circuit_state == CircuitState::Open
+                && status.last_error.as_ref().is_some_and(is_told)
+        })
+        .await;
+    }
+}
+
+impl Server {
+    /// What it tells of itself in this section.
+    pub(crate) async fn info(&self, section: &str) -> String {
+        let mut connection = self.connect().await;
+        let told = redis::cmd("INFO").arg(section).query_async(&mut connection).await;
+        told.expect("statistics")
+    }
+
+    /// How often it carried out each command since [`Self::forget_commands`].
+    pub(crate) async fn commands(&self) -> BTreeMap<String, u64> {
+        let info = self.info("commandstats").await;
+        // cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0,failed_calls=0
+        let count = |line: &str| {
+            let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+            let (calls, _) = rest.split_once(',')?;
+            Some((name.to_owned(), calls.parse().ok()?))
+        };
+        info.lines().filter_map(count).collect()
+    }
+
+    /// How often it ran the step by each command.
+    pub(crate) async fn steps(&self) -> BTreeMap<String, u64> {
+        let mut commands = self.commands().await;
+        commands.retain(|name, _| STEPS.contains(&&**name));
+        commands
+    }
+
+    pub(crate) async fn forget_commands(&self) {
+        self.tell(&["CONFIG", "RESETSTAT"]).await;
+    }
+}

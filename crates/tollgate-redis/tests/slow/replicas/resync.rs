@@ -1,0 +1,58 @@
+//! A replica that is given everything anew, which takes it a while.
+
+use tollgate_conformance::{Figure, assert_held};
+use tollgate_redis::{CircuitState, RuntimeChoice};
+
+use crate::kit::{QUICK, Server};
+use crate::replicas::pair::{Client, Pair};
+use crate::replicas::{NOW, until};
+
+/// What makes loading last, in a server that says so while it loads.
+const SLOWLY: [&str; 4] =
+    ["--key-load-delay", "200", "--loading-process-events-interval-bytes", "1024"];
+const KEYS: &str = "2000";
+
+/// Meanwhile each charge counts, and no look is told of a replica that has nothing yet: what it told
+/// before it was noticed is as old as a replica may be, and no older.
+#[tokio::test]
+async fn a_replica_that_loads_is_not_read_from() {
+    let arguments = [&QUICK[..], &["--enable-debug-command", "yes"]].concat();
+    let (primary, replica) =
+        (Server::start_with(&arguments).await, Server::start_with(&SLOWLY).await);
+    primary.tell(&["DEBUG", "POPULATE", KEYS]).await;
+    replica.follow(&primary).await;
+    let pair = Pair { primary, replica };
+    let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
+    let known = client.take(NOW, 3).await.unwrap().used;
+    pair.primary.is_followed().await;
+
+    // A history of its own, so that it can go on in no other.
+    pair.replica.promote().await;
+    pair.replica.begin_to_follow(&pair.primary).await;
+    let (mut used, mut loading, mut wrong) = (known, 0, 0);
+    while !is_in_step(&pair.replica).await {
+        loading += u64::from(is_loading(&pair.replica).await);
+        assert_eq!(client.take(NOW, 1).await.unwrap().used, used + 1);
+        used += 1;
+        let seen = client.used().await;
+        wrong += u64::from(!(known..=used).contains(&seen));
+    }
+    assert_held(&[
+        Figure::fault_seen("looks while it loaded", loading),
+        Figure::at_most("looks that told of less than it had, or of more than was used", wrong, 0),
+    ]);
+    until(|| client.circuit_state(1) == CircuitState::Closed).await;
+    pair.primary.is_followed().await;
+    let before = client.store.status()[1].counts.jobs;
+    assert_eq!(client.used().await, used);
+    assert_eq!(client.store.status()[1].counts.jobs, before + 1, "the replica is asked again");
+}
+
+async fn is_loading(server: &Server) -> bool {
+    server.info("persistence").await.contains("loading:1")
+}
+
+async fn is_in_step(server: &Server) -> bool {
+    let told = server.info("replication").await;
+    told.contains("role:slave") && told.contains("master_link_status:up")
+}

@@ -1,0 +1,177 @@
+//! Commands of many takes from windows that are open, beside the reference model: takes alike in a
+//! row, takes from many windows at once, and whatever else comes between them.
+
+use crate::kit::{Server, Version, on_every_version};
+use tollgate_conformance::trace::{random_limit, seeds};
+use tollgate_conformance::{Cells, PlainHash, Random};
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT, Millis,
+    Operation, Refusals, Store, Subject, Timestamp, Value,
+};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
+
+/// Scenes of some 200 jobs each.
+const SCENES: u64 = 300;
+const COMMANDS: u64 = 10;
+
+on_every_version! {
+    takes_that_travel_together_give_the_models_integers
+}
+
+async fn takes_that_travel_together_give_the_models_integers(version: Version) {
+    let server = Server::start_version(version, &[]).await;
+    for (choice, first) in [(RuntimeChoice::Best, 8_000_000), (RuntimeChoice::Script, 9_000_000)] {
+        let store = Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.unwrap();
+        for seed in seeds(first, SCENES) {
+            play(&store, seed).await;
+        }
+    }
+    server.assert_every_key_ends().await;
+}
+
+/// A call of a command: when, and its charges by the numbers of limit and subject.
+type Call = (Timestamp, Vec<(usize, usize, Operation)>);
+
+/// What was counted, and can be given back: limit, subject, cost, mark and name.
+type Counted = (usize, usize, Cost, ChargePosition, ChargeId);
+
+async fn play(store: &Redis, seed: u64) {
+    let mut scene = Scene::new(seed);
+    let cells = Cells::default();
+    for _ in 0..COMMANDS {
+        let calls = scene.command();
+        let charges: Vec<_> = calls.iter().map(|(_, asks)| scene.charges(asks)).collect();
+        let borrowed: Vec<_> =
+            calls.iter().zip(&charges).map(|((now, _), charges)| (*now, &charges[..])).collect();
+        let answers = store.apply_all(&borrowed).await;
+        assert_eq!(answers.len(), calls.len());
+        let mut counted = Vec::new();
+        for (((now, charges), answer), (_, asks)) in borrowed.iter().zip(answers).zip(&calls) {
+            let right = cells.apply(*now, charges).await.unwrap();
+            assert_eq!(&*answer.unwrap(), &*right, "TOLLGATE_SEED={seed} {now:?} {charges:?}");
+            for ((limit, subject, operation), reading) in asks.iter().zip(right.iter()) {
+                if let (Operation::Charge { cost, id }, true) = (*operation, right.all_admitted()) {
+                    counted.push((*limit, *subject, cost, reading.position, id));
+                }
+            }
+        }
+        drop(charges);
+        scene.counted = counted;
+    }
+}
+
+struct Scene {
+    random: Random,
+    now: Timestamp,
+    limits: Vec<Limit>,
+    subjects: Vec<Subject>,
+    counted: Vec<Counted>,
+    last_id: u128,
+}
+
+impl Scene {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        // Today, where the reset gets its thirteenth digit, and where it no longer fits an integer.
+        let epochs = [1_700_000_000_000, 999_999_999_990, 9_223_372_036_000];
+        let now = Timestamp::from_millis(random.one_of(&epochs) + random.within(0..=900));
+        let mut limits: Vec<_> =
+            (0..3).map(|number| window_limit(&mut random, &format!("window{number}"))).collect();
+        let other = random.within(2..=5);
+        limits.push(random_limit(&mut random, other, "other"));
+        let subject = |number: u64| {
+            let pairs =
+                [("seed", seed), ("number", number)].map(|(name, n)| (name, n.to_be_bytes()));
+            let pairs = pairs.iter().map(|(name, bytes)| (*name, Value::Clear(&bytes[..])));
+            Subject::new(pairs, &PlainHash)
+        };
+        let subjects = (0..4).map(subject).collect();
+        Self { random, now, limits, subjects, counted: Vec::new(), last_id: 0 }
+    }
+
+    fn charges(&self, asks: &[(usize, usize, Operation)]) -> Vec<Charge<'_>> {
+        let charge = |&(limit, subject, operation): &(usize, usize, Operation)| Charge {
+            limit: &self.limits[limit],
+            subject: &self.subjects[subject],
+            operation,
+        };
+        asks.iter().map(charge).collect()
+    }
+
+    fn command(&mut self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for _ in 0..self.random.within(1..=6) {
+            let step = self.random.one_of(&[0, 0, 1, 5, 900]);
+            self.now = self.now.after(Millis::new(step));
+            match self.random.within(1..=10) {
+                1..=6 => self.push_alike(&mut calls),
+                7 | 8 => self.push_together(&mut calls),
+                9 => self.push_look(&mut calls),
+                _ => self.push_refund(&mut calls),
+            }
+        }
+        calls
+    }
+
+    /// Takes alike: from one key, from keys in turn, or from any.
+    fn push_alike(&mut self, calls: &mut Vec<Call>) {
+        let (limit, cost) = (self.random.one_of(&[0, 0, 1, 1, 2, 3]), self.cost());
+        let (first, pattern) = (self.random.within(0..=3), self.random.within(0..=2));
+        for place in 0..self.random.within(1..=9) {
+            let any = self.random.within(0..=3);
+            let subject = [first, first + place, any][pattern as usize] % 4;
+            let id = self.id();
+            calls.push((self.now, vec![(limit, subject as usize, Operation::Charge { cost, id })]));
+        }
+    }
+
+    /// Takes of many limits in one call, at times twice of the same.
+    fn push_together(&mut self, calls: &mut Vec<Call>) {
+        for _ in 0..self.random.within(1..=4) {
+            let id = self.id();
+            let takes = 2 + self.random.within(0..=2) as usize;
+            let operation = |place| {
+                let limit = if self.random.chance(10) { 0 } else { place % 4 };
+                let subject = self.random.within(0..=1) as usize;
+                (limit, subject, Operation::Charge { cost: self.cost(), id })
+            };
+            let asks = (0..takes).map(operation).collect();
+            calls.push((self.now, asks));
+        }
+    }
+
+    fn push_look(&mut self, calls: &mut Vec<Call>) {
+        let (limit, subject) = (self.random.within(0..=3), self.random.within(0..=3));
+        let operation = Operation::Peek { cost: self.cost() };
+        calls.push((self.now, vec![(limit as usize, subject as usize, operation)]));
+    }
+
+    fn push_refund(&mut self, calls: &mut Vec<Call>) {
+        if let Some((limit, subject, cost, position, id)) = self.counted.pop() {
+            let deduplication = self.random.one_of(&[Deduplication::Unneeded, Deduplication::ById]);
+            let operation = Operation::Refund { cost, position, id, deduplication };
+            calls.push((self.now, vec![(limit, subject, operation)]));
+        }
+    }
+
+    fn cost(&mut self) -> Cost {
+        let cost = self.random.one_of(&[1, 1, 1, 1, 2, 7, 0, 400_000, 999_999, MAX_EXACT]);
+        Cost::new(cost).unwrap()
+    }
+
+    fn id(&mut self) -> ChargeId {
+        self.last_id += 1;
+        ChargeId(self.last_id)
+    }
+}
+
+/// A fixed window; its quota is small, or about what six digits hold.
+fn window_limit(random: &mut Random, name: &str) -> Limit {
+    let quotas = [1, 3, 10, 10, 60, 999_998, 999_999, 1_000_000, 1_200_000, MAX_EXACT];
+    let window = Millis::new(random.one_of(&[10, 1_000, 3_600_000, 3_600_000]));
+    let anchor = random.one_of(&[Anchor::FirstRequest, Anchor::Calendar]);
+    let algorithm = FixedWindow::new(random.one_of(&quotas), window, anchor).unwrap();
+    let limit = Limit::new(name, Algorithm::FixedWindow(algorithm)).unwrap();
+    if random.chance(20) { limit.with_refusals(Refusals::Counted).unwrap() } else { limit }
+}

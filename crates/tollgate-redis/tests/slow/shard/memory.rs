@@ -1,0 +1,75 @@
+//! Servers that are out of memory.
+
+use tollgate_conformance::{Figure, assert_held};
+use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, StoreError};
+use tollgate_redis::StepError;
+
+use super::*;
+use crate::kit::on_every_version;
+use crate::shard::site::patient;
+
+/// Callers of the window that exists, and as many of windows that do not.
+const EACH: u64 = 50;
+/// How many calls in vain there may be after memory is there again.
+const IN_VAIN: u64 = 1_000;
+
+on_every_version! {
+    without_memory_windows_go_on_and_new_keys_are_reported
+}
+
+async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version) {
+    for way in Way::of(version) {
+        let server = Server::start_version(version, &["--maxmemory-policy", "noeviction"]).await;
+        let client = Client::new(&patient(server.url().parse().unwrap()), *way, 1 << 20).await;
+        let position = client.take(0, 1).await.unwrap().position;
+        server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;
+
+        let (old, new) = callers_of_both(&client).await;
+        let full = BatcherError::Step(StepError::Full);
+        let once = once(2..=EACH + 1);
+        let otherwise = counts(&old).iter().filter(|told| once.get(told.0) != Some(told.1)).count();
+        let refused = new.iter().filter(|told| **told == Err(full.clone())).count() as u64;
+        assert_held(&[
+            Figure::fault_seen("charges refused for want of memory", refused),
+            Figure::at_most("units admitted to somebody new", EACH - refused, 0),
+            Figure::at_most("counts of who has a window not told once", otherwise as u64, 0),
+        ]);
+        assert_eq!(counts(&old).len() as u64, EACH, "{way:?}");
+        assert_eq!(StoreError::from(full.clone()), StoreError::Full);
+        for (deduplication, left) in
+            [(Deduplication::Unneeded, EACH), (Deduplication::ById, EACH - 1)]
+        {
+            let back = client.ask(0, refund(position, deduplication), PATIENCE).await.unwrap();
+            assert_eq!((back.refunded, back.used), (1, left), "{way:?}");
+        }
+        assert_eq!(client.take(9_999, 0).await.unwrap().used, 0, "{way:?}: a look needs no key");
+
+        server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        let mut in_vain = 0;
+        while client.take(10_000, 1).await == Err(full.clone()) {
+            in_vain += 1;
+            assert!(in_vain < IN_VAIN, "{way:?}: still full");
+        }
+        let batcher = &client.store.status()[0];
+        assert_eq!((batcher.circuit_state, batcher.opened), (CircuitState::Closed, 0), "{way:?}");
+        client.assert_sound();
+        server.assert_every_key_ends().await;
+    }
+}
+
+type Told = Vec<Result<Reading, BatcherError>>;
+
+/// What callers are told at once: of the window that exists, and each of one that does not.
+async fn callers_of_both(client: &Arc<Client>) -> (Told, Told) {
+    let (mut old, mut new) = (JoinSet::new(), JoinSet::new());
+    for number in 1..=EACH {
+        let (one, other) = (Arc::clone(client), Arc::clone(client));
+        old.spawn(async move { one.take(0, 1).await });
+        new.spawn(async move { other.take(number, 1).await });
+    }
+    (old.join_all().await, new.join_all().await)
+}
+
+fn refund(position: ChargePosition, deduplication: Deduplication) -> Operation {
+    Operation::Refund { cost: Cost::ONE, position, id: ChargeId(1), deduplication }
+}

@@ -1,0 +1,218 @@
+//! A server, and a store on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tollgate_conformance::PlainHash;
+use tollgate_conformance::history::{Allowance, Outcome, Recorder};
+use tollgate_core::algo::FixedWindow;
+use tollgate_core::algo::fixed_window::Anchor;
+use tollgate_core::{
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Subject, Value,
+};
+use tollgate_redis::{
+    BatcherError, CircuitState, Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice,
+    ShardSettings, StepError, Tls,
+};
+
+use crate::kit::{Certificates, Server, Version, free_port};
+use crate::shard::{NOW, PATIENCE, until};
+
+/// How the step runs, and how it is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Function,
+    Script,
+    /// A function, over TLS with certificates of both sides.
+    Tls,
+}
+
+/// A server, and a client of it.
+pub(crate) struct Site {
+    pub(crate) server: Server,
+    pub(crate) client: Arc<Client>,
+    arguments: Vec<String>,
+    _certificates: Certificates,
+}
+
+/// A store, and a limit to charge.
+pub(crate) struct Client {
+    pub(crate) store: RedisShard,
+    limit: Limit,
+    answered: AtomicU64,
+    pub(crate) recorder: Recorder,
+}
+
+impl Way {
+    /// The ways that `version` allows, without TLS.
+    pub(crate) fn of(version: Version) -> &'static [Self] {
+        if version.has_functions() { &[Self::Function, Self::Script] } else { &[Self::Script] }
+    }
+
+    pub(crate) fn choice(self) -> RuntimeChoice {
+        match self {
+            Self::Function | Self::Tls => RuntimeChoice::Best,
+            Self::Script => RuntimeChoice::Script,
+        }
+    }
+}
+
+impl Site {
+    /// A server of the system's and a store whose limit has this quota in an hour.
+    pub(crate) async fn start(way: Way, quota: u64) -> Self {
+        let certificates = Certificates::new();
+        let tls_port = free_port();
+        let arguments = match way {
+            Way::Function | Way::Script => Vec::new(),
+            Way::Tls => certificates.arguments(tls_port),
+        };
+        let server = Server::start_with(&words(&arguments)).await;
+        let endpoint: Endpoint = match way {
+            Way::Function | Way::Script => server.url().parse().unwrap(),
+            Way::Tls => {
+                let endpoint: Endpoint = format!("rediss://127.0.0.1:{tls_port}").parse().unwrap();
+                let path = |name| certificates.path(name);
+                let client = Some((path("client.pem"), path("client.key")));
+                let authorities = Some(path("ca.pem"));
+                endpoint.with_tls(Tls { authorities, client, server_name: None }).unwrap()
+            }
+        };
+        let client = Client::new(&patient(endpoint), way, quota).await;
+        Self { server, client, arguments, _certificates: certificates }
+    }
+
+    /// Starts the server that was killed, and waits until the store has found it.
+    pub(crate) async fn start_again(&mut self) {
+        self.server.start_again(&words(&self.arguments));
+        self.client.store.ready(PATIENCE).await.unwrap();
+    }
+}
+
+impl Client {
+    /// A store that is connected, whose limit has this quota in an hour.
+    pub(crate) async fn new(settings: &ShardSettings, way: Way, quota: u64) -> Arc<Self> {
+        let store = RedisShard::open(settings, Keys::new(PlainHash), way.choice());
+        store.ready(PATIENCE).await.unwrap();
+        Self::on(store, quota)
+    }
+
+    /// The same, on a store that there is.
+    pub(crate) fn on(store: RedisShard, quota: u64) -> Arc<Self> {
+        let window = FixedWindow::new(quota, Millis::new(3_600_000), Anchor::FirstRequest);
+        let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
+        Arc::new(Self { store, limit, answered: AtomicU64::new(0), recorder: Recorder::default() })
+    }
+
+    /// Takes `units` from the limit of the subject of this number; 0 only looks.
+    pub(crate) async fn take(&self, subject: u64, units: u64) -> Result<Reading, BatcherError> {
+        self.take_within(subject, units, PATIENCE).await
+    }
+
+    /// The same, within a time of the call's own.
+    pub(crate) async fn take_within(
+        &self,
+        subject: u64,
+        units: u64,
+        within: Duration,
+    ) -> Result<Reading, BatcherError> {
+        let ask = Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) };
+        self.ask(subject, ask, within).await
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        subject: u64,
+        operation: Operation,
+        within: Duration,
+    ) -> Result<Reading, BatcherError> {
+        let subject = numbered(subject);
+        let charge = Charge { limit: &self.limit, subject: &subject, operation };
+        let issued = self.recorder.issue(NOW, &[charge]);
+        let told = self.store.apply_within(NOW, &[charge], within).await;
+        issued.ended(match &told {
+            Ok(readings) => Outcome::Answered(readings.clone()),
+            Err(BatcherError::Overloaded | BatcherError::Unavailable) => Outcome::NotCarriedOut,
+            Err(BatcherError::Step(StepError::Full | StepError::Late)) => Outcome::NotCarriedOut,
+            Err(_) => Outcome::Unknown,
+        });
+        self.answered.fetch_add(1, Ordering::SeqCst);
+        Ok(told?[0])
+    }
+
+    /// How many calls have been told something.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::SeqCst)
+    }
+
+    /// Judges everything that the client was told.
+    pub(crate) fn assert_sound(&self) {
+        self.assert_sound_but_for(0);
+    }
+
+    /// The same, where so many units may have been counted and lost.
+    pub(crate) fn assert_sound_but_for(&self, lost: u64) {
+        let allowance = Allowance { lost, ..Allowance::default() };
+        self.recorder.history().check(allowance).assert_sound();
+    }
+
+    /// The name of the key of the subject of this number.
+    pub(crate) fn key(&self, subject: u64) -> Vec<u8> {
+        Keys::new(PlainHash).name(&self.limit, &numbered(subject)).to_vec()
+    }
+
+    pub(crate) fn circuit_state(&self) -> CircuitState {
+        self.store.status()[0].circuit_state
+    }
+
+    /// Waits until the store is connected to this server.
+    pub(crate) async fn is_on(&self, server: &Server) {
+        until(|| self.store.status()[0].address == Some(server.url())).await;
+    }
+}
+
+/// The bounds under which a machine that is busy with other tests does not look like a fault.
+pub(crate) fn patient(primary: Endpoint) -> ShardSettings {
+    let mut settings = ShardSettings::new(primary);
+    settings.link = LinkLimits {
+        connect: PATIENCE,
+        proof: PATIENCE,
+        heartbeat_answer: PATIENCE,
+        seek: PATIENCE,
+        ..LinkLimits::default()
+    };
+    settings
+}
+
+fn numbered(subject: u64) -> Subject {
+    Subject::new([("number", Value::Clear(&subject.to_be_bytes()))], &PlainHash)
+}
+
+fn words(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+/// Makes a test of each named async function for every way.
+macro_rules! in_every_way {
+    ($($test:ident)*) => { $(
+        mod $test {
+            use crate::shard::Way;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn as_a_function() {
+                super::$test(Way::Function).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn as_a_script() {
+                super::$test(Way::Script).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn over_tls() {
+                super::$test(Way::Tls).await;
+            }
+        }
+    )* };
+}
+pub(crate) use in_every_way;

@@ -1,0 +1,161 @@
+//! Random cells joined in the server, beside the same joined in Rust: every number of every cell.
+
+use tollgate_conformance::trace::{random_limit, seeds};
+use tollgate_conformance::{PlainHash, Random};
+use tollgate_core::decide::{ReservedCell, join};
+use tollgate_core::{
+    Algorithm, Cell, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, MAX_EXACT, Millis,
+    OnExpiry, Operation, Reservation, Store, StoredState, Subject, Timestamp, Value, assess,
+};
+use tollgate_redis::{Redis, RuntimeChoice};
+
+use crate::carried::cells::two_accounts;
+use crate::carried::store;
+use crate::kit::{Server, Version, on_every_version};
+
+/// Two joins a pair and two ways of running the step: a hundred thousand on all four versions.
+const ROUNDS: u64 = 63;
+const PAIRS: u64 = 100;
+
+/// A moment as they are now.
+const NOW: u64 = 1_700_000_000_123;
+
+on_every_version! {
+    cells_are_joined_as_in_rust
+}
+
+async fn cells_are_joined_as_in_rust(version: Version) {
+    let server = Server::start_version(version, &[]).await;
+    for (choice, first) in [(RuntimeChoice::Best, 8_000_000), (RuntimeChoice::Script, 9_000_000)] {
+        let store = store(&server, choice).await;
+        let mut kept = 0;
+        for seed in seeds(first, ROUNDS) {
+            kept += Round::new(seed).run(&store).await;
+        }
+        assert!(kept > ROUNDS * PAIRS / 2, "only {kept} cells were in force");
+        server.assert_every_key_ends().await;
+    }
+}
+
+/// Pairs of cells that are joined at the same moments.
+struct Round {
+    seed: u64,
+    pairs: Vec<Pair>,
+    /// When the first of each pair is joined, and when the second is.
+    moments: [Timestamp; 2],
+}
+
+struct Pair {
+    limit: Limit,
+    subject: Subject,
+    cells: [Cell; 2],
+}
+
+impl Pair {
+    fn random(random: &mut Random, seed: u64, number: u64, now: u64) -> Self {
+        let skew_max = Millis::from_secs(random.one_of(&[60, 300, 3_600]));
+        let limit = random_limit(random, number, "joined").with_skew_max(skew_max);
+        let pairs = [("seed", seed), ("number", number)].map(|(name, n)| (name, n.to_be_bytes()));
+        let pairs = pairs.iter().map(|(name, bytes)| (*name, Value::Clear(&bytes[..])));
+        let subject = Subject::new(pairs, &PlainHash);
+        let (one, other) = two_accounts(random, &limit, now);
+        let cells = [one, other].map(|cell| reserved(random, &limit, cell, now));
+        Self { limit, subject, cells }
+    }
+
+    fn place(&self) -> CellKey<'_> {
+        CellKey { limit: &self.limit, subject: &self.subject }
+    }
+
+    /// The cell after both were joined, if it counts.
+    fn joined(&self, [before, now]: [Timestamp; 2]) -> Option<Cell> {
+        let [one, other] = self.cells.clone();
+        let cell = join(None, one, &self.limit, before);
+        let cell = join(cell, other, &self.limit, now)?;
+        let found = assess(Some(&cell), &self.limit, Cost::PEEK, now).found;
+        (found == StoredState::Present).then_some(cell)
+    }
+}
+
+/// `cell`, of which something may be held: by reservations that both accounts know, and others.
+fn reserved(random: &mut Random, limit: &Limit, cell: Cell, now: u64) -> Cell {
+    let is_kept = Cell::from_bytes(&cell.to_bytes()).is_some();
+    let has_leases = matches!(limit.algorithm(), Algorithm::Concurrency(_));
+    if !is_kept || has_leases || random.chance(50) {
+        return cell;
+    }
+    let position = assess(Some(&cell), limit, Cost::PEEK, Timestamp::from_millis(now)).position;
+    let first = random.within(0..=2);
+    let mut reservations: Vec<Reservation> = (first..=first + random.within(0..=2))
+        .map(|number| Reservation {
+            id: ChargeId(number.into()),
+            units: random.within(1..=4),
+            position,
+            until: Timestamp::from_millis(now.saturating_add(random.one_of(&[0, 1, 50, 5_000]))),
+            on_expiry: random.one_of(&[OnExpiry::Release, OnExpiry::Release, OnExpiry::Charge]),
+        })
+        .collect();
+    reservations.sort_by_key(|reservation| reservation.until);
+    Cell::Reserved(Box::new(ReservedCell { cell, reservations }))
+}
+
+impl Round {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let reach = random.one_of(&[0, 0, 1, 50, 1_000]);
+        let before = match random.within(0..=9) {
+            0 => random.within(0..=2_000),
+            1 | 2 => MAX_EXACT - random.within(0..=2_000),
+            _ => NOW,
+        };
+        let now = before.saturating_add(random.within(0..=reach)).min(MAX_EXACT);
+        let pairs = (0..PAIRS).map(|number| Pair::random(&mut random, seed, number, now)).collect();
+        Self { seed, pairs, moments: [before, now].map(Timestamp::from_millis) }
+    }
+
+    /// How many pairs are in force when both were joined.
+    async fn run(&self, store: &Redis) -> u64 {
+        let [before, now] = self.moments;
+        self.join(store, before, 0).await;
+        self.join(store, now, 1).await;
+        let kept = self.compare(store).await;
+        self.join(store, now, 1).await;
+        assert_eq!(self.compare(store).await, kept, "joined once more");
+        self.compare_readings(store).await;
+        kept
+    }
+
+    async fn join(&self, store: &Redis, now: Timestamp, which: usize) {
+        let cell = |pair: &Pair| pair.cells[which].clone();
+        let cells: Vec<_> = self.pairs.iter().map(|pair| (pair.place(), cell(pair))).collect();
+        store.join(now, &cells).await.expect("cells of this version");
+    }
+
+    async fn compare(&self, store: &Redis) -> u64 {
+        let [_, now] = self.moments;
+        let places: Vec<_> = self.pairs.iter().map(Pair::place).collect();
+        let cells = store.cells(now, &places).await.expect("an answer");
+        assert_eq!(cells.len(), self.pairs.len());
+        let mut kept = 0;
+        for (pair, cell) in self.pairs.iter().zip(cells) {
+            let right = pair.joined(self.moments);
+            let (seed, limit, cells) = (self.seed, &pair.limit, &pair.cells);
+            assert_eq!(cell, right, "TOLLGATE_SEED={seed} {:?} {limit:?} {cells:?}", self.moments);
+            kept += u64::from(right.is_some());
+        }
+        kept
+    }
+
+    /// What the step says of the cells is what they say in Rust.
+    async fn compare_readings(&self, store: &Redis) {
+        let [_, now] = self.moments;
+        let operation = Operation::Peek { cost: Cost::ONE };
+        for pair in &self.pairs {
+            let Some(cell) = pair.joined(self.moments) else { continue };
+            let charge = Charge { limit: &pair.limit, subject: &pair.subject, operation };
+            let told = store.apply(now, &[charge]).await.expect("an answer")[0];
+            let right = assess(Some(&cell), &pair.limit, Cost::ONE, now);
+            assert_eq!(told, right, "TOLLGATE_SEED={} {:?} {cell:?}", self.seed, pair.limit);
+        }
+    }
+}

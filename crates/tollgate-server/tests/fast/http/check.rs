@@ -1,0 +1,171 @@
+//! Charges by name, by request, and in batches; looks; refunds.
+
+use serde_json::{Value, json};
+
+use crate::http::world::World;
+
+fn core(token: &str) -> String {
+    json!({ "limits": [{ "name": "core", "subject": { "token": token } }] }).to_string()
+}
+
+#[tokio::test]
+async fn a_limit_is_charged_by_its_name() {
+    let world = World::new();
+    let first = world.post("/v1/check", core("abc")).await.ok();
+    let limit_status = &first["standings"][0];
+    assert_eq!(first["admitted"], true);
+    assert_eq!((&first["source"], &first["policy"]), (&json!("store"), &json!("v1")));
+    assert_eq!(limit_status["name"], "core");
+    assert_eq!((&limit_status["used"], &limit_status["remaining"]), (&json!(1), &json!(2)));
+    assert_eq!(limit_status["reset"], 1_700_000_060);
+    assert_eq!(first["headers"]["x-ratelimit-remaining"], "2");
+    assert!(first["receipt"].is_string() && first.get("retry_after_ms").is_none());
+    // The same subject, however its credential is written.
+    for _ in 0..2 {
+        assert_eq!(world.post("/v1/check", core("Bearer abc")).await.ok()["admitted"], true);
+    }
+    let refused = world.post("/v1/check", core("abc")).await.ok();
+    assert_eq!((&refused["admitted"], &refused["refused_by"]), (&json!(false), &json!(["core"])));
+    assert_eq!(refused["retry_after_ms"], 60_000);
+    assert_eq!(refused["headers"]["retry-after"], "60");
+    assert!(refused.get("receipt").is_none());
+    assert_eq!(world.post("/v1/check", core("other")).await.ok()["admitted"], true);
+}
+
+#[tokio::test]
+async fn a_minimal_answer_says_the_same_without_receipt_and_fields() {
+    const MINIMAL: [(&str, &str); 1] = [("prefer", "return=minimal")];
+    let (world, asked_whole) = (World::new(), World::new());
+    for _ in 0..4 {
+        let mut whole = asked_whole.post("/v1/check", core("abc")).await.ok();
+        let printed = whole.as_object_mut().unwrap();
+        printed.remove("receipt");
+        printed.remove("headers").expect("the whole answer has them");
+        let minimal = world.post_with("/v1/check", &MINIMAL, core("abc")).await.ok();
+        assert_eq!(minimal, whole);
+    }
+    let peeked = world.post_with("/v1/peek", &MINIMAL, core("abc")).await.ok();
+    assert!(peeked.get("headers").is_none() && peeked["admitted"] == false);
+    let batch = format!("{{\"checks\":[{}]}}", core("abc"));
+    let verdicts = world.post_with("/v1/check/batch", &MINIMAL, batch).await.ok();
+    assert!(verdicts["verdicts"][0].get("headers").is_none());
+    // Without its receipt nobody could settle it.
+    let reserved = world.post_with("/v1/reserve", &MINIMAL, core("def")).await.ok();
+    assert!(reserved["receipt"].is_string() && reserved["headers"].is_object());
+}
+
+#[tokio::test]
+async fn a_request_meets_the_rules_and_the_same_counters() {
+    let world = World::new();
+    let request = json!({ "request": {
+        "method": "GET", "path": "/users?page=2", "host": "api.example.com",
+        "client_address": "192.0.2.1", "headers": { "Authorization": "token abc" },
+    }});
+    let met = world.post("/v1/check", request.to_string()).await.ok();
+    assert_eq!(met["rules"], json!(["read"]));
+    let names: Vec<&Value> = met["standings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|limit_status| &limit_status["name"])
+        .collect();
+    assert_eq!(names, ["core", "everybody"]);
+    assert_eq!(met["standings"][1]["visible"], false);
+    let named = world.post("/v1/check", core("abc")).await.ok();
+    assert_eq!(named["standings"][0]["used"], 2);
+    let stranger = json!({ "request": { "method": "GET", "path": "/" } });
+    let stranger = world.post("/v1/check", stranger.to_string()).await.ok();
+    assert_eq!(stranger["rules"], json!(["stranger"]));
+}
+
+#[tokio::test]
+async fn all_limits_of_a_charge_or_none() {
+    let world = World::new();
+    let both = json!({ "limits": [
+        { "name": "core", "cost": 2, "subject": { "token": "abc" } },
+        { "name": "anonymous", "cost": 3, "subject": { "address": "192.0.2.1" } },
+    ]});
+    let refused = world.post("/v1/check", both.to_string()).await.ok();
+    assert_eq!(
+        (&refused["admitted"], &refused["refused_by"]),
+        (&json!(false), &json!(["anonymous"]))
+    );
+    // Never: it costs more than the limit can hold.
+    assert!(refused.get("retry_after_ms").is_none());
+    assert_eq!(world.post("/v1/peek", core("abc")).await.ok()["standings"][0]["used"], 0);
+}
+
+#[tokio::test]
+async fn a_peek_charges_nothing() {
+    let world = World::new();
+    for _ in 0..5 {
+        let peeked = world.post("/v1/peek", core("abc")).await.ok();
+        assert_eq!(
+            (&peeked["admitted"], &peeked["standings"][0]["used"]),
+            (&json!(true), &json!(0))
+        );
+        assert!(peeked.get("receipt").is_none());
+    }
+    let four = json!({ "limits": [{ "name": "core", "cost": 4, "subject": { "token": "abc" } }] });
+    assert_eq!(world.post("/v1/peek", four.to_string()).await.ok()["admitted"], false);
+}
+
+#[tokio::test]
+async fn charges_of_a_batch_stand_each_for_itself() {
+    let world = World::new();
+    let one: Value = serde_json::from_str(&core("abc")).unwrap();
+    let batch =
+        json!({ "checks": [one, one, one, one, { "request": { "method": "GET", "path": "/" } }] });
+    let verdicts = world.post("/v1/check/batch", batch.to_string()).await.ok()["verdicts"].clone();
+    let admitted: Vec<&Value> =
+        verdicts.as_array().unwrap().iter().map(|verdict| &verdict["admitted"]).collect();
+    assert_eq!(admitted, [true, true, true, false, true]);
+    // One that means nothing refuses all of them, and says which.
+    let wrong = json!({ "checks": [{ "limits": [{ "name": "everybody" }] }, { "limits": [{ "name": "cor" }] }] });
+    let refused = world.post("/v1/check/batch", wrong.to_string()).await;
+    assert_eq!(refused.problem(422), "unknown-limit");
+    assert_eq!(refused.json()["pointer"], "/checks/1/limits/0");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("did you mean \"core\"?"));
+    let everybody = json!({ "limits": [{ "name": "everybody" }] }).to_string();
+    assert_eq!(world.post("/v1/peek", everybody).await.ok()["standings"][0]["used"], 0);
+}
+
+#[tokio::test]
+async fn a_receipt_is_refunded_once_and_says_so() {
+    let world = World::new();
+    let receipt = world.post("/v1/check", core("abc")).await.ok()["receipt"].clone();
+    let refund = json!({ "receipt": receipt }).to_string();
+    let first = world.post("/v1/refund", refund.clone()).await.ok();
+    assert_eq!(first["outcome"], "given_back");
+    assert_eq!(
+        (&first["limits"][0]["given_back"], &first["limits"][0]["used"]),
+        (&json!(1), &json!(0))
+    );
+    world.post("/v1/check", core("abc")).await.ok();
+    let again = world.post("/v1/refund", refund.clone()).await.ok();
+    assert_eq!((&again["outcome"], &again["limits"][0]["used"]), (&json!("unchanged"), &json!(1)));
+    world.clock.advance(tollgate::core::Millis::from_secs(60));
+    assert_eq!(world.post("/v1/refund", refund).await.ok()["outcome"], "expired");
+    let forged = json!({ "receipt": "AAAA" }).to_string();
+    assert_eq!(world.post("/v1/refund", forged).await.problem(400), "invalid-receipt");
+}
+
+#[tokio::test]
+async fn a_release_makes_room_in_flight_and_counts_on() {
+    let world = World::new();
+    let charge = json!({ "limits": [
+        { "name": "everybody" },
+        { "name": "flight", "cost": 2, "subject": { "token": "abc" } },
+    ]})
+    .to_string();
+    let receipt = world.post("/v1/check", charge.clone()).await.ok()["receipt"].clone();
+    assert_eq!(world.post("/v1/check", charge.clone()).await.ok()["admitted"], false);
+    let released = json!({ "receipt": receipt }).to_string();
+    let released = world.post("/v1/release", released).await.ok();
+    assert_eq!(
+        (&released["outcome"], &released["limits"][0]["used"]),
+        (&json!("given_back"), &json!(0))
+    );
+    let next = world.post("/v1/check", charge).await.ok();
+    assert_eq!((&next["admitted"], &next["standings"][0]["used"]), (&json!(true), &json!(2)));
+}

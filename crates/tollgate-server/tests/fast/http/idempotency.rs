@@ -1,0 +1,156 @@
+//! A repeated request gets the same answer, and is charged once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tollgate::core::{Charge, Millis, Readings, Store, StoreError, Timestamp};
+use tollgate::store::Memory;
+use tollgate_server::http::{HttpOptions, MAX_REMEMBERED};
+use tollgate_server::{Access, Tokens};
+
+use crate::http::world::{Answered, World};
+
+fn charge(cost: u64) -> String {
+    json!({ "limits": [{ "name": "everybody", "cost": cost }] }).to_string()
+}
+
+async fn ask(world: &World, key: &str, body: String) -> Answered {
+    world.post_with("/v1/check", &[("idempotency-key", key)], body).await
+}
+
+async fn used(world: &World) -> Value {
+    world.post("/v1/peek", charge(0)).await.ok()["standings"][0]["used"].clone()
+}
+
+#[tokio::test]
+async fn the_same_key_and_body_are_one_charge() {
+    let world = World::new();
+    let first = ask(&world, "one", charge(5)).await;
+    let again = ask(&world, "one", charge(5)).await;
+    assert_eq!(first.ok(), again.ok());
+    assert_eq!(first.headers.get("idempotency-replayed"), None);
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    assert_eq!(used(&world).await, 5);
+    ask(&world, "two", charge(5)).await.ok();
+    assert_eq!(used(&world).await, 10);
+}
+
+#[tokio::test]
+async fn clients_with_tokens_of_their_own_have_keys_of_their_own() {
+    let tokens = ["0123456789abcdef", "fedcba9876543210"];
+    let access = Access::Tokens(Tokens::parse(&tokens.join("\n")).unwrap());
+    let world = World::over(Memory::default(), HttpOptions { access, ..HttpOptions::default() });
+    let ask = async |token: &str, cost| {
+        let bearer = format!("Bearer {token}");
+        let fields = [("idempotency-key", "one"), ("authorization", &*bearer)];
+        world.post_with("/v1/check", &fields, charge(cost)).await
+    };
+    for (token, cost, used) in [(tokens[0], 5, 5), (tokens[1], 6, 11), (tokens[0], 5, 5)] {
+        let answer = ask(token, cost).await.ok();
+        assert_eq!(answer["standings"][0]["used"], used, "{token} {cost}");
+    }
+    assert_eq!(ask(tokens[1], 5).await.problem(422), "idempotency-key-reused");
+}
+
+#[tokio::test]
+async fn another_body_or_path_needs_another_key() {
+    let world = World::new();
+    ask(&world, "one", charge(5)).await.ok();
+    assert_eq!(ask(&world, "one", charge(6)).await.problem(422), "idempotency-key-reused");
+    let key = [("idempotency-key", "one")];
+    let elsewhere = world.post_with("/v1/check/batch", &key, charge(5)).await;
+    assert_eq!(elsewhere.problem(422), "idempotency-key-reused");
+    assert_eq!(used(&world).await, 5);
+}
+
+#[tokio::test]
+async fn problems_are_repeated_too() {
+    let world = World::new();
+    let wrong = || ask(&world, "one", "{}".to_owned());
+    assert_eq!(wrong().await.bytes, wrong().await.bytes);
+    assert_eq!(wrong().await.problem(400), "invalid-request");
+}
+
+#[tokio::test]
+async fn keys_expire() {
+    let world = World::new();
+    ask(&world, "one", charge(5)).await.ok();
+    world.clock.advance(Millis::new(59_999));
+    ask(&world, "one", charge(5)).await.ok();
+    assert_eq!(used(&world).await, 5);
+    world.clock.advance(Millis::new(1));
+    // The window is over as well.
+    let fresh = ask(&world, "one", charge(6)).await.ok();
+    assert_eq!(fresh["standings"][0]["used"], 6);
+}
+
+#[tokio::test]
+async fn keys_are_bounded_and_none_in_force_is_forgotten() {
+    let world = World::new();
+    for key in 0..MAX_REMEMBERED {
+        ask(&world, &key.to_string(), charge(0)).await.ok();
+    }
+    let refused = ask(&world, "one more", charge(1)).await;
+    assert_eq!(refused.problem(400), "invalid-idempotency-key");
+    let refused = ask(&world, "one-more", charge(1)).await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    assert_eq!(refused.headers["retry-after"], "1");
+    assert_eq!(ask(&world, "0", charge(0)).await.headers["idempotency-replayed"], "true");
+    assert_eq!(used(&world).await, 0);
+    world.clock.advance(Millis::from_secs(60));
+    ask(&world, "one-more", charge(1)).await.ok();
+}
+
+/// A store that answers when it is let.
+struct Slow {
+    memory: Memory,
+    requested: Arc<Semaphore>,
+    let_go: Arc<Semaphore>,
+}
+
+impl Store for Slow {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.requested.add_permits(1);
+        self.let_go.acquire().await.unwrap().forget();
+        self.memory.apply(now, charges).await
+    }
+}
+
+fn slow() -> (World, Arc<Semaphore>, Arc<Semaphore>) {
+    let (requested, let_go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (memory, store_asked, store_let_go) =
+        (Memory::default(), requested.clone(), let_go.clone());
+    let store = Slow { memory, requested: store_asked, let_go: store_let_go };
+    (World::over(store, HttpOptions::default()), requested, let_go)
+}
+
+#[tokio::test]
+async fn a_repetition_waits_for_the_first_that_is_under_way() {
+    let (world, requested, let_go) = slow();
+    let first = ask(&world, "one", charge(5));
+    let again = async {
+        requested.acquire().await.unwrap().forget();
+        let again = ask(&world, "one", charge(5));
+        let let_it = async { let_go.add_permits(1) };
+        tokio::join!(again, let_it).0
+    };
+    let (first, again) = tokio::join!(first, again);
+    assert_eq!(first.ok(), again.ok());
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    let_go.add_permits(1);
+    assert_eq!(used(&world).await, 5);
+}
+
+#[tokio::test]
+async fn who_went_away_is_charged_once_and_can_ask_again() {
+    let (world, requested, let_go) = slow();
+    tokio::select! {
+        biased;
+        _ = ask(&world, "one", charge(5)) => panic!("nobody let it"),
+        _ = requested.acquire() => {}
+    }
+    let_go.add_permits(2);
+    ask(&world, "one", charge(5)).await.ok();
+    assert_eq!(used(&world).await, 5);
+}

@@ -1,0 +1,21 @@
+//! The HTTP/JSON listener: what it answers, and to whom.
+
+mod access;
+mod audit;
+mod check;
+mod dashboard;
+mod hostile;
+mod idempotency;
+mod openapi;
+mod overrides;
+mod reservations;
+mod rollout;
+mod served;
+mod server;
+mod standing;
+mod subjects;
+mod switches;
+mod top;
+mod traces;
+mod untaken;
+mod world;

@@ -1,0 +1,121 @@
+//! The listener on real sockets: two versions of HTTP, slow clients, and a drain.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tollgate_server::{ConnectionLimits, HttpOptions};
+
+use crate::http::server::Server;
+
+const BODY: &str = r#"{"limits":[{"name":"everybody"}]}"#;
+
+fn head(path: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        BODY.len()
+    )
+}
+
+/// One answer, whose body has its length told.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.unwrap().parse().unwrap() {
+                return text;
+            }
+        }
+        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0, "closed after {text:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_and_answers_come_in_order() {
+    let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
+    let mut stream = server.connect().await;
+    let two = format!("{}{BODY}{}{BODY}", head("/v1/check"), head("/v1/nothing"));
+    stream.write_all(two.as_bytes()).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    stream.write_all(format!("{}{BODY}", head("/v1/check")).as_bytes()).await.unwrap();
+    let mut rest = Vec::new();
+    while !String::from_utf8_lossy(&rest).contains("\"used\":2") {
+        assert_ne!(stream.read_buf(&mut rest).await.unwrap(), 0);
+    }
+    server.end().await.unwrap();
+}
+
+/// Half-sent heads and bodies are ended while others are served.
+#[tokio::test]
+async fn slow_clients_are_closed_while_others_are_served() {
+    let limits = ConnectionLimits { request: Duration::from_millis(200), ..Default::default() };
+    let server = Server::start(HttpOptions::default(), limits);
+    let mut slow = Vec::new();
+    for sent in [&head("/v1/check")[..30], &head("/v1/check")[..1]] {
+        for _ in 0..100 {
+            let mut stream = server.connect().await;
+            stream.write_all(sent.as_bytes()).await.unwrap();
+            slow.push(stream);
+        }
+    }
+    let mut good = server.connect().await;
+    for stream in &mut slow {
+        good.write_all(format!("{}{BODY}", head("/v1/check")).as_bytes()).await.unwrap();
+        assert!(answer(&mut good).await.starts_with("HTTP/1.1 200 OK\r\n"));
+        let mut rest = Vec::new();
+        // It ends: by a goodbye or a reset, and nobody waits for ever.
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    server.end().await.unwrap();
+}
+
+/// It keeps a place ready for who comes next.
+#[tokio::test]
+async fn a_full_listener_closes_who_was_idle_for_longest_and_serves_the_others() {
+    let limits = ConnectionLimits { at_once: 3, ..Default::default() };
+    let server = Server::start(HttpOptions::default(), limits);
+    let check = format!("{}{BODY}", head("/v1/check"));
+    let ask = async |stream: &mut TcpStream| {
+        stream.write_all(check.as_bytes()).await.unwrap();
+        assert!(answer(stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    };
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = server.connect().await;
+        ask(&mut client).await;
+        clients.push(client);
+    }
+    for closed in &mut clients[..2] {
+        assert_eq!(closed.read(&mut [0]).await.unwrap(), 0);
+    }
+    for served in &mut clients[2..] {
+        ask(served).await;
+    }
+    server.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_draining_node_answers_what_was_asked_and_closes_what_is_idle() {
+    let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
+    let mut stream = server.connect().await;
+    // A whole head and half of a body: it was asked before the end.
+    stream.write_all(head("/v1/check").as_bytes()).await.unwrap();
+    stream.write_all(&BODY.as_bytes()[..5]).await.unwrap();
+    let mut ready = server.connect().await;
+    ready.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(answer(&mut ready).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    let ended = tokio::spawn(server.end());
+    // Idle, so it is closed after a while: the drain has begun.
+    let mut rest = Vec::new();
+    ready.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty());
+    stream.write_all(&BODY.as_bytes()[5..]).await.unwrap();
+    let printed = answer(&mut stream).await;
+    assert!(
+        printed.starts_with("HTTP/1.1 200 OK\r\n") && printed.contains("connection: close"),
+        "{printed}"
+    );
+    ended.await.unwrap().unwrap();
+}

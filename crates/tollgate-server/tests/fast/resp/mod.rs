@@ -1,0 +1,10 @@
+//! The Redis-protocol listener, asked over real connections.
+
+mod charges;
+mod hostile;
+mod kit;
+mod lifetime;
+mod order;
+mod reservations;
+mod session;
+mod throttle;

@@ -1,0 +1,9 @@
+//! The HTTP/JSON listener, asked by a program that has read its OpenAPI document.
+
+mod schemathesis;
+#[path = "../../fast/http/server.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod server;
+#[path = "../../fast/http/world.rs"]
+#[allow(dead_code, reason = "these tests use a part of it")]
+mod world;

@@ -1,0 +1,16 @@
+//! The library seen from outside: limiter, memory store, wrappers, headers and the tower layer.
+
+mod axum_example;
+mod decisions;
+mod degraded;
+mod headers;
+mod leased_limits;
+mod memory;
+mod receipts;
+mod replaced;
+mod reservations;
+mod shed;
+mod tower;
+mod trials;
+mod user;
+mod wrappers;

@@ -1,0 +1,10 @@
+//! The memory store seen from outside: how much it holds, and what leaves it.
+
+mod atomicity;
+mod bounds;
+mod conformance;
+mod eviction;
+mod history;
+mod refunds;
+mod sweep;
+mod world;

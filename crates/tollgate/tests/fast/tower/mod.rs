@@ -1,0 +1,10 @@
+//! The layer in front of a service, on the memory store and on stores with troubles.
+
+mod layer;
+mod leases;
+mod metered;
+mod on_completion;
+mod on_failure;
+mod queue;
+mod shedding;
+mod world;

@@ -1,0 +1,256 @@
+//! MatchMode that look on arrival and charge when the answer is known.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use http::StatusCode;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tollgate::Limiter;
+use tollgate::core::policy::answers::RefundPolicy;
+use tollgate::core::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleMode};
+use tollgate::core::{Limit, Millis, Policy, Refusals, RequestAttributes, Store, StoreError};
+use tollgate::observe::{CompletionCounts, Completions};
+
+use crate::tower::world::{World, concurrent, field, github, policy, rule, window};
+use crate::wrappers::faulty::{Faulty, Trouble};
+
+fn on_completion(limits: Vec<Limit>) -> Policy {
+    let indices: Vec<_> = (0..limits.len()).collect();
+    let all = rule("all", "/**", &indices, RuleMode::Enforce);
+    let answers = ResponseSettings { refund_statuses: vec![304], ..github() };
+    policy(limits, vec![Rule { charge: ChargeOn::Completion, ..all }], answers)
+}
+
+/// A world whose completions and calls are counted.
+fn counted(limits: Vec<Limit>) -> (World<Faulty>, Arc<Completions>) {
+    let completions = Arc::new(Completions::default());
+    let limiter = Limiter::new(on_completion(limits), Faulty::new());
+    (World::around(limiter.with_observer(Arc::clone(&completions))), completions)
+}
+
+/// Starts a request that is not answered yet; what happens on arrival has happened.
+async fn start<S: Store + 'static>(world: &World<S>) -> JoinHandle<(StatusCode, String)> {
+    let request = world.get("/slow");
+    let request = tokio::spawn(async move {
+        let response = request.await;
+        (response.status(), field(&response, "x-ratelimit-remaining").to_owned())
+    });
+    // One turn of this runtime's only thread takes it as far as the gate.
+    tokio::task::yield_now().await;
+    request
+}
+
+/// What a request that is free is told: how the limits stand, and no more.
+async fn used<S: Store + 'static>(world: &World<S>) -> String {
+    field(&world.get("/304").await, "x-ratelimit-used").to_owned()
+}
+
+/// What is used of every limit, in the policy's order.
+async fn used_of_each<S: Store>(world: &World<S>) -> Vec<u64> {
+    let peer = Some([192, 0, 2, 1].into());
+    let attributes = RequestAttributes { method: "GET", path: "/", host: None, peer, headers: &() };
+    let statuses = world.limiter.statuses(&attributes).await.unwrap().statuses;
+    statuses.iter().map(|status| status.used).collect()
+}
+
+#[tokio::test]
+async fn a_request_is_looked_at_on_arrival_and_charged_with_its_answer() {
+    let (world, completions) = counted(vec![window("core", 9)]);
+    let running = start(&world).await;
+    assert_eq!(world.limiter.store().calls(), 1);
+    assert_eq!(used(&world).await, "0");
+    world.gate.add_permits(1);
+    assert_eq!(running.await.unwrap(), (StatusCode::OK, "8".into()));
+    assert_eq!(used(&world).await, "1");
+    assert_eq!(completions.counts(), CompletionCounts { charged: 1, ..Default::default() });
+}
+
+#[tokio::test]
+async fn the_reset_that_is_reported_is_that_of_the_charge() {
+    let (world, _) = counted(vec![window("core", 9)]);
+    let request = world.get("/slow");
+    let request =
+        tokio::spawn(async move { field(&request.await, "x-ratelimit-reset").to_owned() });
+    tokio::task::yield_now().await;
+    world.clock.advance(Millis::from_secs(5));
+    world.gate.add_permits(1);
+    assert_eq!(request.await.unwrap(), "1700000065");
+    world.clock.advance(Millis::from_secs(5));
+    assert_eq!(field(&world.get("/").await, "x-ratelimit-reset"), "1700000065");
+}
+
+#[tokio::test]
+async fn a_refusal_comes_of_one_read_and_charges_nothing() {
+    let (world, _) = counted(vec![window("narrow", 1), window("wide", 9)]);
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+    let calls = world.limiter.store().calls();
+    for _ in 0..3 {
+        let response = world.get("/").await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(field(&response, "x-ratelimit-resource"), "narrow");
+        assert_eq!(field(&response, "x-ratelimit-remaining"), "0");
+        assert_eq!(field(&response, "retry-after"), "60");
+    }
+    assert_eq!(world.limiter.store().calls(), calls + 3);
+    world.clock.advance(Millis::from_secs(60));
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_free_answer_is_never_charged_and_reports_the_status_as_it_is() {
+    let (world, completions) = counted(vec![window("core", 2)]);
+    assert_eq!(field(&world.get("/").await, "x-ratelimit-remaining"), "1");
+    let calls = world.limiter.store().calls();
+    for _ in 0..3 {
+        let response = world.get("/304").await;
+        assert_eq!(field(&response, "x-ratelimit-remaining"), "1");
+        assert_eq!(field(&response, "x-ratelimit-reset"), "1700000060");
+    }
+    assert_eq!(world.limiter.store().calls(), calls + 3, "one read each");
+    assert_eq!(completions.counts().charged, 1);
+    assert_eq!(field(&world.get("/").await, "x-ratelimit-remaining"), "0");
+}
+
+#[tokio::test]
+async fn an_upstream_that_failed_is_free_where_the_policy_says_so() {
+    for (refund, used_after) in [(RefundPolicy::Refund, "0"), (RefundPolicy::Keep, "1")] {
+        let given = on_completion(vec![window("core", 9)]);
+        let answers =
+            ResponseSettings { refund_upstream_failure: refund, ..given.answers().clone() };
+        let world = World::new(given.with_answers(answers));
+        assert_eq!(field(&world.get("/gone").await, "x-ratelimit-used"), used_after);
+        assert_eq!(used(&world).await, used_after);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_answer_is_charged() {
+    let (world, completions) = counted(vec![window("core", 9)]);
+    let running = start(&world).await;
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    assert_eq!(completions.counts().charged, 1);
+    assert_eq!(used(&world).await, "1");
+}
+
+#[tokio::test]
+async fn requests_that_saw_the_last_unit_together_all_pass_and_fill_the_limit_only() {
+    let (world, completions) = counted(vec![window("narrow", 2), window("wide", 9)]);
+    let running =
+        [start(&world).await, start(&world).await, start(&world).await, start(&world).await];
+    world.gate.add_permits(4);
+    for request in running {
+        // Each is told what it saw, less its own cost.
+        assert_eq!(request.await.unwrap(), (StatusCode::OK, "1".into()));
+    }
+    assert_eq!(completions.counts(), CompletionCounts { charged: 2, overrun: 2, lost: 0 });
+    let refused = world.get("/").await;
+    assert_eq!(field(&refused, "x-ratelimit-resource"), "narrow");
+    assert_eq!(field(&refused, "x-ratelimit-used"), "2");
+    // The wide limit had room, and was charged for all four.
+    assert_eq!(used_of_each(&world).await, [2, 4]);
+}
+
+#[tokio::test]
+async fn leases_are_held_from_the_arrival_and_end_where_a_look_refuses() {
+    let (world, _) = counted(vec![window("core", 1), concurrent(2)]);
+    let running = [start(&world).await, start(&world).await];
+    let refused = world.get("/").await;
+    assert_eq!(field(&refused, "x-ratelimit-resource"), "concurrent");
+    world.gate.add_permits(2);
+    for request in running {
+        assert_eq!(request.await.unwrap(), (StatusCode::OK, "0".into()));
+    }
+    for _ in 0..5 {
+        // The window is full, which a look tells beside a lease that was granted.
+        let refused = world.get("/").await;
+        assert_eq!(field(&refused, "x-ratelimit-resource"), "core");
+    }
+    world.clock.advance(Millis::from_secs(1));
+    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    world.clock.advance(Millis::from_secs(59));
+    let again = [start(&world).await, start(&world).await];
+    world.gate.add_permits(2);
+    for request in again {
+        assert_eq!(request.await.unwrap().0, StatusCode::OK, "no lease was left behind");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_counts_refusals_is_charged_on_arrival() {
+    let hammered = window("hammered", 2).with_refusals(Refusals::Counted).unwrap();
+    let (world, _) = counted(vec![window("core", 1), hammered]);
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+    // Refused by a look at the other, and counted.
+    let refused = world.get("/").await;
+    assert_eq!(field(&refused, "x-ratelimit-resource"), "core");
+    assert_eq!(used_of_each(&world).await, [1, 2]);
+}
+
+#[tokio::test]
+async fn one_rule_that_charges_on_arrival_decides_for_all() {
+    let completion =
+        Rule { charge: ChargeOn::Completion, ..rule("one", "/**", &[0], RuleMode::Enforce) };
+    let arrival = rule("other", "/slow", &[1], RuleMode::Enforce);
+    let limits = vec![window("core", 9), window("other", 9)];
+    let world = World::new(policy(limits, vec![completion, arrival], github()));
+    let running = start(&world).await;
+    assert_eq!(field(&world.get("/").await, "x-ratelimit-used"), "2");
+    running.abort();
+}
+
+#[tokio::test]
+async fn an_answer_goes_out_though_its_charge_is_lost() {
+    let (world, completions) = counted(vec![window("core", 9)]);
+    world.limiter.store().next([Trouble::None, Trouble::Lost(StoreError::TimedOut)]);
+    let response = world.get("/").await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(field(&response, "x-ratelimit-remaining"), "8");
+    assert_eq!(completions.counts(), CompletionCounts { lost: 1, ..Default::default() });
+    assert_eq!(used(&world).await, "0");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_charge_on_completion() {
+    let (world, completions) = counted(vec![window("core", 9)]);
+    let store = Arc::new(Semaphore::new(0));
+    world.limiter.store().next([Trouble::None, Trouble::Held(Arc::clone(&store))]);
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+    assert_eq!(completions.counts().charged, 0);
+    store.add_permits(1);
+    while completions.counts().charged == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(used(&world).await, "1");
+}
+
+#[tokio::test]
+async fn what_passes_without_the_store_is_not_charged_later() {
+    let given = on_completion(vec![window("core", 9)]);
+    assert_eq!(given.rules()[0].on_failure, OnFailure::Local);
+    let world = World::over(given, Faulty::new());
+    world.limiter.store().next([Trouble::Lost(StoreError::Unavailable)]);
+    let response = world.get("/").await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(field(&response, "x-ratelimit-limit"), "");
+    assert_eq!(world.limiter.store().calls(), 1);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_done_before_the_end() {
+    let (world, completions) = counted(vec![window("core", 9)]);
+    world.limiter.finished().await;
+    let gate = Arc::new(Semaphore::new(0));
+    world.limiter.store().next([Trouble::None, Trouble::Held(Arc::clone(&gate))]);
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+    let mut finished = pin!(world.limiter.finished());
+    tokio::task::yield_now().await;
+    let is_done = finished.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    assert!(!is_done, "its charge has no answer yet");
+    gate.add_permits(1);
+    finished.await;
+    assert_eq!((world.limiter.store().calls(), used_of_each(&world).await), (2, vec![1]));
+    assert_eq!(completions.counts().charged, 1);
+}

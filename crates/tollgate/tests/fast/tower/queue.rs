@@ -1,0 +1,163 @@
+//! Requests that wait for a place, in the order in which they came.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+use tollgate::core::policy::{Policy, Queue, RuleMode};
+use tollgate::core::{Millis, Store};
+use tollgate::limiter::QUEUE_POLL;
+use tollgate::store::Memory;
+
+use crate::tower::world::{World, concurrent, github, policy, rule, window};
+
+const WAIT: Duration = Duration::from_secs(2);
+
+/// So many in flight, and so many that wait for two seconds; `/4` also meets a window of four.
+fn in_flight(places: u64, length: usize) -> Policy {
+    let queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length });
+    let mut all = rule("all", "/**", &[0], RuleMode::Enforce);
+    all.queue = queue;
+    let narrow = rule("narrow", "/4", &[1], RuleMode::Enforce);
+    policy(vec![concurrent(places), window("narrow", 4)], vec![all, narrow], github())
+}
+
+async fn let_others_run() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Starts a request, and notes `name` when it is answered.
+async fn start<S: Store + 'static>(
+    world: &World<S>,
+    name: usize,
+    served: &Arc<Mutex<Vec<usize>>>,
+) -> JoinHandle<StatusCode> {
+    let (request, served) = (world.get("/slow"), Arc::clone(served));
+    let request = tokio::spawn(async move {
+        let status = request.await.status();
+        served.lock().push(name);
+        status
+    });
+    let_others_run().await;
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn places_go_to_those_who_came_first() {
+    let world = World::new(in_flight(1, 10));
+    let served = Arc::default();
+    let mut running = Vec::new();
+    for name in 0..6 {
+        running.push(start(&world, name, &served).await);
+    }
+    assert_eq!(world.limiter.queued(), 5);
+    // One of the line goes away, and nobody behind it waits longer for that.
+    running.remove(3).abort();
+    let_others_run().await;
+    assert_eq!(world.limiter.queued(), 4);
+    for answered in 1..=5 {
+        world.gate.add_permits(1);
+        let_others_run().await;
+        let_others_run().await;
+        assert_eq!(served.lock().len(), answered, "no clock had to move");
+    }
+    assert_eq!(*served.lock(), [0, 1, 2, 4, 5]);
+    for request in running {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(world.limiter.queued(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_in_vain_is_refused_after_the_time_and_not_before() {
+    let world = World::new(in_flight(1, 10));
+    let served = Arc::default();
+    let first = start(&world, 0, &served).await;
+    let second = start(&world, 1, &served).await;
+    let third = start(&world, 2, &served).await;
+    tokio::time::advance(WAIT - QUEUE_POLL - Duration::from_millis(1)).await;
+    let_others_run().await;
+    assert!(!second.is_finished() && !third.is_finished());
+    assert_eq!(second.await.unwrap(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(third.await.unwrap(), StatusCode::TOO_MANY_REQUESTS);
+    world.gate.add_permits(1);
+    assert_eq!(first.await.unwrap(), StatusCode::OK);
+    assert_eq!(world.limiter.queued(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_full_refuses_at_once() {
+    let world = World::new(in_flight(1, 2));
+    let served = Arc::default();
+    let first = start(&world, 0, &served).await;
+    let second = start(&world, 1, &served).await;
+    let third = start(&world, 2, &served).await;
+    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(world.limiter.queued(), 2);
+    world.gate.add_permits(3);
+    for request in [first, second, third] {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_where_another_limit_refuses_too() {
+    let world = World::new(in_flight(1, 10));
+    for _ in 0..4 {
+        assert_eq!(world.get("/4").await.status(), StatusCode::OK);
+    }
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    assert_eq!(world.get("/4").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(world.limiter.queued(), 0);
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_that_another_node_gives_back_is_found() {
+    let store = Arc::new(Memory::default());
+    let here = World::over(in_flight(1, 10), Arc::clone(&store));
+    let there = World::over(in_flight(1, 10), store);
+    let served = Arc::default();
+    let running = start(&there, 0, &served).await;
+    let waiting = start(&here, 1, &served).await;
+    there.gate.add_permits(1);
+    assert_eq!(running.await.unwrap(), StatusCode::OK);
+    let_others_run().await;
+    assert_eq!(*served.lock(), [0], "nobody told this node");
+    here.gate.add_permits(1);
+    tokio::time::advance(QUEUE_POLL).await;
+    assert_eq!(waiting.await.unwrap(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn never_more_are_in_flight_than_there_are_places_and_nobody_is_refused_who_could_wait() {
+    const REQUESTS: usize = 200;
+    let world = World::new(in_flight(3, REQUESTS));
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let requests = (0..REQUESTS).map(|_| {
+        let (request, now, most) = (world.get("/"), Arc::clone(&now), Arc::clone(&most));
+        tokio::spawn(async move {
+            let response = request.await;
+            let status = response.status();
+            if status == StatusCode::OK {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                response.into_body().collect().await.unwrap();
+            }
+            status
+        })
+    });
+    for request in requests.collect::<Vec<_>>() {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+    assert!((1..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+    assert_eq!(world.limiter.queued(), 0);
+}
