@@ -128,7 +128,7 @@ impl Backend {
             }
             Self::Shadow(compared) => vec![
                 ("store", compared.store().base_store()),
-                ("compared_with", compared.shadow_store().base_store()),
+                ("shadow_store", compared.shadow_store().base_store()),
             ],
         }
     }

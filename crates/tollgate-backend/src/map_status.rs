@@ -68,9 +68,9 @@ impl Nodes {
 #[must_use]
 pub const fn phase_word(phase: Phase) -> &'static str {
     match phase {
-        Phase::DualWrite => "following",
-        Phase::Cutover => "leading",
-        Phase::Done => "over",
+        Phase::DualWrite => "dual_write",
+        Phase::Cutover => "cutover",
+        Phase::Done => "done",
     }
 }
 

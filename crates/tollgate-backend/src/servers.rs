@@ -96,10 +96,10 @@ pub(crate) fn check_sources(redis: &RedisSettings) -> Result<(), OpenError> {
     let certificates = identities.map(|identity| identity.map(|identity| &*identity.certificate));
     let keys = identities.map(|identity| identity.map(|identity| &*identity.key));
     let files = [
-        ("store.redis.tls.authorities", own.authorities.as_deref()),
+        ("store.redis.tls.ca", own.authorities.as_deref()),
         ("store.redis.tls.certificate", certificates[0]),
         ("store.redis.tls.key", keys[0]),
-        ("store.redis.sentinel.tls.authorities", sentinels.authorities.as_deref()),
+        ("store.redis.sentinel.tls.ca", sentinels.authorities.as_deref()),
         ("store.redis.sentinel.tls.certificate", certificates[1]),
         ("store.redis.sentinel.tls.key", keys[1]),
     ];
@@ -339,7 +339,7 @@ pub(crate) mod tests {
         redis.sentinel.password = None;
         redis.tls.authorities = None;
         let told = check_sources(&redis).unwrap_err().to_string();
-        assert!(told.starts_with("store.redis.sentinel.tls.authorities: "), "{told}");
+        assert!(told.starts_with("store.redis.sentinel.tls.ca: "), "{told}");
     }
 
     #[test]
@@ -367,7 +367,7 @@ pub(crate) mod tests {
         let mut missing = redis(&["a"]);
         missing.tls.authorities = Some("/no/such/ca.pem".into());
         let told = check_sources(&missing).unwrap_err().to_string();
-        assert!(told.starts_with("store.redis.tls.authorities: "), "{told}");
+        assert!(told.starts_with("store.redis.tls.ca: "), "{told}");
         assert!(told.contains("/no/such/ca.pem"), "{told}");
         missing.password = Some(KeySource::File { path: "/no/such/password".into() });
         let told = check_sources(&missing).unwrap_err().to_string();

@@ -52,7 +52,7 @@ pub(crate) fn redis(shards: &[String], deadline: Duration) -> String {
     // Every refusal is asked for, so that the store is asked all the time.
     format!(
         "{{ redis: {{ shards: {{ {shards} }}, nodes: {NODES}, deadline: {deadline}ms, \
-         remember_refusals: false }} }}"
+         deny_cache: false }} }}"
     )
 }
 

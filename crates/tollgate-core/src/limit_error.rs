@@ -67,7 +67,7 @@ impl fmt::Display for LimitError {
                 f.write_str("a concurrency limit cannot count refusals: what was refused never ran")
             }
             Self::PermitsAreReservations => f.write_str(
-                "a concurrency limit has no terms for holds: its leases are reserved, for one lease",
+                "a concurrency limit has no `reservation`: its permits are the reservations, each for one `permit_ttl`",
             ),
             Self::NoOverdraft => f.write_str(
                 "a token_bucket and a two_bucket cannot be overdrawn: they keep no debts",

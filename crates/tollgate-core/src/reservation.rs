@@ -67,15 +67,15 @@ impl ReservationTerms {
             Ok(())
         };
         if self.max == Millis::ZERO {
-            return Err(LimitError::Zero("longest hold"));
+            return Err(LimitError::Zero("longest reservation"));
         }
         if self.at_most == 0 {
-            return Err(LimitError::Zero("number of units held at most"));
+            return Err(LimitError::Zero("number of reserved units"));
         }
         let years = "milliseconds in ten years";
-        in_range("longest hold", self.max.get(), MAX_WINDOW.get(), years)?;
+        in_range("longest reservation", self.max.get(), MAX_WINDOW.get(), years)?;
         let exact = "the largest integer that every store holds exactly";
-        in_range("number of units held at most", self.at_most, MAX_EXACT, exact)?;
+        in_range("number of reserved units", self.at_most, MAX_EXACT, exact)?;
         let together = "so that capacity and overdraft together stay below 2^53";
         in_range("overdraft", self.overdraft, MAX_EXACT - capacity, together)
     }

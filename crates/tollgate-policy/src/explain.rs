@@ -80,7 +80,7 @@ impl Explanation<'_> {
             rows.push(("refund", "when the service does not answer".to_owned()));
         }
         if let Some(path) = &answers.status_path {
-            rows.push(("standing", format!("GET {path}, never charged")));
+            rows.push(("status path", format!("GET {path}, never charged")));
         }
         if !self.policy.forwarding().trusted.is_empty() {
             let networks = self.policy.forwarding().trusted.iter().map(ToString::to_string);
@@ -199,7 +199,7 @@ rules:
   - { name: write, match: { method: [POST, PUT], path: /a/**, has: token }, limits: [core, { burst: 5 }] }
   - { name: login, match: { path: '/u/{id}', host: example.com, header: { x-beta: 'on' }, lacks: token }, limits: login, mode: shadow }
   - { name: rest, limits: all }
-answers: { headers: [github, ietf], refund: { status: 304, upstream_failure: true }, standing: /rate_limit, on_failure: deny }
+answers: { headers: [github, ietf], refund: { status: 304, upstream_failure: true }, status_path: /rate_limit, on_failure: deny }
 trusted_proxies: 10.0.0.0/8
 ";
         let loaded = crate::parse("shop.yaml", text).unwrap();
@@ -218,12 +218,12 @@ rules, the first that matches decides
   login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (only counted); refused with 503 while the store has no answer
   rest   every request → all; refused with 503 while the store has no answer
 answers
-  headers   github, ietf
-  refusal   status 429
-  refund    when the service answers 304
-  refund    when the service does not answer
-  standing  GET /rate_limit, never charged
-  proxies   10.0.0.0/8 are believed
+  headers      github, ietf
+  refusal      status 429
+  refund       when the service answers 304
+  refund       when the service does not answer
+  status path  GET /rate_limit, never charged
+  proxies      10.0.0.0/8 are believed
 store
   memory  of this process, at most 1000000 counters in 67108864 bytes
 ";

@@ -117,7 +117,7 @@ impl Places {
         *told = Some(Instant::now());
         let Self { door, at_once, .. } = self;
         tracing::warn!(
-            door,
+            listener = door,
             "all {at_once} connections are taken: those that are idle for longest are closed for \
              who comes now, and where none is idle, who comes waits; look for clients that open \
              many"

@@ -41,7 +41,7 @@ fn store(old: &StoreSettings, new: &StoreSettings) -> Vec<String> {
         (StoreSettings::Shadow(old), StoreSettings::Shadow(new)) => {
             let mut keys = side("store.shadow.store", &old.store, &new.store);
             let (old, new) = (&old.compared_with, &new.compared_with);
-            keys.extend(side("store.shadow.compared_with", old, new));
+            keys.extend(side("store.shadow.shadow_store", old, new));
             keys
         }
         _ => Vec::new(),
@@ -81,8 +81,8 @@ fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
         ("nodes", old.nodes != new.nodes),
         ("clock", old.clock != new.clock),
         ("reads", old.reads != new.reads),
-        ("remember_refusals", old.remember_refusals != new.remember_refusals),
-        ("step", old.step != new.step),
+        ("deny_cache", old.remember_refusals != new.remember_refusals),
+        ("scripting", old.step != new.step),
         ("user", old.user != new.user),
         ("password", old.password != new.password),
         ("tls", old.tls != new.tls),
@@ -146,7 +146,7 @@ rules: [ { limits: all } ]
         let old = rollout("0%", "", "a");
         for (new, keys) in [
             (rollout("30%", "", "a"), &[][..]),
-            (rollout("30%", "on_move: start_afresh,", "a"), &["store.rollout.on_move"]),
+            (rollout("30%", "on_move: reset,", "a"), &["store.rollout.on_move"]),
             (rollout("0%", "", "b"), &["store.rollout.to"]),
         ] {
             assert_eq!(between(&old, &new, ListenerState::Open), keys, "{new}");

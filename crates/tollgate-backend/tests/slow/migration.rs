@@ -46,7 +46,7 @@ async fn a_shadow_is_a_store() {
     let servers = server.address();
     let store = open(&format!(
         "{{ shadow: {{ store: {{ memory: {{}} }}, \
-         compared_with: {{ memcached: {{ servers: '{servers}', deadline: 10s }} }} }} }}"
+         shadow_store: {{ memcached: {{ servers: '{servers}', deadline: 10s }} }} }} }}"
     ));
     store.started().await;
     check(&store, "shadow").await;

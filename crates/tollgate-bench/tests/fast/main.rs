@@ -1,4 +1,4 @@
 //! The benchmarks' own parts, on what needs no other program.
 
-mod doors;
+mod listeners;
 mod pages;

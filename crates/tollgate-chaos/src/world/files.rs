@@ -63,7 +63,7 @@ impl Files {
         // Every refusal is asked for, so that the store is asked all the time.
         let store = format!(
             "{{ rollout: {{ percent: {percent}%, from: {old}, to: {{ redis: {{ {shards}, \
-             nodes: {NODES}, deadline: {deadline}ms, remember_refusals: false }} }} }} }}"
+             nodes: {NODES}, deadline: {deadline}ms, deny_cache: false }} }} }} }}"
         );
         format!("{}secret: {{ file: '{}' }}\n", text(&store), self.secret.display())
     }

@@ -202,7 +202,7 @@ impl Nodes for WorldFleet {
 /// what is apart stays apart, and what is one window has one reset.
 fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     let source = source(answer)?;
-    let [status] = &answer["standings"].as_array()?[..] else {
+    let [status] = &answer["statuses"].as_array()?[..] else {
         let is_failure = matches!(source, DecisionSource::Failure(_));
         return is_failure.then(|| Readings::new().with_source(source));
     };
@@ -225,7 +225,7 @@ fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
     if told["name"] != limit.name() {
         return None;
     }
-    let (given_back, stands) = (told["given_back"].as_u64()?, stands(told)?);
+    let (given_back, stands) = (told["refunded"].as_u64()?, stands(told)?);
     // What gave something back was there.
     let found = if given_back > 0 { StoredState::Present } else { stands.found };
     Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
@@ -254,7 +254,7 @@ fn source(answer: &Value) -> Option<DecisionSource> {
     };
     match answer["source"].as_str()? {
         "store" => Some(DecisionSource::Store),
-        "remembered" => Some(DecisionSource::DenyCache),
+        "deny_cache" => Some(DecisionSource::DenyCache),
         "fallback" => Some(DecisionSource::Fallback(failure()?)),
         "failure" => Some(DecisionSource::Failure(failure()?)),
         _ => None,
@@ -274,7 +274,7 @@ mod tests {
         let now = Timestamp::from_millis(5_000);
         let status = json!({ "name": "hour", "used": 20, "reset": 9 });
         let refused = json!({
-            "admitted": false, "source": "store", "standings": [status], "retry_after_ms": 3_500,
+            "admitted": false, "source": "store", "statuses": [status], "retry_after_ms": 3_500,
         });
         let told = readings(&refused, &hour(), now).unwrap();
         assert_eq!((told[0].used, told[0].full_reset_at.as_millis()), (20, 9_000));
@@ -282,13 +282,13 @@ mod tests {
         assert_eq!(told.source(), DecisionSource::Store);
         let alone = json!({
             "admitted": true, "source": "fallback", "failure": "unavailable",
-            "standings": [{ "name": "hour", "used": 1, "reset": 9 }],
+            "statuses": [{ "name": "hour", "used": 1, "reset": 9 }],
         });
         let told = readings(&alone, &hour(), now).unwrap();
         assert!(told.all_admitted());
         assert_eq!(told.source(), DecisionSource::Fallback(StoreError::Unavailable));
-        let back = json!({ "outcome": "given_back", "limits": [
-            { "given_back": 1, "name": "hour", "used": 4, "reset": 9 },
+        let back = json!({ "outcome": "refunded", "limits": [
+            { "refunded": 1, "name": "hour", "used": 4, "reset": 9 },
         ]});
         let told = refunded(&back, &hour()).unwrap();
         assert_eq!((told[0].refunded, told[0].used), (1, 4));
@@ -298,13 +298,13 @@ mod tests {
     #[test]
     fn what_is_no_verdict_is_none() {
         let now = Timestamp::EPOCH;
-        let nobody = json!({ "admitted": true, "source": "failure", "failure": "timed_out", "standings": [] });
+        let nobody = json!({ "admitted": true, "source": "failure", "failure": "timed_out", "statuses": [] });
         assert!(readings(&nobody, &hour(), now).is_some());
         let other = json!({ "name": "second", "used": 1, "reset": 9 });
         for answer in [
             json!({}),
-            json!({ "admitted": true, "source": "store", "standings": [] }),
-            json!({ "admitted": true, "source": "store", "standings": [other] }),
+            json!({ "admitted": true, "source": "store", "statuses": [] }),
+            json!({ "admitted": true, "source": "store", "statuses": [other] }),
         ] {
             assert!(readings(&answer, &hour(), now).is_none(), "{answer}");
         }

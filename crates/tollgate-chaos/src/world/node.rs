@@ -93,7 +93,7 @@ impl WorldNode {
     /// Whether the owners of the new map of shards decide.
     pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
         let phase = self.moving().await?["phase"].clone();
-        Ok(phase.is_string() && phase != "following")
+        Ok(phase.is_string() && phase != "dual_write")
     }
 
     /// Where the primary of the shard `name` is, if one answers.
@@ -117,7 +117,7 @@ impl WorldNode {
 
     /// How it stands in the move between maps of shards; nothing where there is none.
     async fn moving(&self) -> Result<Value, ChaosError> {
-        Ok(self.serving().status().await?["counts"]["to"]["map"]["moving"].clone())
+        Ok(self.serving().status().await?["counts"]["to"]["map"]["rebalance"].clone())
     }
 }
 
@@ -146,5 +146,5 @@ fn write(file: &Path, text: &str) -> Result<(), ChaosError> {
 }
 
 fn carried(told: &Value) -> u64 {
-    told["carried"].as_u64().unwrap_or_default()
+    told["transferred"].as_u64().unwrap_or_default()
 }

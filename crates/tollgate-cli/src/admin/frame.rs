@@ -85,13 +85,14 @@ fn shards(shards: &Value) -> String {
     if members(shards).is_empty() {
         return String::new();
     }
-    let mut table = table(&["shard", "primary", "circuits"]);
+    let mut table = table(&["shard", "primary", "circuit breakers"]);
     for shard in members(shards) {
         let primary = match &shard["primary"] {
             Value::Null => "DOWN".to_owned(),
             primary => word(primary),
         };
-        let circuits = members(&shard["lanes"]).iter().map(|batcher| word(&batcher["circuit"]));
+        let circuits =
+            members(&shard["servers"]).iter().map(|batcher| word(&batcher["circuit_breaker"]));
         table.add_row([word(&shard["name"]), primary, circuits.collect::<Vec<_>>().join(" ")]);
     }
     format!("\n{}", lines(&table))

@@ -37,8 +37,8 @@ pub(crate) fn print(answer: &Value, form: Form) -> Result<(), Failure> {
     if form == Form::Json {
         return output::print(&format!("{answer:#}\n"));
     }
-    let mut table = table(&["limit", "used", "of", "left", "resets"]);
-    for status in members(&answer["standings"]) {
+    let mut table = table(&["name", "used", "limit", "remaining", "reset"]);
+    for status in members(&answer["statuses"]) {
         let number = |name: &str| status[name].as_u64().unwrap_or_default();
         table.add_row([
             word(&status["name"]),

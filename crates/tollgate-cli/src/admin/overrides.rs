@@ -144,7 +144,7 @@ pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure
         table.add_row([target(one), limit, effect(one), ends, reason]);
     }
     let mut text = lines(&table);
-    if answer["kept"] == "process" {
+    if answer["location"] == "process" {
         text += "kept by this node alone: they end with it\n";
     }
     if let Some(failure) = answer["failure"].as_str() {

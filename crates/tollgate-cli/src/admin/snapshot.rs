@@ -62,7 +62,7 @@ fn decisions(page: &str) -> BTreeMap<String, Decisions> {
     found
 }
 
-/// `tollgate_decisions_total{limit="core",verdict="admitted",source="store"} 12`: names of limits need no
+/// `tollgate_decisions_total{limit="core",decision="admitted",source="store"} 12`: names of limits need no
 /// escaping.
 fn sample(line: &str) -> Option<(&str, &str, u64)> {
     let (labels, count) = line.strip_prefix("tollgate_decisions_total{")?.split_once("} ")?;
@@ -70,7 +70,7 @@ fn sample(line: &str) -> Option<(&str, &str, u64)> {
         let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
         pairs.find(|(found, _)| *found == name).map(|(_, value)| value.trim_matches('"'))
     };
-    Some((label("limit")?, label("verdict")?, count.parse().ok()?))
+    Some((label("limit")?, label("decision")?, count.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -80,11 +80,11 @@ mod tests {
     #[test]
     fn decisions_are_added_up_over_who_decided() {
         let page = "# HELP tollgate_decisions_total text\n\
-            tollgate_decisions_total{limit=\"core\",verdict=\"admitted\",source=\"store\"} 3\n\
-            tollgate_decisions_total{limit=\"core\",verdict=\"admitted\",source=\"fallback\"} 2\n\
-            tollgate_decisions_total{limit=\"core\",verdict=\"refused\",source=\"store\"} 1\n\
-            tollgate_decisions_total{limit=\"idle\",verdict=\"refused\",source=\"store\"} 0\n\
-            tollgate_requests_total{verdict=\"refused\",source=\"store\"} 9\n";
+            tollgate_decisions_total{limit=\"core\",decision=\"admitted\",source=\"store\"} 3\n\
+            tollgate_decisions_total{limit=\"core\",decision=\"admitted\",source=\"fallback\"} 2\n\
+            tollgate_decisions_total{limit=\"core\",decision=\"refused\",source=\"store\"} 1\n\
+            tollgate_decisions_total{limit=\"idle\",decision=\"refused\",source=\"store\"} 0\n\
+            tollgate_requests_total{decision=\"refused\",source=\"store\"} 9\n";
         let expected = Decisions { admitted: 5, refused: 1 };
         assert_eq!(decisions(page), BTreeMap::from([("core".to_owned(), expected)]));
     }

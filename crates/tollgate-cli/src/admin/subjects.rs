@@ -57,7 +57,7 @@ pub(crate) async fn list(
         return print(&format!("{page:#}\n"));
     }
     let mut text: String = listed.iter().map(|(line, _)| format!("{line}\n")).collect();
-    if source == "lately" {
+    if source == "recent" {
         text += "only those that this node decided on lately: the store keeps no names\n";
     }
     if has_more {

@@ -23,34 +23,34 @@ pub(crate) struct Finding {
     pub(crate) check: &'static str,
     /// How bad it is.
     pub(crate) level: Level,
-    /// What it is about: a server, a shard, or the store.
-    pub(crate) about: String,
-    /// What is so.
-    pub(crate) what: String,
+    /// The server or shard that was checked, or the store.
+    pub(crate) target: String,
+    /// What the check found.
+    pub(crate) message: String,
     /// What to do; nothing where nothing is to be done.
     pub(crate) remedy: Option<String>,
 }
 
 impl Finding {
     /// Something that is as it should be.
-    pub(crate) fn ok(check: &'static str, what: impl Into<String>) -> Self {
-        let (about, what) = (String::new(), what.into());
-        Self { check, level: Level::Ok, about, what, remedy: None }
+    pub(crate) fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        let (target, message) = (String::new(), message.into());
+        Self { check, level: Level::Ok, target, message, remedy: None }
     }
 
     /// Something to do.
     pub(crate) fn of(
         check: &'static str,
         level: Level,
-        what: impl Into<String>,
+        message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        let (what, remedy) = (what.into(), Some(remedy.into()));
-        Self { check, level, about: String::new(), what, remedy }
+        let (message, remedy) = (message.into(), Some(remedy.into()));
+        Self { check, level, target: String::new(), message, remedy }
     }
 
-    /// The same, told of `about`.
-    pub(crate) fn about(self, about: &str) -> Self {
-        Self { about: about.to_owned(), ..self }
+    /// The same finding for `target`.
+    pub(crate) fn about(self, target: &str) -> Self {
+        Self { target: target.to_owned(), ..self }
     }
 }

@@ -21,11 +21,11 @@ fn worst(findings: &[Finding]) -> Level {
 
 fn text(findings: &[Finding]) -> String {
     let mut lines = String::new();
-    for of_one in findings.chunk_by(|one, next| one.about == next.about) {
+    for of_one in findings.chunk_by(|one, next| one.target == next.target) {
         let Some(first) = of_one.first() else { continue };
-        lines.push_str(&format!("{}\n", first.about));
+        lines.push_str(&format!("{}\n", first.target));
         for finding in of_one {
-            let (mark, check, what) = (mark(finding.level), finding.check, &finding.what);
+            let (mark, check, what) = (mark(finding.level), finding.check, &finding.message);
             lines.push_str(&format!("  {mark:<7}  {check:<12}  {what}\n"));
             if let Some(remedy) = &finding.remedy {
                 lines.push_str(&format!("{:25}→ {remedy}\n", ""));

@@ -1,6 +1,7 @@
 //! The ways to the servers of shards.
 
 use tollgate_backend::{BatcherStatus, ShardStatus};
+use tollgate_redis::CircuitState;
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
@@ -8,8 +9,8 @@ use super::families::{
 };
 use super::per_store::PerStore;
 
-/// The states of a circuit, as they are called in the status.
-const STATES: [&str; 3] = ["closed", "seeking", "open"];
+/// The states of a circuit breaker.
+const STATES: [CircuitState; 3] = [CircuitState::Closed, CircuitState::Seeking, CircuitState::Open];
 
 pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     let batchers: Vec<_> = shards
@@ -20,8 +21,12 @@ pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
         })
         .collect();
     let circuits = batchers.iter().flat_map(|(side, shard, name, batcher)| {
-        let circuit_state = format!("{:?}", batcher.circuit_state).to_lowercase();
-        STATES.map(|state| ([*side, *shard, &**name, state], u8::from(state == circuit_state)))
+        STATES.map(|state| {
+            (
+                [*side, *shard, &**name, circuit_breaker(state)],
+                u8::from(state == batcher.circuit_state),
+            )
+        })
     });
     page.family(&CIRCUIT, circuits);
     let mut counters = |family: &Family, value: fn(&BatcherStatus) -> u64| {
@@ -37,6 +42,15 @@ pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     counters(&RETRIES, |batcher| batcher.counts.late);
     counters(&OVERLOADED, |batcher| batcher.counts.overloaded);
     counters(&UNKNOWN, |batcher| batcher.counts.timed_out);
+}
+
+/// The name of a circuit breaker's state, in metrics and in the status.
+pub(crate) const fn circuit_breaker(circuit_state: CircuitState) -> &'static str {
+    match circuit_state {
+        CircuitState::Closed => "closed",
+        CircuitState::Seeking => "half_open",
+        CircuitState::Open => "open",
+    }
 }
 
 /// The first leads to the primary; the others to replicas, in the order of the settings.

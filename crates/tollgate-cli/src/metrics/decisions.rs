@@ -48,7 +48,7 @@ pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
         [
             (["charged"], outcomes.charged),
             (["overrun"], outcomes.overrun),
-            (["lost"], outcomes.lost),
+            (["unknown"], outcomes.lost),
         ],
     );
 }

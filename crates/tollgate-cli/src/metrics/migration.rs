@@ -35,7 +35,7 @@ fn compared(page: &mut Exposition, compared: &ShadowBackend) {
     page.family(&COMPARED_PERCENT, [(NO_LABEL, Percentage(compared.percentage().get()))]);
     page.family(&COMPARED, [(NO_LABEL, observed.compared)]);
     let kinds = [
-        ("verdict", observed.verdict),
+        ("decision", observed.verdict),
         ("remaining", observed.remaining),
         ("reset", observed.reset),
     ];

@@ -22,6 +22,7 @@ use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::http::Metrics;
 use tollgate_server::otlp::ExportCounter;
 
+pub(crate) use batchers::circuit_breaker;
 pub(crate) use process::ListenerMetrics;
 
 /// What is counted while a limiter decides.

@@ -31,7 +31,7 @@ pub(super) fn build(page: &mut Exposition) {
 
 pub(super) fn policy(page: &mut Exposition, policy: &Revision, reloads: &ReloadStatus) {
     page.family(&POLICY, [([&**policy.version()], 1)]);
-    page.family(&RELOADS, [(["done"], reloads.done), (["refused"], reloads.refused)]);
+    page.family(&RELOADS, [(["applied"], reloads.done), (["rejected"], reloads.refused)]);
     let at = reloads.replaced_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     page.family(&RELOADED_AT, at.map(|at| ([""; 0], at.as_secs())));
     page.family(&RELOAD_REFUSED, [([""; 0], u8::from(reloads.refusal.is_some()))]);
@@ -39,7 +39,7 @@ pub(super) fn policy(page: &mut Exposition, policy: &Revision, reloads: &ReloadS
 
 pub(super) fn spans(page: &mut Exposition, queue: SpanCounts, exports: ExportCounts) {
     let outcomes =
-        [("exported", exports.exported), ("lost", exports.lost), ("dropped", queue.dropped)];
+        [("exported", exports.exported), ("failed", exports.lost), ("dropped", queue.dropped)];
     page.family(&SPANS, outcomes.map(|(outcome, spans)| ([outcome], spans)));
 }
 

@@ -68,7 +68,7 @@ fn counts(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     let units = counts.iter().flat_map(|(side, Counts { leases, .. })| {
         [
             ([*side, "taken"], leases.units_taken),
-            ([*side, "given_back"], leases.units_given_back),
+            ([*side, "returned"], leases.units_given_back),
             ([*side, "lost"], leases.units_lost),
         ]
     });
@@ -108,7 +108,8 @@ fn maps(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     page.family(&MAP, maps.iter().map(version));
     let heard = || maps.iter().filter_map(|(side, map)| Some((*side, map.nodes?)));
     let nodes = heard().flat_map(|(side, nodes)| {
-        let by_map = [("alike", nodes.alike), ("before", nodes.before), ("other", nodes.others)];
+        let by_map =
+            [("current", nodes.alike), ("previous", nodes.before), ("other", nodes.others)];
         by_map.map(|(map, count)| ([side, map], count))
     });
     page.family(&MAP_NODES, nodes);

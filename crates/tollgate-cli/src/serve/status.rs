@@ -59,10 +59,10 @@ const fn kind(store: &Backend) -> &'static str {
 pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     let refusal = reloads.refusal.as_ref();
     json!({
-        "done": reloads.done,
-        "refused": reloads.refused,
-        "replaced_at": reloads.replaced_at.map(seconds),
-        "refusal": refusal.map(|refusal| json!({
+        "applied": reloads.done,
+        "rejected": reloads.refused,
+        "last_applied_at": reloads.replaced_at.map(seconds),
+        "rejection": refusal.map(|refusal| json!({
             "at": seconds(refusal.at),
             "reason": refusal.reason,
         })),

@@ -60,7 +60,7 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
     };
     let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
     let on_new = count(others_alike(status), "node");
-    format!("{phase:9}  {from} -> {to}  {on_new} on the new map; {described}\n")
+    format!("{phase:10}  {from} -> {to}  {on_new} on the new map; {described}\n")
 }
 
 /// The nodes on the new map beside this process, which decides nothing.
@@ -76,9 +76,10 @@ fn count(number: u64, of: &str) -> String {
 /// How far the move is. What this process carried is nothing: it is left out.
 fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     let mut value = value(status);
-    value["moving"] = json!({ "phase": phase_word(moving.phase), "from": moving.from.to_string() });
+    value["rebalance"] =
+        json!({ "phase": phase_word(moving.phase), "from": moving.from.to_string() });
     if status.nodes.is_some() {
-        value["nodes"]["alike"] = others_alike(status).into();
+        value["nodes"]["current"] = others_alike(status).into();
     }
     value
 }
@@ -88,17 +89,17 @@ pub(crate) fn value(status: &MapStatus) -> Value {
     json!({
         "version": status.version.to_string(),
         "nodes": status.nodes.map(|nodes| json!({
-            "alike": nodes.alike,
-            "before": nodes.before,
-            "others": nodes.others,
-            "silent_shards": nodes.silent,
+            "current": nodes.alike,
+            "previous": nodes.before,
+            "other": nodes.others,
+            "unanswered_shards": nodes.silent,
         })),
-        "moving": status.moving.map(|moving| json!({
+        "rebalance": status.moving.map(|moving| json!({
             "phase": phase_word(moving.phase),
             "from": moving.from.to_string(),
-            "carried": moving.carried,
-            "left_behind": moving.failed_transfers,
-            "lagging": moving.diverged,
+            "transferred": moving.carried,
+            "transfer_failures": moving.failed_transfers,
+            "missed_writes": moving.diverged,
         })),
     })
 }

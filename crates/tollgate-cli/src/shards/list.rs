@@ -45,7 +45,7 @@ fn text(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -> S
         let (settings, stays) = settings(redis, &shard.name);
         let (weight, share) = match (settings, stays) {
             (Some(settings), true) => (settings.weight.to_string(), share(redis, settings)),
-            _ => ("-".to_owned(), "leaves".to_owned()),
+            _ => ("-".to_owned(), "removed".to_owned()),
         };
         let topology = settings.map_or("", |settings| topology(&settings.topology));
         table.add_row([&shard.name, topology, &weight, &share, health(shard), &place(shard)]);
@@ -66,8 +66,8 @@ fn as_json(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -
             "name": &*shard.name,
             "topology": settings.map(|settings| topology(&settings.topology)),
             "weight": settings.filter(|_| stays).map(|settings| settings.weight),
-            "leaves": !stays,
-            "served": shard.is_served(),
+            "removed": !stays,
+            "up": shard.is_served(),
             "primary": shard.primary(),
             "last_error": reason(shard),
         })

@@ -33,7 +33,7 @@ pub(crate) fn render(
             "moved": plan.moved,
             "flows": flows.collect::<Vec<_>>(),
             "previous": previous,
-            "elsewhere": elsewhere,
+            "changed_servers": elsewhere,
         });
         return Ok(format!("{value:#}\n"));
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use schemars::{Schema, json_schema};
 use serde_json::{Map, Value};
 
-use super::{Decode, Field, Spanned, quoted, unexpected, unexpected_but};
+use super::{Decode, Field, Spanned, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
@@ -163,6 +163,10 @@ fn unknown_key(
     if key == "<<" {
         report.error(at, message, "merge keys are not YAML 1.2: write the keys out");
         return None;
+    }
+    if let Some(new) = renamed::key(key, known) {
+        report.error(at, message, format_args!("it is called `{new}` now"));
+        return Some(new);
     }
     report.error_with_suggestion(at, message, key, known.iter().copied())
 }

@@ -9,6 +9,7 @@ mod list;
 mod names;
 mod number;
 mod percent;
+mod renamed;
 mod size;
 mod word;
 

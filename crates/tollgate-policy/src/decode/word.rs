@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use super::{Decode, quoted, unexpected, unexpected_but};
+use super::{Decode, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
@@ -66,7 +66,12 @@ pub(crate) fn read_word<T, const N: usize>(
     }
     let kind = what.split_once(' ').map_or(what, |(_article, kind)| kind);
     let message = format!("unknown {kind} {}", quoted(text));
-    report.error_with_suggestion(node.at, message, text, known.into_iter());
+    match renamed::word(text, &known) {
+        Some(new) => report.error(node.at, message, format_args!("it is called `{new}` now")),
+        None => {
+            report.error_with_suggestion(node.at, message, text, known.into_iter());
+        }
+    }
     None
 }
 

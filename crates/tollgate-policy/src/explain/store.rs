@@ -244,11 +244,11 @@ store:
     deadline: 1s5ms
     route_by: token
     clock: store
-    remember_refusals: false
-    step: script
+    deny_cache: false
+    scripting: script
     user: tollgate
     password: { env: TOLLGATE_REDIS_PASSWORD }
-    tls: { authorities: ca.pem, certificate: client.pem, key: client-key.pem }
+    tls: { ca: ca.pem, certificate: client.pem, key: client-key.pem }
 ";
         let expected = "  \
   redis     2 shards (a, b weight 2)

@@ -12,8 +12,8 @@ keys! {
         refund: Refunds,
         /// How a refusal looks.
         refuse: RefuseAnswer,
-        /// The path at which `GET` tells a client all its statuses, in the shape of GitHub's `/rate_limit`, and is never charged. By default there is none.
-        status: Text,
+        /// The path at which `GET` returns the status of every limit of the client, in the format of GitHub's `/rate_limit`. Such a request is never charged. By default there is none.
+        status_path: Text,
         /// What becomes of a request while the store has no answer, where its rule does not say. By default `local`.
         on_failure: OnFailureName,
     }

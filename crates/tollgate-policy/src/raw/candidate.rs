@@ -18,7 +18,7 @@ keys! {
         precision: Duration,
         /// Of a `fixed_window`: when it begins.
         anchor: AnchorName,
-        /// Of `concurrency`: how long a request counts if the node that serves it dies.
-        lease: Duration,
+        /// Of `concurrency`: how long a permit is valid if its node does not renew it.
+        permit_ttl: Duration,
     }
 }

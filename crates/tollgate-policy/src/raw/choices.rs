@@ -88,12 +88,12 @@ words! {
 
 words! {
     /// What becomes of a limit's counters when the limit is changed.
-    struct OnChangeName(OnChange) as "what becomes of counters" {
-        /// What was used stays used, and the window that runs ends when it was to end. Counters of another algorithm, of a token bucket or a two-bucket estimate with another window, of a sliding window with another precision and of a concurrency limit with another lease start afresh.
+    struct OnChangeName(OnChange) as "an on_change mode" {
+        /// What was used stays used, and the window that runs ends when it was to end. Counters of another algorithm, of a token bucket or a two-bucket estimate with another window, of a sliding window with another precision and of a concurrency limit with another `permit_ttl` start from zero.
         "keep" => OnChange::Keep,
-        /// Everybody starts afresh.
-        "restart" => OnChange::Restart,
-        /// The same part of the quota stays used, whatever the new numbers or algorithm are: of half of the old quota, half of the new one. Requests in flight start afresh.
+        /// Every counter starts from zero.
+        "reset" => OnChange::Restart,
+        /// The same part of the quota stays used, whatever the new numbers or algorithm are: of half of the old quota, half of the new one. Requests in flight start from zero.
         "scale" => OnChange::Scale,
     }
 }
@@ -216,8 +216,8 @@ words! {
 words! {
     /// Whose time decides.
     struct ClockName(DecisionClock) as "a clock" {
-        /// This machine's.
-        "app" => DecisionClock::Application,
+        /// The node's own clock.
+        "node" => DecisionClock::Application,
         /// The shard's, estimated from its replies: for fleets whose own clocks cannot be trusted.
         "store" => DecisionClock::Store,
     }
@@ -235,7 +235,7 @@ words! {
 
 words! {
     /// How a decision runs in the servers.
-    struct StepName(StepForm) as "a form" {
+    struct ScriptingName(StepForm) as "a form" {
         /// As a function where the server has functions, which it does since 7.0; else as a script.
         "auto" => StepForm::Automatic,
         /// As a function.

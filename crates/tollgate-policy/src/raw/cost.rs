@@ -40,15 +40,15 @@ pub(crate) enum Reserve {
 
 keys! {
     /// What is reserved, as the request says it: exactly one of the sources.
-    struct ReserveFrom as "what is reserved", requires "otherwise" {
+    struct ReserveFrom as "what is reserved", requires "default" {
         /// The whole number in this header of the request.
         from_header: Text,
         /// The whole number at this JSON pointer in the request's body, such as `/max_tokens`. `tollgate proxy` reads JSON bodies of up to 256 KiB for it.
         from_json: Text,
-        /// What is reserved of a request that does not say.
-        otherwise: Whole,
+        /// What is reserved if the request has no such value.
+        default: Whole,
         /// The most that is reserved, whatever the request says.
-        at_most: Whole,
+        max: Whole,
     }
 }
 
@@ -65,7 +65,7 @@ impl Decode for Cost {
 
 impl Decode for Reserve {
     const WHAT: &'static str = "a whole number, or what the request says, such as \
-                                { from_json: /max_tokens, otherwise: 1024 }";
+                                { from_json: /max_tokens, default: 1024 }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.kind {

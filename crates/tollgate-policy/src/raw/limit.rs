@@ -22,8 +22,8 @@ keys! {
         precision: Duration,
         /// Of a `fixed_window`: when it begins. By default `first_request`.
         anchor: AnchorName,
-        /// Of `concurrency`: how long a request counts if the node that serves it dies; a living one renews it. By default `60s`.
-        lease: Duration,
+        /// Of `concurrency`: how long a permit is valid if its node does not renew it. A node renews the permits of running requests. By default `60s`.
+        permit_ttl: Duration,
         /// The subjects that it counts apart: one counter for each combination of their values. Without any, everybody shares one counter.
         per: OneOrMore<Text>,
         /// What a request costs where its rule does not say: a whole number, or what of its answer tells. By default 1.
@@ -48,18 +48,18 @@ keys! {
         enforce: Percent,
         /// Another definition that is tried on the same requests before it takes the limit's place; it refuses nobody.
         candidate: Candidate,
-        /// How it may be reserved: units are held until it is known what a request really cost. Of `concurrency` the leases are the reservations, and it has no `hold`.
-        hold: Hold,
+        /// The terms of reservations: units are reserved until the actual cost of a request is known. A `concurrency` limit has no `reservation`: its permits are the reservations.
+        reservation: Reservation,
     }
 }
 
 keys! {
     /// How a limit may be reserved.
-    struct Hold as "terms of reservations" {
-        /// The longest time from the asking to a reservation's end. By default `5m`.
-        max: Duration,
-        /// Units that all reservations of a subject hold together, at most. By default as many as the limit has.
-        at_most: Whole,
+    struct Reservation as "terms of reservations" {
+        /// The longest time that a reservation lasts. By default `5m`.
+        max_duration: Duration,
+        /// The most units that all reservations of a subject have together. By default as many as the limit has.
+        max_units: Whole,
         /// What becomes of a reservation that nobody settles in time. By default `release`.
         on_expiry: OnExpiryName,
         /// Units that a settlement above its reservation may use beyond the quota; not of a `token_bucket` or a `two_bucket`. By default 0.

@@ -9,7 +9,7 @@ keys! {
     struct Rollout as "a rollout", requires "percent", "from", "to" {
         /// How many clients are decided by `to`, `0%` to `100%`. The same clients on every node; more of them when it grows, and nobody moves back. A change of it takes no restart.
         percent: Percent,
-        /// What a client has that moves. By default `carry`.
+        /// What happens to the counters of a client that moves. By default `transfer`.
         on_move: OnMoveName,
         /// The store that clients leave.
         from: Side,
@@ -20,13 +20,13 @@ keys! {
 
 keys! {
     /// One store decides, another one is asked too, off the callers' way, and every difference is counted: for knowing a store before moving there.
-    struct Shadow as "a shadow", requires "store", "compared_with" {
+    struct Shadow as "a shadow", requires "store", "shadow_store" {
         /// How many clients are compared, `0%` to `100%`. By default `100%`. A change of it takes no restart.
         percent: Percent,
         /// The store that decides.
         store: Side,
-        /// The store that is asked too: nobody acts on its answers.
-        compared_with: Side,
+        /// The store that is compared: its decisions are counted and not obeyed.
+        shadow_store: Side,
     }
 }
 
@@ -43,11 +43,11 @@ keys! {
 }
 
 words! {
-    /// What a client has that moves from one store to the other.
-    struct OnMoveName(OnMove) as "what a client has that moves" {
-        /// What it had used, and the window that was running.
-        "carry" => OnMove::Transfer,
-        /// Nothing used: a window more, once for each move.
-        "start_afresh" => OnMove::Reset,
+    /// What happens to the counters of a client that moves from one store to the other.
+    struct OnMoveName(OnMove) as "an on_move mode" {
+        /// They move along: what was used stays used, and the current window continues.
+        "transfer" => OnMove::Transfer,
+        /// They start from zero: one more window, once for each move.
+        "reset" => OnMove::Reset,
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind};
 pub(crate) use cost::{Cost, Metered, Reserve};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
-pub(crate) use limit::{Hold, Limit};
+pub(crate) use limit::{Limit, Reservation};
 pub(crate) use memcached::Memcached;
 pub(crate) use migration::{Rollout, Shadow, Side};
 pub(crate) use redis::{Redis, Shard, Tls};

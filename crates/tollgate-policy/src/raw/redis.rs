@@ -1,6 +1,6 @@
 //! Shards in Redis or Valkey, as written.
 
-use super::choices::{ClockName, ReadsName, StepName, TopologyName, TransportName};
+use super::choices::{ClockName, ReadsName, ScriptingName, TopologyName, TransportName};
 use super::deployment::Secret;
 use crate::decode::{Duration, Flag, Names, OneOrMore, Text, Whole, keys};
 
@@ -17,14 +17,14 @@ keys! {
         deadline: Duration,
         /// The subject that says on which shard a client's counters are. Limits that do not count per it, and all without it, go by the first of their `per`.
         route_by: Text,
-        /// Whose time decides. By default `app`.
+        /// Whose time decides. By default `node`.
         clock: ClockName,
         /// Which servers are asked how a client stands. By default `replicas`.
         reads: ReadsName,
-        /// Whether this node refuses by itself, without asking, what was refused until a known time. By default true.
-        remember_refusals: Flag,
-        /// How a decision runs in the servers. By default `auto`.
-        step: StepName,
+        /// Whether this node keeps a deny cache: it refuses without a call what the store refused until a known time. By default true.
+        deny_cache: Flag,
+        /// Whether the servers run decisions as a function or as a script. By default `auto`.
+        scripting: ScriptingName,
         /// The user as whom to connect, where a server's URL names none.
         user: Text,
         /// Where that user's password comes from; it is read anew for each connection.
@@ -83,8 +83,8 @@ keys! {
 keys! {
     /// Certificates and keys, as files in PEM form.
     struct Tls as "certificates" {
-        /// The authorities that are believed, instead of the machine's own.
-        authorities: Text,
+        /// The certificate authorities (CA) to trust, instead of the system's.
+        ca: Text,
         /// This node's certificate, for servers that ask for one, and those that it is signed by.
         certificate: Text,
         /// The key of `certificate`.

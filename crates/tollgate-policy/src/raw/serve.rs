@@ -22,8 +22,8 @@ keys! {
 keys! {
     /// The dashboard, a page at the administration's listener.
     struct Dashboard as "a dashboard" {
-        /// Whether it is there; `true` unless said otherwise.
-        show: Flag,
+        /// Whether it is served. By default true.
+        enabled: Flag,
         /// The host names by which browsers reach the administration's listener, without a port: those of a proxy before it,
         /// or this machine's. Its addresses and `localhost` need not be named.
         hosts: OneOrMore<Text>,
@@ -49,7 +49,7 @@ keys! {
         certificate: Text,
         /// The key of `certificate`.
         key: Text,
-        /// The authorities of clients; with them, only clients enter that show a certificate which one of them signed.
-        clients: Text,
+        /// The certificate authorities (CA) of clients. If it is given, clients need a certificate that one of them signed.
+        client_ca: Text,
     }
 }

@@ -24,8 +24,8 @@ keys! {
         capacity: Whole,
         /// The share of them that only critical requests get. By default `20%`.
         reserve_critical: Percent,
-        /// How long a request counts if the node that serves it dies; a living one renews it. By default `60s`.
-        lease: Duration,
+        /// How long a permit is valid if its node does not renew it. A node renews the permits of running requests. By default `60s`.
+        permit_ttl: Duration,
         /// Whether it sheds. By default `enforce`.
         mode: ShedModeName,
     }

@@ -8,8 +8,8 @@ keys! {
     struct Traces as "tracing" {
         /// The collector that speaks OTLP over HTTP, such as `http://127.0.0.1:4318` or `https://collector:4318`. By default what `OTEL_EXPORTER_OTLP_ENDPOINT` says.
         endpoint: Text,
-        /// The authorities that are believed of its certificate, a PEM file, instead of the machine's own. By default what `OTEL_EXPORTER_OTLP_CERTIFICATE` says.
-        authorities: Text,
+        /// The certificate authorities (CA) to trust for its certificate, a PEM file, instead of the system's. By default `OTEL_EXPORTER_OTLP_CERTIFICATE`.
+        ca: Text,
         /// Of how many traces that begin here spans are sent, `0%` to `100%`. By default `1%`.
         sample: Percent,
         /// Whether a caller's word counts that its trace is recorded. By default `follow`.

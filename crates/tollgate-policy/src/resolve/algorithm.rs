@@ -10,8 +10,8 @@ use crate::raw::{self, Kind};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The lease of a concurrency limit that does not say.
-const LEASE: Millis = Millis::from_secs(60);
+/// The `permit_ttl` of a concurrency limit that does not say.
+const PERMIT_TTL: Millis = Millis::from_secs(60);
 
 /// Into how many pieces a sliding window is cut that does not say.
 const PIECES: u64 = 60;
@@ -27,7 +27,7 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
         ("burst", key(&raw.burst), kind == Kind::TokenBucket, "token_bucket"),
         ("precision", key(&raw.precision), kind == Kind::SlidingWindow, "sliding_window"),
         ("anchor", key(&raw.anchor), kind == Kind::FixedWindow, "fixed_window"),
-        ("lease", key(&raw.lease), kind == Kind::Concurrency, "concurrency"),
+        ("permit_ttl", key(&raw.permit_ttl), kind == Kind::Concurrency, "concurrency"),
     ];
     for (name, at, fits, owner) in keys {
         if let (Some(at), false) = (at, fits) {
@@ -51,7 +51,7 @@ pub(super) fn algorithm(
     }
     let quota = raw.quota.value()?.0;
     let burst = raw.burst.or_default(|burst| burst.0, quota)?;
-    let lease = raw.lease.or_default(|lease| lease.0, LEASE)?;
+    let permit_ttl = raw.permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
     let window = match needs_window {
         true => raw.window.value()?.0,
         false => Millis::ZERO,
@@ -67,7 +67,7 @@ pub(super) fn algorithm(
         Kind::TwoBucket => TwoBucket::new(quota, window).map(Algorithm::TwoBucket),
         Kind::SlidingLog => SlidingLog::new(quota, window).map(Algorithm::SlidingLog),
         Kind::TokenBucket => TokenBucket::new(quota, window, burst).map(Algorithm::TokenBucket),
-        Kind::Concurrency => Concurrency::new(quota, lease).map(Algorithm::Concurrency),
+        Kind::Concurrency => Concurrency::new(quota, permit_ttl).map(Algorithm::Concurrency),
     };
     built.map_err(|error| report.plain_error(place(&error, name, raw), error)).ok()
 }
@@ -86,7 +86,7 @@ fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
         "window" => at(&raw.window),
         "burst" => at(&raw.burst),
         "precision" | "number of blocks" => at(&raw.precision),
-        "lease" => at(&raw.lease),
+        "permit_ttl" => at(&raw.permit_ttl),
         _ => None,
     };
     // A burst that is not written is the quota.

@@ -40,7 +40,7 @@ pub(super) fn answers(
     if let Some(status) = raw.refuse.value().and_then(|refuse| refuse.status.given()) {
         answers.refuse_status = check_status(status, 400, report)?;
     }
-    if let Field::Value(path) = &raw.status {
+    if let Field::Value(path) = &raw.status_path {
         answers.status_path = Some(status_path(path, report)?);
     }
     if let Some(on_failure) = raw.on_failure.value() {

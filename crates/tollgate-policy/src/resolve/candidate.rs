@@ -15,7 +15,7 @@ pub(super) fn candidate(
     (limit, kind, live): (&raw::Limit, Kind, &Algorithm),
     report: &mut Report<'_>,
 ) -> Option<Algorithm> {
-    let raw::Candidate { algorithm: own, quota, window, burst, precision, anchor, lease } =
+    let raw::Candidate { algorithm: own, quota, window, burst, precision, anchor, permit_ttl } =
         &given.value;
     let own_kind = match own {
         Field::Absent => kind,
@@ -28,7 +28,7 @@ pub(super) fn candidate(
         burst: burst.clone(),
         precision: precision.clone(),
         anchor: anchor.clone(),
-        lease: lease.clone(),
+        permit_ttl: permit_ttl.clone(),
         ..raw::Limit::default()
     };
     misplaced(own_kind, &text, report);
@@ -40,7 +40,7 @@ pub(super) fn candidate(
         burst: text.burst.or(&of_kind.burst),
         precision: text.precision.or(&of_kind.precision),
         anchor: text.anchor.or(&of_kind.anchor),
-        lease: text.lease.or(&of_kind.lease),
+        permit_ttl: text.permit_ttl.or(&of_kind.permit_ttl),
         ..raw::Limit::default()
     };
     let built = algorithm(own_kind, name, &whole, report)?;

@@ -69,7 +69,7 @@ fn fleets<'f>(
         StoreSettings::Shadow(shadow) => {
             let raw = raw.and_then(|store| store.shadow.value());
             let store = side(&shadow.store, raw.map(|shadow| &shadow.store));
-            let other = side(&shadow.compared_with, raw.map(|shadow| &shadow.compared_with));
+            let other = side(&shadow.compared_with, raw.map(|shadow| &shadow.shadow_store));
             store.into_iter().chain(other).collect()
         }
         StoreSettings::Memory(_) | StoreSettings::Memcached(_) => Vec::new(),

@@ -33,7 +33,7 @@ pub(super) fn warn(
     }
     let raw = file.limits.value().map_or(&[][..], |limits| &limits.0);
     for named in raw {
-        let hold = named.value.as_ref().and_then(|limit| limit.hold.given());
+        let hold = named.value.as_ref().and_then(|limit| limit.reservation.given());
         let mut limits = policy.limits().iter().map(|binding| &binding.limit);
         let is_one = limits.any(|limit| limit.name() == &*named.name.value && is_pair(limit));
         if let Some(hold) = hold.filter(|_| is_one) {

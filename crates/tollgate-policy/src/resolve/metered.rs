@@ -90,9 +90,9 @@ fn reserve(
     } else {
         ReservationSource::Json { pointer: pointer(from.from_json.given()?, report)? }
     };
-    let otherwise = from.otherwise.given()?;
+    let otherwise = from.default.given()?;
     let otherwise = nonzero_units(otherwise.value, otherwise.at, report)?;
-    let at_most = match &from.at_most {
+    let at_most = match &from.max {
         Field::Absent => None,
         Field::Invalid => return None,
         Field::Value(most) => Some(nonzero_units(most.value, most.at, report)?),
@@ -102,7 +102,7 @@ fn reserve(
 
 fn nonzero_units(units: Whole, at: Span, report: &mut Report<'_>) -> Option<Cost> {
     if units.0 == 0 {
-        report.error(at, "nothing is reserved", "at least 1: what is not held is not settled");
+        report.error(at, "nothing is reserved", "at least 1: what is not reserved is not settled");
         return None;
     }
     Cost::new(units.0)

@@ -3,13 +3,13 @@
 use tollgate_core::{Limit, LimitError, ReservationTerms};
 
 use crate::decode::Field;
-use crate::raw::{self, Hold};
+use crate::raw::{self, Reservation};
 use crate::report::Report;
 use crate::span::Span;
 
 /// `limit` as it may be reserved; `None` for what is wrong, which is reported.
 pub(super) fn reserved(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
-    let hold = match &raw.hold {
+    let hold = match &raw.reservation {
         Field::Absent => return Some(limit),
         Field::Invalid => return None,
         Field::Value(hold) => hold,
@@ -19,25 +19,25 @@ pub(super) fn reserved(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) 
     limit.with_reservation_terms(terms).map_err(message).ok()
 }
 
-fn terms(raw: &Hold) -> Option<ReservationTerms> {
+fn terms(raw: &Reservation) -> Option<ReservationTerms> {
     let default = ReservationTerms::default();
     Some(ReservationTerms {
-        max: raw.max.or_default(|max| max.0, default.max)?,
-        at_most: raw.at_most.or_default(|at_most| at_most.0, default.at_most)?,
+        max: raw.max_duration.or_default(|max| max.0, default.max)?,
+        at_most: raw.max_units.or_default(|at_most| at_most.0, default.at_most)?,
         on_expiry: raw.on_expiry.or_default(|on_expiry| on_expiry.0, default.on_expiry)?,
         overdraft: raw.overdraft.or_default(|overdraft| overdraft.0, default.overdraft)?,
     })
 }
 
 /// Where the number stands that an error speaks of.
-fn place(error: &LimitError, raw: &Hold) -> Option<Span> {
+fn place(error: &LimitError, raw: &Reservation) -> Option<Span> {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)
     }
     match error {
         LimitError::Zero(what) | LimitError::TooLarge { what, .. } => match *what {
-            "longest hold" => at(&raw.max),
-            "number of units held at most" => at(&raw.at_most),
+            "longest reservation" => at(&raw.max_duration),
+            "number of reserved units" => at(&raw.max_units),
             "overdraft" => at(&raw.overdraft),
             _ => None,
         },

@@ -42,7 +42,7 @@ pub(super) fn serve(file: &PolicyFile, report: &mut Report<'_>) -> Option<ServeS
 }
 
 fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSettings> {
-    let shown = match &given.show {
+    let shown = match &given.enabled {
         Field::Absent => Some(DashboardMode::Enabled),
         Field::Invalid => None,
         Field::Value(flag) => {
@@ -105,7 +105,7 @@ fn place(listen: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
 }
 
 fn certificates(tls: &ListenerTls) -> Option<ListenerTlsFiles> {
-    let clients = match &tls.clients {
+    let clients = match &tls.client_ca {
         Field::Absent => None,
         Field::Invalid => return None,
         Field::Value(given) => Some((&given.value.0).into()),

@@ -20,7 +20,7 @@ const RESERVE: Percent = match Percent::new(20) {
 };
 
 /// How long a request counts in the fleet whose node has died.
-const LEASE: Millis = Millis::from_secs(60);
+const PERMIT_TTL: Millis = Millis::from_secs(60);
 
 /// The longest that an answer may take where nobody says.
 const TIMEOUT: Millis = Millis::from_secs(5);
@@ -93,12 +93,12 @@ fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
 
 /// The limits of the fleet's pool.
 fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[LimitBinding; 2]> {
-    let Fleet { capacity, reserve_critical, lease, .. } = &fleet.value;
+    let Fleet { capacity, reserve_critical, permit_ttl, .. } = &fleet.value;
     let capacity_at = capacity.given()?.at;
     let capacity = capacity.value()?.0;
     let reserve = reserve_critical.or_default(|percent| percent.0, RESERVE)?;
-    let lease_at = lease.given().map_or(fleet.at, |lease| lease.at);
-    let lease = lease.or_default(|lease| lease.0, LEASE)?;
+    let ttl_at = permit_ttl.given().map_or(fleet.at, |ttl| ttl.at);
+    let permit_ttl = permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
     // Never less than was asked for.
     let reserved =
         capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
@@ -109,10 +109,10 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
         return None;
     }
     let at = |error: &LimitError| match error {
-        LimitError::Zero("lease") | LimitError::TooLarge { what: "lease", .. } => lease_at,
+        LimitError::Zero("permit_ttl") | LimitError::TooLarge { what: "permit_ttl", .. } => ttl_at,
         _ => capacity_at,
     };
-    let limits = FleetShedding::limits(capacity, reserved, lease);
+    let limits = FleetShedding::limits(capacity, reserved, permit_ttl);
     limits.map_err(|error| report.plain_error(at(&error), error)).ok()
 }
 

@@ -29,7 +29,7 @@ pub(super) fn traces(file: &PolicyFile, report: &mut Report<'_>) -> Option<Optio
         Field::Invalid => None,
         Field::Value(given) => Some(given.value.0),
     };
-    let authorities = match &traces.authorities {
+    let authorities = match &traces.ca {
         Field::Absent => Some(None),
         Field::Invalid => None,
         Field::Value(given) => Some(Some(PathBuf::from(&*given.value.0))),

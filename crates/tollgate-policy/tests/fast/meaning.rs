@@ -92,7 +92,7 @@ fn algorithms_have_their_numbers() {
             Algorithm::Concurrency(Concurrency::new(5, Millis::from_secs(60)).unwrap()),
         ),
         (
-            "algorithm: concurrency, quota: 5, lease: 1m30s",
+            "algorithm: concurrency, quota: 5, permit_ttl: 1m30s",
             Algorithm::Concurrency(Concurrency::new(5, Millis::from_secs(90)).unwrap()),
         ),
     ] {
@@ -203,7 +203,7 @@ fn metered_costs_say_what_reports_them_and_what_is_reserved() {
         ("from_json: /usage/a~1b", 1, Meter::Json { pointer: pointer("/usage/a~1b") }, None),
         ("from_size: 1KiB, reserve: 7", 7, size(1024), None),
         (
-            "from_time: 10ms, reserve: { from_header: X-Max, otherwise: 3, at_most: 5 }",
+            "from_time: 10ms, reserve: { from_header: X-Max, default: 3, max: 5 }",
             3,
             Meter::Time { each: Millis::new(10) },
             Some(ReservationAmount {
@@ -212,7 +212,7 @@ fn metered_costs_say_what_reports_them_and_what_is_reserved() {
             }),
         ),
         (
-            "from_size: 1B, reserve: { from_json: /max, otherwise: 9 }",
+            "from_size: 1B, reserve: { from_json: /max, default: 9 }",
             9,
             size(1),
             Some(ReservationAmount {
@@ -265,7 +265,7 @@ answers:
   headers: [ietf, draft-03, three-fields]
   refund: { status: [304, 404], upstream_failure: true }
   refuse: { status: 403 }
-  status: /rate_limit
+  status_path: /rate_limit
   on_failure: deny
 ",
     );
@@ -313,7 +313,7 @@ serve:
   http:  { listen: '127.0.0.1:8181' }
   grpc:
     listen: unix:/run/tollgate/grpc.sock
-    tls: { certificate: cert.pem, key: key.pem, clients: ca.pem }
+    tls: { certificate: cert.pem, key: key.pem, client_ca: ca.pem }
   resp:  { listen: '0.0.0.0:6380', tokens: { file: /run/secrets/tokens } }
   admin: { listen: systemd:admin, tokens: { env: TOLLGATE_TOKENS } }
 ",
@@ -345,7 +345,8 @@ fn the_dashboard_can_be_put_away_and_has_names() {
         dashboard(""),
         DashboardSettings { shown: DashboardMode::Enabled, hosts: Vec::new() }
     );
-    let written = "serve: { dashboard: { show: false, hosts: [Tollgate.example.com, node-1] } }\n";
+    let written =
+        "serve: { dashboard: { enabled: false, hosts: [Tollgate.example.com, node-1] } }\n";
     let hosts = vec!["tollgate.example.com".into(), "node-1".into()];
     assert_eq!(dashboard(written), DashboardSettings { shown: DashboardMode::Disabled, hosts });
 }

@@ -72,7 +72,7 @@ fn reservations_that_pairs_cannot_hold_are_warned_of() {
         let text = format!(
             "secret: {{ file: /run/key }}\n\
              subjects: {{ address: {{ client_address: {{}} }} }}\n\
-             limits: {{ core: {{ quota: 5, window: 1h, per: address, algorithm: {algorithm}, hold: {{ max: 1m }} }} }}\n\
+             limits: {{ core: {{ quota: 5, window: 1h, per: address, algorithm: {algorithm}, reservation: {{ max_duration: 1m }} }} }}\n\
              rules: [{{ name: tokens, limits: {{ core: {{ from_header: x-cost }} }} }}]\n\
              store: {{ memcached: {{ servers: a, layout: {layout} }} }}\n"
         );

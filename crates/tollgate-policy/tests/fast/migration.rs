@@ -32,14 +32,14 @@ fn a_rollout_has_two_sides_and_a_percentage() {
         panic!("no rollout");
     };
     assert_eq!(rollout.percent, Percent::of_ten_thousand(10).unwrap());
-    let afresh = store.replace("10%,", "100%, on_move: start_afresh,");
+    let afresh = store.replace("10%,", "100%, on_move: reset,");
     let StoreSettings::Rollout(rollout) = settings(&afresh) else { panic!("no rollout") };
     assert_eq!((rollout.percent, rollout.on_move), (Percent::ALL, OnMove::Reset));
 }
 
 #[test]
 fn a_shadow_compares_everybody_unless_it_says_otherwise() {
-    let store = format!("{{ shadow: {{ store: {{ memory: {{}} }}, compared_with: {REDIS} }} }}");
+    let store = format!("{{ shadow: {{ store: {{ memory: {{}} }}, shadow_store: {REDIS} }} }}");
     let StoreSettings::Shadow(shadow) = settings(&store) else { panic!("no shadow") };
     assert_eq!(shadow.percent, Percent::ALL);
     assert!(matches!(shadow.store, MigrationStoreSettings::Memory(_)));
@@ -76,9 +76,12 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
             rollout(&format!("percent: 1%, from: {{ rollout: {{}} }}, to: {REDIS}")),
             "unknown key \"rollout\"",
         ),
-        (rollout(&format!("percent: 1%, on_move: cary, from: {MEMCACHED}, to: {REDIS}")), "carry"),
         (
-            format!("{{ memory: {{}}, shadow: {{ store: {MEMCACHED}, compared_with: {REDIS} }} }}"),
+            rollout(&format!("percent: 1%, on_move: transfr, from: {MEMCACHED}, to: {REDIS}")),
+            "transfer",
+        ),
+        (
+            format!("{{ memory: {{}}, shadow: {{ store: {MEMCACHED}, shadow_store: {REDIS} }} }}"),
             "this one is in two",
         ),
     ] {
@@ -102,8 +105,8 @@ fn two_sides_that_go_by_different_clocks_are_warned_of_at_the_word() {
             "`to` goes by its shards' clock, and `from` by the nodes'",
         ),
         (
-            format!("{{ shadow: {{ store: {by_shards}, compared_with: {{ memory: {{}} }} }} }}"),
-            "`store` goes by its shards' clock, and `compared_with` by the nodes'",
+            format!("{{ shadow: {{ store: {by_shards}, shadow_store: {{ memory: {{}} }} }} }}"),
+            "`store` goes by its shards' clock, and `shadow_store` by the nodes'",
         ),
     ] {
         let [warning] = &warnings(&store)[..] else { panic!("{store}") };

@@ -77,11 +77,11 @@ fn every_word_has_its_setting() {
   route_by: token,
   clock: store,
   reads: primaries,
-  remember_refusals: false,
-  step: script,
+  deny_cache: false,
+  scripting: script,
   user: tollgate,
   password: { file: /run/secrets/redis },
-  tls: { authorities: ca.pem, certificate: client.pem, key: client-key.pem },
+  tls: { ca: ca.pem, certificate: client.pem, key: client-key.pem },
 ",
     );
     let expected = RedisSettings {
@@ -122,7 +122,7 @@ fn sentinels_name_the_servers_of_a_shard() {
     c: { topology: static, primary: 'redis://j' },
   },
   user: tollgate,
-  sentinel: { user: watcher, password: { env: WATCHER }, tls: { authorities: ca.pem } },
+  sentinel: { user: watcher, password: { env: WATCHER }, tls: { ca: ca.pem } },
 ",
     );
     let watched = |sentinels: &[&str], service: &str, transport| Topology::Sentinel {
@@ -151,11 +151,11 @@ fn sentinels_name_the_servers_of_a_shard() {
 fn words_for_what_is_usual_change_nothing() {
     let shards = "shards: { a: { primary: 'redis://h', replicas: [], weight: 1 } }";
     let said = redis(&format!(
-        "{shards}, nodes: 1, deadline: 15ms, clock: app, reads: replicas, \
-         remember_refusals: true, step: auto"
+        "{shards}, nodes: 1, deadline: 15ms, clock: node, reads: replicas, \
+         deny_cache: true, scripting: auto"
     ));
     assert_eq!(said, redis(shards));
-    let function = redis(&format!("{shards}, step: function, password: {{ env: PASSWORD }}"));
+    let function = redis(&format!("{shards}, scripting: function, password: {{ env: PASSWORD }}"));
     assert_eq!(function.step, StepForm::Function);
     assert_eq!(function.password, Some(KeySource::Environment { name: "PASSWORD".to_owned() }));
 }

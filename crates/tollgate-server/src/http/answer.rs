@@ -9,8 +9,8 @@ use tollgate::{Decision, Revision, headers, limiter};
 use super::app::App;
 use super::prefer::Detail;
 use super::wire::{
-    FailureCause, HeaderFields, LimitStanding, Outcome, OverruledLimit, RefundAnswer,
-    RefundedLimit, ShadowVerdict, Source, VerdictAnswer,
+    DecisionResponse, FailureCause, HeaderFields, LimitStatusBody, OverriddenLimit, RefundOutcome,
+    RefundResponse, RefundedLimitStatus, ShadowDecision, Source,
 };
 
 impl<S: Store> App<S> {
@@ -19,17 +19,17 @@ impl<S: Store> App<S> {
         &self,
         decision: &'d mut Decision,
         detail: Detail,
-    ) -> VerdictAnswer<'d> {
+    ) -> DecisionResponse<'d> {
         let receipt = decision.receipt.take().filter(|_| detail == Detail::Full);
         let receipt = receipt.map(|receipt| self.limiter.seal(receipt, decision.evaluation.now));
         let Decision { policy, rules, evaluation, shadow, source, .. } = &*decision;
-        let shadow = shadow.as_ref().map(|shadow| ShadowVerdict {
+        let shadow = shadow.as_ref().map(|shadow| ShadowDecision {
             admitted: shadow.is_admitted(),
-            standings: &shadow.statuses,
+            statuses: &shadow.statuses,
         });
         let admitted = decision.is_admitted();
-        let overrides = decision.overrides.iter().map(OverruledLimit::of).collect();
-        VerdictAnswer {
+        let overrides = decision.overrides.iter().map(OverriddenLimit::of).collect();
+        DecisionResponse {
             admitted,
             shadow,
             receipt,
@@ -46,20 +46,20 @@ pub(super) fn peek_answer<'v>(
     evaluation: &'v Evaluation,
     source: limiter::DecisionSource,
     detail: Detail,
-) -> VerdictAnswer<'v> {
+) -> DecisionResponse<'v> {
     let (source, failure) = source_of(source);
     let headers = (detail == Detail::Full).then(|| {
         let mut fields = HeaderFields::default();
         headers::write(&policy.answers().headers, evaluation, &mut fields);
         fields
     });
-    VerdictAnswer {
+    DecisionResponse {
         admitted: evaluation.is_admitted(),
         source,
         failure,
         policy: policy.version(),
         rules,
-        standings: &evaluation.statuses,
+        statuses: &evaluation.statuses,
         refused_by: &evaluation.statuses,
         retry_after_ms: evaluation.retry_after().map(|wait| wait.get().max(1)),
         shadow: None,
@@ -70,16 +70,16 @@ pub(super) fn peek_answer<'v>(
 }
 
 /// The document of what a receipt did.
-pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundAnswer<'r> {
-    let limit = |GivenBack { units, status: limit_status }: &'r GivenBack| RefundedLimit {
-        given_back: *units,
-        limit_status: LimitStanding::of(limit_status),
+pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
+    let limit = |GivenBack { units, status: limit_status }: &'r GivenBack| RefundedLimitStatus {
+        refunded: *units,
+        limit_status: LimitStatusBody::of(limit_status),
     };
-    RefundAnswer {
+    RefundResponse {
         outcome: match redeemed.outcome {
-            limiter::Outcome::GivenBack => Outcome::GivenBack,
-            limiter::Outcome::Unchanged => Outcome::Unchanged,
-            limiter::Outcome::Expired => Outcome::Expired,
+            limiter::Outcome::GivenBack => RefundOutcome::Refunded,
+            limiter::Outcome::Unchanged => RefundOutcome::Unchanged,
+            limiter::Outcome::Expired => RefundOutcome::Expired,
         },
         policy: redeemed.policy.version(),
         limits: redeemed.limits.iter().map(limit).collect(),
@@ -90,7 +90,7 @@ pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundAnswer<'r> {
 pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Option<FailureCause>) {
     match source {
         limiter::DecisionSource::Store => (Source::Store, None),
-        limiter::DecisionSource::DenyCache => (Source::Remembered, None),
+        limiter::DecisionSource::DenyCache => (Source::DenyCache, None),
         limiter::DecisionSource::Fallback(error) => (Source::Fallback, Some(cause_of(error))),
         limiter::DecisionSource::Failure(error) => (Source::Failure, Some(cause_of(error))),
     }

@@ -24,7 +24,7 @@ const MAX_REQUEST_ID: usize = 128;
 /// Who changes something.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
-    who: Box<str>,
+    actor: Box<str>,
     request_id: Option<Box<str>>,
 }
 
@@ -38,11 +38,11 @@ pub(super) struct Audit(Mutex<VecDeque<Arc<Entry>>>);
 pub(super) struct Entry {
     /// Milliseconds since the Unix epoch.
     at_ms: u64,
-    /// The token that was shown: `token ` and eight digits of its keyed hash, or `anybody` at a listener
-    /// that asks for none.
-    who: Box<str>,
+    /// The token that was shown: `token ` and eight digits of its keyed hash, or `anonymous` at a listener
+    /// without tokens.
+    actor: Box<str>,
     /// What was done.
-    what: &'static str,
+    action: &'static str,
     /// What it was done to.
     target: Value,
     /// How it stood before.
@@ -55,7 +55,7 @@ pub(super) struct Entry {
 
 /// The changes of late.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct AuditAnswer {
+pub(super) struct AuditResponse {
     /// The last one first. Those before this process began, and any but the last 1,000, are in
     /// the log alone.
     entries: Vec<Arc<Entry>>,
@@ -63,7 +63,7 @@ pub(super) struct AuditAnswer {
 
 /// A change that was made.
 pub(super) struct AuditEvent {
-    pub(super) what: &'static str,
+    pub(super) action: &'static str,
     pub(super) target: Value,
     pub(super) before: Value,
     pub(super) after: Value,
@@ -73,17 +73,17 @@ impl<S: Store> App<S> {
     /// What was changed here lately.
     pub(super) fn audit(&self) -> Answer {
         let entries = self.audit.0.lock().iter().rev().cloned().collect();
-        Ok(json::write(&AuditAnswer { entries })?)
+        Ok(json::write(&AuditResponse { entries })?)
     }
 
     /// Remembers a change, and tells it to the log in one line.
     pub(super) fn note(&self, actor: &Actor, event: AuditEvent) {
-        let AuditEvent { what, target, before, after } = event;
+        let AuditEvent { action, target, before, after } = event;
         let at_ms = self.limiter.now().as_millis();
-        let Actor { who, request_id } = actor.clone();
+        let Actor { actor, request_id } = actor.clone();
         let message = request_id.as_deref().unwrap_or_default();
-        tracing::info!(who = &*who, what, %target, %before, %after, request_id = message, "audit");
-        let entry = Entry { at_ms, who, what, target, before, after, request_id };
+        tracing::info!(actor = &*actor, action, %target, %before, %after, request_id = message, "audit");
+        let entry = Entry { at_ms, actor, action, target, before, after, request_id };
         let mut entries = self.audit.0.lock();
         if entries.len() == MAX_AUDITED {
             entries.pop_front();
@@ -93,8 +93,8 @@ impl<S: Store> App<S> {
 
     /// Who asks with these `headers`.
     pub(super) fn actor(&self, headers: &HeaderMap) -> Actor {
-        let who = match bearer_token(headers) {
-            None => "anybody".into(),
+        let actor = match bearer_token(headers) {
+            None => "anonymous".into(),
             Some(token) => {
                 let [a, b, c, d, ..] = self.limiter.key().hash(token);
                 format!("token {a:02x}{b:02x}{c:02x}{d:02x}").into()
@@ -102,6 +102,6 @@ impl<S: Store> App<S> {
         };
         let id = headers.get("x-request-id").and_then(|id| id.to_str().ok());
         let request_id = id.filter(|id| id.len() <= MAX_REQUEST_ID).map(Into::into);
-        Actor { who, request_id }
+        Actor { actor, request_id }
     }
 }

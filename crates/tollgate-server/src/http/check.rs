@@ -19,8 +19,8 @@ use super::prefer::Detail;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 use super::wire::{
-    BatchAnswer, BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, OverruledLimit,
-    RequestFacts, VerdictAnswer,
+    BatchRequest, BatchResponse, CheckRequest, DecisionResponse, LimitCharge, MAX_CHECKS,
+    MAX_LIMITS, OverriddenLimit, RequestFacts,
 };
 
 /// What a check asks, understood and not carried out yet.
@@ -57,9 +57,9 @@ impl<S: Store> App<S> {
             trace::child(trace::SpanKind::Internal, "check").run(self.charge(now, requested))
         });
         let mut decisions = join_all(charges).await;
-        let verdicts =
+        let decisions =
             decisions.iter_mut().map(|decision| self.decision_answer(decision, detail)).collect();
-        Ok(json::write(&BatchAnswer { verdicts })?)
+        Ok(json::write(&BatchResponse { decisions })?)
     }
 
     /// Whether it would be admitted; charges nothing.
@@ -72,7 +72,7 @@ impl<S: Store> App<S> {
         let (evaluation, source) = self.limiter.look_at(now, &enforced).await?;
         let overrides = self.active_overrides(&requested, now, caller);
         let looked = peek_answer(&policy, &rules, &evaluation, source, detail);
-        Ok(json::write(&VerdictAnswer { overrides, ..looked })?)
+        Ok(json::write(&DecisionResponse { overrides, ..looked })?)
     }
 
     /// The overrides that decide in the place of limits.
@@ -81,13 +81,13 @@ impl<S: Store> App<S> {
         planned: &'p [PlannedCharge],
         now: Timestamp,
         caller: Caller,
-    ) -> Vec<OverruledLimit<'p>> {
+    ) -> Vec<OverriddenLimit<'p>> {
         let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
         let by = |PlannedCharge { limit, subject, .. }: &'p PlannedCharge| {
             let found = overrides.find(limit, subject, key, now)?;
             let is_told = caller == Caller::Admin;
-            let text = is_told.then(|| self.shown_override(&found));
-            Some(OverruledLimit::by(limit, &found, text))
+            let definition = is_told.then(|| self.shown_override(&found));
+            Some(OverriddenLimit::by(limit, &found, definition))
         };
         planned.iter().filter_map(by).collect()
     }

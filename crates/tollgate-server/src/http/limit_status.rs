@@ -14,7 +14,7 @@ use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
 use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
-use super::wire::{MAX_LIMITS, OverrideShown, Source, StandingAnswer};
+use super::wire::{MAX_LIMITS, OverrideDetails, Source, SubjectStatusResponse};
 
 /// Whose limit_status is asked: limits, and values for what they count by.
 struct StatusQuery {
@@ -34,17 +34,17 @@ impl<S: Store> App<S> {
             Caller::Admin => self.overrides_of(&planned, now),
             Caller::Client => Vec::new(),
         };
-        let standings = &evaluation.statuses;
-        Ok(json::write(&StandingAnswer { source, policy, standings, overrides })?)
+        let statuses = &evaluation.statuses;
+        Ok(json::write(&SubjectStatusResponse { source, policy, statuses, overrides })?)
     }
 
-    fn overrides_of(&self, planned: &[PlannedCharge], now: Timestamp) -> Vec<OverrideShown> {
+    fn overrides_of(&self, planned: &[PlannedCharge], now: Timestamp) -> Vec<OverrideDetails> {
         let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
         let found = planned.iter().filter_map(|PlannedCharge { limit, subject, .. }| {
             let found = overrides.find(limit, subject, key, now)?;
             // Which limit it is about here, also where it is about others too.
             let limit = Some(limit.name().into());
-            Some(OverrideShown { limit, ..self.shown_override(&found) })
+            Some(OverrideDetails { limit, ..self.shown_override(&found) })
         });
         found.collect()
     }
@@ -63,12 +63,12 @@ impl<S: Store> App<S> {
             tracing::info!(limit = limit_name, subject = %observed, "an administrator forgot what was used");
             let shown = shown(Redaction::Hashed);
             let target = json!({ "limit": limit.name(), "subject": shown });
-            let (what, before, after) = ("standing forgotten", Value::Null, Value::Null);
-            self.note(actor, AuditEvent { what, target, before, after });
+            let (action, before, after) = ("subject reset", Value::Null, Value::Null);
+            self.note(actor, AuditEvent { action, target, before, after });
         }
         let (source, policy) = (Source::Store, &**policy.version());
-        let (standings, overrides) = (&evaluation.statuses, Vec::new());
-        Ok(json::write(&StandingAnswer { source, policy, standings, overrides })?)
+        let (statuses, overrides) = (&evaluation.statuses, Vec::new());
+        Ok(json::write(&SubjectStatusResponse { source, policy, statuses, overrides })?)
     }
 
     /// Each limit takes of the subject what it counts by; what none counts by is a mistake.

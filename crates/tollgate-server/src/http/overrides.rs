@@ -16,21 +16,23 @@ use super::problem::{Kind, Problem};
 use super::query::{self, parameters};
 use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
-use super::wire::{KeptIn, OverrideAnswer, OverrideRequest, OverrideShown, OverridesAnswer, Units};
+use super::wire::{
+    OverrideDetails, OverrideLocation, OverrideRequest, OverrideResponse, OverridesResponse, Units,
+};
 
 impl<S: Store> App<S> {
     /// All overrides that are in force.
     pub(super) fn overrides(&self) -> Answer {
         let override_store = self.override_store()?;
         let (table, now) = (override_store.table(), self.limiter.now());
-        let (kept, failure) = match override_store.storage() {
-            OverrideStorage::InProcess => (KeptIn::Process, None),
-            OverrideStorage::InStore { failure } => (KeptIn::Store, failure),
+        let (location, failure) = match override_store.storage() {
+            OverrideStorage::InProcess => (OverrideLocation::Process, None),
+            OverrideStorage::InStore { failure } => (OverrideLocation::Store, failure),
         };
         let lasting = table.overrides().iter().filter(|one| now < one.expires_at);
         let overrides = lasting.map(|one| self.shown_override(one)).collect();
         let version = table.version().changes;
-        Ok(json::write(&OverridesAnswer { kept, failure, version, overrides })?)
+        Ok(json::write(&OverridesResponse { location, failure, version, overrides })?)
     }
 
     /// Sets an override.
@@ -52,7 +54,7 @@ impl<S: Store> App<S> {
         match override_store.change(self.limiter.now(), OverrideChange::Remove(target)).await {
             Err(OverrideStoreError::Missing) => {
                 let version = override_store.table().version().changes;
-                Ok(json::write(&OverrideAnswer { before: None, after: None, version })?)
+                Ok(json::write(&OverrideResponse { before: None, after: None, version })?)
             }
             Err(error) => Err(refused(error)),
             Ok(changed) => self.changed("override removed", &changed, None, actor),
@@ -61,13 +63,13 @@ impl<S: Store> App<S> {
 
     fn changed(
         &self,
-        what: &'static str,
+        action: &'static str,
         changed: &ChangeResult,
-        after: Option<OverrideShown>,
+        after: Option<OverrideDetails>,
         actor: &Actor,
     ) -> Answer {
         let before = changed.before.as_ref().map(|one| self.shown_override(one));
-        let value = |shown: &Option<OverrideShown>| {
+        let value = |shown: &Option<OverrideDetails>| {
             // Text and numbers always become JSON.
             serde_json::to_value(shown).unwrap_or_default()
         };
@@ -79,9 +81,9 @@ impl<S: Store> App<S> {
             "everybody": member("everybody"), "rule": member("rule"),
             "shedding": member("shedding"),
         });
-        self.note(actor, AuditEvent { what, target, before: before_told, after: after_told });
+        self.note(actor, AuditEvent { action, target, before: before_told, after: after_told });
         let version = changed.table.version().changes;
-        Ok(json::write(&OverrideAnswer { before, after, version })?)
+        Ok(json::write(&OverrideResponse { before, after, version })?)
     }
 
     fn requested(
@@ -142,7 +144,7 @@ impl<S: Store> App<S> {
     }
 
     /// An override as it is told to those who run it.
-    pub(super) fn shown_override(&self, one: &Override) -> OverrideShown {
+    pub(super) fn shown_override(&self, one: &Override) -> OverrideDetails {
         let shown = |subject| RedactedSubject::of(subject, Redaction::Hashed, self.limiter.key());
         let (subject, group) = match &one.target.target {
             OverrideTarget::Subject(subject) => (Some(shown(subject)), None),
@@ -158,7 +160,7 @@ impl<S: Store> App<S> {
             Effect::Quota { quota, burst } => (Some(quota), burst),
             Effect::Unlimited | Effect::Blocked | Effect::Counted => (None, None),
         };
-        OverrideShown {
+        OverrideDetails {
             limit: one.target.limit.clone(),
             subject,
             group,

@@ -13,15 +13,15 @@ use super::json;
 use super::percentage::Percentage;
 use super::redaction::Redaction;
 use super::respond::Answer;
-use super::wire::OverrideShown;
+use super::wire::OverrideDetails;
 
 /// The policy in force.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct PolicyAnswer<'a> {
+pub(super) struct PolicyResponse<'a> {
     /// Its version: the same for the same file on every node.
     policy: &'a str,
-    /// Which of the rules that match decide: `first_match` or `all_matches`.
-    order: &'static str,
+    /// Which of the matching rules decide: `first_match` or `all_matches`.
+    rules_apply: &'static str,
     /// What limits count by.
     subjects: Vec<SubjectText<'a>>,
     /// The limits, in the file's order.
@@ -56,7 +56,7 @@ struct LimitText<'a> {
     algorithm: &'static str,
     /// Units per window; of concurrency, units in flight.
     quota: u64,
-    /// Milliseconds of the window; of concurrency, of a lease.
+    /// Milliseconds of the window; of `concurrency`, its `permit_ttl`.
     window_ms: u64,
     /// The most units that can be used at one moment.
     capacity: u64,
@@ -74,8 +74,8 @@ struct LimitText<'a> {
     candidate: Option<CandidateText>,
     /// The override of everybody that decides in its place: a switch of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OverrideShown")]
-    switched: Option<OverrideShown>,
+    #[schemars(with = "OverrideDetails")]
+    switch: Option<OverrideDetails>,
 }
 
 /// A definition that is tried beside a limit.
@@ -86,7 +86,7 @@ struct CandidateText {
     algorithm: &'static str,
     /// Units per window; of concurrency, units in flight.
     quota: u64,
-    /// Milliseconds of the window; of concurrency, of a lease.
+    /// Milliseconds of the window; of `concurrency`, its `permit_ttl`.
     window_ms: u64,
     /// The most units that can be used at one moment.
     capacity: u64,
@@ -108,8 +108,8 @@ struct RuleText<'a> {
     limits: Vec<UseText<'a>>,
     /// The override that decides in its place: a switch of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OverrideShown")]
-    switched: Option<OverrideShown>,
+    #[schemars(with = "OverrideDetails")]
+    switch: Option<OverrideDetails>,
 }
 
 /// A limit as a rule uses it.
@@ -147,23 +147,23 @@ impl<S: Store> App<S> {
     /// The policy in force.
     pub(super) fn policy(&self) -> Answer {
         let (policy, now) = (self.limiter.policy(), self.limiter.now());
-        let mut answer = PolicyAnswer::of(&policy);
+        let mut answer = PolicyResponse::of(&policy);
         for (message, LimitBinding { limit, .. }) in answer.limits.iter_mut().zip(policy.limits()) {
-            let switch = self.limiter.overrides().switch_of(limit, now);
-            message.switched = switch.map(|text| self.shown_override(&text));
+            let found = self.limiter.overrides().switch_of(limit, now);
+            message.switch = found.map(|text| self.shown_override(&text));
             message.revealed = self.options.redaction_of(limit.name()) == Redaction::Clear;
         }
         for message in &mut answer.rules {
-            let switch = self.limiter.overrides().rule_switch(message.name, now);
-            message.switched = switch.map(|text| self.shown_override(&text));
+            let found = self.limiter.overrides().rule_switch(message.name, now);
+            message.switch = found.map(|text| self.shown_override(&text));
         }
         Ok(json::write(&answer)?)
     }
 }
 
-impl<'a> PolicyAnswer<'a> {
+impl<'a> PolicyResponse<'a> {
     fn of(policy: &'a Revision) -> Self {
-        let order = match policy.match_mode() {
+        let rules_apply = match policy.match_mode() {
             MatchMode::FirstMatch => "first_match",
             MatchMode::AllMatches => "all_matches",
         };
@@ -177,7 +177,7 @@ impl<'a> PolicyAnswer<'a> {
         });
         Self {
             policy: policy.version(),
-            order,
+            rules_apply,
             subjects: subjects.collect(),
             limits: policy.limits().iter().map(|binding| limit(policy, binding)).collect(),
             rules: policy.rules().iter().map(|one| rule(policy, one)).collect(),
@@ -215,7 +215,7 @@ fn limit<'a>(policy: &'a Revision, LimitBinding { limit, per }: &'a LimitBinding
         revealed: false,
         enforced_percent: Percentage(limit.enforced()),
         candidate: limit.candidate().map(|limit| candidate(limit)),
-        switched: None,
+        switch: None,
     }
 }
 
@@ -262,7 +262,7 @@ fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
         charge,
         on_failure,
         limits: rule.limits.iter().filter_map(used).collect(),
-        switched: None,
+        switch: None,
     }
 }
 

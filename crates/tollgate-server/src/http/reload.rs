@@ -40,8 +40,8 @@ impl<S: Store> App<S> {
         let before = version();
         match spawn_blocking(move || reload()).await {
             Ok(Ok(message)) => {
-                let (what, target) = ("policy reloaded", Value::Null);
-                self.note(actor, AuditEvent { what, target, before, after: version() });
+                let (action, target) = ("policy reloaded", Value::Null);
+                self.note(actor, AuditEvent { action, target, before, after: version() });
                 Ok(json::write(&message)?)
             }
             Ok(Err(reason)) => Err(Problem::new(Kind::PolicyRefused, reason)),

@@ -13,26 +13,27 @@ use super::problem::Problem;
 use super::refund::unread;
 use super::respond::Answer;
 use super::wire::{
-    CheckRequest, ExtendAnswer, ExtendOutcome, ExtendRequest, LimitStanding, MAX_LIMITS, RealCost,
-    ReserveRequest, SettleAnswer, SettleOutcome, SettleRequest, SettledAnswer, Units,
+    ActualCost, CheckRequest, ExtendOutcome, ExtendRequest, ExtendResponse, LimitStatusBody,
+    MAX_LIMITS, ReserveRequest, SettleOutcome, SettleRequest, SettleResponse, SettledLimitStatus,
+    Units,
 };
 
 impl<S: Store> App<S> {
     /// Holds what a check would charge.
     pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
-        let ReserveRequest { limits, request, hold_ms } = json::read(body)?;
+        let ReserveRequest { limits, request, ttl_ms } = json::read(body)?;
         let PlannedCheck { policy, plan, terms } =
             self.plan_request(now, &policy, &CheckRequest { limits, request })?;
-        let hold_for = hold_for(hold_ms);
+        let hold_for = hold_for(ttl_ms);
         let reserved = self.limiter.reserve_on_terms_at(now, policy, plan, terms, hold_for);
         Ok(json::write(&self.decision_answer(&mut reserved.await, Detail::Full))?)
     }
 
     /// Puts the end of what a receipt holds off.
     pub(super) async fn extend(&self, body: &[u8]) -> Answer {
-        let ExtendRequest { receipt, hold_ms } = json::read(body)?;
-        let extended = self.limiter.extend_at(self.limiter.now(), &receipt, hold_for(hold_ms));
+        let ExtendRequest { receipt, ttl_ms } = json::read(body)?;
+        let extended = self.limiter.extend_at(self.limiter.now(), &receipt, hold_for(ttl_ms));
         Ok(json::write(&put_off(&extended.await.map_err(unread)?))?)
     }
 
@@ -48,7 +49,7 @@ impl<S: Store> App<S> {
             (None, Some(limits)) => {
                 check_names(&self.limiter.policy(), &limits)?;
                 let real = |limit: &Limit, held: Cost| {
-                    let is_it = |it: &&Object<RealCost<'_>>| it.0.name == limit.name();
+                    let is_it = |it: &&Object<ActualCost<'_>>| it.0.name == limit.name();
                     limits.iter().find(is_it).map_or(held, |it| it.0.cost.cost())
                 };
                 self.limiter.settle_at(now, &receipt, real).await
@@ -60,17 +61,17 @@ impl<S: Store> App<S> {
 }
 
 /// As long as each limit lets it, where nothing is said.
-fn hold_for(hold_ms: Option<Units>) -> Millis {
-    hold_ms.map_or(MAX_WINDOW, |millis| Millis::new(millis.cost().get()))
+fn hold_for(ttl_ms: Option<Units>) -> Millis {
+    ttl_ms.map_or(MAX_WINDOW, |millis| Millis::new(millis.cost().get()))
 }
 
 /// Whether each name is a limit's, and there once.
-fn check_names(policy: &Policy, limits: &[Object<RealCost<'_>>]) -> Result<(), Problem> {
+fn check_names(policy: &Policy, limits: &[Object<ActualCost<'_>>]) -> Result<(), Problem> {
     if !(1..=MAX_LIMITS).contains(&limits.len()) {
         let message = format!("a settlement is of 1 to {MAX_LIMITS} limits, not {}", limits.len());
         return Err(Fault::at("/limits", message).into());
     }
-    for (index, Object(RealCost { name, .. })) in limits.iter().enumerate() {
+    for (index, Object(ActualCost { name, .. })) in limits.iter().enumerate() {
         let pointer = format!("/limits/{index}");
         if !policy.limits().iter().any(|known| known.limit.name() == name) {
             let unknown = NameError::Limit(name.as_ref().into());
@@ -83,28 +84,28 @@ fn check_names(policy: &Policy, limits: &[Object<RealCost<'_>>]) -> Result<(), P
     Ok(())
 }
 
-fn put_off(extended: &Extended) -> ExtendAnswer<'_> {
-    ExtendAnswer {
+fn put_off(extended: &Extended) -> ExtendResponse<'_> {
+    ExtendResponse {
         outcome: match extended.outcome {
             HoldOutcome::Done => ExtendOutcome::Extended,
             HoldOutcome::Unchanged => ExtendOutcome::Unchanged,
             HoldOutcome::Expired => ExtendOutcome::Expired,
         },
         policy: extended.policy.version(),
-        held_until_ms: extended.receipt.is_some().then(|| extended.until.as_millis()),
+        expires_at_ms: extended.receipt.is_some().then(|| extended.until.as_millis()),
         receipt: extended.receipt.as_deref(),
-        standings: &extended.statuses,
+        statuses: &extended.statuses,
     }
 }
 
-fn paid<'s>(settled: &'s Settled) -> SettleAnswer<'s> {
+fn paid<'s>(settled: &'s Settled) -> SettleResponse<'s> {
     let limit =
-        |SettledLimit { refunded, added, status: limit_status }: &'s SettledLimit| SettledAnswer {
-            given_back: *refunded,
+        |SettledLimit { refunded, added, status: limit_status }: &'s SettledLimit| SettledLimitStatus {
+            refunded: *refunded,
             added: *added,
-            limit_status: LimitStanding::of(limit_status),
+            limit_status: LimitStatusBody::of(limit_status),
         };
-    SettleAnswer {
+    SettleResponse {
         outcome: match settled.outcome {
             HoldOutcome::Done => SettleOutcome::Settled,
             HoldOutcome::Unchanged => SettleOutcome::Unchanged,

@@ -23,7 +23,7 @@ pub(super) struct RolloutRequest {
 
 /// What a rollout was turned to.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct RolloutAnswer {
+pub(super) struct RolloutResponse {
     /// How many clients of a hundred the new store decides.
     percent: Percentage,
     /// How many it did before.
@@ -42,8 +42,11 @@ impl<S: Store> App<S> {
         let before = percentage.get();
         percentage.set(percent);
         let (percent, before) = (Percentage(percent), Percentage(before));
-        let (what, target) = ("rollout turned", Value::Null);
-        self.note(actor, AuditEvent { what, target, before: json!(before), after: json!(percent) });
-        Ok(json::write(&RolloutAnswer { percent, before })?)
+        let (action, target) = ("rollout changed", Value::Null);
+        self.note(
+            actor,
+            AuditEvent { action, target, before: json!(before), after: json!(percent) },
+        );
+        Ok(json::write(&RolloutResponse { percent, before })?)
     }
 }

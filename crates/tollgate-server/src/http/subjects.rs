@@ -61,12 +61,12 @@ pub enum SubjectsError {
 
 /// Some of the subjects of a limit.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "SubjectsAnswer")]
-pub(super) struct SubjectsAnswer<'a> {
+#[schemars(rename = "SubjectsResponse")]
+pub(super) struct SubjectsResponse<'a> {
     /// The limit's name.
     limit: &'a str,
     /// Who tells of them.
-    source: Source,
+    source: SubjectSource,
     /// Some of them: there may be more though a page has none.
     subjects: Vec<RedactedSubject>,
     /// What to give as `after` for the next page; null at the end.
@@ -76,11 +76,11 @@ pub(super) struct SubjectsAnswer<'a> {
 /// Who tells of subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Source {
+enum SubjectSource {
     /// The store: all whose state it keeps.
     Store,
     /// This node, of what it decided in the last five to ten minutes: the heaviest.
-    Lately,
+    Recent,
 }
 
 /// What is asked.
@@ -136,17 +136,17 @@ impl<S: Store> App<S> {
         let key = self.limiter.key();
         let shown = |subject| RedactedSubject::of(subject, Redaction::Clear, key);
         let subjects = subjects.iter().map(shown).collect();
-        Ok(json::write(&SubjectsAnswer { limit: &limit, source, subjects, next })?)
+        Ok(json::write(&SubjectsResponse { limit: &limit, source, subjects, next })?)
     }
 
-    async fn list(&self, wanted: SubjectsAsked) -> Result<(Source, SubjectsPage), Problem> {
+    async fn list(&self, wanted: SubjectsAsked) -> Result<(SubjectSource, SubjectsPage), Problem> {
         if let Some(Subjects(list)) = &self.options.subjects {
             let listed = list(wanted.clone()).await.map_err(|error| match error {
                 SubjectsError::After => invalid("`after` is what the page before told as `next`"),
                 SubjectsError::Store(reason) => Problem::new(Kind::StoreUnavailable, reason),
             })?;
             if let Some(page) = listed {
-                return Ok((Source::Store, page));
+                return Ok((SubjectSource::Store, page));
             }
         }
         if wanted.after.is_some() {
@@ -163,7 +163,7 @@ impl<S: Store> App<S> {
         let subjects: BTreeSet<_> =
             lists.flat_map(|list| list.subjects).map(|it| it.subject).collect();
         let subjects = subjects.into_iter().filter(|subject| begins(subject, &wanted.prefix));
-        Ok((Source::Lately, SubjectsPage { subjects: subjects.collect(), next: None }))
+        Ok((SubjectSource::Recent, SubjectsPage { subjects: subjects.collect(), next: None }))
     }
 }
 

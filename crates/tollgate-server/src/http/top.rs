@@ -20,21 +20,21 @@ pub(super) const DEFAULT_COUNT: usize = 20;
 
 /// The heaviest subjects of each limit.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "TopAnswer")]
-pub(super) struct TopAnswer {
+#[schemars(rename = "TopResponse")]
+pub(super) struct TopResponse {
     /// The second of the Unix epoch from which on is counted: five to ten minutes ago, or the
     /// start of this node.
     since: u64,
-    /// By what they are ranked.
-    by: By,
+    /// Ranking what they are ranked.
+    by: Ranking,
     /// Each limit that has some.
     limits: Vec<TopLimit>,
 }
 
-/// By what subjects are ranked.
+/// Ranking what subjects are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum By {
+enum Ranking {
     /// Units that they were charged.
     Charged,
     /// Units that were refused to them.
@@ -64,7 +64,7 @@ struct TopSubject {
 
 /// What is asked.
 struct TopQuery {
-    by: By,
+    by: Ranking,
     limit: Option<String>,
     count: usize,
 }
@@ -84,13 +84,13 @@ impl<S: Store> App<S> {
         }
         let now = self.limiter.now();
         let by = match wanted.by {
-            By::Charged => observe::RankBy::Charged,
-            By::Refused => observe::RankBy::Refused,
+            Ranking::Charged => observe::RankBy::Charged,
+            Ranking::Refused => observe::RankBy::Refused,
         };
         let ranked = top.ranked(by, wanted.limit.as_deref(), wanted.count, now);
         let limits = ranked.into_iter().map(|top| self.shown(top)).collect();
         let since = top.since(now).as_millis() / 1_000;
-        Ok(json::write(&TopAnswer { since, by: wanted.by, limits })?)
+        Ok(json::write(&TopResponse { since, by: wanted.by, limits })?)
     }
 
     fn shown(&self, TopOfLimit { limit, subjects }: TopOfLimit) -> TopLimit {
@@ -106,11 +106,11 @@ impl<S: Store> App<S> {
 
 impl TopQuery {
     fn read(query: &str) -> Result<Self, Problem> {
-        let mut wanted = Self { by: By::Charged, limit: None, count: DEFAULT_COUNT };
+        let mut wanted = Self { by: Ranking::Charged, limit: None, count: DEFAULT_COUNT };
         for (name, value) in parameters(query)? {
             match (&*name, value.as_deref()) {
-                ("by", Some("charged")) => wanted.by = By::Charged,
-                ("by", Some("refused")) => wanted.by = By::Refused,
+                ("by", Some("charged")) => wanted.by = Ranking::Charged,
+                ("by", Some("refused")) => wanted.by = Ranking::Refused,
                 ("by", _) => return Err(invalid("`by` is `charged` or `refused`")),
                 ("limit", Some(limit)) => wanted.limit = Some(limit.to_owned()),
                 ("count", Some(count)) => wanted.count = count_of(count)?,

@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_histogram_counts_upwards_to_all() {
         const TIME: Family =
-            Family { name: "t_seconds", kind: Kind::Histogram, labels: &["door"], help: "T" };
+            Family { name: "t_seconds", kind: Kind::Histogram, labels: &["listener"], help: "T" };
         let histogram = Histogram::default();
         for micros in [50, 51, 1_000_000_000] {
             histogram.observe(std::time::Duration::from_micros(micros));
@@ -209,12 +209,12 @@ mod tests {
         page.histogram(&TIME, [(["http"], histogram.read())]);
         let text = page.into_text();
         for line in [
-            "t_seconds_bucket{door=\"http\",le=\"0.00005\"} 1\n",
-            "t_seconds_bucket{door=\"http\",le=\"0.0001\"} 2\n",
-            "t_seconds_bucket{door=\"http\",le=\"1\"} 2\n",
-            "t_seconds_bucket{door=\"http\",le=\"+Inf\"} 3\n",
-            "t_seconds_sum{door=\"http\"} 1000.000101\n",
-            "t_seconds_count{door=\"http\"} 3\n",
+            "t_seconds_bucket{listener=\"http\",le=\"0.00005\"} 1\n",
+            "t_seconds_bucket{listener=\"http\",le=\"0.0001\"} 2\n",
+            "t_seconds_bucket{listener=\"http\",le=\"1\"} 2\n",
+            "t_seconds_bucket{listener=\"http\",le=\"+Inf\"} 3\n",
+            "t_seconds_sum{listener=\"http\"} 1000.000101\n",
+            "t_seconds_count{listener=\"http\"} 3\n",
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }

@@ -69,7 +69,7 @@ impl Decider {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Store => "store",
-            Self::Remembered => "remembered",
+            Self::Remembered => "deny_cache",
             Self::Fallback => "fallback",
             Self::Failure => "failure",
         }

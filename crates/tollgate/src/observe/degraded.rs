@@ -93,10 +93,10 @@ impl Degraded {
         let rule = decision.rules.first().map_or("", |name| &**name);
         match decision.source {
             DecisionSource::Fallback(error) => tracing::warn!(
-                rule, %error, untold, "the store has no answer: what stands in for it decided"
+                rule, %error, suppressed = untold, "the store has no answer: what stands in for it decided"
             ),
             DecisionSource::Failure(error) => tracing::warn!(
-                rule, %error, untold, "the store has no answer: the rule's on_failure decided"
+                rule, %error, suppressed = untold, "the store has no answer: the rule's on_failure decided"
             ),
             DecisionSource::Store | DecisionSource::DenyCache => {}
         }

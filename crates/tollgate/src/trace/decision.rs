@@ -43,10 +43,10 @@ impl Tracer {
         if !self.is_on() || !is_recording() {
             return;
         }
-        record("tollgate.verdict", if decision.is_admitted() { "admitted" } else { "refused" });
+        record("tollgate.decision", if decision.is_admitted() { "admitted" } else { "refused" });
         let (source, failure) = match decision.source {
             DecisionSource::Store => ("store", None),
-            DecisionSource::DenyCache => ("remembered", None),
+            DecisionSource::DenyCache => ("deny_cache", None),
             DecisionSource::Fallback(error) => ("fallback", Some(error)),
             DecisionSource::Failure(error) => ("failure", Some(error)),
         };

@@ -4,7 +4,7 @@
 {{- $replicas := int .Values.replicas -}}
 {{- $store := get $policy "store" | default dict -}}
 {{- $sides := dict "policy.store" $store -}}
-{{- range $two, $names := dict "rollout" (list "from" "to") "shadow" (list "store" "compared_with") -}}
+{{- range $two, $names := dict "rollout" (list "from" "to") "shadow" (list "store" "shadow_store") -}}
 {{- with get $store $two -}}
 {{- $sides = dict -}}
 {{- range $name := $names -}}
@@ -28,9 +28,9 @@
 {{- end -}}
 {{- $admin := printf "%s:%d" .Values.bind (int .Values.admin.port) -}}
 {{- $serve := dict "admin" (dict "listen" $admin "tokens" (dict "env" "TOLLGATE_ADMIN_TOKENS")) -}}
-{{- range $name, $door := .Values.doors -}}
-{{- if $door.enabled -}}
-{{- $listen := printf "%s:%d" $.Values.bind (int $door.port) -}}
+{{- range $name, $listener := .Values.listeners -}}
+{{- if $listener.enabled -}}
+{{- $listen := printf "%s:%d" $.Values.bind (int $listener.port) -}}
 {{- $_ := set $serve $name (dict "listen" $listen "tokens" (dict "env" "TOLLGATE_TOKENS")) -}}
 {{- end -}}
 {{- end -}}

@@ -25,7 +25,7 @@ async fn the_shipped_user_drives_the_whole(version: Version) {
     let password = folder.path().join("password");
     std::fs::write(&password, "password\n").unwrap();
     let store = open(&routed_by_subject(&format!(
-        "{}, {PATIENT}, remember_refusals: false, user: tollgate, password: {{ file: \"{}\" }}",
+        "{}, {PATIENT}, deny_cache: false, user: tollgate, password: {{ file: \"{}\" }}",
         words(&pairs),
         password.display(),
     )));

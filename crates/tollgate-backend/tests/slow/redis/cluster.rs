@@ -51,7 +51,7 @@ async fn a_cluster_is_one_shard_of_two() {
     let alone = Server::start().await;
     let store = format!(
         "shards: {{ alone: {{ primary: \"{}\" }}, cluster: {{ nodes: [\"{}\"] }} }}, {PATIENT}, \
-         remember_refusals: false",
+         deny_cache: false",
         alone.url(),
         cluster.nodes[0].url(),
     );

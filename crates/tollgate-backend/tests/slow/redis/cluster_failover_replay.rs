@@ -35,7 +35,7 @@ fn loaded(cluster: &Cluster) -> LoadedPolicy {
         "subjects: {{ token: {{ header: authorization }} }}\n\
          limits: {{ core: {{ quota: {QUOTA}, window: 1h, per: token }} }}\n\
          rules: [{{ limits: [core] }}]\n\
-         store: {{ redis: {{ {PATIENT}, remember_refusals: false, \
+         store: {{ redis: {{ {PATIENT}, deny_cache: false, \
          shards: {{ a: {{ nodes: \"{}\" }} }} }} }}\n",
         cluster.nodes[0].url(),
     );

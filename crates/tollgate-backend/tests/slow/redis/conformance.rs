@@ -39,7 +39,7 @@ async fn passes(count: usize, step: &str, runs: StepRuntime) {
     }
     let shards = shards(&servers.iter().collect::<Vec<_>>());
     // What is remembered of refusals is for a while, and told so; the suite asks for the exact.
-    let store = format!("{shards}, {PATIENT}, remember_refusals: false, step: {step}");
+    let store = format!("{shards}, {PATIENT}, deny_cache: false, scripting: {step}");
     let store = open(&routed_by_subject(&store));
     let status = store.started().await;
     assert!(status.iter().all(|shard| shard.runs == runs), "{status:?}");

@@ -58,7 +58,7 @@ impl Pair {
             "subjects: {{ token: {{ header: authorization }} }}\n\
              limits: {{ core: {{ quota: {QUOTA}, window: 1h, per: token }} }}\n\
              rules: [{{ limits: [core] }}]\n\
-             store: {{ redis: {{ {PATIENT}, remember_refusals: false, \
+             store: {{ redis: {{ {PATIENT}, deny_cache: false, \
              shards: {{ a: {{ primary: \"{primary}\", replicas: \"{replica}\" }} }} }} }}\n",
         );
         parse("test.yaml", &text).unwrap()

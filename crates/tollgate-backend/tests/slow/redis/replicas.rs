@@ -40,7 +40,7 @@ fn jobs(store: &Backend) -> [u64; 2] {
 #[tokio::test]
 async fn looks_over_several_shards_are_answered_by_their_replicas() {
     let pairs = pairs(Version::default(), 2).await;
-    let loaded = loaded(&format!("{}, {PATIENT}, remember_refusals: false", words(&pairs)));
+    let loaded = loaded(&format!("{}, {PATIENT}, deny_cache: false", words(&pairs)));
     let store = open(&loaded);
     store.started().await;
     is_read_from(&store, &pairs).await;

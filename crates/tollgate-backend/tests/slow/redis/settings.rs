@@ -42,7 +42,8 @@ async fn what_is_wrong_is_reported_with_its_key_in_the_file() {
 #[tokio::test]
 async fn a_function_that_is_insisted_on_is_not_replaced_by_a_script() {
     let server = Server::start_version(Version::Redis62, &[]).await;
-    let store = open(&loaded(&format!("{}, step: function, deadline: 10s", shards(&[&server]))));
+    let store =
+        open(&loaded(&format!("{}, scripting: function, deadline: 10s", shards(&[&server]))));
     let status = store.started().await;
     assert_eq!(status[0].primary(), None);
     assert_eq!(status[0].batchers[0].circuit_state, CircuitState::Open);

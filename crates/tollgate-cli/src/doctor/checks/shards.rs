@@ -53,7 +53,7 @@ fn served(status: &ShardStatus) -> Finding {
 
 /// Whether the step runs as it could, or will once a node gives it to the server.
 fn step(status: &ShardStatus) -> Option<Finding> {
-    const CHECK: &str = "step";
+    const CHECK: &str = "scripting";
     status.primary()?;
     Some(match status.runs {
         StepRuntime::Function => Finding::ok(CHECK, "decisions run as a function of the server"),

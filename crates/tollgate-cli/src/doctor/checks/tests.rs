@@ -97,7 +97,7 @@ fn a_user_who_may_do_more_than_count_is_reported() {
         let (user, excess) = (user.map(Into::into), Some(excess));
         let told = Inspection { user, excess, ..Default::default() };
         let finding = access::check(&told).unwrap();
-        (finding.level, finding.what)
+        (finding.level, finding.message)
     };
     let excess = |commands: &[&'static str], foreign_keys| ExcessPermissions {
         commands: commands.to_vec(),

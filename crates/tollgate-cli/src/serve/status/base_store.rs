@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tollgate_backend::{BaseStore, Counts, MemcachedStatus, ShardStatus};
 
+use crate::metrics::circuit_breaker;
 use crate::shards::follow;
 
 /// The word of the policy file for it.
@@ -44,17 +45,17 @@ pub(super) fn servers(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
 
 fn counted(counts: &Counts) -> Value {
     json!({
-        "remembered": counts.remembered,
-        "stood_in": counts.stood_in,
+        "deny_cache_hits": counts.remembered,
+        "fallback_decisions": counts.stood_in,
         "unanswered": counts.unanswered,
-        "missed": counts.missed,
-        "stranded": counts.unrefunded,
+        "deadline_misses": counts.missed,
+        "refund_failures": counts.unrefunded,
         "discarded": counts.discarded,
-        "leases": {
-            "decided": counts.leases.decided,
+        "quota_leases": {
+            "decisions": counts.leases.decided,
             "taken": counts.leases.taken,
             "units_taken": counts.leases.units_taken,
-            "units_given_back": counts.leases.units_given_back,
+            "units_returned": counts.leases.units_given_back,
             "units_lost": counts.leases.units_lost,
         },
     })
@@ -64,14 +65,14 @@ fn shard(side: &'static str, shard: &ShardStatus) -> Value {
     let batchers = shard.batchers.iter().map(|batcher| {
         json!({
             "address": batcher.address,
-            "circuit": format!("{:?}", batcher.circuit_state).to_lowercase(),
-            "opened": batcher.opened,
+            "circuit_breaker": circuit_breaker(batcher.circuit_state),
+            "circuit_breaker_opened": batcher.opened,
             "clock_steps": batcher.clock_steps,
-            "calls": batcher.counts.calls,
+            "batches": batcher.counts.calls,
             "jobs": batcher.counts.jobs,
-            "late": batcher.counts.late,
+            "retries": batcher.counts.late,
             "overloaded": batcher.counts.overloaded,
-            "timed_out": batcher.counts.timed_out,
+            "unknown_outcomes": batcher.counts.timed_out,
             "last_error": batcher.last_error.as_ref().map(ToString::to_string),
         })
     });
@@ -79,15 +80,15 @@ fn shard(side: &'static str, shard: &ShardStatus) -> Value {
         "name": &*shard.name,
         "side": named(side),
         "primary": shard.primary(),
-        "runs": shard.runs.to_string(),
-        "repaired": {
+        "scripting": shard.runs.to_string(),
+        "replayed": {
             "units": shard.repaired.units,
             "limits": shard.repaired.places,
             "abandoned": shard.repaired.abandoned,
         },
         "clock_offset_ms": shard.clock_offset.map(|offset| offset.millis),
         "windows_lost": shard.windows_lost,
-        "lanes": batchers.collect::<Vec<_>>(),
+        "servers": batchers.collect::<Vec<_>>(),
     })
 }
 
@@ -101,9 +102,9 @@ fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedSt
         "restarts": server.losses.restarts,
         "flushes": server.losses.flushes,
         "torn": server.torn,
-        "outrun": server.outrun,
+        "cas_conflicts": server.outrun,
         "contended": server.contended,
-        "stranded": server.unrefunded,
+        "refund_failures": server.unrefunded,
         "last_error": server.last_error.as_ref().map(ToString::to_string),
     })
 }

@@ -12,9 +12,9 @@ use super::base_store;
 pub(super) fn moving(moving: &RolloutBackend) -> Value {
     json!({
         "percent": Percentage(moving.percentage().get()),
-        "carried": moving.transferred(),
-        "left_behind": moving.failed_transfers(),
-        "stranded": moving.unrefunded(),
+        "transferred": moving.transferred(),
+        "transfer_failures": moving.failed_transfers(),
+        "refund_failures": moving.unrefunded(),
         "from": side(moving.from()),
         "to": side(moving.to()),
     })
@@ -27,7 +27,7 @@ pub(super) fn compared(compared: &ShadowBackend) -> Value {
         "percent": Percentage(compared.percentage().get()),
         "compared": differences.compared,
         "differences": {
-            "verdict": differences.verdict,
+            "decision": differences.verdict,
             "remaining": differences.remaining,
             "reset": differences.reset,
         },
@@ -36,7 +36,7 @@ pub(super) fn compared(compared: &ShadowBackend) -> Value {
         "uncomparable": differences.uncomparable,
         "examples": differences.examples.iter().map(example).collect::<Vec<_>>(),
         "store": side(compared.store()),
-        "compared_with": side(compared.shadow_store()),
+        "shadow_store": side(compared.shadow_store()),
     })
 }
 
@@ -51,7 +51,7 @@ fn example(difference: &Difference) -> Value {
         "limit": &*difference.limit,
         "at_ms": difference.at.as_millis(),
         "store": told(difference.store),
-        "compared_with": told(difference.shadow),
+        "shadow_store": told(difference.shadow),
     })
 }
 
@@ -59,6 +59,6 @@ fn told(told: ComparedAnswer) -> Value {
     json!({
         "admitted": told.admission == Admission::Now,
         "used": told.used,
-        "whole_at_ms": told.full_reset_at.as_millis(),
+        "full_reset_at_ms": told.full_reset_at.as_millis(),
     })
 }

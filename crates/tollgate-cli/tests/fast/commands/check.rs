@@ -16,8 +16,8 @@ fn a_policy_is_explained_in_words() {
         "5000 requests per 1h for each token",
         "60 requests per 1h for each address; told as core",
         "100 requests in flight at once for each token; hidden",
-        "refund    when the service answers 304",
-        "standing  GET /rate_limit, never charged",
+        "refund       when the service answers 304",
+        "status path  GET /rate_limit, never charged",
     ] {
         assert!(text.contains(words), "{words:?} is not in\n{text}");
     }

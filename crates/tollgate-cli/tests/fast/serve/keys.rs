@@ -60,7 +60,7 @@ fn who_shows_a_token_is_reported_and_nobody_else() {
     let show = ["show", "--limit", "many", "--limit", "all", "--json", "address=192.0.2.1"];
     let shown: serde_json::Value =
         serde_json::from_str(&response(&keys(&folder, &node, "tokens", &show))).unwrap();
-    assert_eq!(shown["standings"][0]["limit"], 7);
+    assert_eq!(shown["statuses"][0]["limit"], 7);
     assert_eq!(shown["overrides"][0]["reason"], "a test");
     let refused = complaint(&keys(&folder, &node, "wrong", &show));
     assert!(refused.contains("opens nothing here"), "{refused}");
@@ -92,7 +92,7 @@ fn subjects_are_listed_by_what_their_names_begin_with_where_they_are_revealed() 
     let most = ["list", "--limit", "many", "--most", "2", "--json"];
     let listed: serde_json::Value =
         serde_json::from_str(&self::response(&keys(&folder, &node, "tokens", &most))).unwrap();
-    assert_eq!((&listed["more"], &listed["source"]), (&true.into(), &"lately".into()));
+    assert_eq!((&listed["more"], &listed["source"]), (&true.into(), &"recent".into()));
     assert_eq!(listed["subjects"].as_array().unwrap().len(), 2);
 }
 

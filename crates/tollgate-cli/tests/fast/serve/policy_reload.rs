@@ -26,7 +26,7 @@ fn check(node: &Node) -> Value {
 
 /// What is told of the one limit: capacity, used, remaining.
 fn stands(verdict: &Value) -> [u64; 3] {
-    let status = &verdict["standings"][0];
+    let status = &verdict["statuses"][0];
     ["limit", "used", "remaining"].map(|key| status[key].as_u64().unwrap())
 }
 
@@ -47,9 +47,9 @@ fn a_quota_below_what_is_used_leaves_nothing_and_the_window_runs_on() {
     let after = check(&node);
     assert_eq!((stands(&before), stands(&after)), ([10, 1, 9], [3, 6, 0]));
     assert_eq!(after["admitted"], false);
-    assert_eq!(after["standings"][0]["reset"], before["standings"][0]["reset"]);
+    assert_eq!(after["statuses"][0]["reset"], before["statuses"][0]["reset"]);
     assert_ne!(after["policy"], before["policy"]);
-    assert_eq!(reloads(&node)["done"], 1);
+    assert_eq!(reloads(&node)["applied"], 1);
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     node.signal("-HUP");
     node.tells("the policy in force stays so");
     let response = reloads(&node);
-    assert_eq!((&response["done"], &response["refused"]), (&0.into(), &1.into()));
-    let reason = response["refusal"]["reason"].as_str().unwrap();
+    assert_eq!((&response["applied"], &response["rejected"]), (&0.into(), &1.into()));
+    let reason = response["rejection"]["reason"].as_str().unwrap();
     assert!(reason.contains("policy.yaml:1:"), "{reason}");
     assert_eq!(check(&node)["policy"], before);
     // What takes a restart is not half done: the quota stays as well.
@@ -115,8 +115,8 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     // The file is what is in force again: nothing is wrong any more, and nothing was done.
     folder.write("policy.yaml", &policy(10));
     node.signal("-HUP");
-    until_reloads(&node, |response| response["refusal"].is_null());
-    assert_eq!(reloads(&node)["done"], 0);
+    until_reloads(&node, |response| response["rejection"].is_null());
+    assert_eq!(reloads(&node)["applied"], 0);
 }
 
 /// Waits until the status says so of the reloads.
@@ -136,9 +136,9 @@ fn what_an_administrator_had_read_is_put_back_by_the_file() {
     thread::sleep(Duration::from_millis(1_200));
     folder.write("policy.yaml", &policy(20));
     assert_eq!(ask(node.listener("admin"), "POST", "/v1/policy/reload", None).status, 200);
-    assert_eq!(reloads(&node)["done"], 1);
+    assert_eq!(reloads(&node)["applied"], 1);
     folder.write("policy.yaml", &policy(10));
-    until_reloads(&node, |response| response["done"] == 2);
+    until_reloads(&node, |response| response["applied"] == 2);
     assert_eq!(stands(&check(&node)), [10, 1, 9]);
 }
 
@@ -153,11 +153,11 @@ fn a_file_that_is_gone_is_reported_and_is_in_force_again_once_it_is_back() {
         if requested {
             node.signal("-HUP");
         }
-        until_reloads(&node, |response| !response["refusal"].is_null());
+        until_reloads(&node, |response| !response["rejection"].is_null());
         fs::rename(&away, folder.policy()).unwrap();
-        until_reloads(&node, |response| response["refusal"].is_null());
+        until_reloads(&node, |response| response["rejection"].is_null());
     }
-    assert_eq!((&check(&node)["policy"], &reloads(&node)["done"]), (&before, &0.into()));
+    assert_eq!((&check(&node)["policy"], &reloads(&node)["applied"]), (&before, &0.into()));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_override_can_be_lifted_when_the_policy_has_its_name_no_more() {
     }
     folder.write("policy.yaml", &text("requests", "name"));
     assert_eq!(ask(admin, "POST", "/v1/policy/reload", None).status, 200);
-    assert_eq!(reloads(&node)["done"], 1);
+    assert_eq!(reloads(&node)["applied"], 1);
     let mistyped = ask(admin, "DELETE", "/v1/overrides?limit=call&everybody=true", None);
     assert_eq!(mistyped.status, 422, "{}", mistyped.body);
     for (whom, query) in all {
@@ -285,6 +285,6 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
     });
     assert_eq!(stands(&check(&node))[1], admitted + 1, "each was counted once, in one window");
     let response = reloads(&node);
-    assert!(response["done"].as_u64().unwrap() > 1, "{response}");
-    assert_eq!(response["refused"], 0);
+    assert!(response["applied"].as_u64().unwrap() > 1, "{response}");
+    assert_eq!(response["rejected"], 0);
 }

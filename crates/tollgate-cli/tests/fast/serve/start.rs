@@ -37,7 +37,7 @@ fn the_listener_of_administration_reports_how_the_store_stands() {
     assert_eq!(response["store"], "redis", "{response}");
     assert_eq!(response["shards"][0]["name"], "one");
     assert!(
-        response["shards"][0]["primary"].is_null() && response["counts"]["stood_in"] == 0,
+        response["shards"][0]["primary"].is_null() && response["counts"]["fallback_decisions"] == 0,
         "{response}"
     );
     assert_eq!(ask(node.listener("admin"), "POST", "/v1/status", None).status, 405);

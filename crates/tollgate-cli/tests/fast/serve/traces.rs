@@ -36,7 +36,7 @@ fn what_was_not_sent_yet_is_sent_at_the_end() {
     let spans = collector.spans("RESP", 1);
     assert_eq!(spans.len(), 5, "{spans:#?}");
     let check = only(&spans, "POST /v1/check");
-    assert_eq!(text(&check.attributes, "tollgate.verdict"), "admitted");
+    assert_eq!(text(&check.attributes, "tollgate.decision"), "admitted");
     assert_eq!(text(&check.attributes, "tollgate.limits"), "all");
     assert!(check.parent_span_id.is_empty());
     let batch = only(&spans, "POST /v1/check/batch");
@@ -44,7 +44,7 @@ fn what_was_not_sent_yet_is_sent_at_the_end() {
     assert_eq!(checks.len(), 2);
     for check in checks {
         assert_eq!(check.parent_span_id, batch.span_id);
-        assert_eq!(text(&check.attributes, "tollgate.verdict"), "admitted");
+        assert_eq!(text(&check.attributes, "tollgate.decision"), "admitted");
     }
     let traces: std::collections::HashSet<_> =
         spans.iter().map(|span| hex(&span.trace_id)).collect();
@@ -63,7 +63,7 @@ fn a_collector_that_is_not_there_keeps_nobody_waiting() {
     let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
     for line in [
         "tollgate_trace_spans_total{outcome=\"exported\"} 0",
-        "tollgate_trace_spans_total{outcome=\"lost\"} 1",
+        "tollgate_trace_spans_total{outcome=\"failed\"} 1",
         "tollgate_trace_spans_total{outcome=\"dropped\"} 0",
     ] {
         assert!(page.lines().any(|response| response == line), "no {line} in\n{page}");
@@ -88,15 +88,13 @@ fn a_collector_over_tls_gets_spans_by_the_authorities_of_the_file_or_the_environ
     assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
     collector.spans("POST /v1/check", 1);
 
-    let traces = format!(
-        "traces: {{ endpoint: '{url}', authorities: '{}', sample: 100% }}\n",
-        authorities.display()
-    );
+    let traces =
+        format!("traces: {{ endpoint: '{url}', ca: '{}', sample: 100% }}\n", authorities.display());
     folder.write("policy.yaml", &format!("{POLICY}{traces}"));
     let node = Node::start(listeners(&folder));
     assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let spans = collector.spans("POST /v1/check", 2);
-    assert_eq!(text(&spans[1].attributes, "tollgate.verdict"), "admitted");
+    assert_eq!(text(&spans[1].attributes, "tollgate.decision"), "admitted");
 }
 
 #[test]
@@ -132,7 +130,7 @@ fn what_cannot_be_reached_is_refused_at_the_start() {
     let flags = ["--http", ANY, "--traces", "grpc://collector:4317"];
     let response = refused(&folder.policy(), &flags);
     assert!(response.contains("over http or https"), "{response}");
-    let authorities = "traces: { endpoint: 'https://collector:4318', authorities: none.pem }\n";
+    let authorities = "traces: { endpoint: 'https://collector:4318', ca: none.pem }\n";
     folder.write("policy.yaml", &format!("{POLICY}{authorities}"));
     let response = refused(&folder.policy(), &["--http", ANY]);
     assert!(response.contains("the authorities of the collector: none.pem: "), "{response}");

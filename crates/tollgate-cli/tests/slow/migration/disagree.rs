@@ -63,6 +63,6 @@ async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
         Figure::at_most("units above a client's limit", beyond.into_iter().max().unwrap(), bound),
     ]);
     for node in nodes {
-        assert_eq!(status(node)["counts"]["left_behind"], 0);
+        assert_eq!(status(node)["counts"]["transfer_failures"], 0);
     }
 }

@@ -54,18 +54,21 @@ async fn a_rollout_reports_its_percentage_and_both_stores() {
         &page,
         &[
             "tollgate_rollout_percent 100",
-            "tollgate_rollout_carried_total 1",
-            "tollgate_rollout_left_behind_total 0",
-            "tollgate_rollout_stranded_total 0",
+            "tollgate_rollout_transferred_total 1",
+            "tollgate_rollout_transfer_failures_total 0",
+            "tollgate_rollout_refund_failures_total 0",
             &format!("tollgate_memcached_connections_max{{side=\"from\",server=\"{server}\"}} 2"),
             &format!("tollgate_memcached_restarts_total{{side=\"from\",server=\"{server}\"}} 0"),
             "tollgate_shard_up{side=\"to\",shard=\"north\"} 1",
-            "tollgate_store_stood_in_total{side=\"from\"} 0",
-            "tollgate_store_stood_in_total{side=\"to\"} 0",
+            "tollgate_store_fallback_decisions_total{side=\"from\"} 0",
+            "tollgate_store_fallback_decisions_total{side=\"to\"} 0",
         ],
     );
-    assert!(page.contains("tollgate_map_info{side=\"to\",version=\""), "{page}");
-    assert!(!page.contains("tollgate_map_info{side=\"from\""), "memcached has no map\n{page}");
+    assert!(page.contains("tollgate_shard_map_info{side=\"to\",version=\""), "{page}");
+    assert!(
+        !page.contains("tollgate_shard_map_info{side=\"from\""),
+        "memcached has no map\n{page}"
+    );
 }
 
 #[tokio::test]
@@ -77,7 +80,7 @@ async fn shards_of_one_name_in_two_stores_are_two_series() {
     for side in ["from", "to"] {
         let up = format!("tollgate_shard_up{{side=\"{side}\",shard=\"north\"}} 1");
         assert_lines(&page, &[&up]);
-        let info = format!("tollgate_map_info{{side=\"{side}\",version=\"");
+        let info = format!("tollgate_shard_map_info{{side=\"{side}\",version=\"");
         assert!(page.contains(&info), "{page}");
     }
 }

@@ -48,22 +48,22 @@ async fn planted_differences_are_counted_by_their_kind() {
     // Used in one only, and used up in one only.
     charge(&mut clients[1], "remaining");
     for _ in 0..QUOTA {
-        charge(&mut clients[1], "verdict");
+        charge(&mut clients[1], "decision");
     }
 
     let store = format!(
-        "{{ shadow: {{ store: {}, compared_with: {} }} }}",
+        "{{ shadow: {{ store: {}, shadow_store: {} }} }}",
         in_redis(&redis),
         in_memcached(&memcached),
     );
     let node = node(&site.policy("policy.yaml", QUOTA, &store));
     let mut client = Client::connect(node.listener("http")).unwrap();
-    for token in ["alike", "reset", "remaining", "verdict"] {
+    for token in ["alike", "reset", "remaining", "decision"] {
         // Whatever the second store says, the first decides.
         assert!(charge(&mut client, token).is_admitted, "{token}");
     }
     let response = compared(&node, 4);
-    let kinds = json!({ "verdict": 1, "remaining": 1, "reset": 1 });
+    let kinds = json!({ "decision": 1, "remaining": 1, "reset": 1 });
     assert_eq!(response["differences"], kinds, "{response}");
     for of in ["unanswered", "skipped", "uncomparable"] {
         assert_eq!(response[of], 0, "{of}: {response}");
@@ -83,25 +83,25 @@ fn assert_examples(response: &Value) {
     let answers = |kind: &str, of: &str| {
         let example = example(kind);
         assert_eq!(example["limit"], "core", "{example}");
-        ["store", "compared_with"].map(|side| example[side][of].clone())
+        ["store", "shadow_store"].map(|side| example[side][of].clone())
     };
-    assert_eq!(answers("verdict", "admitted"), [true, false]);
+    assert_eq!(answers("decision", "admitted"), [true, false]);
     assert_eq!(answers("remaining", "admitted"), [true, true]);
     assert_eq!(answers("remaining", "used"), [1, 2]);
     assert_eq!(answers("reset", "used"), [2, 2]);
-    let [first, second] = answers("reset", "whole_at_ms").map(|at| at.as_u64().unwrap());
+    let [first, second] = answers("reset", "full_reset_at_ms").map(|at| at.as_u64().unwrap());
     assert!(second > first, "{response}");
 }
 
 fn assert_metrics(node: &Node) {
     let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
     for line in [
-        "tollgate_compared_percent 100",
-        "tollgate_compared_charges_total 4",
-        "tollgate_compared_differences_total{kind=\"verdict\"} 1",
-        "tollgate_compared_differences_total{kind=\"remaining\"} 1",
-        "tollgate_compared_differences_total{kind=\"reset\"} 1",
-        "tollgate_compared_missed_total{reason=\"skipped\"} 0",
+        "tollgate_shadow_store_percent 100",
+        "tollgate_shadow_store_compared_charges_total 4",
+        "tollgate_shadow_store_differences_total{kind=\"decision\"} 1",
+        "tollgate_shadow_store_differences_total{kind=\"remaining\"} 1",
+        "tollgate_shadow_store_differences_total{kind=\"reset\"} 1",
+        "tollgate_shadow_store_missed_total{reason=\"skipped\"} 0",
     ] {
         assert!(page.lines().any(|response| response == line), "no `{line}` in\n{page}");
     }

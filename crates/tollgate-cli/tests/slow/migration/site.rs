@@ -78,8 +78,8 @@ pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
     let Answer { status, body, .. } = exchange(client, "POST", "/v1/check", &body);
     let response: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 200, "{body}");
-    assert!(matches!(response["source"].as_str(), Some("store" | "remembered")), "{body}");
-    let status = &response["standings"][0];
+    assert!(matches!(response["source"].as_str(), Some("store" | "deny_cache")), "{body}");
+    let status = &response["statuses"][0];
     Told {
         is_admitted: response["admitted"].as_bool().unwrap(),
         used: status["used"].as_u64().unwrap(),

@@ -36,7 +36,10 @@ async fn servers_of_memcached_report_their_status_and_what_they_lost() {
     let [one] = &up["servers"].as_array().unwrap()[..] else { panic!("{up}") };
     assert_eq!((&one["name"], &one["side"]), (&address.into(), &Value::Null), "{up}");
     assert_eq!((&one["connections"], &one["restarts"]), (&2.into(), &0.into()), "{up}");
-    assert_eq!((&up["counts"]["stood_in"], &up["shards"]), (&0.into(), &Value::Array(vec![])));
+    assert_eq!(
+        (&up["counts"]["fallback_decisions"], &up["shards"]),
+        (&0.into(), &Value::Array(vec![]))
+    );
     response(&node, |response| response["servers"][0]["connected"] == 2);
     server.restart();
     let again = response(&node, |response| response["servers"][0]["restarts"] == 1);
@@ -49,7 +52,7 @@ async fn each_of_two_stores_in_redis_shows_its_own_map() {
     let store = rollout(0, &in_redis(&old), &in_redis(&new));
     let node = node(&Site::new().policy("policy.yaml", 5, &store));
     let response =
-        response(&node, |response| response["counts"]["to"]["map"]["nodes"]["alike"] == 1);
+        response(&node, |response| response["counts"]["to"]["map"]["nodes"]["current"] == 1);
     assert_eq!(
         (&response["store"], &response["map"]),
         (&"rollout".into(), &Value::Null),
@@ -57,7 +60,7 @@ async fn each_of_two_stores_in_redis_shows_its_own_map() {
     );
     for (side, server) in ["from", "to"].into_iter().zip([&old, &new]) {
         let map = &response["counts"][side]["map"];
-        assert!(map["version"].is_string() && map["moving"].is_null(), "{side}: {response}");
+        assert!(map["version"].is_string() && map["rebalance"].is_null(), "{side}: {response}");
         let shards = response["shards"].as_array().unwrap();
         let shard = shards.iter().find(|shard| shard["side"] == side).unwrap();
         assert_eq!((&shard["name"], &shard["primary"]), (&"north".into(), &server.url().into()));

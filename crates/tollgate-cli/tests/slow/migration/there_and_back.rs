@@ -105,7 +105,7 @@ fn goes_there_and_back(from: &str, to: &str) {
         });
         assert_eq!(status(&node)["counts"]["percent"], 30);
         pace.go_on(STEP, || assert_eq!(turn(&node, 100), 30));
-        let arrived = status(&node)["counts"]["carried"].as_u64().unwrap();
+        let arrived = status(&node)["counts"]["transferred"].as_u64().unwrap();
         assert!(arrived >= CLIENTS * TOKENS, "{arrived}: nobody was left behind");
         pace.go_on(STEP, || assert_eq!(turn(&node, 0), 100));
         pace.go_on(STEP + BEYOND, || {});
@@ -116,15 +116,15 @@ fn goes_there_and_back(from: &str, to: &str) {
     }
     let response = status(&node);
     let counts = &response["counts"];
-    for of in ["left_behind", "stranded"] {
+    for of in ["transfer_failures", "refund_failures"] {
         assert_eq!(counts[of], 0, "{of}: {response}");
     }
     for side in ["from", "to"] {
-        assert_eq!(counts[side]["counts"]["stood_in"], 0, "{side}: {response}");
+        assert_eq!(counts[side]["counts"]["fallback_decisions"], 0, "{side}: {response}");
     }
     let most = |of: fn(&Account) -> u64| accounts.iter().map(of).max().unwrap();
     assert_held(&[
-        Figure::fault_seen("windows moved", counts["carried"].as_u64().unwrap()),
+        Figure::fault_seen("windows moved", counts["transferred"].as_u64().unwrap()),
         Figure::at_most(
             "units above a client's limit",
             most(|it| it.admitted.saturating_sub(QUOTA)),

@@ -19,7 +19,7 @@ fn whole() -> Value {
     json!({
         "existingSecret": "limits",
         "replicas": 2,
-        "doors": { "grpc": { "enabled": true }, "resp": { "enabled": true } },
+        "listeners": { "grpc": { "enabled": true }, "resp": { "enabled": true } },
         "policy": { "store": { "redis": { "shards": { "a": { "primary": "redis://127.0.0.1:1" } } } } },
         "env": [{ "name": "EXTRA", "value": "1" }],
         "podAnnotations": { "team": "edge" },
@@ -129,7 +129,7 @@ fn what_it_renders_starts_and_is_what_kubernetes_looks_for() {
 fn nodes_that_would_count_apart_are_refused() {
     let memory = || json!({ "memory": {} });
     let rollout = |from, to| json!({ "rollout": { "percent": "0%", "from": from, "to": to } });
-    let shadow = |store, with| json!({ "shadow": { "store": store, "compared_with": with } });
+    let shadow = |store, with| json!({ "shadow": { "store": store, "shadow_store": with } });
     for (store, sides) in [
         (json!({}), "policy.store"),
         (memory(), "policy.store"),
@@ -137,7 +137,7 @@ fn nodes_that_would_count_apart_are_refused() {
         (rollout(memcached(), memory()), "policy.store.rollout.to"),
         (rollout(memory(), memory()), "policy.store.rollout.from and policy.store.rollout.to"),
         (shadow(memory(), redis()), "policy.store.shadow.store"),
-        (shadow(redis(), memory()), "policy.store.shadow.compared_with"),
+        (shadow(redis(), memory()), "policy.store.shadow.shadow_store"),
     ] {
         let mut values = two_over(&store);
         let error = helm::template(&values).unwrap_err();
@@ -170,8 +170,8 @@ fn every_node_knows_how_many_there_are() {
             vec![("/rollout/from/memcached", 2), ("/rollout/to/redis", 2)],
         ),
         (
-            json!({ "shadow": { "store": counted, "compared_with": memcached() } }),
-            vec![("/shadow/store/redis", 5), ("/shadow/compared_with/memcached", 2)],
+            json!({ "shadow": { "store": counted, "shadow_store": memcached() } }),
+            vec![("/shadow/store/redis", 5), ("/shadow/shadow_store/memcached", 2)],
         ),
     ] {
         let text = policy(&two_over(&store));
@@ -247,7 +247,7 @@ fn pods_restart_for_what_a_running_node_does_not_take() {
             ("/policy/answers/headers", json!("github"), &[]),
             ("/policy/limits/another", observed, &["limits.another.reveal"]),
             ("/policy/limits/per-address/reveal", json!(true), &["limits.per-address.reveal"]),
-            ("/policy/store/rollout/on_move", json!("start_afresh"), &["store.rollout.on_move"]),
+            ("/policy/store/rollout/on_move", json!("reset"), &["store.rollout.on_move"]),
             (
                 "/policy/store/rollout/from/redis/deadline",
                 json!("20ms"),
@@ -258,7 +258,7 @@ fn pods_restart_for_what_a_running_node_does_not_take() {
             ("/replicas", json!(3), &["store.rollout.from.redis.nodes", "store.rollout.to"]),
             ("/policy/traces/endpoint", json!("http://127.0.0.1:4318"), &["traces"]),
             ("/policy/serve/dashboard/show", json!(false), &["serve.dashboard"]),
-            ("/doors/grpc", json!({ "enabled": true, "port": 8081 }), &["serve.grpc"]),
+            ("/listeners/grpc", json!({ "enabled": true, "port": 8081 }), &["serve.grpc"]),
             ("/admin/port", json!(8183), &["serve.admin"]),
         ],
     );
@@ -266,7 +266,7 @@ fn pods_restart_for_what_a_running_node_does_not_take() {
 
 #[test]
 fn pods_that_compare_two_stores_do_not_restart_to_compare_more() {
-    let shadow = json!({ "shadow": { "store": memcached(), "compared_with": redis() } });
+    let shadow = json!({ "shadow": { "store": memcached(), "shadow_store": redis() } });
     let mut values = two_over(&shadow);
     put(&mut values, "/policy/limits/per-address/reveal", json!(true));
     restarts_as_a_running_node_asks(
@@ -276,9 +276,9 @@ fn pods_that_compare_two_stores_do_not_restart_to_compare_more() {
             ("/policy/limits/per-address/quota", json!(5), &[]),
             ("/policy/limits/per-address/reveal", json!(false), &["limits.per-address.reveal"]),
             (
-                "/policy/store/shadow/compared_with/redis/deadline",
+                "/policy/store/shadow/shadow_store/redis/deadline",
                 json!("20ms"),
-                &["store.shadow.compared_with.redis.deadline"],
+                &["store.shadow.shadow_store.redis.deadline"],
             ),
         ],
     );

@@ -31,7 +31,7 @@ async fn scripts_flushed_under_load_fail_no_request() {
 async fn forgotten(container: &str, step: &str) {
     let fleet = Fleet::start().await;
     let proxy =
-        Arc::new(Proxy::start(&fleet.policy(LIMITS, &format!("deadline: 10s, step: {step}"))));
+        Arc::new(Proxy::start(&fleet.policy(LIMITS, &format!("deadline: 10s, scripting: {step}"))));
     let tokens = [fleet.token_on(0, &proxy).await, fleet.token_on(1, &proxy).await];
     let load = Load::start(&proxy, &tokens);
     for _ in 0..TIMES {

@@ -7,7 +7,7 @@ use crate::support::world::Proxy;
 const TEXT: &str = "
 limits: { core: { quota: 10, window: 1h, per: token } }
 rules: [{ limits: core }]
-answers: { headers: github, status: /rate_limit }";
+answers: { headers: github, status_path: /rate_limit }";
 
 const REQUESTS: u64 = 20;
 

@@ -142,5 +142,5 @@ fn counted(policy: &Path) -> u64 {
     let head = "POST /v1/peek HTTP/1.1\r\nhost: test\r\ncontent-type: application/json";
     client.send(format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}")).unwrap();
     let response: Value = serde_json::from_str(&client.answer().unwrap().body).unwrap();
-    response["standings"][0]["used"].as_u64().unwrap_or_else(|| panic!("{response}"))
+    response["statuses"][0]["used"].as_u64().unwrap_or_else(|| panic!("{response}"))
 }

@@ -11,7 +11,7 @@ answers: { headers: github }";
 #[tokio::test]
 async fn it_reports_each_shard_and_then_that_it_listens() {
     let fleet = Fleet::start().await;
-    let policy = fleet.policy(TEXT, "deadline: 10s, step: script");
+    let policy = fleet.policy(TEXT, "deadline: 10s, scripting: script");
     let mut proxy = Proxy::spawn("http://127.0.0.1:9", &policy);
     for (shard, primary) in SHARDS.iter().zip(&fleet.primaries) {
         let response = proxy.tells(&format!("connected to {}", primary.url()));

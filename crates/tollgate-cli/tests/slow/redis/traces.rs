@@ -19,7 +19,7 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
             "limits: {{ one: {{ quota: 1, window: 1h, per: token }} }}\n\
              rules: [{{ name: everything, limits: one }}]\n{traces}"
         ),
-        "deadline: 10s, remember_refusals: false",
+        "deadline: 10s, deny_cache: false",
     );
     let proxy = Proxy::start_at(&service.url(), &policy);
 
@@ -58,7 +58,7 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
         assert_eq!(span.trace_state, "vendor=1");
         let described = |key: &str| text(&span.attributes, key);
         assert_eq!(described("http.response.status_code"), status);
-        assert_eq!(described("tollgate.verdict"), verdict);
+        assert_eq!(described("tollgate.decision"), verdict);
         assert_eq!(described("tollgate.limits"), "one");
         assert_eq!(described("tollgate.refused_by"), refused_by);
         assert_eq!(described("tollgate.remaining"), "0");

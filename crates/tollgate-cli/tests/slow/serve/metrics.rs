@@ -47,19 +47,19 @@ fn numbers_are_exact_and_outlive_another_policy() {
         &page,
         &[
             "# TYPE tollgate_decisions_total counter",
-            "tollgate_decisions_total{limit=\"all\",verdict=\"admitted\",source=\"store\"} 3",
-            "tollgate_decisions_total{limit=\"all\",verdict=\"refused\",source=\"store\"} 2",
-            "tollgate_decisions_total{limit=\"wide\",verdict=\"admitted\",source=\"store\"} 0",
+            "tollgate_decisions_total{limit=\"all\",decision=\"admitted\",source=\"store\"} 3",
+            "tollgate_decisions_total{limit=\"all\",decision=\"refused\",source=\"store\"} 2",
+            "tollgate_decisions_total{limit=\"wide\",decision=\"admitted\",source=\"store\"} 0",
             "tollgate_refusals_total{limit=\"all\",source=\"store\"} 2",
             "tollgate_refusals_total{limit=\"wide\",source=\"store\"} 0",
-            "tollgate_requests_total{verdict=\"admitted\",source=\"store\"} 3",
-            "tollgate_requests_total{verdict=\"refused\",source=\"store\"} 2",
-            "tollgate_door_duration_seconds_count{door=\"http\"} 5",
-            "tollgate_door_duration_seconds_count{door=\"resp\"} 0",
-            "tollgate_door_connections{door=\"admin\"} 1",
+            "tollgate_requests_total{decision=\"admitted\",source=\"store\"} 3",
+            "tollgate_requests_total{decision=\"refused\",source=\"store\"} 2",
+            "tollgate_listener_duration_seconds_count{listener=\"http\"} 5",
+            "tollgate_listener_duration_seconds_count{listener=\"resp\"} 0",
+            "tollgate_listener_connections{listener=\"admin\"} 1",
             "tollgate_memory_entries 1",
-            "tollgate_policy_reloads_total{result=\"done\"} 0",
-            "tollgate_policy_file_refused 0",
+            "tollgate_policy_reloads_total{result=\"applied\"} 0",
+            "tollgate_policy_file_rejected 0",
         ],
     );
     folder.write("policy.yaml", &policy(10).replace("wide", "broad"));
@@ -70,12 +70,12 @@ fn numbers_are_exact_and_outlive_another_policy() {
     assert_lines(
         &metrics(&node),
         &[
-            "tollgate_decisions_total{limit=\"all\",verdict=\"admitted\",source=\"store\"} 4",
-            "tollgate_decisions_total{limit=\"wide\",verdict=\"admitted\",source=\"store\"} 0",
-            "tollgate_decisions_total{limit=\"broad\",verdict=\"admitted\",source=\"store\"} 0",
-            "tollgate_decisions_total{limit=\"other\",verdict=\"admitted\",source=\"store\"} 1",
-            "tollgate_door_duration_seconds_count{door=\"resp\"} 1",
-            "tollgate_policy_reloads_total{result=\"done\"} 1",
+            "tollgate_decisions_total{limit=\"all\",decision=\"admitted\",source=\"store\"} 4",
+            "tollgate_decisions_total{limit=\"wide\",decision=\"admitted\",source=\"store\"} 0",
+            "tollgate_decisions_total{limit=\"broad\",decision=\"admitted\",source=\"store\"} 0",
+            "tollgate_decisions_total{limit=\"other\",decision=\"admitted\",source=\"store\"} 1",
+            "tollgate_listener_duration_seconds_count{listener=\"resp\"} 1",
+            "tollgate_policy_reloads_total{result=\"applied\"} 1",
         ],
     );
 }
@@ -103,9 +103,9 @@ fn a_proxy_reports_a_shard_that_is_not_there() {
         &page,
         &[
             "tollgate_shard_up{shard=\"east\"} 0",
-            "tollgate_lane_circuit{shard=\"east\",lane=\"primary\",state=\"closed\"} 0",
-            "tollgate_requests_total{verdict=\"refused\",source=\"failure\"} 3",
-            "tollgate_store_stood_in_total 3",
+            "tollgate_redis_circuit_breaker{shard=\"east\",server=\"primary\",state=\"closed\"} 0",
+            "tollgate_requests_total{decision=\"refused\",source=\"failure\"} 3",
+            "tollgate_store_fallback_decisions_total 3",
             "tollgate_shard_duration_seconds_count{shard=\"east\"} 3",
         ],
     );
@@ -166,7 +166,7 @@ fn prometheus_scrapes_it_and_answers() {
     let node = Node::open(&folder.policy());
     check(&node, 5);
     let prometheus = Prometheus::of(node.listener("admin"));
-    let query = "/api/v1/query?query=tollgate_decisions_total%7Bverdict%3D%22refused%22%2Climit%3D%22all%22%7D";
+    let query = "/api/v1/query?query=tollgate_decisions_total%7Bdecision%3D%22refused%22%2Climit%3D%22all%22%7D";
     let deadline = Instant::now() + PATIENCE;
     loop {
         let answer = ask(&prometheus.address, "GET", query, None);

@@ -82,5 +82,5 @@ pub(crate) fn found(server: &Server, user: &str, check: &str) -> (String, String
     let finding = finding.unwrap_or_else(|| panic!("{response:#}"));
     let text = |name: &str| finding[name].as_str().unwrap().to_owned();
     assert_eq!(finding["remedy"].is_null(), text("level") == "ok", "{finding:#}");
-    (text("level"), text("what"))
+    (text("level"), text("message"))
 }

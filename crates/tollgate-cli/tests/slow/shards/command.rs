@@ -26,8 +26,8 @@ async fn shards_are_listed_with_their_shares_and_their_health() {
     assert_eq!(listed.status.code(), Some(1));
     assert!(text(&listed.stderr).contains("1 of 2 shards are not served"));
     let response: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(response["shards"][0]["served"], true);
-    assert_eq!(response["shards"][1]["served"], false);
+    assert_eq!(response["shards"][0]["up"], true);
+    assert_eq!(response["shards"][1]["up"], false);
 }
 
 #[tokio::test]

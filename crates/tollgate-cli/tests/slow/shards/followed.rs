@@ -26,7 +26,7 @@ async fn a_move_is_followed_to_its_end() {
     // Who looks rarely may miss a phase, and sees none after a later one.
     let observed = phases(&response);
     assert!(
-        ["following leading over", "leading over", "following over"]
+        ["dual_write cutover done", "cutover done", "dual_write done"]
             .contains(&observed.join(" ").as_str()),
         "{response}"
     );
@@ -48,9 +48,12 @@ async fn programs_follow_too() {
     let lines = response.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<serde_json::Value> = lines.collect();
     let last = lines.last().unwrap();
-    assert_eq!((&last["moving"]["phase"], &last["nodes"]["alike"]), (&"over".into(), &0.into()));
+    assert_eq!(
+        (&last["rebalance"]["phase"], &last["nodes"]["current"]),
+        (&"done".into(), &0.into())
+    );
     assert!(
-        last["moving"].get("carried").is_none(),
+        last["rebalance"].get("transferred").is_none(),
         "who decides nothing carries nothing: {response}"
     );
 }

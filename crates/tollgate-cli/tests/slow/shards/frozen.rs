@@ -87,7 +87,7 @@ fn stands_by(node: &Node, circuit: &str) {
         let response: Value =
             serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body)
                 .unwrap();
-        if response["shards"][0]["lanes"][0]["circuit"] == circuit {
+        if response["shards"][0]["servers"][0]["circuit_breaker"] == circuit {
             return;
         }
         assert!(Instant::now() < deadline, "{response}");

@@ -40,7 +40,7 @@ async fn rights_that_the_step_lacks_are_told_before_it_is_given(version: Version
     let script = "decisions run as a script, which a server forgets when it restarts, and which \
                   costs more";
     let script = ("advice".to_owned(), script.to_owned());
-    let step = |user: &str| found(&server, user, "step");
+    let step = |user: &str| found(&server, user, "scripting");
     let shipped = "tollgate:password@";
     if version.has_functions() {
         assert_eq!(step(shipped), function);

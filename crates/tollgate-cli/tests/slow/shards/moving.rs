@@ -49,13 +49,12 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
     assert!(admitted.iter().all(|count| exact.contains(count)), "no window more: {admitted:?}");
 
     for node in [&first, &second] {
-        let status =
-            crate::support::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
-        assert!(status.contains("\"phase\":\"leading\""), "{status}");
-        assert!(status.contains("\"stood_in\":0"), "{status}");
-        assert!(status.contains("\"lagging\":0"), "{status}");
-        assert!(status.contains("\"left_behind\":0"), "{status}");
-        assert!(!status.contains("\"carried\":0"), "{status}");
+        let status = crate::support::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
+        assert!(status.contains("\"phase\":\"cutover\""), "{status}");
+        assert!(status.contains("\"fallback_decisions\":0"), "{status}");
+        assert!(status.contains("\"missed_writes\":0"), "{status}");
+        assert!(status.contains("\"transfer_failures\":0"), "{status}");
+        assert!(!status.contains("\"transferred\":0"), "{status}");
     }
 }
 

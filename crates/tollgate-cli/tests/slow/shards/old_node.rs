@@ -13,10 +13,10 @@ async fn it_holds_the_move_and_is_reported() {
     waits.tells("1 node uses the map that is left");
     stays.tells("1 node uses another map of shards");
     let status = || ask(waits.listener("admin"), "GET", "/v1/status", None).body;
-    assert!(status().contains("\"phase\":\"following\""), "{}", status());
-    assert!(status().contains("\"before\":1"), "{}", status());
+    assert!(status().contains("\"phase\":\"dual_write\""), "{}", status());
+    assert!(status().contains("\"previous\":1"), "{}", status());
     drop(stays);
     waits.tells("no node uses the map that is left");
     waits.tells("the new owners of moving subjects decide");
-    assert!(status().contains("\"phase\":\"leading\""), "{}", status());
+    assert!(status().contains("\"phase\":\"cutover\""), "{}", status());
 }

@@ -42,12 +42,10 @@ pub(super) fn shadow(
 ) -> Option<ShadowSettings> {
     let shadow = &given.value;
     let store = side(&shadow.store, file, subjects, report);
-    let compared_with = side(&shadow.compared_with, file, subjects, report);
-    check_distinct(&shadow.compared_with, store.as_ref(), compared_with.as_ref(), report)?;
-    let sides = [
-        ("store", &shadow.store, &store),
-        ("compared_with", &shadow.compared_with, &compared_with),
-    ];
+    let compared_with = side(&shadow.shadow_store, file, subjects, report);
+    check_distinct(&shadow.shadow_store, store.as_ref(), compared_with.as_ref(), report)?;
+    let sides =
+        [("store", &shadow.store, &store), ("shadow_store", &shadow.shadow_store, &compared_with)];
     check_clocks(sides, "what differs may be the clocks alone", report);
     let percent = match &shadow.percent {
         Field::Absent => Percent::ALL,

@@ -42,11 +42,11 @@ pub(super) fn settings(
         nodes: nodes?,
         clock: redis.clock.value().map(|clock| clock.0).unwrap_or_default(),
         reads: redis.reads.value().map(|reads| reads.0).unwrap_or_default(),
-        remember_refusals: match redis.remember_refusals.value() {
-            Some(remember) if !remember.0 => DenyCacheMode::Disabled,
+        remember_refusals: match redis.deny_cache.value() {
+            Some(deny_cache) if !deny_cache.0 => DenyCacheMode::Disabled,
             _ => DenyCacheMode::Enabled,
         },
-        step: redis.step.value().map(|step| step.0).unwrap_or_default(),
+        step: redis.scripting.value().map(|form| form.0).unwrap_or_default(),
         user: redis.user.value().map(|user| Box::from(&*user.0)),
         password: optional(password)?,
         tls: tls?,

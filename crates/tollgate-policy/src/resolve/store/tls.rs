@@ -28,7 +28,7 @@ pub(super) fn files(
     if let Some(ways) = ways {
         used_by(ways, what, given.key, report);
     }
-    let Tls { authorities, certificate, key } = &given.value;
+    let Tls { ca, certificate, key } = &given.value;
     let identity = match (certificate, key) {
         (Field::Value(certificate), Field::Value(key)) => {
             Some(TlsIdentity { certificate: path(&certificate.value), key: path(&key.value) })
@@ -44,7 +44,7 @@ pub(super) fn files(
         }
         _ => None,
     };
-    Some(TlsFiles { authorities: authorities.value().map(path), identity })
+    Some(TlsFiles { authorities: ca.value().map(path), identity })
 }
 
 /// Tells of certificates, given at `at`, that nothing is reached with, or not everything.

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use tollgate::observe::TOP_SUBJECTS;
 
 use super::operation::{Body, Holds, Operation, any_object, of};
-use crate::http::audit::AuditAnswer;
-use crate::http::policy::PolicyAnswer;
+use crate::http::audit::AuditResponse;
+use crate::http::policy::PolicyResponse;
 use crate::http::problem::Kind;
-use crate::http::rollout::{RolloutAnswer, RolloutRequest};
+use crate::http::rollout::{RolloutRequest, RolloutResponse};
 use crate::http::simulate::SimulateRequest;
-use crate::http::subjects::SubjectsAnswer;
-use crate::http::top::{DEFAULT_COUNT, TopAnswer};
-use crate::http::wire::{OverrideAnswer, OverrideRequest, OverridesAnswer};
+use crate::http::subjects::SubjectsResponse;
+use crate::http::top::{DEFAULT_COUNT, TopResponse};
+use crate::http::wire::{OverrideRequest, OverrideResponse, OverridesResponse};
 
 /// All of it asks for an administrator's token.
 pub(super) const ADMINISTRATION: &[Operation] = &[
@@ -37,7 +37,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
             administrator's token.",
         body: None,
         parameters: Vec::new,
-        answer: Holds::Json(of::<PolicyAnswer<'_>>),
+        answer: Holds::Json(of::<PolicyResponse<'_>>),
         told: "The policy.",
         refusal: None,
         problems: &[],
@@ -86,7 +86,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
             holds a bounded number of subjects: every one that weighs much is among them.",
         body: None,
         parameters: ranking,
-        answer: Holds::Json(of::<TopAnswer>),
+        answer: Holds::Json(of::<TopResponse>),
         told: "The heaviest subjects of each limit.",
         refusal: None,
         problems: &[Kind::InvalidQuery, Kind::UnknownLimit, Kind::NotFound],
@@ -102,7 +102,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
             administrator's token.",
         body: None,
         parameters: listing,
-        answer: Holds::Json(of::<SubjectsAnswer<'_>>),
+        answer: Holds::Json(of::<SubjectsResponse<'_>>),
         told: "Some of the subjects.",
         refusal: None,
         problems: &[Kind::InvalidQuery, Kind::UnknownLimit, Kind::NotFound, Kind::StoreUnavailable],
@@ -135,7 +135,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
                 ),
             ],
         }),
-        answer: Holds::Json(of::<OverrideAnswer>),
+        answer: Holds::Json(of::<OverrideResponse>),
         told: "What it was, and what it is.",
         problems: &[
             Kind::InvalidJson,
@@ -155,7 +155,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         description: "The policy is in force again for this target. One that is not there is removed \
             already.",
         parameters: target,
-        answer: Holds::Json(of::<OverrideAnswer>),
+        answer: Holds::Json(of::<OverrideResponse>),
         told: "What it was.",
         problems: &[
             Kind::InvalidQuery,
@@ -176,7 +176,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         description: "The last 1,000 changes by this node's administrators, as its log has them.",
         body: None,
         parameters: Vec::new,
-        answer: Holds::Json(of::<AuditAnswer>),
+        answer: Holds::Json(of::<AuditResponse>),
         told: "The last one first.",
         refusal: None,
         problems: &[],
@@ -184,8 +184,8 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
     Operation {
         path: "/v1/rollout",
         method: "put",
-        id: "turnRollout",
-        summary: "Turn how many clients the new one of two stores decides",
+        id: "setRollout",
+        summary: "Set the percentage of clients that the new store decides",
         description: "It stays so on this node until it is turned again: here, or by another \
             percentage in the policy file. Asks for an administrator's token; the log keeps it.",
         body: Some(Body {
@@ -193,7 +193,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
             examples: &[("third", r#"{"percent":30}"#)],
         }),
         parameters: Vec::new,
-        answer: Holds::Json(of::<RolloutAnswer>),
+        answer: Holds::Json(of::<RolloutResponse>),
         told: "What it was turned to, and from.",
         refusal: None,
         problems: &[Kind::InvalidJson, Kind::NotFound],
@@ -208,7 +208,7 @@ const OVERRIDES: Operation = Operation {
     description: "All of them, and where they are kept.",
     body: None,
     parameters: Vec::new,
-    answer: Holds::Json(of::<OverridesAnswer>),
+    answer: Holds::Json(of::<OverridesResponse>),
     told: "The overrides in force.",
     refusal: None,
     problems: &[Kind::NotFound],

@@ -12,8 +12,8 @@ use crate::http::prefer::PREFER;
 use crate::http::problem::Kind;
 use crate::http::route::{Audience, Route};
 use crate::http::wire::{
-    BatchAnswer, BatchRequest, CheckRequest, MAX_LIMITS, RefundAnswer, RefundRequest,
-    StandingAnswer, VerdictAnswer,
+    BatchRequest, BatchResponse, CheckRequest, DecisionResponse, MAX_LIMITS, RefundRequest,
+    RefundResponse, SubjectStatusResponse,
 };
 
 /// One path with one method.
@@ -98,8 +98,8 @@ const CHECK: Operation = Operation {
         answer and is charged once.",
     body: Some(Body { schema: of::<CheckRequest<'_>>, examples: CHECKS }),
     parameters: of_a_charge,
-    answer: Holds::Json(of::<VerdictAnswer<'_>>),
-    told: "The verdict: admitted or refused.",
+    answer: Holds::Json(of::<DecisionResponse<'_>>),
+    told: "The decision: admitted or refused.",
     refusal: None,
     problems: &[
         Kind::InvalidJson,
@@ -123,7 +123,7 @@ const REFUND: Operation = Operation {
         examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
     }),
     parameters: Vec::new,
-    answer: Holds::Json(of::<RefundAnswer<'_>>),
+    answer: Holds::Json(of::<RefundResponse<'_>>),
     told: "What it did.",
     refusal: None,
     problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
@@ -181,8 +181,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "One charge that cannot be understood refuses the whole batch, of which then \
             nothing is charged.",
         body: Some(Body { schema: of::<BatchRequest<'_>>, examples: BATCHES }),
-        answer: Holds::Json(of::<BatchAnswer<'_>>),
-        told: "A verdict for each.",
+        answer: Holds::Json(of::<BatchResponse<'_>>),
+        told: "A decision for each.",
         ..CHECK
     },
     Operation {
@@ -191,7 +191,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Decide on a request without charging it",
         description: "Whether it would be admitted now, and how its limits stand.",
         parameters: || vec![preference()],
-        told: "The verdict that it would get.",
+        told: "The decision that a check would make.",
         problems: &[
             Kind::InvalidJson,
             Kind::UnknownLimit,
@@ -216,7 +216,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     STANDING,
     Operation {
         method: "delete",
-        id: "forget",
+        id: "resetSubject",
         summary: "Forget what a subject used",
         description: "The next charge on these limits starts afresh. Receipts of what was \
             forgotten are void. Asks for an administrator's token; the log keeps who was forgotten.",
@@ -228,13 +228,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
 const STANDING: Operation = Operation {
     path: "/v1/standing",
     method: "get",
-    id: "standing",
+    id: "subjectStatus",
     summary: "How limits stand",
     description: "For subjects that are no secret: a target is written to many logs. For \
         credentials use `/v1/peek`.",
     body: None,
     parameters: limits_and_subject,
-    answer: Holds::Json(of::<StandingAnswer<'_>>),
+    answer: Holds::Json(of::<SubjectStatusResponse<'_>>),
     told: "How they stand.",
     refusal: None,
     problems: &[
@@ -309,7 +309,7 @@ fn preference() -> Value {
     json!({
         "name": PREFER.as_str(),
         "in": "header",
-        "description": "`return=minimal` leaves the receipt and the header fields out of verdicts.",
+        "description": "`return=minimal` leaves the receipt and the header fields out of decisions.",
         "schema": { "type": "string" },
         "example": "return=minimal",
     })

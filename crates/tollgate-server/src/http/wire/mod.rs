@@ -14,16 +14,16 @@ pub(in crate::http) use charge::{
 pub(in crate::http) use facts::RequestFacts;
 pub(in crate::http) use fields::HeaderFields;
 pub(in crate::http) use overrides::{
-    KeptIn, OverrideAnswer, OverrideRequest, OverrideShown, OverridesAnswer,
+    OverrideDetails, OverrideLocation, OverrideRequest, OverrideResponse, OverridesResponse,
 };
 pub(in crate::http) use reservation::{
-    ExtendAnswer, ExtendOutcome, ExtendRequest, RealCost, ReserveRequest, SettleAnswer,
-    SettleOutcome, SettleRequest, SettledAnswer,
+    ActualCost, ExtendOutcome, ExtendRequest, ExtendResponse, ReserveRequest, SettleOutcome,
+    SettleRequest, SettleResponse, SettledLimitStatus,
 };
 pub(in crate::http) use units::Units;
 pub(in crate::http) use verdict::{
-    BatchAnswer, FailureCause, LimitStanding, Outcome, OverruledLimit, RefundAnswer, RefundedLimit,
-    ShadowVerdict, Source, StandingAnswer, VerdictAnswer,
+    BatchResponse, DecisionResponse, FailureCause, LimitStatusBody, OverriddenLimit, RefundOutcome,
+    RefundResponse, RefundedLimitStatus, ShadowDecision, Source, SubjectStatusResponse,
 };
 
 use std::borrow::Cow;

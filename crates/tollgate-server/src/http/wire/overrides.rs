@@ -116,7 +116,7 @@ impl From<SheddingTarget> for ShedderName {
 
 /// An override.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct OverrideShown {
+pub(in crate::http) struct OverrideDetails {
     /// The only limit that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -169,21 +169,21 @@ pub(in crate::http) struct OverrideShown {
 
 /// All overrides that are in force.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct OverridesAnswer {
+pub(in crate::http) struct OverridesResponse {
     /// Where they are kept.
-    pub(in crate::http) kept: KeptIn,
+    pub(in crate::http) location: OverrideLocation,
     /// Why this node could not read them the last time; the last ones that it read are in force.
     pub(in crate::http) failure: Option<String>,
     /// How many changes led to them.
     pub(in crate::http) version: u64,
     /// The oldest first.
-    pub(in crate::http) overrides: Vec<OverrideShown>,
+    pub(in crate::http) overrides: Vec<OverrideDetails>,
 }
 
 /// Where overrides are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::http) enum KeptIn {
+pub(in crate::http) enum OverrideLocation {
     /// In this process: they end with it, and other nodes know nothing of them.
     Process,
     /// In the store, where every node finds them.
@@ -192,11 +192,11 @@ pub(in crate::http) enum KeptIn {
 
 /// What a change of an override made.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct OverrideAnswer {
+pub(in crate::http) struct OverrideResponse {
     /// What was in force of the same target.
-    pub(in crate::http) before: Option<OverrideShown>,
+    pub(in crate::http) before: Option<OverrideDetails>,
     /// What is in force of it now.
-    pub(in crate::http) after: Option<OverrideShown>,
+    pub(in crate::http) after: Option<OverrideDetails>,
     /// How many changes led to the overrides that are in force now.
     pub(in crate::http) version: u64,
 }

@@ -10,7 +10,7 @@ use super::charge::LimitCharge;
 use super::facts::RequestFacts;
 use super::given;
 use super::units::Units;
-use super::verdict::{LimitStanding, each};
+use super::verdict::{LimitStatusBody, each};
 use crate::http::json::Object;
 
 /// One charge that is held, all or nothing, as a check says it.
@@ -26,11 +26,11 @@ pub(in crate::http) struct ReserveRequest<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "RequestFacts<'_>")]
     pub(in crate::http) request: Option<Object<RequestFacts<'a>>>,
-    /// Milliseconds for which it is held, unless it is settled before. As long as each limit lets it
+    /// How many milliseconds the reservation lasts, unless it is settled before. As long as each limit lets it
     /// if it is left out.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
-    pub(in crate::http) hold_ms: Option<Units>,
+    pub(in crate::http) ttl_ms: Option<Units>,
 }
 
 /// A reservation that is to last longer.
@@ -44,7 +44,7 @@ pub(in crate::http) struct ExtendRequest<'a> {
     /// Milliseconds from now. As long as each limit lets it if it is left out.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
-    pub(in crate::http) hold_ms: Option<Units>,
+    pub(in crate::http) ttl_ms: Option<Units>,
 }
 
 /// What a request really cost that was reserved.
@@ -62,14 +62,14 @@ pub(in crate::http) struct SettleRequest<'a> {
     pub(in crate::http) cost: Option<Units>,
     /// Limits with their real costs; the others cost what they hold.
     #[serde(borrow, default, deserialize_with = "given")]
-    #[schemars(with = "Vec<RealCost<'_>>", length(min = 1, max = 32))]
-    pub(in crate::http) limits: Option<Vec<Object<RealCost<'a>>>>,
+    #[schemars(with = "Vec<ActualCost<'_>>", length(min = 1, max = 32))]
+    pub(in crate::http) limits: Option<Vec<Object<ActualCost<'a>>>>,
 }
 
 /// What a request really cost of one limit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct RealCost<'a> {
+pub(in crate::http) struct ActualCost<'a> {
     /// The limit's name in the policy.
     #[serde(borrow)]
     #[schemars(length(min = 1, max = 64))]
@@ -80,7 +80,7 @@ pub(in crate::http) struct RealCost<'a> {
 
 /// What an extension did.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct ExtendAnswer<'a> {
+pub(in crate::http) struct ExtendResponse<'a> {
     /// Whether every limit still held it.
     pub(in crate::http) outcome: ExtendOutcome,
     /// The version of the policy in force.
@@ -89,15 +89,15 @@ pub(in crate::http) struct ExtendAnswer<'a> {
     /// put off.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
-    pub(in crate::http) held_until_ms: Option<u64>,
+    pub(in crate::http) expires_at_ms: Option<u64>,
     /// The receipt to use from now on. Left out if nothing was put off.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) receipt: Option<&'a str>,
-    /// How each limit stands.
+    /// The status of each limit.
     #[serde(serialize_with = "each")]
-    #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [LimitStatus],
+    #[schemars(with = "Vec<LimitStatusBody<'_>>")]
+    pub(in crate::http) statuses: &'a [LimitStatus],
 }
 
 /// Whether a reservation was put off.
@@ -114,13 +114,13 @@ pub(in crate::http) enum ExtendOutcome {
 
 /// What a settlement did.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct SettleAnswer<'a> {
+pub(in crate::http) struct SettleResponse<'a> {
     /// Whether there was anything to settle.
     pub(in crate::http) outcome: SettleOutcome,
     /// The version of the policy in force.
     pub(in crate::http) policy: &'a str,
     /// Each limit that was reserved and still is in the policy; none of an expired receipt.
-    pub(in crate::http) limits: Vec<SettledAnswer<'a>>,
+    pub(in crate::http) limits: Vec<SettledLimitStatus<'a>>,
 }
 
 /// Whether there was anything to settle.
@@ -137,12 +137,12 @@ pub(in crate::http) enum SettleOutcome {
 
 /// What a settlement did to one limit.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct SettledAnswer<'a> {
-    /// Units that were given back of what was held.
-    pub(in crate::http) given_back: u64,
-    /// Units that were taken beyond what was held: as far as the limit and its overdraft go.
+pub(in crate::http) struct SettledLimitStatus<'a> {
+    /// Units that were refunded of the reservation.
+    pub(in crate::http) refunded: u64,
+    /// Units that were charged beyond the reservation, as far as the limit and its overdraft allow.
     pub(in crate::http) added: u64,
-    /// How it stands after that.
+    /// Its status after that.
     #[serde(flatten)]
-    pub(in crate::http) limit_status: LimitStanding<'a>,
+    pub(in crate::http) limit_status: LimitStatusBody<'a>,
 }

@@ -8,11 +8,11 @@ use tollgate::core::{Admission, Limit, LimitStatus};
 use tollgate::limiter::Overrule;
 use tollgate::overrides::{Effect, Override};
 
-use super::{HeaderFields, OverrideShown};
+use super::{HeaderFields, OverrideDetails};
 
-/// What became of one charge.
+/// The decision of one charge.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct VerdictAnswer<'a> {
+pub(in crate::http) struct DecisionResponse<'a> {
     /// Whether it may pass. Read this, not the status: a refusal is an answer like any other.
     pub(in crate::http) admitted: bool,
     /// Who decided.
@@ -25,10 +25,10 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     pub(in crate::http) policy: &'a str,
     /// The rules that the request met, in the policy's order; none for limits by their names.
     pub(in crate::http) rules: &'a [Arc<str>],
-    /// How each limit stands, from the same atomic step as the verdict; none if nobody could say.
+    /// The status of each limit, from the same atomic step as the decision; empty if there is none.
     #[serde(serialize_with = "each")]
-    #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [LimitStatus],
+    #[schemars(with = "Vec<LimitStatusBody<'_>>")]
+    pub(in crate::http) statuses: &'a [LimitStatus],
     /// The names of the limits that refused.
     #[serde(serialize_with = "names_of_refusals")]
     #[schemars(with = "Vec<String>")]
@@ -41,12 +41,12 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     /// What the rules in shadow mode would have said, and limits that are not enforced for these
     /// subjects.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ShadowVerdict<'_>")]
-    pub(in crate::http) shadow: Option<ShadowVerdict<'a>>,
-    /// Overrides that decided in the place of limits; left out if none did.
+    #[schemars(with = "ShadowDecision<'_>")]
+    pub(in crate::http) shadow: Option<ShadowDecision<'a>>,
+    /// Overrides that replaced limits; left out if none did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<OverruledLimit<'_>>")]
-    pub(in crate::http) overrides: Vec<OverruledLimit<'a>>,
+    #[schemars(with = "Vec<OverriddenLimit<'_>>")]
+    pub(in crate::http) overrides: Vec<OverriddenLimit<'a>>,
     /// With it the charge can be given back. Left out if nothing was charged, and of a minimal answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -58,11 +58,11 @@ pub(in crate::http) struct VerdictAnswer<'a> {
     pub(in crate::http) headers: Option<HeaderFields>,
 }
 
-/// What became of several charges.
+/// The decisions of several charges.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct BatchAnswer<'a> {
-    /// One verdict for each charge, in the order in which they were asked.
-    pub(in crate::http) verdicts: Vec<VerdictAnswer<'a>>,
+pub(in crate::http) struct BatchResponse<'a> {
+    /// One decision for each charge, in the order of the request.
+    pub(in crate::http) decisions: Vec<DecisionResponse<'a>>,
 }
 
 /// Who decided.
@@ -71,11 +71,11 @@ pub(in crate::http) struct BatchAnswer<'a> {
 pub(in crate::http) enum Source {
     /// The store, or nobody because no limit applies.
     Store,
-    /// This node, which remembers until when the store refused, or until when nobody may pass.
-    Remembered,
-    /// What stands in for the store, which had no answer.
+    /// The deny cache of this node, which knows until when the store or an override refuses.
+    DenyCache,
+    /// The local fallback: the store did not answer.
     Fallback,
-    /// The policy's word for when nothing has an answer.
+    /// `on_failure` of the policy: neither the store nor the fallback answered.
     Failure,
 }
 
@@ -93,9 +93,10 @@ pub(in crate::http) enum FailureCause {
     Corrupt,
 }
 
-/// How one limit stands for one subject.
+/// The status of one limit for one subject.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct LimitStanding<'a> {
+#[schemars(rename = "LimitStatus")]
+pub(in crate::http) struct LimitStatusBody<'a> {
     /// The limit's name in the policy.
     pub(in crate::http) name: &'a str,
     /// The name under which clients see it.
@@ -116,23 +117,23 @@ pub(in crate::http) struct LimitStanding<'a> {
     /// Left out if there are none.
     #[serde(skip_serializing_if = "is_nothing")]
     #[schemars(default)]
-    pub(in crate::http) held: u64,
+    pub(in crate::http) reserved: u64,
 }
 
-/// What those would have said that only count.
+/// The decision of shadow rules, and of limits that are not enforced for these subjects.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct ShadowVerdict<'a> {
+pub(in crate::http) struct ShadowDecision<'a> {
     /// Whether they would have admitted it.
     pub(in crate::http) admitted: bool,
-    /// How their limits stand.
+    /// The status of their limits.
     #[serde(serialize_with = "each")]
-    #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [LimitStatus],
+    #[schemars(with = "Vec<LimitStatusBody<'_>>")]
+    pub(in crate::http) statuses: &'a [LimitStatus],
 }
 
-/// A limit in whose place an override decided. Do not tell your client.
+/// A limit that an override replaced. Do not tell your client.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct OverruledLimit<'a> {
+pub(in crate::http) struct OverriddenLimit<'a> {
     /// The limit's name.
     limit: &'a str,
     /// What was decided instead.
@@ -141,8 +142,8 @@ pub(in crate::http) struct OverruledLimit<'a> {
     expires: u64,
     /// The override itself; only administrators are told, where they look at how limits stand.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "OverrideShown")]
-    said: Option<OverrideShown>,
+    #[schemars(with = "OverrideDetails")]
+    definition: Option<OverrideDetails>,
 }
 
 /// What an override decides.
@@ -159,16 +160,16 @@ enum OverrideEffect {
     Counted,
 }
 
-impl<'a> OverruledLimit<'a> {
+impl<'a> OverriddenLimit<'a> {
     pub(in crate::http) fn of(overrule: &'a Overrule) -> Self {
         Self::by(&overrule.limit, &overrule.said, None)
     }
 
-    /// That `found` decides in the place of `limit`; whoever may know it is told what was `said`.
+    /// That `found` decides in the place of `limit`; administrators get its `definition`.
     pub(in crate::http) fn by(
         limit: &'a Limit,
         found: &Override,
-        said: Option<OverrideShown>,
+        definition: Option<OverrideDetails>,
     ) -> Self {
         let effect = match found.effect {
             Effect::Quota { .. } => OverrideEffect::Quota,
@@ -176,62 +177,62 @@ impl<'a> OverruledLimit<'a> {
             Effect::Blocked => OverrideEffect::Blocked,
             Effect::Counted => OverrideEffect::Counted,
         };
-        Self { limit: limit.name(), effect, expires: found.expires_at.as_secs_ceil(), said }
+        Self { limit: limit.name(), effect, expires: found.expires_at.as_secs_ceil(), definition }
     }
 }
 
-/// How limits stand.
+/// The status of limits.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct StandingAnswer<'a> {
+pub(in crate::http) struct SubjectStatusResponse<'a> {
     /// Who says so.
     pub(in crate::http) source: Source,
     /// The version of the policy in force.
     pub(in crate::http) policy: &'a str,
-    /// How each limit stands.
+    /// The status of each limit.
     #[serde(serialize_with = "each")]
-    #[schemars(with = "Vec<LimitStanding<'_>>")]
-    pub(in crate::http) standings: &'a [LimitStatus],
-    /// The overrides that say so; only administrators are told. OverrideTarget one lets pass unlimited has
+    #[schemars(with = "Vec<LimitStatusBody<'_>>")]
+    pub(in crate::http) statuses: &'a [LimitStatus],
+    /// The overrides that say so; only administrators are told. Whom one lets pass unlimited has
     /// no limit_status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<OverrideShown>")]
-    pub(in crate::http) overrides: Vec<OverrideShown>,
+    #[schemars(with = "Vec<OverrideDetails>")]
+    pub(in crate::http) overrides: Vec<OverrideDetails>,
 }
 
 /// What a receipt did.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct RefundAnswer<'a> {
+pub(in crate::http) struct RefundResponse<'a> {
     /// Whether it gave something back.
-    pub(in crate::http) outcome: Outcome,
+    pub(in crate::http) outcome: RefundOutcome,
     /// The version of the policy in force.
     pub(in crate::http) policy: &'a str,
     /// Each limit that was charged and still is in the policy; none of an expired receipt.
-    pub(in crate::http) limits: Vec<RefundedLimit<'a>>,
+    pub(in crate::http) limits: Vec<RefundedLimitStatus<'a>>,
 }
 
-/// Whether a receipt gave something back.
+/// Whether a receipt refunded units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::http) enum Outcome {
+pub(in crate::http) enum RefundOutcome {
     /// It did.
-    GivenBack,
-    /// It did not: it was given back before, or its windows are over.
+    Refunded,
+    /// It did not: it was refunded before, or its windows are over.
     Unchanged,
     /// It did not: all that it proves is over by now.
     Expired,
 }
 
-/// What one limit got back.
+/// The refund of one limit.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::http) struct RefundedLimit<'a> {
-    /// Units that it got back.
-    pub(in crate::http) given_back: u64,
-    /// How it stands after that.
+pub(in crate::http) struct RefundedLimitStatus<'a> {
+    /// Units that were refunded.
+    pub(in crate::http) refunded: u64,
+    /// Its status after that.
     #[serde(flatten)]
-    pub(in crate::http) limit_status: LimitStanding<'a>,
+    pub(in crate::http) limit_status: LimitStatusBody<'a>,
 }
 
-impl<'a> LimitStanding<'a> {
+impl<'a> LimitStatusBody<'a> {
     pub(in crate::http) fn of(limit_status: &'a LimitStatus) -> Self {
         let limit = &limit_status.limit;
         Self {
@@ -243,7 +244,7 @@ impl<'a> LimitStanding<'a> {
             used: limit_status.used,
             remaining: limit_status.remaining,
             reset: limit_status.resets_at.as_secs_ceil(),
-            held: limit_status.reserved,
+            reserved: limit_status.reserved,
         }
     }
 }
@@ -257,7 +258,7 @@ pub(super) fn each<S: Serializer>(
     standings: &[LimitStatus],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(standings.iter().map(LimitStanding::of))
+    serializer.collect_seq(standings.iter().map(LimitStatusBody::of))
 }
 
 fn names_of_refusals<S: Serializer>(

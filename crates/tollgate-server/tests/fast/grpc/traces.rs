@@ -28,7 +28,7 @@ async fn a_call_is_a_part_of_its_callers_trace() {
         assert_eq!(span.name, "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit");
         assert_eq!(span.context.trace.to_string(), PARENT[3..35]);
         assert_eq!(span.parent.unwrap().to_string(), PARENT[36..52]);
-        let described = span.attributes.iter().find(|(name, _)| *name == "tollgate.verdict");
+        let described = span.attributes.iter().find(|(name, _)| *name == "tollgate.decision");
         assert_eq!(described.map(|(_, value)| value), Some(&AttributeValue::from(verdict)));
     }
     world.end().await.unwrap();

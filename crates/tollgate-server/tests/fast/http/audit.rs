@@ -44,16 +44,10 @@ async fn every_change_is_reported_with_who_made_it_and_what_it_was_before() {
     ask(&world, "PUT", "/v1/rollout", &json!({ "percent": 30 })).await;
     let audit = ask(&world, "GET", "/v1/audit", &json!(null)).await;
     let entries = audit["entries"].as_array().unwrap();
-    let what: Vec<_> = entries.iter().map(|entry| entry["what"].as_str().unwrap()).collect();
+    let what: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(
         what,
-        [
-            "rollout turned",
-            "standing forgotten",
-            "override removed",
-            "override set",
-            "override set",
-        ]
+        ["rollout changed", "subject reset", "override removed", "override set", "override set",]
     );
     assert_eq!((&entries[0]["before"], &entries[0]["after"]), (&json!(0), &json!(30)));
     assert_eq!(entries[1]["target"]["limit"], "core");
@@ -66,7 +60,7 @@ async fn every_change_is_reported_with_who_made_it_and_what_it_was_before() {
         (&json!("first"), &json!("second"))
     );
     for entry in entries {
-        let who = entry["who"].as_str().unwrap();
+        let who = entry["actor"].as_str().unwrap();
         assert!(who.starts_with("token ") && who.len() == 14, "{who}");
         assert_eq!(
             (&entry["request_id"], &entry["at_ms"]),

@@ -12,7 +12,7 @@ fn core(token: &str) -> String {
 async fn a_limit_is_charged_by_its_name() {
     let world = World::new();
     let first = world.post("/v1/check", core("abc")).await.ok();
-    let limit_status = &first["standings"][0];
+    let limit_status = &first["statuses"][0];
     assert_eq!(first["admitted"], true);
     assert_eq!((&first["source"], &first["policy"]), (&json!("store"), &json!("v1")));
     assert_eq!(limit_status["name"], "core");
@@ -48,7 +48,7 @@ async fn a_minimal_answer_says_the_same_without_receipt_and_fields() {
     assert!(peeked.get("headers").is_none() && peeked["admitted"] == false);
     let batch = format!("{{\"checks\":[{}]}}", core("abc"));
     let verdicts = world.post_with("/v1/check/batch", &MINIMAL, batch).await.ok();
-    assert!(verdicts["verdicts"][0].get("headers").is_none());
+    assert!(verdicts["decisions"][0].get("headers").is_none());
     // Without its receipt nobody could settle it.
     let reserved = world.post_with("/v1/reserve", &MINIMAL, core("def")).await.ok();
     assert!(reserved["receipt"].is_string() && reserved["headers"].is_object());
@@ -63,16 +63,16 @@ async fn a_request_meets_the_rules_and_the_same_counters() {
     }});
     let met = world.post("/v1/check", request.to_string()).await.ok();
     assert_eq!(met["rules"], json!(["read"]));
-    let names: Vec<&Value> = met["standings"]
+    let names: Vec<&Value> = met["statuses"]
         .as_array()
         .unwrap()
         .iter()
         .map(|limit_status| &limit_status["name"])
         .collect();
     assert_eq!(names, ["core", "everybody"]);
-    assert_eq!(met["standings"][1]["visible"], false);
+    assert_eq!(met["statuses"][1]["visible"], false);
     let named = world.post("/v1/check", core("abc")).await.ok();
-    assert_eq!(named["standings"][0]["used"], 2);
+    assert_eq!(named["statuses"][0]["used"], 2);
     let stranger = json!({ "request": { "method": "GET", "path": "/" } });
     let stranger = world.post("/v1/check", stranger.to_string()).await.ok();
     assert_eq!(stranger["rules"], json!(["stranger"]));
@@ -92,7 +92,7 @@ async fn all_limits_of_a_charge_or_none() {
     );
     // Never: it costs more than the limit can hold.
     assert!(refused.get("retry_after_ms").is_none());
-    assert_eq!(world.post("/v1/peek", core("abc")).await.ok()["standings"][0]["used"], 0);
+    assert_eq!(world.post("/v1/peek", core("abc")).await.ok()["statuses"][0]["used"], 0);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_peek_charges_nothing() {
     for _ in 0..5 {
         let peeked = world.post("/v1/peek", core("abc")).await.ok();
         assert_eq!(
-            (&peeked["admitted"], &peeked["standings"][0]["used"]),
+            (&peeked["admitted"], &peeked["statuses"][0]["used"]),
             (&json!(true), &json!(0))
         );
         assert!(peeked.get("receipt").is_none());
@@ -116,7 +116,7 @@ async fn charges_of_a_batch_stand_each_for_itself() {
     let one: Value = serde_json::from_str(&core("abc")).unwrap();
     let batch =
         json!({ "checks": [one, one, one, one, { "request": { "method": "GET", "path": "/" } }] });
-    let verdicts = world.post("/v1/check/batch", batch.to_string()).await.ok()["verdicts"].clone();
+    let verdicts = world.post("/v1/check/batch", batch.to_string()).await.ok()["decisions"].clone();
     let admitted: Vec<&Value> =
         verdicts.as_array().unwrap().iter().map(|verdict| &verdict["admitted"]).collect();
     assert_eq!(admitted, [true, true, true, false, true]);
@@ -127,7 +127,7 @@ async fn charges_of_a_batch_stand_each_for_itself() {
     assert_eq!(refused.json()["pointer"], "/checks/1/limits/0");
     assert!(refused.json()["detail"].as_str().unwrap().contains("did you mean \"core\"?"));
     let everybody = json!({ "limits": [{ "name": "everybody" }] }).to_string();
-    assert_eq!(world.post("/v1/peek", everybody).await.ok()["standings"][0]["used"], 0);
+    assert_eq!(world.post("/v1/peek", everybody).await.ok()["statuses"][0]["used"], 0);
 }
 
 #[tokio::test]
@@ -136,9 +136,9 @@ async fn a_receipt_is_refunded_once_and_says_so() {
     let receipt = world.post("/v1/check", core("abc")).await.ok()["receipt"].clone();
     let refund = json!({ "receipt": receipt }).to_string();
     let first = world.post("/v1/refund", refund.clone()).await.ok();
-    assert_eq!(first["outcome"], "given_back");
+    assert_eq!(first["outcome"], "refunded");
     assert_eq!(
-        (&first["limits"][0]["given_back"], &first["limits"][0]["used"]),
+        (&first["limits"][0]["refunded"], &first["limits"][0]["used"]),
         (&json!(1), &json!(0))
     );
     world.post("/v1/check", core("abc")).await.ok();
@@ -164,8 +164,8 @@ async fn a_release_makes_room_in_flight_and_counts_on() {
     let released = world.post("/v1/release", released).await.ok();
     assert_eq!(
         (&released["outcome"], &released["limits"][0]["used"]),
-        (&json!("given_back"), &json!(0))
+        (&json!("refunded"), &json!(0))
     );
     let next = world.post("/v1/check", charge).await.ok();
-    assert_eq!((&next["admitted"], &next["standings"][0]["used"]), (&json!(true), &json!(2)));
+    assert_eq!((&next["admitted"], &next["statuses"][0]["used"]), (&json!(true), &json!(2)));
 }

@@ -73,7 +73,7 @@ async fn each_file_says_what_a_browser_may_do_with_it() {
 async fn the_policy_in_force_is_reported() {
     let printed = world(None).get("/v1/policy").await.ok();
     assert_eq!(printed["policy"], "v1");
-    assert_eq!(printed["order"], "first_match");
+    assert_eq!(printed["rules_apply"], "first_match");
     assert_eq!(
         printed["subjects"],
         json!([

@@ -20,7 +20,7 @@ async fn ask(world: &World, key: &str, body: String) -> Answered {
 }
 
 async fn used(world: &World) -> Value {
-    world.post("/v1/peek", charge(0)).await.ok()["standings"][0]["used"].clone()
+    world.post("/v1/peek", charge(0)).await.ok()["statuses"][0]["used"].clone()
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn clients_with_tokens_of_their_own_have_keys_of_their_own() {
     };
     for (token, cost, used) in [(tokens[0], 5, 5), (tokens[1], 6, 11), (tokens[0], 5, 5)] {
         let answer = ask(token, cost).await.ok();
-        assert_eq!(answer["standings"][0]["used"], used, "{token} {cost}");
+        assert_eq!(answer["statuses"][0]["used"], used, "{token} {cost}");
     }
     assert_eq!(ask(tokens[1], 5).await.problem(422), "idempotency-key-reused");
 }
@@ -82,7 +82,7 @@ async fn keys_expire() {
     world.clock.advance(Millis::new(1));
     // The window is over as well.
     let fresh = ask(&world, "one", charge(6)).await.ok();
-    assert_eq!(fresh["standings"][0]["used"], 6);
+    assert_eq!(fresh["statuses"][0]["used"], 6);
 }
 
 #[tokio::test]

@@ -47,13 +47,13 @@ async fn another_quota_is_in_force_in_the_window_that_runs_and_until_it_ends() {
     assert_eq!(admitted["overrides"], expected);
     assert!(charge(&world, "other").await["overrides"].is_null());
     assert_eq!(
-        (&admitted["standings"][0]["used"], &admitted["standings"][0]["limit"]),
+        (&admitted["statuses"][0]["used"], &admitted["statuses"][0]["limit"]),
         (&json!(4), &json!(5))
     );
-    assert_eq!(charge(&world, "other").await["standings"][0]["limit"], 3);
+    assert_eq!(charge(&world, "other").await["statuses"][0]["limit"], 3);
     world.clock.advance(Millis::from_secs(30));
     let over = charge(&world, "abc").await;
-    assert_eq!((&over["admitted"], &over["standings"][0]["limit"]), (&json!(false), &json!(3)));
+    assert_eq!((&over["admitted"], &over["statuses"][0]["limit"]), (&json!(false), &json!(3)));
     assert_eq!(world.get("/v1/overrides").await.ok()["overrides"], json!([]));
 }
 
@@ -73,17 +73,17 @@ async fn who_is_blocked_is_reported_until_when_and_never_why() {
     assert_eq!(refused["admitted"], false);
     assert_eq!(
         (&refused["source"], &refused["refused_by"]),
-        (&json!("remembered"), &json!(["anonymous"]))
+        (&json!("deny_cache"), &json!(["anonymous"]))
     );
     assert_eq!(refused["retry_after_ms"], 60_000);
-    assert_eq!(refused["standings"][0]["remaining"], 0);
+    assert_eq!(refused["statuses"][0]["remaining"], 0);
     assert_eq!(refused["overrides"][0]["effect"], "blocked");
     assert_eq!(world.post("/v1/check", request("203.0.114.9")).await.ok()["admitted"], true);
     // Nothing was counted meanwhile.
     let removed = world.delete("/v1/overrides?group[address]=203.0.113.0/24").await.ok();
     assert_eq!((&removed["before"]["blocked"], &removed["after"]), (&json!(true), &json!(null)));
     let admitted = world.post("/v1/check", request("203.0.113.9")).await.ok();
-    assert_eq!(admitted["standings"][0]["used"], 1);
+    assert_eq!(admitted["statuses"][0]["used"], 1);
     // It is removed already.
     let again = world.delete("/v1/overrides?group[address]=203.0.113.0/24").await.ok();
     assert_eq!(again["before"], json!(null));
@@ -95,10 +95,10 @@ async fn who_is_unlimited_passes_and_is_not_counted() {
     set(&world, json!({ "subject": { "token": "abc" }, "unlimited": true })).await;
     for _ in 0..5 {
         let answer = charge(&world, "abc").await;
-        assert_eq!((&answer["admitted"], &answer["standings"]), (&json!(true), &json!([])));
+        assert_eq!((&answer["admitted"], &answer["statuses"]), (&json!(true), &json!([])));
     }
     world.delete("/v1/overrides?subject[token]=abc").await.ok();
-    assert_eq!(charge(&world, "abc").await["standings"][0]["used"], 1);
+    assert_eq!(charge(&world, "abc").await["statuses"][0]["used"], 1);
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_subject_is_named_by_its_hash_as_it_is_shown() {
     assert_eq!(set(&world, by_hash).await["before"], shown);
     let listed = world.get("/v1/overrides").await.ok();
     assert_eq!(listed["overrides"].as_array().unwrap().len(), 1);
-    assert_eq!((&listed["kept"], &listed["version"]), (&json!("process"), &json!(2)));
+    assert_eq!((&listed["location"], &listed["version"]), (&json!("process"), &json!(2)));
     // A network as it is kept of an address, in another order.
     let query = "limit=search&subject[address]=2001:db8::/64&subject[token]=token+abc";
     let removed = world.delete(&format!("/v1/overrides?{query}")).await.ok();
@@ -141,7 +141,7 @@ async fn only_administrators_are_informed_of_overrides_with_a_status() {
     let limit_status = || axum::http::Request::get("/v1/standing?limit=core&subject[token]=abc");
     let printed = ask(caller, limit_status(), String::new()).await.ok();
     assert_eq!(
-        (&printed["overrides"], &printed["standings"][0]["remaining"]),
+        (&printed["overrides"], &printed["statuses"][0]["remaining"]),
         (&json!(null), &json!(0))
     );
     let printed = ask(admin, limit_status(), String::new()).await.ok();
@@ -160,8 +160,11 @@ async fn only_administrators_are_informed_of_overrides_with_a_status() {
     let printed = ask(admin, peeked(), peek.to_string()).await.ok();
     let [one] = &**printed["overrides"].as_array().unwrap() else { panic!("{printed}") };
     assert_eq!((&one["limit"], &one["effect"]), (&seen["limit"], &seen["effect"]));
-    assert_eq!(one["said"]["reason"], expected.1);
-    assert_eq!((&one["said"]["blocked"], &one["said"]["limit"]), (&json!(true), &json!(null)));
+    assert_eq!(one["definition"]["reason"], expected.1);
+    assert_eq!(
+        (&one["definition"]["blocked"], &one["definition"]["limit"]),
+        (&json!(true), &json!(null))
+    );
 }
 
 #[tokio::test]
@@ -171,7 +174,7 @@ async fn a_peek_reports_who_is_not_counted_or_only_counted() {
     for effect in ["unlimited", "counted"] {
         set(&world, json!({ "group": { "token": "abc" }, effect: true })).await;
         let printed = world.post("/v1/peek", peek.to_string()).await.ok();
-        assert_eq!((&printed["admitted"], &printed["standings"]), (&json!(true), &json!([])));
+        assert_eq!((&printed["admitted"], &printed["statuses"]), (&json!(true), &json!([])));
         assert_eq!(printed["overrides"][0]["effect"], effect);
     }
 }
@@ -263,11 +266,11 @@ async fn a_limit_is_switched_for_everybody() {
         (&json!(true), &json!(false))
     );
     assert_eq!(admitted["overrides"][0]["effect"], "counted");
-    assert_eq!(admitted["standings"], json!([]));
+    assert_eq!(admitted["statuses"], json!([]));
     let policy = world.get("/v1/policy").await.ok();
     let of = |name: &str| {
         let limits = policy["limits"].as_array().unwrap();
-        limits.iter().find(|limit| limit["name"] == name).unwrap()["switched"].clone()
+        limits.iter().find(|limit| limit["name"] == name).unwrap()["switch"].clone()
     };
     assert_eq!(of("core")["reason"], "a test");
     assert_eq!(of("search"), Value::Null);
@@ -282,5 +285,5 @@ async fn a_limit_is_switched_for_everybody() {
     // All limits at once, off.
     set(&world, json!({ "everybody": true, "unlimited": true })).await;
     let passed = charge(&world, "abc").await;
-    assert_eq!((&passed["admitted"], &passed["standings"]), (&json!(true), &json!([])));
+    assert_eq!((&passed["admitted"], &passed["statuses"]), (&json!(true), &json!([])));
 }

@@ -15,7 +15,7 @@ fn limits(token: &str) -> Value {
 
 /// Both, for 30 s.
 fn both(token: &str) -> String {
-    json!({ "limits": limits(token), "hold_ms": 30_000 }).to_string()
+    json!({ "limits": limits(token), "ttl_ms": 30_000 }).to_string()
 }
 
 fn receipt(answer: &Value) -> &str {
@@ -26,10 +26,10 @@ async fn limit_status(world: &World) -> Value {
     let path = "/v1/standing?limit=core&limit=flight&subject[token]=abc";
     let printed = world.get(path).await.ok();
     let of = |index: usize| {
-        let limit_status = &printed["standings"][index];
+        let limit_status = &printed["statuses"][index];
         (
             limit_status["used"].clone(),
-            limit_status.get("held").cloned().unwrap_or_else(|| json!(0)),
+            limit_status.get("reserved").cloned().unwrap_or_else(|| json!(0)),
         )
     };
     json!([of(0), of(1)])
@@ -40,7 +40,7 @@ async fn what_is_reserved_is_settled_by_name_once() {
     let world = World::new();
     let reserved = world.post("/v1/reserve", both("abc")).await.ok();
     assert_eq!(reserved["admitted"], true);
-    assert_eq!(reserved["standings"][0]["held"], 2);
+    assert_eq!(reserved["statuses"][0]["reserved"], 2);
     assert_eq!(limit_status(&world).await, json!([[2, 2], [1, 1]]));
     let refused = world.post("/v1/reserve", both("abc")).await.ok();
     assert_eq!((&refused["admitted"], &refused["refused_by"]), (&json!(false), &json!(["core"])));
@@ -53,11 +53,11 @@ async fn what_is_reserved_is_settled_by_name_once() {
     assert_eq!(settled["outcome"], "settled");
     let core = &settled["limits"][0];
     assert_eq!(
-        (&core["name"], &core["given_back"], &core["added"]),
+        (&core["name"], &core["refunded"], &core["added"]),
         (&json!("core"), &json!(1), &json!(0))
     );
     assert_eq!((&core["used"], &core["remaining"]), (&json!(1), &json!(2)));
-    assert_eq!(settled["limits"][1]["given_back"], 1, "the lease ends");
+    assert_eq!(settled["limits"][1]["refunded"], 1, "the lease ends");
     assert_eq!(limit_status(&world).await, json!([[1, 0], [0, 0]]));
     let again = world.post("/v1/settle", settle.to_string()).await.ok();
     assert_eq!(again["outcome"], "unchanged");
@@ -68,15 +68,15 @@ async fn what_is_reserved_is_settled_by_name_once() {
 async fn a_reservation_is_put_off_and_then_runs_out() {
     let world = World::new();
     let core = json!({
-        "limits": [{ "name": "core", "cost": 3, "subject": { "token": "abc" } }], "hold_ms": 10_000,
+        "limits": [{ "name": "core", "cost": 3, "subject": { "token": "abc" } }], "ttl_ms": 10_000,
     });
     let reserved = world.post("/v1/reserve", core.to_string()).await.ok();
     world.clock.advance(Millis::from_secs(9));
-    let extend = json!({ "receipt": receipt(&reserved), "hold_ms": 20_000 });
+    let extend = json!({ "receipt": receipt(&reserved), "ttl_ms": 20_000 });
     let extended = world.post("/v1/extend", extend.to_string()).await.ok();
     assert_eq!(extended["outcome"], "extended");
-    assert_eq!(extended["held_until_ms"], 1_700_000_029_000_u64);
-    assert_eq!(extended["standings"][0]["held"], 3);
+    assert_eq!(extended["expires_at_ms"], 1_700_000_029_000_u64);
+    assert_eq!(extended["statuses"][0]["reserved"], 3);
     world.clock.advance(Millis::from_secs(11));
     assert_eq!(limit_status(&world).await, json!([[3, 3], [0, 0]]), "it would have run out");
     let old = json!({ "receipt": receipt(&reserved), "cost": 1 });
@@ -99,8 +99,8 @@ async fn a_request_is_reserved_by_the_rules_and_released() {
     let release = json!({ "receipt": receipt(&reserved) });
     let released = world.post("/v1/release", release.to_string()).await.ok();
     assert_eq!(
-        (&released["outcome"], &released["limits"][0]["given_back"]),
-        (&json!("given_back"), &json!(1))
+        (&released["outcome"], &released["limits"][0]["refunded"]),
+        (&json!("refunded"), &json!(1))
     );
     assert_eq!(limit_status(&world).await, json!([[0, 0], [0, 0]]));
     let again = world.post("/v1/release", release.to_string()).await.ok();
@@ -146,9 +146,9 @@ async fn what_cannot_be_meant_is_reported_with_its_place() {
             "{requested}"
         );
     }
-    let extend = json!({ "receipt": receipt(&charged), "hold_ms": 1 });
+    let extend = json!({ "receipt": receipt(&charged), "ttl_ms": 1 });
     assert_eq!(world.post("/v1/extend", extend.to_string()).await.problem(400), "invalid-receipt");
-    let neither = json!({ "hold_ms": 1 }).to_string();
+    let neither = json!({ "ttl_ms": 1 }).to_string();
     assert_eq!(world.post("/v1/reserve", neither).await.problem(400), "invalid-request");
     assert_eq!(limit_status(&world).await, json!([[2, 2], [1, 1]]), "nothing was settled");
 }

@@ -25,11 +25,11 @@ async fn limits_take_of_a_subject_what_they_count_by() {
     let limit_status = world.get(&format!("/v1/standing?{query}")).await.ok();
     assert_eq!((&limit_status["source"], &limit_status["policy"]), (&json!("store"), &json!("v1")));
     let used: Vec<_> =
-        limit_status["standings"].as_array().unwrap().iter().map(|one| &one["used"]).collect();
+        limit_status["statuses"].as_array().unwrap().iter().map(|one| &one["used"]).collect();
     assert_eq!(used, [2, 1]);
     // Everybody who has no token, which nobody was yet.
     let none = world.get("/v1/standing?limit=core&subject[token]").await.ok();
-    assert_eq!(none["standings"][0]["used"], 0);
+    assert_eq!(none["statuses"][0]["used"], 0);
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     let query = "limit=core&limit=anonymous&subject[token]=abc&subject[address]=192.0.2.1";
     let forget = Request::delete(format!("/v1/standing?{query}")).body(Body::empty()).unwrap();
     let forgotten = world.ask(forget).await.ok();
-    for limit_status in forgotten["standings"].as_array().unwrap() {
+    for limit_status in forgotten["statuses"].as_array().unwrap() {
         assert_eq!((&limit_status["used"], &limit_status["admits"]), (&json!(0), &json!(true)));
     }
     assert_eq!(world.post("/v1/check", charge).await.ok()["admitted"], true);

@@ -44,7 +44,7 @@ async fn where_the_store_keeps_no_names_those_of_late_are_listed() {
     let addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     let subjects = addresses.map(|address| json!({ "address": address }));
     let expected =
-        json!({ "limit": "anonymous", "source": "lately", "subjects": subjects, "next": null });
+        json!({ "limit": "anonymous", "source": "recent", "subjects": subjects, "next": null });
     assert_eq!(printed, expected);
     let all = world.get("/v1/subjects?limit=anonymous").await.ok();
     assert_eq!(all["subjects"].as_array().unwrap().len(), 4);

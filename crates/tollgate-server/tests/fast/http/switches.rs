@@ -44,7 +44,7 @@ async fn a_rule_that_is_off_asks_none_of_its_limits_and_one_that_counts_stops_no
     assert_eq!((&set["before"], &set["after"]), (&json!(null), &expected));
     let off = ask(&world).await;
     assert_eq!((&off["admitted"], &off["rules"]), (&json!(true), &json!(["read"])));
-    assert_eq!(off["standings"], json!([]));
+    assert_eq!(off["statuses"], json!([]));
 
     let set = put(&world, json!({ "rule": "read", "counted": true })).await.ok();
     assert_eq!(set["before"], expected);
@@ -55,8 +55,8 @@ async fn a_rule_that_is_off_asks_none_of_its_limits_and_one_that_counts_stops_no
     let of = |name: &str| {
         rules.as_array().unwrap().iter().find(|rule| rule["name"] == name).unwrap().clone()
     };
-    assert_eq!(of("read")["switched"]["counted"], true);
-    assert!(of("search")["switched"].is_null());
+    assert_eq!(of("read")["switch"]["counted"], true);
+    assert!(of("search")["switch"].is_null());
 
     world.clock.advance(Millis::from_secs(60));
     // Its window is over by then as well.

@@ -71,5 +71,5 @@ async fn what_is_no_charge_has_a_span_without_a_decision_and_operators_have_none
     let spans = ended(world, spans).await;
     assert_eq!(spans.len(), 1, "{spans:?}");
     assert_eq!(spans[0].name, "POST /v1/peek");
-    assert_eq!((spans[0].parent, described(&spans[0], "tollgate.verdict")), (None, None));
+    assert_eq!((spans[0].parent, described(&spans[0], "tollgate.decision")), (None, None));
 }

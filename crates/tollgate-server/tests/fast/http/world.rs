@@ -24,7 +24,7 @@ limits:
   search:    { quota: 2, window: 60s, per: [token, address] }
   anonymous: { quota: 2, window: 60s, per: address, resource: core }
   everybody: { quota: 1_000, window: 60s, visible: false }
-  flight:    { algorithm: concurrency, quota: 2, lease: 10s, per: token, visible: false }
+  flight:    { algorithm: concurrency, quota: 2, permit_ttl: 10s, per: token, visible: false }
 rules:
   - name: search
     match:  { path: "/search/**", has: token }

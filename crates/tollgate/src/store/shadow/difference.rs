@@ -47,7 +47,7 @@ pub enum DifferenceKind {
 impl fmt::Display for DifferenceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Decision => "verdict",
+            Self::Decision => "decision",
             Self::Remaining => "remaining",
             Self::Reset => "reset",
         })

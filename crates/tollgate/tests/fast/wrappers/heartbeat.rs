@@ -7,7 +7,7 @@ use tollgate::core::{Charge, ChargeId, Millis, Readings, Store, StoreError, Time
 use tollgate::store::Memory;
 use tollgate::store::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts};
 
-use crate::wrappers::carry::Fleet;
+use crate::wrappers::rebalance::Fleet;
 use crate::wrappers::setup::{NOW, key};
 
 fn node(id: u128) -> Heartbeat {

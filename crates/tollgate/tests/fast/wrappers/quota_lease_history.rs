@@ -13,8 +13,8 @@ use tollgate_conformance::history::{
     Allowance, LARGEST_COST, Recorded, Recorder, Refunds, Report, Rule, Workload,
 };
 
-use crate::wrappers::leased::{EAGER, leased};
-use crate::wrappers::leased_fleet::rt;
+use crate::wrappers::quota_lease::{EAGER, leased};
+use crate::wrappers::quota_lease_nodes::rt;
 
 const NODES: u64 = 4;
 const CALLERS: u64 = 8;

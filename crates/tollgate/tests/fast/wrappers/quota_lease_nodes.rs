@@ -17,7 +17,7 @@ use tollgate_conformance::Random;
 use tollgate_conformance::trace::seeds;
 
 use crate::wrappers::faulty::{Faulty, Trouble};
-use crate::wrappers::leased::{EAGER, leased};
+use crate::wrappers::quota_lease::{EAGER, leased};
 use crate::wrappers::setup::{
     NOW, WINDOW, ask, at_once, calendar, charge, fixed, refund, take, until, user,
 };

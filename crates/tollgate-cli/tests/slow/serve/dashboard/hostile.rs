@@ -153,7 +153,7 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
     assert_eq!(framed, json!("closed"));
     let observed = ask(&admin, "GET", forget, None);
     let observed: Value = serde_json::from_str(&observed.body).unwrap();
-    assert_eq!(observed["standings"][0]["used"], json!(3));
+    assert_eq!(observed["statuses"][0]["used"], json!(3));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_name_that_was_led_here_opens_nothing() {
 
 #[test]
 fn a_dashboard_that_was_put_away_is_not_there() {
-    let (_folder, node) = node("serve: { dashboard: { show: false } }\n");
+    let (_folder, node) = node("serve: { dashboard: { enabled: false } }\n");
     for path in ["/dashboard", "/dashboard/", "/dashboard/js/main.js"] {
         assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 404, "{path}");
     }

@@ -115,12 +115,12 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     page.is_clean();
 }
 
-/// Waits until the page of a subject says so of `limit`, in the columns from "Now" to "Remaining".
+/// Waits until the page of a subject says so of `limit`, in the columns from "Decision" to "Remaining".
 #[track_caller]
 fn stands(page: &Page, limit: &str, response: &str) {
     page.until(&format!(
         "[...document.querySelectorAll('table')]
-            .find((table) => table.caption.textContent === 'How it stands')
+            .find((table) => table.caption.textContent === 'Status of each limit')
             ?.querySelectorAll('tbody tr').values()
             .some(({{ children: [name, , ...cells] }}) => name.innerText === {}
                 && cells.slice(0, 4).map((cell) => cell.innerText).join(' ') === {})",

@@ -32,8 +32,8 @@ class Durations {
     const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
     // What nobody asked in these two seconds took as long as before.
     if (since.at(-1)[1] > 0) {
-      this.half = quantile(since, 0.5);
-      this.most = quantile(since, 0.99);
+      this.p50 = quantile(since, 0.5);
+      this.p99 = quantile(since, 0.99);
     }
     this.buckets = buckets;
   }
@@ -47,7 +47,8 @@ export class Feed {
     this.all = new Traffic();
     this.limits = new Map();
     this.trials = new Map();
-    this.doors = new Map();
+    /// The listeners of the node by their names; `listeners` are those of this feed.
+    this.serving = new Map();
     this.shards = new Map();
     this.status = null;
     this.problem = null;
@@ -100,23 +101,23 @@ export class Feed {
       limit.counts = counts;
       limit.traffic.look(this.round, counts, seconds);
     }
-    this.lookAtDoors(families, seconds);
+    this.lookAtListeners(families, seconds);
     this.lookAtShards(families);
     if (this.status) this.compare(this.status, status, at);
     this.families = families;
     this.status = status;
   }
 
-  lookAtDoors(families, seconds) {
-    for (const { labels: { door }, value } of families.get('tollgate_door_connections') ?? []) {
-      if (!this.doors.has(door)) this.doors.set(door, { name: door, took: new Durations(), decisions: new Series() });
-      this.doors.get(door).connections = value;
+  lookAtListeners(families, seconds) {
+    for (const { labels: { listener }, value } of families.get('tollgate_listener_connections') ?? []) {
+      if (!this.serving.has(listener)) this.serving.set(listener, { name: listener, took: new Durations(), decisions: new Series() });
+      this.serving.get(listener).connections = value;
     }
-    for (const [name, buckets] of histograms(families, 'tollgate_door_duration_seconds', (labels) => labels.door)) {
-      const door = this.doors.get(name);
-      if (!door) continue;
-      door.decisions.look(this.round, buckets.at(-1)[1], seconds);
-      door.took.look(buckets);
+    for (const [name, buckets] of histograms(families, 'tollgate_listener_duration_seconds', (labels) => labels.listener)) {
+      const listener = this.serving.get(name);
+      if (!listener) continue;
+      listener.decisions.look(this.round, buckets.at(-1)[1], seconds);
+      listener.took.look(buckets);
     }
   }
 
@@ -139,10 +140,10 @@ export class Feed {
       if (before.primary !== shard.primary) {
         tell(shard.primary ? `${name}: ${shard.primary} is the primary now` : `${name}: no primary answers`);
       }
-      for (const lane of shard.lanes) {
-        const other = before.lanes.find((one) => one.address === lane.address);
-        if (other && other.circuit !== lane.circuit) {
-          tell(`${name}: the circuit of ${lane.address} is ${lane.circuit}`);
+      for (const server of shard.servers) {
+        const other = before.servers.find((one) => one.address === server.address);
+        if (other && other.circuit_breaker !== server.circuit_breaker) {
+          tell(`${name}: the circuit breaker of ${server.address} is ${server.circuit_breaker}`);
         }
       }
     }
@@ -195,7 +196,7 @@ function none() {
 function totals(families) {
   const all = none();
   for (const { labels, value } of families.get('tollgate_requests_total') ?? []) {
-    all[labels.verdict === 'admitted' ? 'admitted' : 'refused'] += value;
+    all[labels.decision === 'admitted' ? 'admitted' : 'refused'] += value;
     if (DEGRADED.has(labels.source)) all.degraded += value;
   }
   return all;
@@ -219,7 +220,7 @@ function byLimit(families) {
     return limits.get(name);
   };
   for (const { labels, value } of families.get('tollgate_decisions_total') ?? []) {
-    if (labels.verdict === 'admitted') of(labels.limit).admitted += value;
+    if (labels.decision === 'admitted') of(labels.limit).admitted += value;
     if (DEGRADED.has(labels.source)) of(labels.limit).degraded += value;
   }
   for (const { labels, value } of families.get('tollgate_refusals_total') ?? []) {

@@ -2,7 +2,9 @@
 
 use super::{Body, CHECK, Holds, Operation, REFUND, idempotency_key, of};
 use crate::http::problem::Kind;
-use crate::http::wire::{ExtendAnswer, ExtendRequest, ReserveRequest, SettleAnswer, SettleRequest};
+use crate::http::wire::{
+    ExtendRequest, ExtendResponse, ReserveRequest, SettleRequest, SettleResponse,
+};
 
 pub(super) const RESERVE: Operation = Operation {
     path: "/v1/reserve",
@@ -16,7 +18,7 @@ pub(super) const RESERVE: Operation = Operation {
         schema: of::<ReserveRequest<'_>>,
         examples: &[(
             "tokens",
-            r#"{"limits":[{"name":"core","cost":5,"subject":{"token":"abc"}}],"hold_ms":60000}"#,
+            r#"{"limits":[{"name":"core","cost":5,"subject":{"token":"abc"}}],"ttl_ms":60000}"#,
         )],
     }),
     parameters: || vec![idempotency_key()],
@@ -31,9 +33,9 @@ pub(super) const EXTEND: Operation = Operation {
         receipt takes the place of the one that was shown.",
     body: Some(Body {
         schema: of::<ExtendRequest<'_>>,
-        examples: &[("minute", r#"{"receipt":"Ag","hold_ms":60000}"#)],
+        examples: &[("minute", r#"{"receipt":"Ag","ttl_ms":60000}"#)],
     }),
-    answer: Holds::Json(of::<ExtendAnswer<'_>>),
+    answer: Holds::Json(of::<ExtendResponse<'_>>),
     ..REFUND
 };
 
@@ -50,7 +52,7 @@ pub(super) const SETTLE: Operation = Operation {
             ("by name", r#"{"receipt":"Ag","limits":[{"name":"core","cost":3}]}"#),
         ],
     }),
-    answer: Holds::Json(of::<SettleAnswer<'_>>),
+    answer: Holds::Json(of::<SettleResponse<'_>>),
     problems: &[
         Kind::InvalidJson,
         Kind::InvalidRequest,

@@ -77,7 +77,7 @@ async fn heads_and_paths() {
         let answered = world.ask(request.body(Body::from(BODY)).unwrap()).await;
         assert_eq!(answered.problem(status), problem, "{method} {path} {headers:?}");
     }
-    assert_eq!(world.post("/v1/peek", BODY).await.ok()["standings"][0]["used"], 0);
+    assert_eq!(world.post("/v1/peek", BODY).await.ok()["statuses"][0]["used"], 0);
 }
 
 /// Bodies at their bounds pass, and one more does not.

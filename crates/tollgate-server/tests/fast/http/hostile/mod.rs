@@ -53,7 +53,7 @@ async fn one_in_a_batch_refuses_all() {
         assert!(pointer.starts_with("/checks/1"), "{pointer} of {body}");
     }
     let everybody = json!({ "limits": [{ "name": "everybody" }] }).to_string();
-    assert_eq!(world.post("/v1/peek", everybody).await.ok()["standings"][0]["used"], 0);
+    assert_eq!(world.post("/v1/peek", everybody).await.ok()["statuses"][0]["used"], 0);
 }
 
 /// Asks each row of `table` of a world of its own, by charging and by looking.

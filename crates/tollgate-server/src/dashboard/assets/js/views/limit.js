@@ -30,8 +30,8 @@ export function limit({ refuse }, [name]) {
       describe(facts, meant);
       tried.describe(meant);
       if (meant.revealed && meant.per.length) subjects.show();
-      fill(switched, meant.switched && notice('bad',
-        `The policy does not decide: for everybody it is ${said(meant.switched)} until ${moment(meant.switched.expires)}. ${meant.switched.reason} `,
+      fill(switched, meant.switch && notice('bad',
+        `The policy does not decide: for everybody it is ${said(meant.switch)} until ${moment(meant.switch.expires)}. ${meant.switch.reason} `,
         element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));

@@ -28,7 +28,7 @@ export function overrides({ refuse }) {
     }
   };
   const look = () => attempt(trouble, async () => {
-    const { overrides: all, kept: where, failure } = await ask('v1/overrides');
+    const { overrides: all, location: where, failure } = await ask('v1/overrides');
     table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody, one.rule, one.shedding]) })));
     const told = where === 'store' ? 'Kept in the store: every node goes by them.' : 'Kept in this process: other nodes know nothing of them, and they end with it.';
     kept.textContent = failure ? `${told} They could not be read the last time: ${failure}.` : told;

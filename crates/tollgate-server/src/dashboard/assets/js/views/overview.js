@@ -1,4 +1,4 @@
-// How the node stands: traffic, doors, shards.
+// The status of the node: traffic, listeners, shards.
 
 import { trafficChart } from '../chart.js';
 import { element, fill, say } from '../dom.js';
@@ -11,9 +11,9 @@ const BUSIEST = 5;
 
 export function overview() {
   const chart = trafficChart('All requests');
-  const tiles = ['Admitted / s', 'Refused / s', 'Refused of all', 'Degraded / s', 'Slowest of 100'].map(tile);
+  const tiles = ['Admitted / s', 'Refused / s', 'Refusal rate', 'Degraded / s', 'p99 latency'].map(tile);
   const busiest = busiestTable();
-  const doors = doorsTable();
+  const listeners = listenersTable();
   const store = storeCard();
   const node = element('div', {},
     element('h1', {}, 'Overview'),
@@ -21,19 +21,19 @@ export function overview() {
     element('section', { class: 'card', 'aria-label': 'All requests' }, chart.node),
     element('div', { class: 'pair' },
       section('Busiest limits', busiest.node, element('p', { class: 'more' }, element('a', { href: '#/limits' }, 'All limits'))),
-      section('Doors', doors.node)),
+      section('Listeners', listeners.node)),
     store.node);
   const update = (feed) => {
     const now = (series) => series.at(feed.round);
     const [admitted, refused, degraded] = [now(feed.all.admitted), now(feed.all.refused), now(feed.all.degraded)];
-    const slowest = [...feed.doors.values()].map((door) => door.took.most).filter((most) => most !== undefined);
+    const slowest = [...feed.serving.values()].map((listener) => listener.took.p99).filter((p99) => p99 !== undefined);
     const told = [rate(admitted), rate(refused), percent(refused, admitted + refused), rate(degraded),
       took(slowest.length ? Math.max(...slowest) : null)];
     tiles.forEach(({ figure }, place) => say(figure, told[place]));
     tiles[3].node.classList.toggle('warn', degraded > 0);
     chart.draw(feed, feed.all);
     busiest.set(busiestOf(feed));
-    doors.set([...feed.doors.values()].map((door) => ({ ...door, now: now(door.decisions) })));
+    listeners.set([...feed.serving.values()].map((listener) => ({ ...listener, now: now(listener.decisions) })));
     store.update(feed);
   };
   return { node, update };
@@ -71,22 +71,22 @@ function busiestOf(feed) {
   return rows.sort((one, other) => busy(other) - busy(one) || all(other) - all(one)).slice(0, BUSIEST);
 }
 
-function doorsTable() {
+function listenersTable() {
   return new Table({
-    caption: 'The doors',
+    caption: 'Listeners',
     key: (row) => row.name,
-    empty: 'No door is open.',
+    empty: 'No listener is open.',
     columns: [
-      { label: 'Door', text: (row) => row.name },
+      { label: 'Listener', text: (row) => row.name },
       { label: 'Decisions / s', number: true, text: (row) => (row.took.buckets ? rate(row.now) : '–') },
-      { label: 'Median', number: true, text: (row) => took(row.took.half) },
-      { label: '99 of 100', number: true, text: (row) => took(row.took.most) },
+      { label: 'p50', number: true, text: (row) => took(row.took.p50) },
+      { label: 'p99', number: true, text: (row) => took(row.took.p99) },
       { label: 'Connections', number: true, text: (row) => count(row.connections ?? 0) },
     ],
   });
 }
 
-/// The store: shards, lanes and their circuits, moves, and what happened to them.
+/// The store: shards, their servers and circuit breakers, rebalances, and recent changes.
 function storeCard() {
   const told = element('p', { class: 'words' });
   const facts = element('dl', { class: 'facts' });
@@ -98,13 +98,13 @@ function storeCard() {
       { label: 'Shard', text: shardName },
       { label: 'Health', draw: health, text: (row) => state(row).text },
       { label: 'Primary', text: (row) => row.primary ?? 'none' },
-      { label: 'Runs', text: (row) => row.runs },
-      { label: 'Median', number: true, text: (row) => took(row.took?.half) },
-      { label: '99 of 100', number: true, text: (row) => took(row.took?.most) },
-      { label: 'Circuits', text: (row) => row.lanes.map((lane) => lane.circuit).join(', ') },
-      { label: 'Opened', number: true, text: (row) => count(sum(row.lanes, 'opened')) },
-      { label: 'Unknown', number: true, text: (row) => count(sum(row.lanes, 'timed_out')) },
-      { label: 'Clock', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
+      { label: 'Scripting', text: (row) => row.scripting },
+      { label: 'p50', number: true, text: (row) => took(row.took?.p50) },
+      { label: 'p99', number: true, text: (row) => took(row.took?.p99) },
+      { label: 'Circuit breakers', text: (row) => row.servers.map((server) => server.circuit_breaker).join(', ') },
+      { label: 'Opened', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
+      { label: 'Unknown outcomes', number: true, text: (row) => count(sum(row.servers, 'unknown_outcomes')) },
+      { label: 'Clock offset', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
     ],
   });
   const servers = serversTable();
@@ -139,11 +139,12 @@ function serversTable() {
       { label: 'Server', text: shardName },
       { label: 'Health', draw: (cell, row) => pill(cell, serverState(row)), text: (row) => serverState(row).text },
       { label: 'Connected', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
-      { label: 'Median', number: true, text: (row) => took(row.took?.half) },
-      { label: '99 of 100', number: true, text: (row) => took(row.took?.most) },
+      { label: 'p50', number: true, text: (row) => took(row.took?.p50) },
+      { label: 'p99', number: true, text: (row) => took(row.took?.p99) },
       { label: 'Evicted', number: true, text: (row) => count(row.evicted) },
       { label: 'Restarts', number: true, text: (row) => count(row.restarts) },
       { label: 'Flushes', number: true, text: (row) => count(row.flushes) },
+      { label: 'CAS conflicts', number: true, text: (row) => count(row.cas_conflicts) },
       { label: 'Contended', number: true, text: (row) => count(row.contended) },
       { label: 'Last error', text: (row) => row.last_error ?? '–' },
     ],
@@ -162,25 +163,25 @@ function list(facts, pairs) {
 }
 
 function words({ store, map }) {
-  const moving = map?.moving;
+  const rebalance = map?.rebalance;
   const kinds = {
     memory: 'Counters are in this process.',
     redis: 'Counters are in shards of Redis.',
     memcached: 'Counters are in memcached.',
     rollout: 'Counters move from one store to another.',
-    shadow: 'Two stores are compared.',
+    shadow: 'A shadow store is compared.',
   };
-  const move = moving ? ` A move from map ${moving.from} to ${map.version} is ${moving.phase}: ${count(moving.carried)} subjects carried.` : '';
-  return (kinds[store] ?? store) + move;
+  const phase = rebalance ? ` Rebalance from map ${rebalance.from} to ${map.version}: phase ${rebalance.phase}, ${count(rebalance.transferred)} counters transferred.` : '';
+  return (kinds[store] ?? store) + phase;
 }
 
-function sum(lanes, name) {
-  return lanes.reduce((all, lane) => all + lane[name], 0);
+function sum(servers, name) {
+  return servers.reduce((all, server) => all + server[name], 0);
 }
 
 function state(shard) {
   if (!shard.primary) return { kind: 'bad', text: 'down' };
-  const isWhole = shard.lanes.every((lane) => lane.circuit === 'closed');
+  const isWhole = shard.servers.every((server) => server.circuit_breaker === 'closed');
   return isWhole ? { kind: 'good', text: 'up' } : { kind: 'warn', text: 'degraded' };
 }
 

@@ -30,17 +30,17 @@ export function policy({ refuse, feed }) {
     const pairs = [
       ['Version', status.policy],
       ['Holds', `${many(shape.limits.length, 'limit')}, ${many(shape.rules.length, 'rule')}, ${many(shape.subjects.length, 'kind')} of subjects`],
-      ['Rules', shape.order === 'all_matches' ? 'all that match decide' : 'the first that matches decides'],
-      ['In force since', reloads.replaced_at ? moment(reloads.replaced_at) : 'the start'],
-      ['Reloads', `${count(reloads.done)} done, ${count(reloads.refused)} refused`],
+      ['Rules', shape.rules_apply === 'all_matches' ? 'all that match decide' : 'the first that matches decides'],
+      ['In force since', reloads.last_applied_at ? moment(reloads.last_applied_at) : 'the start'],
+      ['Reloads', `${count(reloads.applied)} applied, ${count(reloads.rejected)} rejected`],
     ];
-    const text = JSON.stringify([pairs, reloads.refusal]);
+    const text = JSON.stringify([pairs, reloads.rejection]);
     if (text === seen) return;
     seen = text;
     fill(facts, pairs.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
-    fill(refused, reloads.refusal && notice('bad',
-      element('p', {}, `The file as it is now is not in force, since ${moment(reloads.refusal.at)}:`),
-      element('pre', {}, reloads.refusal.reason)));
+    fill(refused, reloads.rejection && notice('bad',
+      element('p', {}, `The file as it is now is not in force, since ${moment(reloads.rejection.at)}:`),
+      element('pre', {}, reloads.rejection.reason)));
   };
   const attempt = async (work) => {
     try {
@@ -86,9 +86,9 @@ function charge({ name, cost, meter }) {
   return `${name} by ${read[meter.from]?.() ?? meter.from} (${count(cost)} reserved)`;
 }
 
-function mode({ mode: said, switched }) {
-  if (!switched) return said;
-  return switched.unlimited ? 'switched off' : 'switched: only counts';
+function mode({ mode: said, switch: override }) {
+  if (!override) return said;
+  return override.unlimited ? 'switched off' : 'switched: only counts';
 }
 
 function rulesTable() {

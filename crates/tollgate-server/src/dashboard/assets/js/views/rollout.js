@@ -28,7 +28,7 @@ export function rollout({ feed, refuse }) {
 function dial(feed, refuse) {
   const now = element('p', { class: 'big' });
   const words = element('p', { class: 'words' });
-  const facts = element('dl', { class: 'facts' }, ['carried', 'left behind', 'stranded'].map((word) =>
+  const facts = element('dl', { class: 'facts' }, ['transferred', 'transfer failures', 'refund failures'].map((word) =>
     element('div', {}, element('dt', {}, word), element('dd', {}, '–'))));
   const input = element('input', { type: 'number', min: 0, max: 100, step: 0.01, required: true, inputmode: 'decimal' });
   const told = element('div', { 'aria-live': 'polite' });
@@ -54,7 +54,7 @@ function dial(feed, refuse) {
   const update = ({ counts }) => {
     say(now, `${counts.percent} %`);
     say(words, `of clients are decided by the new store (${counts.to.store}), the rest by the old one (${counts.from.store}).`);
-    [counts.carried, counts.left_behind, counts.stranded].forEach((value, place) =>
+    [counts.transferred, counts.transfer_failures, counts.refund_failures].forEach((value, place) =>
       say(facts.children[place].lastChild, count(value)));
     if (!isTyped && document.activeElement !== input) input.value = counts.percent;
   };
@@ -64,13 +64,13 @@ function dial(feed, refuse) {
 /// Two stores of which only the first decides.
 function compared() {
   const words = element('p', { class: 'words' });
-  const names = ['compared', 'verdict', 'remaining', 'reset', 'unanswered', 'skipped'];
+  const names = ['compared', 'decision', 'remaining', 'reset', 'unanswered', 'skipped'];
   const facts = element('dl', { class: 'facts' }, names.map((word) =>
     element('div', {}, element('dt', {}, word), element('dd', {}, '–'))));
   const update = ({ counts }) => {
-    say(words, `${counts.percent} % of clients are decided by ${counts.store.store}, and compared with what ${counts.compared_with.store} says. Differences by kind:`);
+    say(words, `${counts.store.store} decides. ${counts.percent} % of clients are compared with the shadow store (${counts.shadow_store.store}). Differences by kind:`);
     const { compared: all, differences, unanswered, skipped } = counts;
-    [all, differences.verdict, differences.remaining, differences.reset, unanswered, skipped].forEach((value, place) =>
+    [all, differences.decision, differences.remaining, differences.reset, unanswered, skipped].forEach((value, place) =>
       say(facts.children[place].lastChild, count(value)));
   };
   return { children: [words, facts], update };

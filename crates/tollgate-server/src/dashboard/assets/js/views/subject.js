@@ -16,7 +16,7 @@ const NOT_ASKED = new Set(['constant']);
 export function subject({ refuse }) {
   const form = element('form', { class: 'row' });
   const told = element('div', { 'aria-live': 'polite' });
-  const results = element('section', { class: 'card', 'aria-label': 'Standings', hidden: true });
+  const results = element('section', { class: 'card', 'aria-label': 'Status', hidden: true });
   const node = element('div', {},
     element('h1', {}, 'Subject'),
     element('section', { class: 'card', 'aria-label': 'Whose' },
@@ -141,7 +141,7 @@ class Standings {
       this.history.get(row.name)[this.looks % KEPT] = isCounted(row) ? row.used : NaN;
     }
     this.table.set(rows);
-    const said = rows.filter((row) => row.said).map(({ name, said: one }) => ({ ...one, limit: name }));
+    const said = rows.filter((row) => row.definition).map(({ name, definition: one }) => ({ ...one, limit: name }));
     this.overrides.set(said);
     if (Boolean(this.said.parentNode) !== said.length > 0) fill(this.overridden, said.length > 0 && this.said);
   }
@@ -149,19 +149,19 @@ class Standings {
   /// How `limits` stand, at most as many as are answered at once, and what overrides make of them.
   async told(limits) {
     const peek = (some) => ask('v1/peek', { method: 'POST', body: { limits: some.map((limit) => this.named(limit)) } });
-    const { standings, overrides: found = [] } = await peek(limits);
+    const { statuses, overrides: found = [] } = await peek(limits);
     const overruled = new Map(found.map((one) => [one.limit, one]));
-    const stand = new Map(standings.map((one) => [one.name, one]));
+    const stand = new Map(statuses.map((one) => [one.name, one]));
     // While one limit blocks the subject, nobody says how the others stand that were asked with it.
     const isBlocked = found.some(({ effect }) => effect === 'blocked');
     const isAsked = (name) => !overruled.has(name) || overruled.get(name).effect === 'quota';
     const unsaid = limits.filter(({ name }) => isBlocked && !stand.has(name) && isAsked(name));
     if (unsaid.length) {
-      for (const one of (await peek(unsaid)).standings) stand.set(one.name, one);
+      for (const one of (await peek(unsaid)).statuses) stand.set(one.name, one);
     }
     return limits.filter(({ name }) => stand.has(name) || overruled.has(name)).map(({ name }) => {
-      const { effect, said } = overruled.get(name) ?? {};
-      return { name, ...stand.get(name), effect, said };
+      const { effect, definition } = overruled.get(name) ?? {};
+      return { name, ...stand.get(name), effect, definition };
     });
   }
 
@@ -206,19 +206,19 @@ class Standings {
 
 function table(standings) {
   return new Table({
-    caption: 'How it stands',
+    caption: 'Status of each limit',
     key: (row) => row.name,
-    empty: 'No standings.',
+    empty: 'No status.',
     columns: [
-      { label: 'Limit', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
+      { label: 'Name', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
       { label: 'Allows', text: (row) => allows(standings.known.get(row.name)) },
-      { label: 'Now', text: (row) => now(row)[0], draw: verdict },
+      { label: 'Decision', text: (row) => now(row)[0], draw: verdict },
       { label: 'Used', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
-      { label: 'Of', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
+      { label: 'Limit', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
       { label: 'Remaining', number: true, text: (row) => units(row, row.remaining), value: (row) => row.remaining },
       { label: 'Part used', draw: meter },
       { label: 'Since you look', draw: (cell, row) => drawn(cell, standings, row) },
-      { label: 'Resets', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
+      { label: 'Reset', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
     ],
   });
 }

@@ -91,7 +91,7 @@ function whole(outcomes) {
     { label: 'Policy', text: (row) => row.policy },
     ...['requests', 'admitted', 'refused', 'refunded', 'unlimited'].map((name) =>
       ({ label: name[0].toUpperCase() + name.slice(1), number: true, text: (row) => count(row[name]) })),
-    { label: 'Refused of all', number: true, text: (row) => percent(row.refused, row.requests) },
+    { label: 'Refusal rate', number: true, text: (row) => percent(row.refused, row.requests) },
   ];
   return filled({ caption: 'In all', key: (row) => `${outcomes.indexOf(row)}`, columns }, outcomes);
 }
