@@ -5,6 +5,7 @@
 //! [`tower::Layer`] puts it in front of any HTTP service.
 
 pub mod clock;
+pub mod decision;
 pub mod hash_key;
 pub mod headers;
 pub mod limiter;
@@ -20,8 +21,9 @@ pub mod tower;
 pub mod trace;
 
 pub use clock::{Clock, CounterClock, ManualClock, SystemClock};
+pub use decision::{Completion, Decision, Pending, Settlement};
 pub use hash_key::HashKey;
-pub use limiter::{Completion, Decision, DecisionSource, Limiter, Pending, Settlement, Terms};
+pub use limiter::{DecisionRequest, DecisionSource, Limiter, Reservation};
 pub use observe::Observer;
 pub use receipt::{Receipt, ReceiptError};
 pub use revision::Revision;

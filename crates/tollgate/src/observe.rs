@@ -1,4 +1,4 @@
-//! Who wants to hear of every decision: metrics, logs, a terminal.
+//! Observers of decisions: metrics, logs, a terminal.
 
 mod candidates;
 mod completions;
@@ -14,41 +14,41 @@ use std::sync::Arc;
 use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Charge, Evaluation, Policy, Readings, StoreError};
 
-use crate::limiter::{Completion, Decision};
+use crate::decision::{Completion, Decision};
 
 pub use candidates::CandidateCounts;
 pub use completions::{CompletionCounts, Completions};
 pub use decisions::{ByDecider, Decider, Decisions, LimitCounts};
 pub use degraded::{Degraded, DegradedCount, LOG_INTERVAL};
 pub use histogram::{DURATION_BUCKETS, Histogram, Observed};
-pub(crate) use reservations::is_of_reservations;
+pub(crate) use reservations::is_hold;
 pub use reservations::{ReservationCounts, Reservations};
 pub use rows::{MAX_COUNTED_LIMITS, OTHER};
 pub use top::{RankBy, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, TopSubject};
 
-/// Hears of every decision, once, before the caller does.
+/// Receives every decision, once, before the caller does.
 ///
-/// Observers combine: a pair of them tells both, and one behind an [`Arc`] can be read meanwhile.
+/// Observers combine: a pair notifies both, and an observer in an [`Arc`] can be read at any time.
 pub trait Observer: Send + Sync {
-    /// A request was decided on. Called on the request's way: keep it short.
+    /// Called for every decision. The request waits for it: keep it short.
     fn on_decision(&self, decision: &Decision);
 
-    /// The rules that are enforced were held against a request, whose subjects these are: each with
-    /// its status, in their order. Called before [`on_decision`](Self::on_decision), unless nothing had an
-    /// answer or no limit applies.
-    fn on_evaluation(&self, _planned: &[PlannedCharge], _verdict: &Evaluation) {}
+    /// Called with the enforced charges of a request and their statuses, in the same order. Called
+    /// before [`on_decision`](Self::on_decision), unless no limit applies or neither the store nor a fallback
+    /// answered.
+    fn evaluated(&self, _planned: &[PlannedCharge], _evaluation: &Evaluation) {}
 
-    /// A request that was only looked at was answered, and charged what it costs, or not.
+    /// Called with the result of a charge on completion.
     fn on_completion(&self, _outcome: &Result<Completion, StoreError>) {}
 
-    /// What opens or ends leases and reservations was asked of the store, and this is what it said.
+    /// Called with the store's answer to charges that open or end permits and reservations.
     fn on_reservation(&self, _charges: &[Charge<'_>], _answer: &Result<Readings, StoreError>) {}
 
-    /// Decisions are about to be made by another policy; those that began before still come.
+    /// Called before the policy is replaced. Decisions that have begun by the old one still follow.
     fn on_policy_replaced(&self, _policy: &Policy) {}
 }
 
-/// Nobody listens.
+/// Observes nothing.
 impl Observer for () {
     fn on_decision(&self, _decision: &Decision) {}
 }
@@ -59,9 +59,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.on_decision(decision);
     }
 
-    fn on_evaluation(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
-        self.0.on_evaluation(planned, evaluation);
-        self.1.on_evaluation(planned, evaluation);
+    fn evaluated(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
+        self.0.evaluated(planned, evaluation);
+        self.1.evaluated(planned, evaluation);
     }
 
     fn on_completion(&self, outcome: &Result<Completion, StoreError>) {
@@ -85,8 +85,8 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
         (**self).on_decision(decision);
     }
 
-    fn on_evaluation(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
-        (**self).on_evaluation(planned, evaluation);
+    fn evaluated(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
+        (**self).evaluated(planned, evaluation);
     }
 
     fn on_completion(&self, outcome: &Result<Completion, StoreError>) {

@@ -1,4 +1,4 @@
-//! What an admitted charge returns: with it the charge can be given back, once.
+//! Receipts of admitted charges, for a later refund or settlement.
 
 mod sealed;
 
@@ -13,10 +13,10 @@ use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject, Timestamp};
 pub use sealed::ReceiptError;
 pub(crate) use sealed::UnsealedReceipt;
 
-/// Proof of what was charged. It is not `Clone`: whoever gives it back has it no more, so that
-/// nothing is given back twice.
+/// The receipt of a charge or a reservation. Not `Clone`, because a refund consumes it: nothing is
+/// refunded twice.
 #[derive(Debug)]
-#[must_use = "a charge that may have to be given back needs its receipt"]
+#[must_use = "a charge that may have to be refunded needs its receipt"]
 pub struct Receipt {
     id: ChargeId,
     entries: Vec<Entry>,
@@ -24,12 +24,12 @@ pub struct Receipt {
     purpose: Purpose,
 }
 
-/// What units were taken for.
+/// What a receipt was issued for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// For a charge: they count.
+    /// A charge, which can be refunded.
     Charge,
-    /// For a reservation until then: they are settled.
+    /// A reservation until that time, which is settled.
     Reservation(Timestamp),
 }
 
@@ -39,12 +39,12 @@ struct Entry {
     subject: Subject,
     cost: Cost,
     position: ChargePosition,
-    /// What of the cost is only reserved until the answer tells.
+    /// The parts of the cost that are reserved until the response reports them.
     estimates: Vec<Estimate>,
 }
 
 impl Receipt {
-    /// What was charged, and where it was put; peeks leave nothing to give back.
+    /// The receipt of what was `charged`, and its position in the counters. A cost of 0 leaves nothing to refund.
     pub(crate) fn new(
         id: ChargeId,
         purpose: Purpose,
@@ -63,25 +63,26 @@ impl Receipt {
         Self { id, entries, deduplication: Deduplication::Unneeded, purpose }
     }
 
-    /// Whether it proves a reservation, which is settled.
+    /// Whether it is of a reservation, which is settled.
     #[must_use]
     pub const fn is_reservation(&self) -> bool {
         matches!(self.purpose, Purpose::Reservation(_))
     }
 
-    /// The charge's id.
+    /// The id of the charge.
     #[must_use]
     pub const fn id(&self) -> ChargeId {
         self.id
     }
 
-    /// Whether there is nothing to give back.
+    /// Whether there is nothing to refund.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Parts the leases, which end with the request, from what was counted, which stays.
+    /// Splits it into what was counted, which stays, and permits of concurrency limits, which end
+    /// with the request.
     pub fn split_permits(self) -> (Self, Self) {
         let Self { id, entries, deduplication, purpose } = self;
         let (permits, counted) = entries.into_iter().partition(Entry::is_permit);
@@ -89,7 +90,7 @@ impl Receipt {
         (part(counted), part(permits))
     }
 
-    /// The shortest lease that it proves: without a renewal that one ends first.
+    /// The shortest lease time of its permits: the one that expires first without a renewal.
     #[must_use]
     pub fn shortest_permit_ttl(&self) -> Option<Millis> {
         let permits = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
@@ -99,7 +100,7 @@ impl Receipt {
         permits.min()
     }
 
-    /// The same receipt, by the limits that `other` has in the place of its own.
+    /// Replaces its limits by those that `other` returns.
     pub(crate) fn by(
         mut self,
         other: impl Fn(&Arc<Limit>, &Subject) -> Option<Arc<Limit>>,
@@ -112,9 +113,9 @@ impl Receipt {
         self
     }
 
-    /// What two receipts of the same request prove. What both charged at one place, because one
-    /// rule enforces a limit that another one tries, is one charge of both costs. What they charged
-    /// at two places stays two, which one call gives back, each to where it was taken from.
+    /// Joins two receipts of the same request. If both charged the same window or block, because one
+    /// rule enforces a limit that another one only counts, that becomes one entry with both costs.
+    /// Entries of two windows stay separate, and one call refunds each where it was charged.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
@@ -133,7 +134,7 @@ impl Receipt {
         }
     }
 
-    /// What gives all of it back: a reservation is released.
+    /// The store call that refunds it, or releases the reservation.
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
         let deduplication = self.deduplication;
         match self.purpose {
@@ -155,19 +156,19 @@ impl Receipt {
         }
     }
 
-    /// By which id the entry of this index is given back: the charge's own. Where time passed from
-    /// one rule's charge to another's they may lie in two windows or blocks of one limit; then the
-    /// second has another id, so that it is not taken for the first one given back again.
+    /// The id under which the entry at `index` is refunded: the id of the charge. Two rules of one
+    /// request may have charged two windows or blocks of one limit; the second entry then has another
+    /// id, so that the store does not take it for a repetition of the first refund.
     fn refund_id(&self, index: usize) -> ChargeId {
         let Some((entry, before)) = self.entries.get(..=index).and_then(<[_]>::split_last) else {
             return self.id;
         };
         let before = before.iter().filter(|other| other.is_of(entry)).count();
-        // The upper half is a thread's own number, drawn at random; the lower half counts.
+        // The upper half is a random number of the thread; the lower half is a counter.
         ChargeId(self.id.0 ^ (before as u128) << 64)
     }
 
-    /// What puts the real cost in the place of what each limit holds.
+    /// The store call that replaces what each limit holds by the real cost.
     pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
         self.charges(|entry| {
             let cost = real(&entry.limit, entry.cost);
@@ -175,8 +176,8 @@ impl Receipt {
         })
     }
 
-    /// What puts the cost that the meters tell in the place of what each limit holds; what no meter
-    /// tells costs what was reserved of it.
+    /// The store call that replaces what each limit holds by the cost that the meters report. Where
+    /// a meter reports none, the reserved amount is charged.
     pub(crate) fn measurements(
         &self,
         measured: impl Fn(&Meter) -> Option<Cost>,
@@ -190,12 +191,12 @@ impl Receipt {
         })
     }
 
-    /// What tells the costs that are only reserved.
+    /// The meters of the costs that are only reserved.
     pub fn meters(&self) -> impl Iterator<Item = &Arc<Meter>> {
         self.entries.iter().flat_map(|entry| &entry.estimates).map(|estimate| &estimate.meter)
     }
 
-    /// The shortest time that a limit holds what it proves: without an extension that one ends first.
+    /// The shortest time for which a limit holds it: the one that expires first without an extension.
     #[must_use]
     pub fn shortest_reservation(&self) -> Option<Millis> {
         self.entries
@@ -207,32 +208,34 @@ impl Receipt {
             .min()
     }
 
-    /// What puts the end of a reservation off.
+    /// The store call that extends a reservation.
     pub(crate) fn extensions(&self, until: Timestamp) -> Vec<Charge<'_>> {
         self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
     }
 
-    /// When the first of what it holds runs out, if the end was asked for at `asked_at`.
+    /// When the first limit releases the reservation, if its end was requested at `asked_at`.
     pub(crate) fn ends_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         let Purpose::Reservation(until) = self.purpose else { return None };
         self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()
     }
 
-    /// The same reservation, until another end.
+    /// The same reservation with another end.
     pub(crate) fn extended(self, until: Timestamp) -> Self {
         Self { purpose: Purpose::Reservation(until), ..self }
     }
 
+    /// Its limits.
     pub(crate) fn limits(&self) -> impl Iterator<Item = &Arc<Limit>> {
         self.entries.iter().map(|entry| &entry.limit)
     }
 
-    /// The leases that it proves, and whose they are.
+    /// Its permits: the concurrency limit and the subject of each.
     pub(crate) fn permits(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
         let permits = self.entries.iter().filter(|entry| entry.is_permit());
         permits.map(|entry| (&*entry.limit, &entry.subject))
     }
 
+    /// The store call that renews its permits.
     pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {
         self.charges(|_| Operation::Renew { id: self.id })
     }
@@ -254,20 +257,20 @@ impl Entry {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }
 
-    /// Whether `other` was put to the same place. A bucket is one, whenever it was charged.
+    /// Whether `other` was charged to the same window or block. A token bucket has only one.
     fn is_where(&self, other: &Self) -> bool {
         let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
         self.is_of(other) && (is_bucket || self.position == other.position)
     }
 
-    /// Whether `other` is of the same limit and subject.
+    /// Whether `other` has the same limit and subject.
     fn is_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.limit, &other.limit) && self.subject == other.subject
     }
 }
 
-/// An id that no other charge has, on this node or another: a number that this thread drew at
-/// random, and a count.
+/// Returns an id that no other charge has, on this node or another: a random number of this thread,
+/// and a counter.
 pub(crate) fn new_charge_id() -> ChargeId {
     thread_local! {
         static NEXT: Cell<u128> = Cell::new(

@@ -1,11 +1,11 @@
-//! A policy with the name of its version.
+//! A policy and its version.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use tollgate_core::{Policy, Timestamp};
 
-/// A policy, and which version of it this is.
+/// A policy and its version.
 #[derive(Clone, Debug, Default)]
 pub struct Revision {
     policy: Policy,
@@ -13,19 +13,19 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// `policy`, which is called `version`: the same name for the same policy on every node.
+    /// Names `policy`: use the same version for the same policy on every node.
     #[must_use]
     pub fn new(policy: Policy, version: impl Into<Arc<str>>) -> Self {
         Self { policy, version: version.into() }
     }
 
-    /// What it is called; nothing, if nobody said.
+    /// The version; empty if it has none.
     #[must_use]
     pub const fn version(&self) -> &Arc<str> {
         &self.version
     }
 
-    /// This one from `now` on, where `old` was in force, whose windows may still run.
+    /// Replaces `old` from `now` on, and continues the windows of limits that did not change.
     pub(crate) fn replacing(self, old: &Self, now: Timestamp) -> Self {
         Self { policy: self.policy.replacing(&old.policy, now), ..self }
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{CHAOS, described, tollgate};
+use crate::{CHAOS, said, tollgate};
 
 #[test]
 fn the_changing_world_ends_within_its_bounds() {
@@ -13,9 +13,9 @@ fn the_changing_world_ends_within_its_bounds() {
         .env("TOLLGATE", tollgate())
         .output()
         .unwrap();
-    let described = described(&output);
-    println!("{described}");
-    assert!(output.status.success(), "{described}");
+    let said = said(&output);
+    println!("{said}");
+    assert!(output.status.success(), "{said}");
     for figure in [
         "errors to callers 0 ≤ 0",
         "windows opened early 0 ≤ 0",
@@ -27,6 +27,6 @@ fn the_changing_world_ends_within_its_bounds() {
         "windows moved to the new shard ",
         "units given back ",
     ] {
-        assert!(described.contains(figure), "{figure}: {described}");
+        assert!(said.contains(figure), "{figure}: {said}");
     }
 }

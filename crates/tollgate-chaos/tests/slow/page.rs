@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{chaos, described};
+use crate::{chaos, said};
 
 const PAGE: &str = "docs/chaos.md";
 
@@ -24,7 +24,7 @@ fn every_scenario_is_reported_and_no_other() {
     let page = shipped(&root.join(PAGE));
     let response: Vec<_> =
         rows(&page, "## Scenarios").into_iter().map(|row| row.0.trim()).collect();
-    let help = described(&chaos(&["--help"]).output().unwrap());
+    let help = said(&chaos(&["--help"]).output().unwrap());
     let listed = help.lines().filter_map(|line| line.trim_start().strip_prefix("- "));
     let listed: Vec<_> = listed.filter_map(|line| line.split(':').next()).collect();
     assert_eq!(response, listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
@@ -48,7 +48,7 @@ fn every_command_of_it_is_understood() {
             command.strip_prefix("tollgate-chaos").unwrap().split_whitespace().collect();
         // Whatever it does not understand, it says before it helps. What it does, the scenarios show.
         let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", described(&output));
+        assert!(output.status.success(), "{command}: {}", said(&output));
         observed += 1;
     }
     assert!(observed > 2, "{observed} commands are hardly the page's");

@@ -1,16 +1,16 @@
 //! Each scenario alone: its fault bites, and what it promises holds.
 
-use crate::{chaos, described};
+use crate::{chaos, said};
 
 macro_rules! scenarios_hold {
     ($($test:ident $name:literal)*) => { $(
         #[test]
         fn $test() {
             let output = chaos(&["--quick", $name]).output().unwrap();
-            let described = described(&output);
-            println!("{described}");
-            assert!(output.status.success(), "{described}");
-            assert!(described.contains("1 of 1 scenarios held"), "{described}");
+            let said = said(&output);
+            println!("{said}");
+            assert!(output.status.success(), "{said}");
+            assert!(said.contains("1 of 1 scenarios held"), "{said}");
         }
     )* };
 }
@@ -39,7 +39,7 @@ scenarios_hold! {
 #[test]
 fn no_scenario_is_left_out() {
     let output = chaos(&["--help"]).output().unwrap();
-    let help = described(&output);
+    let help = said(&output);
     let listed = help.lines().filter(|line| line.trim_start().starts_with("- "));
     let names: Vec<_> = listed.filter_map(|line| line.trim().split([' ', ':']).nth(1)).collect();
     let source = include_str!("scenarios.rs");

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use tollgate::core::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
 use tollgate::core::{Cost, Millis, Store, StoreError, Timestamp};
-use tollgate::{Decision, HashKey, Limiter, Receipt, Revision, Settlement};
+use tollgate::limiter::{ChargeRole, PlanPosition};
+use tollgate::{
+    Decision, DecisionRequest, HashKey, Limiter, Receipt, Reservation, Revision, Settlement,
+};
 
 use super::log::Entry;
 use super::request::Request;
@@ -56,9 +59,16 @@ impl<S: Store> SimulatedLimiter<S> {
         self.end_leases(now).await?;
         let policy = self.limiter.policy();
         let plan = policy.plan(&request.facts(), self.limiter.key());
-        let planned = self.limiter.shares(now, plan.enforced.clone()).enforced;
-        // Nobody waits for a place in flight: that takes time, and here it is the log's.
-        let mut decision = self.limiter.check_metered_at(now, &policy, plan, None).await;
+        let mut planned = plan.enforced.clone();
+        // No request waits for a free slot: waiting takes time, and here the time is the log's.
+        let charges = DecisionRequest::new(now, &policy, plan);
+        let reservation = Reservation::Metered;
+        let mut decision = self.limiter.decide(DecisionRequest { reservation, ..charges }).await;
+        let mut positions = (0..).map(PlanPosition::Enforced);
+        planned.retain(|_| {
+            let evaluated = positions.next().map(|position| decision.charge_at(position).role);
+            evaluated == Some(ChargeRole::Enforced)
+        });
         let is_free = policy.answers().refund_statuses.contains(&request.entry().status);
         let mut outcome =
             if decision.is_admitted() { RequestOutcome::Admitted } else { RequestOutcome::Refused };

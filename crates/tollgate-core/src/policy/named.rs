@@ -32,7 +32,8 @@ pub struct Named<'a> {
 pub struct NamedPlan {
     /// At most one charge a limit and subject.
     pub planned: Vec<PlannedCharge>,
-    /// The strictest word of the rules that enforce these limits.
+    /// The strictest `on_failure` of the rules that enforce these limits. A limit that no rule
+    /// enforces counts with the default.
     pub on_failure: OnFailure,
 }
 
@@ -47,14 +48,16 @@ impl Policy {
         charges: impl IntoIterator<Item = Named<'a>>,
         key: &dyn KeyedHash,
     ) -> Result<NamedPlan, (usize, NameError)> {
-        let mut plan = NamedPlan::default();
+        let mut planned = Vec::new();
+        // Not the default: it is stricter than `allow`.
+        let mut strictest = None;
         for (index, named) in charges.into_iter().enumerate() {
             let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
-            let planned = self.by_name(&self.limits[limit], &named, key);
-            add(&mut plan.planned, planned.map_err(|error| (index, error))?);
-            plan.on_failure = plan.on_failure.max(self.on_failure_of(limit));
+            let charge = self.by_name(&self.limits[limit], &named, key);
+            add(&mut planned, charge.map_err(|error| (index, error))?);
+            strictest = strictest.max(Some(self.on_failure_of(limit)));
         }
-        Ok(plan)
+        Ok(NamedPlan { planned, on_failure: strictest.unwrap_or_default() })
     }
 
     fn limit_index(&self, name: &str) -> Result<usize, NameError> {

@@ -20,6 +20,11 @@ impl KeyedHash for Sum {
 }
 
 fn policy() -> Policy {
+    policy_of(OnFailure::Local, OnFailure::Deny)
+}
+
+/// Both limits are used by the rule `easy`, `all` also by the rule `strict`.
+fn policy_of(easy: OnFailure, strict: OnFailure) -> Policy {
     let sources = [
         ("token", SubjectSource::Credential { header: "authorization".into() }),
         ("client", SubjectSource::Header { header: "x-client".into() }),
@@ -38,8 +43,9 @@ fn policy() -> Policy {
         LimitBinding { limit: limit("all"), per: vec![] },
     ];
     let uses = [LimitRef { limit: 0, cost: Cost::ONE }, LimitRef { limit: 1, cost: Cost::ONE }];
-    let easy = Rule::new("easy", RequestMatch::default(), uses.to_vec());
-    let strict = Rule { on_failure: OnFailure::Deny, ..easy.clone() };
+    let easy =
+        Rule { on_failure: easy, ..Rule::new("easy", RequestMatch::default(), uses.to_vec()) };
+    let strict = Rule { on_failure: strict, ..easy.clone() };
     let strict = Rule { name: "strict".into(), limits: vec![uses[1]], ..strict };
     Policy::new(dimensions, limits, vec![easy, strict], MatchMode::FirstMatch).unwrap()
 }
@@ -108,6 +114,22 @@ fn the_strictest_rule_says_what_happens_without_the_store() {
     let on_failure = |charge: Named<'_>| policy().plan_named([charge], &Sum).unwrap().on_failure;
     assert_eq!(on_failure(named("each", &WHOLE)), OnFailure::Local);
     assert_eq!(on_failure(named("all", &[])), OnFailure::Deny);
+}
+
+/// `on_failure: allow` was ignored for limits that are charged by name.
+#[test]
+fn on_failure_allow_holds_for_limits_charged_by_name() {
+    let open = policy_of(OnFailure::Allow, OnFailure::Allow);
+    let mixed = policy_of(OnFailure::Allow, OnFailure::Deny);
+    let of = |policy: &Policy, charges: &[Named<'_>]| {
+        policy.plan_named(charges.iter().copied(), &Sum).unwrap().on_failure
+    };
+    let (each, all) = (named("each", &WHOLE), named("all", &[]));
+    assert_eq!(of(&open, &[each]), OnFailure::Allow);
+    assert_eq!(of(&open, &[each, all]), OnFailure::Allow);
+    assert_eq!(of(&mixed, &[each]), OnFailure::Allow);
+    assert_eq!(of(&mixed, &[each, all]), OnFailure::Deny, "the strictest rule decides");
+    assert_eq!(of(&open, &[]), OnFailure::Local);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-redis --test slow`.
 
-mod carried;
+mod transfer;
 mod cluster;
 mod conformance;
 mod differential;

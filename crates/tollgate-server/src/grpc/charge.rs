@@ -1,20 +1,20 @@
-//! Charging the descriptors of a request, together or each by itself.
+//! Charges the descriptors of a request, together or each on its own.
 
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
+use tollgate::core::policy::OnFailure;
 use tollgate::core::policy::descriptors::{
     Counting, DescriptorCharges, DescriptorOutcome, DescriptorPlan, Hits, NodeMode,
     PlannedDescriptor, QuotaGroup,
 };
-use tollgate::core::policy::{ChargeOn, OnFailure, Plan, PlannedCharge};
-use tollgate::core::{Evaluation, LimitStatus, Store, StoreError, Timestamp};
-use tollgate::limiter::Terms;
-use tollgate::{DecisionSource, Limiter, Receipt, Revision};
+use tollgate::core::{Evaluation, Store, StoreError, Timestamp};
+use tollgate::limiter::PlanPosition;
+use tollgate::{DecisionRequest, DecisionSource, Limiter, Receipt, Revision};
 
 use super::request::{ParsedRequest, Size};
 
-/// Descriptors that are charged together: all of them or none.
+/// Descriptors that are charged together, all or none.
 pub(super) struct Part {
     mode: Mode,
     charges: DescriptorCharges,
@@ -28,7 +28,7 @@ pub(super) enum Mode {
     Enforced,
     /// Their group is over; the request is refused if all groups are.
     Quota(QuotaGroup),
-    /// Nothing.
+    /// Nothing: they are only counted.
     Shadow,
 }
 
@@ -36,31 +36,31 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartAction {
     Charge,
-    /// It is refused whatever its limits say, which are only looked at.
+    /// It is refused whatever its limits say. They are only looked at.
     Refuse,
 }
 
-/// What became of a part.
+/// The outcome of a part.
 pub(super) struct PartResult {
     pub(super) mode: Mode,
-    /// For each descriptor of the request which limit_status is its own, if one is.
+    /// For each descriptor of the request the index of its status in `evaluation`, if it has one.
     pub(super) of: Vec<Option<usize>>,
-    /// Without standings if nothing had an answer.
+    /// Empty if neither the store nor a fallback answered.
     pub(super) evaluation: Evaluation,
     pub(super) outcome: PartOutcome,
     receipt: Option<Receipt>,
 }
 
-/// How a part came out.
+/// Whether a part passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartOutcome {
     Passed,
     Refused,
-    /// The store had no answer, and the domain denies then.
+    /// The store did not answer, and the domain denies then.
     Failed(StoreError),
 }
 
-/// Charges what `plan` of `policy` says of `asked`, at `now`.
+/// Charges the descriptors of `asked` at `now`, as `plan` of `policy` says.
 pub(super) async fn charge<S: Store>(
     limiter: &Limiter<S>,
     policy: &Arc<Revision>,
@@ -112,7 +112,7 @@ fn parts(counting: Counting, plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'
     parts
 }
 
-/// Whether no limit admits what the descriptor at `index` takes.
+/// Whether no limit can admit what the descriptor at `index` charges.
 fn exceeds_capacity(plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'_>, index: usize) -> bool {
     matches!(parsed.hits(index), Hits::Charge(_))
         && match plan.descriptors[index].outcome {
@@ -134,7 +134,7 @@ impl Mode {
     }
 }
 
-/// Charges parts of one request.
+/// Charges the parts of one request.
 struct Charger<'l, S> {
     limiter: &'l Limiter<S>,
     policy: &'l Arc<Revision>,
@@ -143,19 +143,20 @@ struct Charger<'l, S> {
 }
 
 impl<S: Store> Charger<'_, S> {
-    /// Every part by itself.
+    /// Charges every part on its own.
     async fn all(&self, parts: Vec<Part>) -> Vec<PartResult> {
-        // Nearly always there is one, which has nobody to wait for.
+        // Usually there is one, which waits for no other.
         match <[Part; 1]>::try_from(parts) {
             Ok([only]) => vec![self.one(only).await],
             Err(parts) => join_all(parts.into_iter().map(|part| self.one(part))).await,
         }
     }
 
-    /// All parts of a request that is refused leave no trace, but for those in shadow mode.
+    /// Charges all parts, and refunds them if the request is refused, except for those in shadow
+    /// mode.
     ///
-    /// Quotas are alternatives, which no single charge can say: each group is charged by itself
-    /// first, and given back where what is enforced refuses.
+    /// Quotas are alternatives, which a single charge cannot express: each group is charged on its
+    /// own first, and refunded if an enforced part refuses.
     async fn together(&self, parts: Vec<Part>) -> Vec<PartResult> {
         let is_quota = |part: &Part| matches!(part.mode, Mode::Quota(_));
         let (quotas, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_quota);
@@ -186,7 +187,7 @@ impl<S: Store> Charger<'_, S> {
     async fn one(&self, Part { mode, charges, action }: Part) -> PartResult {
         let DescriptorCharges { planned, of } = charges;
         if planned.is_empty() || action == PartAction::Refuse {
-            // How they stand is told if it is known; it decides nothing.
+            // Reports the statuses if they are known; they decide nothing.
             let looked = match planned.is_empty() {
                 true => None,
                 false => self.limiter.look_at(self.now, &planned).await.ok(),
@@ -200,44 +201,21 @@ impl<S: Store> Charger<'_, S> {
             };
             return PartResult { mode, of, evaluation, outcome, receipt: None };
         }
-        let plan = Plan { enforced: planned.clone(), ..Plan::default() };
         let on_failure = if mode == Mode::Shadow { OnFailure::Allow } else { self.on_failure };
-        let terms = Terms { charge: ChargeOn::Arrival, on_failure };
-        let decision = self.limiter.check_on_terms_at(self.now, self.policy, plan, terms).await;
+        let request = DecisionRequest::of_charges(self.now, self.policy, planned, on_failure);
+        let decision = self.limiter.decide(request).await;
         let outcome = match decision.source {
             _ if decision.is_admitted() => PartOutcome::Passed,
             DecisionSource::Failure(error) => PartOutcome::Failed(error),
             _ => PartOutcome::Refused,
         };
-        let of = self.status_indices(of, &planned, &decision.evaluation);
+        // A limit that is not enforced for its subject, or that an override lifts, has no status.
+        let status_of = |charge| decision.status_index(PlanPosition::Enforced(charge));
+        let of = of.into_iter().map(|charge| charge.and_then(status_of)).collect();
         PartResult { mode, of, evaluation: decision.evaluation, outcome, receipt: decision.receipt }
     }
 
-    /// The standings that are those of `planned`: whom a limit is not enforced for, or an override
-    /// lets pass, has none.
-    fn status_indices(
-        &self,
-        of: Vec<Option<usize>>,
-        planned: &[PlannedCharge],
-        evaluation: &Evaluation,
-    ) -> Vec<Option<usize>> {
-        if planned.len() == evaluation.statuses.len() {
-            return of;
-        }
-        let mut standings = evaluation.statuses.iter().enumerate().peekable();
-        let mut place = |one: &PlannedCharge| {
-            let shares = self.limiter.shares(self.now, vec![one.clone()]);
-            let decides = !shares.enforced.is_empty();
-            let is_its = |(_, limit_status): &(usize, &LimitStatus)| {
-                decides && limit_status.limit.name() == one.limit.name()
-            };
-            standings.next_if(is_its).map(|(place, _)| place)
-        };
-        let places: Vec<_> = planned.iter().map(&mut place).collect();
-        of.into_iter().map(|place| places.get(place?).copied().flatten()).collect()
-    }
-
-    /// Undoes what was charged. What the store does not answer to stays charged.
+    /// Refunds what was charged. If the store does not answer, the charge remains.
     async fn refund_part(&self, result: &mut PartResult) {
         let Some(receipt) = result.receipt.take() else { return };
         if self.limiter.refund_at(self.now, receipt).await.is_ok() {

@@ -1,9 +1,9 @@
-//! A evaluation as a document.
+//! Decisions, looks and refunds as JSON documents.
 
 use std::sync::Arc;
 
 use tollgate::core::{Evaluation, Store, StoreError};
-use tollgate::limiter::{GivenBack, Redeemed};
+use tollgate::limiter::{Redeemed, Refunded};
 use tollgate::{Decision, Revision, headers, limiter};
 
 use super::app::App;
@@ -14,7 +14,7 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// The document of a decision; its receipt goes out with it.
+    /// The document of a decision, with its receipt.
     pub(super) fn decision_answer<'d>(
         &self,
         decision: &'d mut Decision,
@@ -28,7 +28,8 @@ impl<S: Store> App<S> {
             statuses: &shadow.statuses,
         });
         let admitted = decision.is_admitted();
-        let overrides = decision.overrides.iter().map(OverriddenLimit::of).collect();
+        let overrides = decision.overrides.iter();
+        let overrides = overrides.map(|applied| OverriddenLimit::of(applied, |_| None)).collect();
         DecisionResponse {
             admitted,
             shadow,
@@ -39,7 +40,7 @@ impl<S: Store> App<S> {
     }
 }
 
-/// The document of a look: nothing was charged.
+/// The document of a look, which charged nothing.
 pub(super) fn peek_answer<'v>(
     policy: &'v Revision,
     rules: &'v [Arc<str>],
@@ -71,13 +72,13 @@ pub(super) fn peek_answer<'v>(
 
 /// The document of what a receipt did.
 pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
-    let limit = |GivenBack { units, status: limit_status }: &'r GivenBack| RefundedLimitStatus {
+    let limit = |Refunded { units, status: limit_status }: &'r Refunded| RefundedLimitStatus {
         refunded: *units,
         limit_status: LimitStatusBody::of(limit_status),
     };
     RefundResponse {
         outcome: match redeemed.outcome {
-            limiter::Outcome::GivenBack => RefundOutcome::Refunded,
+            limiter::Outcome::Refunded => RefundOutcome::Refunded,
             limiter::Outcome::Unchanged => RefundOutcome::Unchanged,
             limiter::Outcome::Expired => RefundOutcome::Expired,
         },
@@ -86,7 +87,7 @@ pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
     }
 }
 
-/// Who decided, and why the store did not.
+/// What decided, and why the store did not.
 pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Option<FailureCause>) {
     match source {
         limiter::DecisionSource::Store => (Source::Store, None),
@@ -101,7 +102,7 @@ const fn cause_of(error: StoreError) -> FailureCause {
         StoreError::Full => FailureCause::Full,
         StoreError::TimedOut => FailureCause::TimedOut,
         StoreError::Corrupt => FailureCause::Corrupt,
-        // And what a later version may add: there was no answer.
+        // Also errors that a later version adds: there was no answer.
         _ => FailureCause::Unavailable,
     }
 }

@@ -5,8 +5,8 @@ mod sub_request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::core::policy::{ChargeOn, Forwarding, PlannedCharge};
 use tollgate::core::{Algorithm, Store};
-use tollgate::limiter::{DecisionSource, Terms};
-use tollgate::{Decision, Limiter, headers, problem};
+use tollgate::limiter::DecisionSource;
+use tollgate::{Decision, DecisionRequest, Limiter, headers, problem};
 
 use super::app::App;
 use super::problem::{Kind, Problem};
@@ -35,12 +35,13 @@ pub(super) async fn authorize<S: Store + 'static>(
         .map_err(|error| Problem::new(Kind::InvalidRequest, error.to_string()))?;
     let now = app.limiter.now();
     let mut plan = app.limiter.plan_at(now, &policy, &sub_request.facts());
-    // A lease would be held until it expires: of the end of the request nobody tells.
+    // A permit would be held until it expires: the proxy does not report the end of the request.
     plan.enforced.retain(is_no_lease);
     plan.shadowed.retain(is_no_lease);
-    // Nobody comes back to tell of the answer: what would be charged on completion is charged now.
-    let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-    let decision = app.limiter.check_on_terms_at(now, &policy, plan, terms).await;
+    // The proxy does not report the response: what would be charged on completion is charged now.
+    let request = DecisionRequest::new(now, &policy, plan);
+    let request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
+    let decision = app.limiter.decide(request).await;
     Ok(answer(&app.limiter, decision))
 }
 

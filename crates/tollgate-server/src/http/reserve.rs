@@ -4,9 +4,10 @@ use tollgate::core::policy::NameError;
 use tollgate::core::time::MAX_WINDOW;
 use tollgate::core::{Cost, Limit, Millis, Policy, Store};
 use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};
+use tollgate::{DecisionRequest, Reservation};
 
 use super::app::App;
-use super::check::{PlannedCheck, unknown_name};
+use super::check::unknown_name;
 use super::json::{self, Fault, Object};
 use super::prefer::Detail;
 use super::problem::Problem;
@@ -19,25 +20,24 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// Holds what a check would charge.
+    /// Reserves what a check would charge.
     pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let ReserveRequest { limits, request, ttl_ms } = json::read(body)?;
-        let PlannedCheck { policy, plan, terms } =
-            self.plan_request(now, &policy, &CheckRequest { limits, request })?;
-        let hold_for = hold_for(ttl_ms);
-        let reserved = self.limiter.reserve_on_terms_at(now, policy, plan, terms, hold_for);
-        Ok(json::write(&self.decision_answer(&mut reserved.await, Detail::Full))?)
+        let request = self.plan_request(now, &policy, &CheckRequest { limits, request })?;
+        let reservation = Reservation::All(hold_for(ttl_ms));
+        let mut decision = self.limiter.decide(DecisionRequest { reservation, ..request }).await;
+        Ok(json::write(&self.decision_answer(&mut decision, Detail::Full))?)
     }
 
-    /// Puts the end of what a receipt holds off.
+    /// Extends what a receipt holds.
     pub(super) async fn extend(&self, body: &[u8]) -> Answer {
         let ExtendRequest { receipt, ttl_ms } = json::read(body)?;
         let extended = self.limiter.extend_at(self.limiter.now(), &receipt, hold_for(ttl_ms));
         Ok(json::write(&put_off(&extended.await.map_err(unread)?))?)
     }
 
-    /// Puts the real cost in the place of what a receipt holds.
+    /// Replaces what a receipt holds by the real cost.
     pub(super) async fn settle(&self, body: &[u8]) -> Answer {
         let SettleRequest { receipt, cost, limits } = json::read(body)?;
         let now = self.limiter.now();
@@ -60,12 +60,12 @@ impl<S: Store> App<S> {
     }
 }
 
-/// As long as each limit lets it, where nothing is said.
+/// The time to hold; without one, as long as each limit allows.
 fn hold_for(ttl_ms: Option<Units>) -> Millis {
     ttl_ms.map_or(MAX_WINDOW, |millis| Millis::new(millis.cost().get()))
 }
 
-/// Whether each name is a limit's, and there once.
+/// Checks that each name is the name of a limit, and given once.
 fn check_names(policy: &Policy, limits: &[Object<ActualCost<'_>>]) -> Result<(), Problem> {
     if !(1..=MAX_LIMITS).contains(&limits.len()) {
         let message = format!("a settlement is of 1 to {MAX_LIMITS} limits, not {}", limits.len());

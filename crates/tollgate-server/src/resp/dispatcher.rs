@@ -231,13 +231,9 @@ where
             Err(error) => return self.replies.error(error),
             Ok(plan) => plan,
         };
-        let now = self.limiter.now();
-        let enforced = self.limiter.shares(now, plan.planned).enforced;
-        match self.limiter.look_at(now, &enforced).await {
+        match self.limiter.peek_at(self.limiter.now(), plan.planned).await {
             Err(error) => tg_commands::reply_failure(error, &mut self.replies),
-            Ok((evaluation, source)) => {
-                tg_commands::reply_peek(&evaluation, source, &mut self.replies)
-            }
+            Ok(peek) => tg_commands::reply_peek(&peek.evaluation, peek.source, &mut self.replies),
         }
     }
 

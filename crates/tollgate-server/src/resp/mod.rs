@@ -32,9 +32,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate::core::Store;
-use tollgate::core::policy::{Plan, PlannedCharge};
-use tollgate::limiter::Terms;
-use tollgate::{Limiter, Revision};
+use tollgate::core::policy::PlannedCharge;
+use tollgate::{DecisionRequest, Limiter, Revision};
 
 pub use args::MAX_ARGS;
 pub use frame::{MAX_BULK, MAX_COMMAND, MAX_INLINE, MAX_UNAUTHENTICATED_BULK};
@@ -87,9 +86,8 @@ impl<S: Store + 'static> Door for RespListener<S> {
         let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(connection, *limits);
         let decide = |now, policy: &Arc<Revision>, enforced: Vec<PlannedCharge>, on_failure| {
-            let plan = Plan { enforced, ..Plan::default() };
-            let terms = Terms { on_failure, ..Terms::default() };
-            let decision = self.limiter.check_on_terms_at(now, policy, plan, terms);
+            let request = DecisionRequest::of_charges(now, policy, enforced, on_failure);
+            let decision = self.limiter.decide(request);
             self.limiter.tracer().begin("RESP").run(decision)
         };
         let mut dispatcher = Dispatcher::new(&self.limiter, access, &self.latency, decide);

@@ -6,7 +6,7 @@ use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan};
 use tollgate::core::{
     Admission, Cost, Evaluation, KeyedHash, LimitStatus, MAX_EXACT, Policy, StoreError,
 };
-use tollgate::limiter::{GivenBack, Outcome, RedeemError, Redeemed};
+use tollgate::limiter::{Outcome, RedeemError, Redeemed, Refunded};
 use tollgate::{Decision, DecisionSource};
 
 use super::reply::{Replies, echoed};
@@ -110,7 +110,7 @@ pub(super) fn reply_statuses(evaluation: &Evaluation, replies: &mut Replies) {
     reply_each(&evaluation.statuses, replies);
 }
 
-/// As [`reply_statuses`], without a evaluation.
+/// As [`reply_statuses`], without an evaluation.
 pub(super) fn reply_each(standings: &[LimitStatus], replies: &mut Replies) {
     replies.array(standings.len());
     standings.iter().for_each(|limit_status| write_status(limit_status, replies));
@@ -125,13 +125,13 @@ pub(super) fn reply_refund(redeemed: &Result<Redeemed, RedeemError>, replies: &m
     replies.map(2);
     replies.bulk("outcome");
     replies.bulk(match redeemed.outcome {
-        Outcome::GivenBack => "given_back",
+        Outcome::Refunded => "given_back",
         Outcome::Unchanged => "unchanged",
         Outcome::Expired => "expired",
     });
     replies.bulk("limits");
     replies.array(redeemed.limits.len());
-    for GivenBack { units, status: limit_status } in &redeemed.limits {
+    for Refunded { units, status: limit_status } in &redeemed.limits {
         replies.map(3);
         replies.bulk("limit");
         replies.bulk(limit_status.limit.name());

@@ -1,4 +1,4 @@
-//! Work that no client waits for.
+//! Work after responses, which no client waits for.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
 
-/// What is done after answers: refunds, charges on completion, settlements, ends of leases. No
-/// client waits for it; a process that ends does.
+/// Refunds, charges on completion, settlements and releases of permits after responses. Counts the
+/// running tasks, so that a process that ends can wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Background(Arc<watch::Sender<usize>>);
 
 impl Background {
-    /// Polls once, which is all that a store in memory needs; what is not done then goes on as a
-    /// task. Outside of a runtime it is given up.
-    pub(super) fn finish(&self, work: impl Future<Output = ()> + Send + 'static) {
+    /// Polls `work` once, which is enough for a memory store, and spawns a task for the rest. Drops
+    /// the rest if there is no runtime.
+    pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut work = Box::pin(work);
-        let mut nobody = Context::from_waker(Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         if let (Poll::Pending, Ok(runtime)) =
-            (work.as_mut().poll(&mut nobody), tokio::runtime::Handle::try_current())
+            (work.as_mut().poll(&mut context), tokio::runtime::Handle::try_current())
         {
             let running = Running::begin(&self.0);
             runtime.spawn(async move {
@@ -28,14 +28,14 @@ impl Background {
         }
     }
 
-    /// Waits until nothing is left to do.
+    /// Waits until no task is running.
     pub(super) async fn finished(&self) {
-        // The other end is held here: there is no error.
+        // The sender is in `self`, so there is no error.
         let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
     }
 }
 
-/// One task, until it is done or dropped.
+/// Counts one running task until it is dropped.
 struct Running(Arc<watch::Sender<usize>>);
 
 impl Running {

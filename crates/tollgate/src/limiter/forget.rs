@@ -1,30 +1,30 @@
-//! Subjects that start afresh.
+//! Resets the counters of subjects.
 
 use tollgate_core::charge::Operation;
 use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
 
 use super::Limiter;
-use super::judge::evaluate_readings;
+use super::evaluate::verdict_of;
 
 impl<S: Store> Limiter<S> {
-    /// Forgets what each subject of `planned` used of its limit: the next charge starts afresh, and
-    /// receipts of what was forgotten are void. All of them are forgotten or none is. Answers how
-    /// they stand after it; what they would cost does not matter.
+    /// Resets the counter of each limit and subject of `planned`, or none, and returns their
+    /// statuses. The next charge begins a new window, and earlier receipts are void. The costs of
+    /// `planned` do not matter.
     ///
     /// # Errors
-    /// [`StoreError`] if the store has no answer; it is not known then whether it forgot.
+    /// [`StoreError`] if the store does not answer; it is then unknown whether it reset them.
     pub async fn forget_at(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
     ) -> Result<Evaluation, StoreError> {
-        let readings = self.query(now, planned, |_| Operation::Reset).await?;
+        let readings = self.apply(now, planned, |_| Operation::Reset).await?;
         match readings.source() {
             DecisionSource::Store | DecisionSource::DenyCache => {
-                Ok(evaluate_readings(now, planned, &readings))
+                Ok(verdict_of(now, planned, &readings))
             }
-            // What stands in for the store holds nothing of what the store does.
+            // A fallback does not have the store's counters.
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),
         }
     }

@@ -1,8 +1,8 @@
-//! Requests that wait for a place in flight, in the order in which they came.
+//! Requests that wait for a free slot of a concurrency limit, in the order in which they arrived.
 //!
-//! Every node has lines of its own, one for each subject of a concurrency limit. Only the first of a
-//! line asks the store: when a place is given back on its node, and every [`QUEUE_POLL`] for those
-//! that other nodes gave back. So a line costs the store at most that, however long it is.
+//! Every node has its own queues, one for each subject of a concurrency limit. Only the first
+//! request of a queue asks the store: when a slot is freed on its node, and every [`QUEUE_POLL`]
+//! for slots that other nodes freed. A queue of any length therefore costs the store at most that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,98 +21,98 @@ use tollgate_core::{
 use super::Limiter;
 use crate::receipt::Receipt;
 
-/// How often the first of a line asks for places that other nodes gave back.
+/// How often the first request of a queue asks for slots that other nodes freed.
 pub const QUEUE_POLL: Duration = Duration::from_millis(50);
 
-/// Requests of one node that wait at a time, in all lines together.
+/// The most requests that wait on one node at a time, in all queues together.
 pub const MAX_QUEUED: usize = 10_000;
 
-/// What the store said at last, and when it was asked.
-type Asked = (Timestamp, Result<Readings, StoreError>);
+/// When the store was asked, and its answer.
+type Answered = (Timestamp, Result<Readings, StoreError>);
 
 impl<S: Store> Limiter<S> {
-    /// How many requests wait for a place on this node.
+    /// Returns how many requests wait for a slot on this node.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.lines.queued.load(Ordering::Relaxed)
+        self.queues.queued.load(Ordering::Relaxed)
     }
 
-    /// Asks for all that is `planned`; where only places in flight are missing, in line and for no
+    /// Asks the store about all of `planned`. If only slots are missing, waits in a queue, for no
     /// longer than `queue` says.
-    pub(super) async fn ask_in_line(
+    pub(super) async fn apply_queued(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation + Copy,
         queue: Queue,
-    ) -> Asked {
-        // Who waits needs a runtime's clock.
+    ) -> Answered {
+        // Waiting needs the timer of a runtime.
         if Handle::try_current().is_err() {
-            return (now, self.query(now, planned, operation).await);
+            return (now, self.apply(now, planned, operation).await);
         }
         let until = Instant::now() + Duration::from_millis(queue.wait.get());
-        let mut asked = None;
-        let place = match self.lines.waited_for(planned) {
-            // Nobody overtakes.
-            Some(place) => place,
+        let mut answered = None;
+        let slot = match self.queues.waited_for(planned) {
+            // No request overtakes those that wait.
+            Some(slot) => slot,
             None => {
-                let readings = self.query(now, planned, operation).await;
-                let Some(place) = missing_place(planned, &readings) else { return (now, readings) };
-                asked = Some((now, readings));
-                place
+                let readings = self.apply(now, planned, operation).await;
+                let Some(slot) = missing_slot(planned, &readings) else { return (now, readings) };
+                answered = Some((now, readings));
+                slot
             }
         };
-        match (self.lines.join(place, queue), asked) {
-            (Some(waiting), _) => self.wait_in(&waiting, until, planned, operation).await,
-            (None, Some(asked)) => asked,
-            (None, None) => self.ask_beside(now, planned, operation).await,
+        match (self.queues.join(slot, queue), answered) {
+            (Some(ticket), _) => self.wait_for_slot(&ticket, until, planned, operation).await,
+            (None, Some(answered)) => answered,
+            (None, None) => self.apply_past_full_queue(now, planned, operation).await,
         }
     }
 
-    /// Waits for its turn, and then for a place. When its time is over it asks once more: whoever
-    /// stood before it came earlier, and is gone.
-    async fn wait_in(
+    /// Waits to be the first of the queue, and then for a slot. At its deadline the request asks
+    /// once more: the requests before it arrived earlier and have left.
+    async fn wait_for_slot(
         &self,
-        waiting: &Waiting<'_>,
+        ticket: &Ticket<'_>,
         until: Instant,
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation,
-    ) -> Asked {
-        let Ok(_turn) = timeout_at(until, waiting.line.turn.lock()).await else {
+    ) -> Answered {
+        let Ok(_turn) = timeout_at(until, ticket.queue.turn.lock()).await else {
             let now = self.now();
-            return (now, self.query(now, planned, operation).await);
+            return (now, self.apply(now, planned, operation).await);
         };
         loop {
             let now = self.now();
-            let readings = self.query(now, planned, &operation).await;
-            if missing_place(planned, &readings).is_none() || Instant::now() >= until {
+            let readings = self.apply(now, planned, &operation).await;
+            if missing_slot(planned, &readings).is_none() || Instant::now() >= until {
                 return (now, readings);
             }
             let next = until.min(Instant::now() + QUEUE_POLL);
-            let _ = timeout_at(next, waiting.line.freed.notified()).await;
+            let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
     }
 
-    /// Asks past a line that is full. What is free belongs to those who wait, so that it is only
-    /// looked at; if nothing is missing after all, nobody waits for it any more.
-    async fn ask_beside(
+    /// Asks the store although the queue is full. Free slots belong to the requests that wait, so
+    /// this only looks; it charges if no slot is missing, because then no request waits any more.
+    async fn apply_past_full_queue(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation,
-    ) -> Asked {
+    ) -> Answered {
         let look = |planned: &PlannedCharge| Operation::Peek { cost: planned.cost };
-        match self.query(now, planned, look).await {
+        match self.apply(now, planned, look).await {
             Ok(readings) if readings.all_admitted() => {
-                (now, self.query(now, planned, operation).await)
+                (now, self.apply(now, planned, operation).await)
             }
             refused => (now, refused),
         }
     }
 }
 
-/// The first place that is missing, if nothing else is.
-fn missing_place<'p>(
+/// Returns the first charge that needs a slot, if the store refused nothing else.
+fn missing_slot<'p>(
     planned: &'p [PlannedCharge],
     readings: &Result<Readings, StoreError>,
 ) -> Option<&'p PlannedCharge> {
@@ -120,97 +120,97 @@ fn missing_place<'p>(
     let mut refused =
         planned.iter().zip(readings.iter()).filter(|(_, it)| it.admission != Admission::Now);
     let (first, _) = refused.next()?;
-    let are_places = is_place(first) && refused.all(|(planned, _)| is_place(planned));
-    are_places.then_some(first)
+    let are_slots = is_slot(first) && refused.all(|(planned, _)| is_slot(planned));
+    are_slots.then_some(first)
 }
 
-fn is_place(planned: &PlannedCharge) -> bool {
+fn is_slot(planned: &PlannedCharge) -> bool {
     matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// The lines of a node.
+/// The queues of a node.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
-    /// In all of them, to be read without a lock.
+pub(super) struct Queues {
+    /// The requests in all queues, to be read without a lock.
     queued: AtomicUsize,
-    by_place: Mutex<HashMap<Place, (Arc<Line>, usize)>>,
+    by_key: Mutex<HashMap<QueueKey, (Arc<SlotQueue>, usize)>>,
 }
 
-/// A limit's name, and whose places they are.
-type Place = (Box<str>, Subject);
+/// The name of a limit, and the subject whose slots they are.
+type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
-struct Line {
-    /// Held by the first; the others get it in the order in which they asked for it.
+struct SlotQueue {
+    /// The first request holds this lock; the others acquire it in the order of their requests.
     turn: tokio::sync::Mutex<()>,
-    /// A place was given back.
+    /// Notified when a slot is freed.
     freed: Notify,
 }
 
-/// A request in a line, which it leaves when this is dropped.
-struct Waiting<'l> {
-    lines: &'l Lines,
-    place: Place,
-    line: Arc<Line>,
+/// A request in a queue. It leaves the queue when this is dropped.
+struct Ticket<'l> {
+    queues: &'l Queues,
+    key: QueueKey,
+    queue: Arc<SlotQueue>,
 }
 
-impl Lines {
-    /// Tells the first of each line whose places `receipt` has given back.
-    pub(super) fn freed(&self, receipt: &Receipt) {
-        // Whoever joins after this asks the store after the place came back.
+impl Queues {
+    /// Notifies the first request of each queue whose slots `receipt` freed.
+    pub(super) fn slots_freed(&self, receipt: &Receipt) {
+        // A request that joins after this asks the store after the slot was freed.
         if self.queued.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let lines = self.by_place.lock();
+        let queues = self.by_key.lock();
         for (limit, subject) in receipt.permits() {
-            if let Some((line, _)) = lines.get(&place_of(limit, subject)) {
-                line.freed.notify_one();
+            if let Some((queue, _)) = queues.get(&key_of(limit, subject)) {
+                queue.freed.notify_one();
             }
         }
     }
 
-    /// The first place of those `planned` that others wait for.
+    /// Returns the first of `planned` whose slots other requests wait for.
     fn waited_for<'p>(&self, planned: &'p [PlannedCharge]) -> Option<&'p PlannedCharge> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let lines = self.by_place.lock();
+        let queues = self.by_key.lock();
         let is_waited_for = |planned: &&PlannedCharge| {
-            is_place(planned) && lines.contains_key(&place_of(&planned.limit, &planned.subject))
+            is_slot(planned) && queues.contains_key(&key_of(&planned.limit, &planned.subject))
         };
         planned.iter().find(is_waited_for)
     }
 
-    /// Joins the line for what `planned` takes a place of; `None` if it is full.
-    fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Waiting<'_>> {
-        let place = place_of(&planned.limit, &planned.subject);
-        let mut lines = self.by_place.lock();
+    /// Joins the queue for a slot of `planned`; `None` if the queue is full.
+    fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Ticket<'_>> {
+        let key = key_of(&planned.limit, &planned.subject);
+        let mut queues = self.by_key.lock();
         if self.queued.load(Ordering::SeqCst) >= MAX_QUEUED {
             return None;
         }
-        let (line, length) = lines.entry(place.clone()).or_default();
+        let (slots, length) = queues.entry(key.clone()).or_default();
         if *length >= queue.length {
             return None;
         }
         *length += 1;
         self.queued.fetch_add(1, Ordering::SeqCst);
-        Some(Waiting { lines: self, place, line: Arc::clone(line) })
+        Some(Ticket { queues: self, key, queue: Arc::clone(slots) })
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut lines = self.lines.by_place.lock();
-        self.lines.queued.fetch_sub(1, Ordering::SeqCst);
-        if let Some((_, length)) = lines.get_mut(&self.place) {
+        let mut queues = self.queues.by_key.lock();
+        self.queues.queued.fetch_sub(1, Ordering::SeqCst);
+        if let Some((_, length)) = queues.get_mut(&self.key) {
             *length -= 1;
             if *length == 0 {
-                lines.remove(&self.place);
+                queues.remove(&self.key);
             }
         }
     }
 }
 
-fn place_of(limit: &Limit, subject: &Subject) -> Place {
+fn key_of(limit: &Limit, subject: &Subject) -> QueueKey {
     (limit.name().into(), subject.clone())
 }

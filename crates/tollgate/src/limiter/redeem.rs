@@ -1,4 +1,4 @@
-//! Receipts that went out as text and come back.
+//! Receipts that were sealed as text for a client, and come back.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,62 +11,64 @@ use super::Limiter;
 use crate::receipt::{Receipt, ReceiptError, UnsealedReceipt};
 use crate::revision::Revision;
 
-/// What became of a receipt that came back.
+/// The result of redeeming a receipt.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
-    /// The policy by which it was read.
+    /// The policy by which the receipt was read.
     pub policy: Arc<Revision>,
-    /// Each limit that was charged and still is in the policy; none if the receipt has expired.
-    pub limits: Vec<GivenBack>,
-    /// What it did.
+    /// Each limit that was charged and still is in the policy; empty if the receipt has expired.
+    pub limits: Vec<Refunded>,
+    /// What the receipt did.
     pub outcome: Outcome,
 }
 
 /// What a receipt did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It gave back what was charged, or what was left of it.
-    GivenBack,
-    /// Nothing: it was given back before, its windows are over, or there is none of it.
+    /// It refunded what was charged, or what was left of it.
+    Refunded,
+    /// Nothing: it was refunded before, its windows are over, or it is empty.
     Unchanged,
-    /// Nothing: all that it proves is over by now.
+    /// Nothing: every window that it charged is over.
     Expired,
 }
 
-/// What one limit got back, and how it stands after it.
+/// What was refunded to one limit, and the status of the limit afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenBack {
-    /// Whole units; none if its window is over, or it got them back before.
+pub struct Refunded {
+    /// Whole units; 0 if the window is over or they were refunded before.
     pub units: u64,
-    /// How it stands, for a cost of one unit.
+    /// The status, for a cost of one unit.
     pub status: LimitStatus,
 }
 
 impl<S: Store> Limiter<S> {
-    /// The text of a receipt for a charge that was made at `charged_at`: for clients that give it
-    /// back later, on this node or on another with the same key. It can be shown often, and gives
-    /// back once.
+    /// Returns the text of a receipt for a charge that was made at `charged_at`: for clients that
+    /// refund later, on this node or on another one with the same key. It can be redeemed often and
+    /// refunds once.
     #[must_use]
     #[allow(
         clippy::needless_pass_by_value,
-        reason = "whoever has the text has the receipt no more"
+        reason = "a receipt that was sealed must not be refunded as well"
     )]
     pub fn seal(&self, receipt: Receipt, charged_at: Timestamp) -> String {
         receipt.seal(&self.key, charged_at)
     }
 
-    /// Gives back what the `text` of a receipt proves. Shown again, it changes nothing more.
+    /// Refunds what the `text` of a receipt proves. Redeeming it again changes nothing more.
     ///
     /// # Errors
-    /// [`RedeemError`]: it is no receipt, or the store has no answer; then it can be shown again.
+    /// [`RedeemError`] if the text is not a valid receipt, or if the store does not answer; the
+    /// receipt can then be redeemed again.
     pub async fn redeem_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
         let policy = self.policy();
         let opened = self.open(text, &policy)?;
         self.redeem(now, policy, opened).await
     }
 
-    /// Ends the leases that the `text` of a receipt proves, and leaves what was counted: what an
-    /// ordinary end of a request asks for. A reservation is released whole. Shown again, it changes nothing more.
+    /// Releases the permits that the `text` of a receipt proves, and keeps what was counted, as the
+    /// ordinary end of a request does. A reservation is released as a whole. Releasing again changes
+    /// nothing more.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at).
@@ -96,34 +98,34 @@ impl<S: Store> Limiter<S> {
         if receipt.is_empty() {
             return Ok(Redeemed { policy, limits: Vec::new(), outcome: Outcome::Unchanged });
         }
-        let receipt = self.as_overridden(now, receipt);
+        let receipt = self.with_overridden_limits(now, receipt);
         let refunds = receipt.refunds();
         let readings = self.store.apply(now, &refunds).await;
-        self.tell_held(&refunds, &readings);
+        self.notify_holds(&refunds, &readings);
         let readings = readings.map_err(RedeemError::Store)?;
-        self.lines.freed(&receipt);
-        // What stands in for the store did not charge it.
+        self.queues.slots_freed(&receipt);
+        // A fallback did not charge it.
         if let DecisionSource::Fallback(error) | DecisionSource::Failure(error) = readings.source()
         {
             return Err(RedeemError::Store(error));
         }
-        let refunded = |(limit, reading): (&Arc<Limit>, &Reading)| GivenBack {
+        let refunded = |(limit, reading): (&Arc<Limit>, &Reading)| Refunded {
             units: reading.refunded,
             status: LimitStatus::new(Arc::clone(limit), Cost::PEEK, reading),
         };
         let limits: Vec<_> = receipt.limits().zip(readings.iter()).map(refunded).collect();
         let is_changed = limits.iter().any(|limit| limit.units > 0);
-        let outcome = if is_changed { Outcome::GivenBack } else { Outcome::Unchanged };
+        let outcome = if is_changed { Outcome::Refunded } else { Outcome::Unchanged };
         Ok(Redeemed { policy, limits, outcome })
     }
 }
 
-/// Why a receipt was not taken back.
+/// Why a receipt was not redeemed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedeemError {
-    /// The text is none.
+    /// The text is not a valid receipt.
     Receipt(ReceiptError),
-    /// The store has no answer. The same receipt may be shown again.
+    /// The store did not answer. The receipt may be redeemed again.
     Store(StoreError),
 }
 
@@ -131,7 +133,9 @@ impl fmt::Display for RedeemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Receipt(error) => error.fmt(f),
-            Self::Store(error) => write!(f, "{error}; nothing is known to be given back"),
+            Self::Store(error) => {
+                write!(f, "{error}; it is unknown whether the receipt was refunded")
+            }
         }
     }
 }

@@ -1,27 +1,25 @@
-//! Reservations: units that are held until it is known what a request really cost.
+//! Ends reservations: units that are held until the real cost of a request is known.
 
 use std::sync::Arc;
 
-use tollgate_core::policy::{ChargeOn, Plan};
 use tollgate_core::{
-    Admission, Charge, Cost, DecisionSource, Limit, LimitStatus, Millis, Reading,
-    RequestAttributes, Store, StoreError, Timestamp,
+    Admission, Charge, Cost, DecisionSource, Limit, LimitStatus, Millis, Reading, Store,
+    StoreError, Timestamp,
 };
 
+use super::Limiter;
 use super::redeem::RedeemError;
-use super::taking::Taking;
-use super::{Decision, Limiter, Terms};
 use crate::receipt::{Receipt, ReceiptError, UnsealedReceipt};
 use crate::revision::Revision;
 
-/// What became of a reservation that was asked about.
+/// The result of settling or extending a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// It was held, and what was asked is done.
+    /// It was held, and is settled or extended now.
     Done,
-    /// Nothing: it was settled before, or ran out.
+    /// Nothing changed: it was settled before, or expired.
     Unchanged,
-    /// Nothing: its receipt is too old.
+    /// Nothing changed: its receipt has expired.
     Expired,
 }
 
@@ -30,20 +28,20 @@ pub enum HoldOutcome {
 pub struct Settled {
     /// The policy by which the receipt was read.
     pub policy: Arc<Revision>,
-    /// Each limit that was reserved and still is in the policy; none if the receipt has expired.
+    /// Each limit that was reserved and still is in the policy; empty if the receipt has expired.
     pub limits: Vec<SettledLimit>,
-    /// Whether there was anything to settle.
+    /// Whether a reservation was settled.
     pub outcome: HoldOutcome,
 }
 
-/// What a settlement did to one limit, and how it stands after it.
+/// What a settlement did to one limit, and the status of the limit afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledLimit {
-    /// Whole units that were given back of what was held; none if its window is over.
+    /// Whole units that were refunded; 0 if the window is over.
     pub refunded: u64,
-    /// Whole units that were taken beyond what was held, as far as capacity and overdraft allow.
+    /// Whole units that were charged beyond the reservation, as far as capacity and overdraft allow.
     pub added: u64,
-    /// How it stands, for a cost of one unit.
+    /// The status, for a cost of one unit.
     pub status: LimitStatus,
 }
 
@@ -54,51 +52,21 @@ pub struct Extended {
     pub policy: Arc<Revision>,
     /// Whether every limit still held the reservation.
     pub outcome: HoldOutcome,
-    /// When the first of them runs out now, where all did.
+    /// When the first limit releases it, if all of them held it.
     pub until: Timestamp,
-    /// The text to use from now on: the one that was shown is good until its own end only.
+    /// The text to use from now on. The old text is valid until its own end only.
     pub receipt: Option<String>,
-    /// How each limit stands.
+    /// The status of each limit.
     pub statuses: Vec<LimitStatus>,
 }
 
 impl<S: Store> Limiter<S> {
-    /// Decides on a request, now, and holds what its policy says for `hold_for`, or as long as each
-    /// limit lets it: until then it is settled, or is released or charged as the limit says.
-    ///
-    /// All or nothing, as [`check`](Self::check). The receipt is the reservation's.
-    pub fn reserve(
-        &self,
-        attributes: &RequestAttributes<'_>,
-        hold_for: Millis,
-    ) -> impl Future<Output = Decision> + Send + use<'_, S> {
-        let policy = self.policy();
-        let now = self.now();
-        let plan = self.plan_at(now, &policy, attributes);
-        let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure() };
-        self.reserve_on_terms_at(now, &policy, plan, terms, hold_for)
-    }
-
-    /// As [`reserve`](Self::reserve), at a time of the caller's choice, by a plan that the caller
-    /// has made of `policy` and on the caller's terms. It is charged on arrival, whatever they say.
-    pub fn reserve_on_terms_at<'s>(
-        &'s self,
-        now: Timestamp,
-        policy: &Arc<Revision>,
-        plan: Plan<'_>,
-        terms: Terms,
-        hold_for: Millis,
-    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
-        let terms = Terms { charge: ChargeOn::Arrival, ..terms };
-        self.decide_at(now, policy, plan, terms, Taking::Reservation(now.after(hold_for)), None)
-    }
-
-    /// Puts in the place of what `receipt` holds what `real` says that it cost, of a limit and what
-    /// it holds: what is left is given back, and what is more is taken now.
+    /// Replaces what `receipt` holds by the real cost. `real` returns it for a limit and the amount
+    /// that the limit holds: the rest is refunded, and what exceeds it is charged now.
     ///
     /// # Errors
-    /// [`RedeemError`]: it is of no reservation, or the store has no answer; then the reservation
-    /// runs out as it would have.
+    /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
+    /// reservation then expires as before.
     pub async fn settle(
         &self,
         receipt: Receipt,
@@ -108,11 +76,11 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(self.now(), self.policy(), opened, real).await
     }
 
-    /// As [`settle`](Self::settle), of what the `text` of a receipt holds. Shown again, it changes
-    /// nothing more.
+    /// Does the same as [`settle`](Self::settle) with the `text` of a receipt, at the time `now`.
+    /// Settling again changes nothing more.
     ///
     /// # Errors
-    /// As [`settle`](Self::settle); where the store has no answer it can be shown again.
+    /// As [`settle`](Self::settle). If the store does not answer, the text can be used again.
     pub async fn settle_at(
         &self,
         now: Timestamp,
@@ -124,12 +92,12 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(now, policy, opened, real).await
     }
 
-    /// Puts the end of what the `text` of a receipt holds off to `hold_for` from `now`, or as far
-    /// as each limit lets it; never nearer.
+    /// Extends what the `text` of a receipt holds until `hold_for` after `now`, or as far as each
+    /// limit allows. Never shortens it.
     ///
     /// # Errors
-    /// [`RedeemError`]: it is of no reservation, or the store has no answer; then it can be shown
-    /// again.
+    /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
+    /// text can then be used again.
     pub async fn extend_at(
         &self,
         now: Timestamp,
@@ -147,8 +115,8 @@ impl<S: Store> Limiter<S> {
             return Ok(unchanged(HoldOutcome::Expired, Vec::new()));
         }
         let until = now.after(hold_for);
-        let receipt = self.as_overridden(now, receipt);
-        let readings = self.ask_about(now, &receipt.extensions(until)).await?;
+        let receipt = self.with_overridden_limits(now, receipt);
+        let readings = self.apply_at_store(now, &receipt.extensions(until)).await?;
         let status = |(limit, reading): (&Arc<Limit>, &Reading)| {
             LimitStatus::new(Arc::clone(limit), Cost::PEEK, reading)
         };
@@ -157,7 +125,7 @@ impl<S: Store> Limiter<S> {
         {
             return Ok(unchanged(HoldOutcome::Unchanged, statuses));
         }
-        // What ends later than that does so still.
+        // A limit that holds it longer keeps its later end.
         let receipt = receipt.extended(until.max(expires_at));
         let until = receipt.ends_at(now).unwrap_or(until);
         let text = receipt.seal(self.key(), now);
@@ -177,8 +145,8 @@ impl<S: Store> Limiter<S> {
         if now >= expires_at {
             return Ok(Settled { policy, limits: Vec::new(), outcome: HoldOutcome::Expired });
         }
-        let receipt = self.as_overridden(now, receipt);
-        let readings = self.ask_about(now, &receipt.settlements(real)).await?;
+        let receipt = self.with_overridden_limits(now, receipt);
+        let readings = self.apply_at_store(now, &receipt.settlements(real)).await?;
         let settled = |(limit, reading): (&Arc<Limit>, &Reading)| SettledLimit {
             refunded: reading.refunded,
             added: reading.added,
@@ -190,8 +158,8 @@ impl<S: Store> Limiter<S> {
         Ok(Settled { policy, limits, outcome })
     }
 
-    /// What the store says that made the reservation: what stands in for it did not.
-    async fn ask_about(
+    /// Returns the readings of the store that made the reservation. A fallback did not make it.
+    async fn apply_at_store(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
@@ -200,7 +168,7 @@ impl<S: Store> Limiter<S> {
             return Ok(Vec::new());
         }
         let answer = self.store.apply(now, charges).await;
-        self.tell_held(charges, &answer);
+        self.notify_holds(charges, &answer);
         let readings = answer.map_err(RedeemError::Store)?;
         match readings.source() {
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => {

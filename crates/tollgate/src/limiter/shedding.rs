@@ -1,4 +1,4 @@
-//! Requests that are shed before any limit is asked.
+//! Load shedding: rejects requests before any limit is charged.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,46 +10,47 @@ use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Store, Timestamp};
 
 use super::Limiter;
-use super::proof::Proof;
-use super::taking::Taking;
+use super::charge_mode::ChargeMode;
+use super::charge_record::ChargeRecord;
 use crate::clock::Stopwatch;
 use crate::overrides::SheddingTarget;
 use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::{FLEET_RETRY_AFTER, InFlightSlot, ShedCause, ShedDecision, TICK, Worker};
 
-/// How often [`Limiter::watch_load`] sees how late it runs.
+/// How often [`Limiter::watch_load`] measures how late its task runs.
 pub const PROBE_PERIOD: Duration = Duration::from_millis(20);
 
-/// How often it looks where nothing is shed: a policy that sheds may come.
+/// How often it checks whether a new policy sheds load, while none does.
 const IDLE_PERIOD: Duration = Duration::from_millis(TICK.get() * 10);
 
-/// What an admitted request holds while it runs.
+/// The permits that an admitted request holds while it runs.
 #[derive(Debug, Default)]
-#[must_use = "a request is in flight for as long as this lives"]
-pub struct Place {
-    /// Its place in this node, if it has one.
+#[must_use = "a request is in flight until its permits are dropped"]
+pub struct AdmissionPermits {
+    /// Its permit on this node, if the node limits requests in flight.
     pub slot: Option<InFlightSlot>,
-    /// Its place in the fleet, if it has one: to be [renewed](Limiter::renew) while it runs and
-    /// [given back](Limiter::refund) at its end.
+    /// Its permit for all nodes together, if they limit requests in flight.
+    /// [Renew](Limiter::renew) it while the request runs and [refund](Limiter::refund) it at the end.
     pub fleet: Option<Receipt>,
 }
 
 impl<S: Store> Limiter<S> {
-    /// Takes a request of `priority` on, or sheds it, as `policy` says. No limit is charged: do that
-    /// next, by the same policy.
+    /// Admits a request of `priority`, or sheds it, as `policy` says. Charges no limit:
+    /// [decide](Self::decide) next, by the same policy.
     ///
-    /// The node is asked first, then the fleet, which takes one call of the store. A store without
-    /// an answer sheds nobody; what stands in for it answers in its place.
+    /// Checks the load of this node first, then the requests in flight on all nodes, which takes
+    /// one store call. If the store does not answer, the fallback decides; without a fallback the
+    /// request is admitted.
     ///
     /// # Errors
-    /// [`ShedDecision`]: there is too much to do. Nothing is held, and nothing was charged.
+    /// [`ShedDecision`] if the load is too high. Nothing is held, and nothing was charged.
     pub fn enter<'s>(
         &'s self,
         now: Timestamp,
         policy: &Arc<Revision>,
         priority: Priority,
-    ) -> impl Future<Output = Result<Place, ShedDecision>> + Send + use<'s, S> {
+    ) -> impl Future<Output = Result<AdmissionPermits, ShedDecision>> + Send + use<'s, S> {
         let unenforced = |shedder| self.overrides.shed_mode(shedder, now);
         let fleet = policy
             .shedding()
@@ -57,7 +58,7 @@ impl<S: Store> Limiter<S> {
             .map(|fleet| (fleet.mode.max(unenforced(SheddingTarget::Fleet)), fleet));
         let fleet = fleet.filter(|(mode, _)| *mode != ShedMode::Off);
         let fleet = fleet.map(|(mode, fleet)| (mode, policy.fleet_plan(&fleet, priority)));
-        // Where nothing bounds the node, nobody waits for the lock of its load.
+        // Without a bound on the node, no request waits for the lock of its load.
         let is_bounded = policy.shedding().worker().is_some();
         let worker = if is_bounded { unenforced(SheddingTarget::Worker) } else { ShedMode::Off };
         async move {
@@ -65,10 +66,12 @@ impl<S: Store> Limiter<S> {
                 ShedMode::Off => None,
                 unenforced => self.worker.enter_with_mode(now, priority, unenforced)?,
             };
-            let Some((mode, planned)) = fleet else { return Ok(Place { slot, fleet: None }) };
-            // Apart: where no fleet is asked, what it takes makes no request larger.
+            let Some((mode, planned)) = fleet else {
+                return Ok(AdmissionPermits { slot, fleet: None });
+            };
+            // Boxed: it must not enlarge the future where requests of all nodes are not limited.
             let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;
-            Ok(Place { slot, fleet })
+            Ok(AdmissionPermits { slot, fleet })
         }
     }
 
@@ -82,8 +85,8 @@ impl<S: Store> Limiter<S> {
         let id = new_charge_id();
         match self.take(now, &planned, id).await {
             Ok(readings) if readings.all_admitted() => {
-                let taking = Taking::Charge(ChargeOn::Arrival);
-                Ok(Proof::of(id, taking, planned, &readings).receipt)
+                let mode = ChargeMode::Charge(ChargeOn::Arrival);
+                Ok(ChargeRecord::of(id, mode, planned, &readings).receipt)
             }
             Ok(readings) if !matches!(readings.source(), DecisionSource::Failure(_)) => {
                 self.shed_by_fleet(mode, priority).map(|()| None)
@@ -92,7 +95,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Counts a request of `priority` that the fleet has no place for; lets it pass in shadow mode.
+    /// Counts a request of `priority` for which the fleet has no free slot. Admits it in shadow mode.
     fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), ShedDecision> {
         let shed =
             ShedDecision { priority, cause: ShedCause::Fleet, retry_after: FLEET_RETRY_AFTER };
@@ -103,15 +106,15 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// This node's load, and what was shed.
+    /// The load of this node, and counts of what was shed.
     #[must_use]
     pub const fn worker(&self) -> &Arc<Worker> {
         &self.worker
     }
 
-    /// Measures how late tasks of this runtime run, and lets the node's load be known where no
-    /// requests come: to be spawned beside the service where the policy sheds by a worker's load.
-    /// It never ends, and measures nothing where nothing is shed.
+    /// Measures how late tasks of this runtime run, and updates the load of the node while no
+    /// requests arrive. Spawn it if the policy sheds by the load of a node. Never returns; measures
+    /// nothing while the policy does not shed.
     pub async fn watch_load(self: Arc<Self>) {
         loop {
             if !self.worker.is_watched() {

@@ -1,10 +1,10 @@
-//! Candidates, compared with the limits beside which they are tried.
+//! Counts of candidates compared with their limits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::limiter::Trial;
+use crate::decision::CandidateOutcome;
 
-/// Requests that a limit and its candidate both judged, each by itself.
+/// Requests that a limit and its candidate both evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CandidateCounts {
     /// Both admitted.
@@ -19,8 +19,8 @@ pub struct CandidateCounts {
 
 impl CandidateCounts {
     /// Counts one request.
-    pub fn add(&mut self, trial: &Trial) {
-        *match (trial.live.is_refusal(), trial.candidate.is_refusal()) {
+    pub fn add(&mut self, outcome: &CandidateOutcome) {
+        *match (outcome.live.is_refusal(), outcome.candidate.is_refusal()) {
             (false, false) => &mut self.both_admit,
             (true, true) => &mut self.both_refuse,
             (true, false) => &mut self.only_live_refuses,
@@ -28,21 +28,21 @@ impl CandidateCounts {
         } += 1;
     }
 
-    /// How many they judged.
+    /// The number of requests.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.both_admit + self.both_refuse + self.only_live_refuses + self.only_candidate_refuses
     }
 }
 
-/// The same, counted by many at once.
+/// The same counts, updated by many threads.
 #[derive(Debug, Default)]
 pub(super) struct CandidateCounters([AtomicU64; 4]);
 
 impl CandidateCounters {
-    pub(super) fn add(&self, Trial { live, candidate }: &Trial) {
-        let place = usize::from(live.is_refusal()) * 2 + usize::from(candidate.is_refusal());
-        self.0[place].fetch_add(1, Ordering::Relaxed);
+    pub(super) fn add(&self, CandidateOutcome { live, candidate, .. }: &CandidateOutcome) {
+        let index = usize::from(live.is_refusal()) * 2 + usize::from(candidate.is_refusal());
+        self.0[index].fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn counts(&self) -> CandidateCounts {

@@ -1,14 +1,13 @@
-//! What became of the charges that waited for an answer.
+//! Counts of charges on completion.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::StoreError;
 
 use super::Observer;
-use crate::limiter::{Completion, Decision};
+use crate::decision::{Completion, Decision};
 
-/// Counts what became of the charges that waited for an answer: how much charging on completion
-/// lets pass.
+/// Counts the results of charges on completion: how many requests were admitted above a limit.
 #[derive(Debug, Default)]
 pub struct Completions {
     charged: AtomicU64,
@@ -16,19 +15,19 @@ pub struct Completions {
     lost: AtomicU64,
 }
 
-/// Requests that were charged on completion, by what became of it.
+/// Charges on completion, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompletionCounts {
     /// Charged on every limit.
     pub charged: u64,
-    /// Found some limit full, which others filled while they were in flight.
+    /// A limit was full, because other requests filled it while these were in flight.
     pub overrun: u64,
-    /// The store had no answer; it is not known that they were charged.
+    /// The store did not answer; it is unknown whether they were charged.
     pub lost: u64,
 }
 
 impl Completions {
-    /// The counts since this was made.
+    /// The counts since this observer was created.
     #[must_use]
     pub fn counts(&self) -> CompletionCounts {
         CompletionCounts {

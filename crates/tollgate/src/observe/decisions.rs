@@ -1,4 +1,4 @@
-//! Every decision, counted by limit, evaluation and who decided.
+//! Counts of decisions by limit, result and what decided.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,53 +10,52 @@ use tollgate_core::{Evaluation, Policy};
 use super::Observer;
 use super::candidates::{CandidateCounters, CandidateCounts};
 use super::rows::{Pools, Rows};
-use crate::limiter::Decision;
+use crate::decision::Decision;
 
-/// Counts decisions by limit, evaluation and who decided.
+/// Counts decisions by limit, result and what decided.
 ///
 /// Its table has a row for each limit of the policy, up to
-/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). Where the policy is replaced, limits go on
-/// with their rows, and those that are gone keep theirs: no counter goes back. A decision costs one
-/// addition for itself and one or two for each of its limits; nothing is allocated, and nobody
-/// waits.
+/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). When the policy is replaced, limits keep their
+/// rows, also those that were removed: no counter decreases. A decision costs one addition, and one
+/// or two for each of its limits; it allocates nothing and takes no lock.
 #[derive(Debug)]
 pub struct Decisions {
     rows: ArcSwap<Rows<Row>>,
     whole: Counts,
 }
 
-/// Who decided, without the reason.
+/// What decided, without the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
     /// The store.
     Store,
-    /// This node, which remembers that the store refused.
+    /// The deny cache of this node: the store refused before.
     Remembered,
-    /// What stands in for the store.
+    /// The fallback, while the store does not answer.
     Fallback,
-    /// The policy's word for when nothing has an answer.
+    /// `on_failure`: neither the store nor a fallback answered.
     Failure,
 }
 
-/// Decisions of one kind, by who decided, in the order of [`Decider::ALL`].
+/// Decisions of one kind, by what decided, in the order of [`Decider::ALL`].
 pub type ByDecider = [u64; Decider::ALL.len()];
 
-/// What was counted for one limit.
+/// The counts of one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCounts {
     /// The limit's name, or [`OTHER`](super::OTHER).
     pub limit: Box<str>,
-    /// Decisions that asked this limit and admitted the request.
+    /// Decisions that evaluated this limit and admitted the request.
     pub admitted: ByDecider,
-    /// Decisions that asked this limit and refused the request, whichever limit refused it.
+    /// Decisions that evaluated this limit and refused the request, whichever limit refused it.
     pub refused: ByDecider,
-    /// Those that this limit refused.
+    /// The requests that this limit refused.
     pub refusals: ByDecider,
-    /// What the rules in shadow mode that ask this limit would have admitted.
+    /// Requests that rules in shadow mode with this limit would have admitted.
     pub shadow_admitted: u64,
-    /// What the rules in shadow mode that ask this limit would have refused.
+    /// Requests that rules in shadow mode with this limit would have refused.
     pub shadow_refused: u64,
-    /// What its candidate made of the requests that were judged by both.
+    /// The limit compared with its candidate.
     pub trials: CandidateCounts,
 }
 
@@ -64,7 +63,7 @@ impl Decider {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Store, Self::Remembered, Self::Fallback, Self::Failure];
 
-    /// The word for it.
+    /// Its name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,7 +87,7 @@ impl From<DecisionSource> for Decider {
 }
 
 impl Decisions {
-    /// Nothing counted yet, of the limits of `policy`.
+    /// Creates an observer for the limits of `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         Self {
@@ -97,13 +96,13 @@ impl Decisions {
         }
     }
 
-    /// All decisions by who decided: those that admitted, and those that refused.
+    /// All decisions by what decided: those that admitted, and those that refused.
     #[must_use]
     pub fn totals(&self) -> (ByDecider, ByDecider) {
         (read(&self.whole.admitted), read(&self.whole.refused))
     }
 
-    /// What was counted for each limit, [`OTHER`](super::OTHER) last.
+    /// The counts of each limit, [`OTHER`](super::OTHER) last.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitCounts> {
         self.rows.load().named().map(|(limit, row)| row.counts(limit)).collect()
@@ -125,8 +124,8 @@ impl Observer for Decisions {
         if let Some(shadow) = &decision.shadow {
             count_shadow(&rows, shadow);
         }
-        for trial in &decision.trials {
-            rows.row(trial.limit()).trials.add(trial);
+        for outcome in &decision.candidates {
+            rows.row(outcome.limit()).trials.add(outcome);
         }
     }
 
@@ -143,7 +142,7 @@ fn count_shadow(rows: &Rows<Row>, shadow: &Evaluation) {
     }
 }
 
-/// Counters by who decided.
+/// Counters by what decided.
 type Counters = [AtomicU64; Decider::ALL.len()];
 
 #[derive(Debug, Default)]
@@ -158,7 +157,7 @@ impl Counts {
     }
 }
 
-/// What is counted for one limit.
+/// The counters of one limit.
 #[derive(Debug, Default)]
 struct Row {
     decided: Counts,

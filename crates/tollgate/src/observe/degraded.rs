@@ -1,4 +1,4 @@
-//! The decisions that the store did not make: counted, and told without flooding.
+//! Counts and logs decisions that the store did not make.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,22 +8,23 @@ use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Millis, Policy, StoreError, Timestamp};
 
 use super::Observer;
-use crate::limiter::Decision;
+use crate::decision::Decision;
 
-/// How far apart two lines of the log are that tell of the same cause.
+/// The least time between two log lines with the same cause.
 pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 
-/// Counts the decisions that the store did not make, by rule and cause, and warns of those that
-/// were made because it had no answer: a line a cause at most every [`LOG_INTERVAL`], which says how
-/// many decisions it stands for. Remembered refusals are counted and not told: they are exact.
+/// Counts the decisions that the store did not make, by rule and cause, and logs those that were
+/// made because it did not answer: at most one line per cause every [`LOG_INTERVAL`], with the number
+/// of decisions since the last line. Refusals from the deny cache are counted and not logged: they
+/// are exact.
 ///
-/// Its table has a row for each rule of the policy and one for rules that it does not know; where
-/// the policy is replaced, rules go on with their rows, and what rules decided that it has no more
-/// counts in the last one. A decision of the store's own costs it one comparison.
+/// Its table has a row for each rule of the policy and one for unknown rules. When the policy is
+/// replaced, rules keep their rows, and the counts of removed rules move to the last row. A decision
+/// of the store costs one comparison.
 #[derive(Debug)]
 pub struct Degraded {
     rows: ArcSwap<Vec<Arc<Row>>>,
-    /// What no rule of the policy decided.
+    /// Decisions of rules that the policy does not have.
     others: [AtomicU64; CAUSES],
     lines: [Line; CAUSES],
 }
@@ -31,11 +32,11 @@ pub struct Degraded {
 /// Decisions by one rule that the store did not make, for one cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DegradedCount {
-    /// The rule; `None` for rules that the policy does not have.
+    /// The rule; `None` for all rules that the policy does not have.
     pub rule: Option<Arc<str>>,
-    /// Who decided, and why the store did not.
+    /// What decided, and why the store did not.
     pub source: DecisionSource,
-    /// How many. One that several rules made counts with each of them.
+    /// The number of decisions. A decision of several rules counts for each of them.
     pub decisions: u64,
 }
 
@@ -45,7 +46,7 @@ struct Row {
     counts: [AtomicU64; CAUSES],
 }
 
-/// When the log last heard of a cause, and what it has not heard of since.
+/// The last log line of a cause, and the decisions since.
 #[derive(Debug, Default)]
 struct Line {
     /// In milliseconds since the epoch; zero before the first time.
@@ -54,7 +55,7 @@ struct Line {
 }
 
 impl Degraded {
-    /// Nothing counted yet, of the rules of `policy`.
+    /// Creates an observer for the rules of `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         let rows = policy.rules().iter().map(|rule| Row::new(&rule.name)).collect();
@@ -65,7 +66,7 @@ impl Degraded {
         }
     }
 
-    /// What was counted since this was made: rules in the policy's order, without those at zero.
+    /// The counts since this observer was created: rules in the policy's order, without zeros.
     #[must_use]
     pub fn snapshot(&self) -> Vec<DegradedCount> {
         let known = self.rows.load();
@@ -134,11 +135,11 @@ impl Row {
 }
 
 impl Line {
-    /// How many decisions were not told since the last line, if there is to be one now.
+    /// Returns the number of decisions since the last line if a line is due now.
     fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
         let logged_at = self.logged_at.load(Ordering::Relaxed);
-        // Both ways: a clock that was set back would silence it for as long.
+        // In both directions: otherwise a clock that is set back would suppress the log for as long.
         let is_late = logged_at == 0 || now.abs_diff(logged_at) >= LOG_INTERVAL.get();
         let order = Ordering::Relaxed;
         if is_late && self.logged_at.compare_exchange(logged_at, now.max(1), order, order).is_ok() {
@@ -149,14 +150,14 @@ impl Line {
     }
 }
 
-/// Why a store has no answer, as far as this version can tell.
+/// Why a store does not answer, as far as this version knows.
 const ERRORS: [StoreError; 4] =
     [StoreError::Full, StoreError::Unavailable, StoreError::TimedOut, StoreError::Corrupt];
 
-/// Remembered, and for each error that something stood in and that nothing did.
+/// The deny cache, and for each error the fallback and `on_failure`.
 const CAUSES: usize = 1 + 2 * ERRORS.len();
 
-/// The index of the cause for which another than the store decided.
+/// The index of the cause; `None` if the store decided.
 fn cause(source: DecisionSource) -> Option<usize> {
     match source {
         DecisionSource::Store => None,
@@ -174,7 +175,7 @@ fn source(cause: usize) -> DecisionSource {
     }
 }
 
-/// An answer that this version cannot name makes no sense to it.
+/// An error that this version does not know counts as a corrupt answer.
 fn index(error: StoreError) -> usize {
     ERRORS.iter().position(|known| *known == error).unwrap_or(ERRORS.len() - 1)
 }

@@ -1,4 +1,4 @@
-//! What is held for a time: leases of places in flight, and reservations.
+//! Counts of what is held for a time: permits of concurrency limits, and reservations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,46 +10,45 @@ use tollgate_core::{
 
 use super::Observer;
 use super::rows::{Pools, Rows};
-use crate::limiter::Decision;
+use crate::decision::Decision;
 
-/// Counts what this node took to hold for a time, and gave back: leases of concurrency limits, and
-/// reservations.
+/// Counts the permits of concurrency limits and the reservations that this node opened and ended.
 ///
-/// A request that holds something of two limits holds two. One that is opened here may be ended by
-/// another node, or by nobody: at its time it ends by itself, which no node hears of. So over all
-/// nodes, what is opened less what is settled and released is what is held now and what ended by
-/// itself. Its rows are those of [`Decisions`](super::Decisions), and two for the places that the
-/// fleet sheds by. Charges that hold nothing cost one comparison each.
+/// A request that holds units of two limits counts twice. Another node may end what this node
+/// opened, or it expires, which no node observes. Over all nodes, the number opened minus the
+/// numbers settled and released is what is held now plus what expired. The rows are those of
+/// [`Decisions`](super::Decisions), and two for the limits by which the fleet sheds load. A charge
+/// that holds nothing costs one comparison.
 #[derive(Debug)]
 pub struct Reservations {
     rows: ArcSwap<Rows<Row>>,
 }
 
-/// What was held of one limit.
+/// What one limit held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationCounts {
     /// The limit's name, or [`OTHER`](super::OTHER).
     pub limit: Box<str>,
-    /// Leases and reservations that this node took.
+    /// Permits and reservations that this node opened.
     pub opened: u64,
-    /// Reservations whose real cost it put in their place.
+    /// Reservations that it settled.
     pub settled: u64,
-    /// Leases and reservations that it gave back.
+    /// Permits and reservations that it released.
     pub released: u64,
-    /// Those that it ended when they were held no more: ended before, or by themselves.
+    /// Those that it ended when they had expired or were ended already.
     pub late: u64,
-    /// Those of whose end the store did not hear: they end by themselves.
+    /// Those whose end the store did not answer: they expire.
     pub unanswered: u64,
 }
 
 impl Reservations {
-    /// Nothing held yet, of the limits of `policy`.
+    /// Creates an observer for the limits of `policy`.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         Self { rows: ArcSwap::from_pointee(Rows::of(policy, Pools::Counted)) }
     }
 
-    /// What was held of each limit of which anything was.
+    /// The counts of each limit that held anything.
     #[must_use]
     pub fn limits(&self) -> Vec<ReservationCounts> {
         let rows = self.rows.load();
@@ -90,7 +89,7 @@ impl Observer for Reservations {
     }
 }
 
-/// Whether nothing was taken: takes of one call are all or nothing.
+/// Whether nothing was charged: the charges of one call are all or nothing.
 fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
     let mut both = charges.iter().zip(readings.iter());
     both.any(|(charge, reading)| {
@@ -98,8 +97,8 @@ fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
     })
 }
 
-/// Whether `charge` opens or ends something that is held for a time.
-pub(crate) const fn is_of_reservations(charge: &Charge<'_>) -> bool {
+/// Whether `charge` opens or ends a permit or a reservation.
+pub(crate) const fn is_hold(charge: &Charge<'_>) -> bool {
     match charge.operation {
         Operation::Reserve { .. } | Operation::Settle { .. } => true,
         Operation::Charge { .. } | Operation::Refund { .. } => {
@@ -112,7 +111,7 @@ pub(crate) const fn is_of_reservations(charge: &Charge<'_>) -> bool {
     }
 }
 
-/// What is counted of one limit.
+/// The counters of one limit.
 #[derive(Debug, Default)]
 struct Row {
     opened: AtomicU64,
@@ -123,9 +122,9 @@ struct Row {
 }
 
 impl Row {
-    /// What `charge` counts as: of an opening that nobody answered it is not known.
+    /// The counter for `charge`; `None` if the store did not answer whether it was opened.
     fn counter(&self, charge: &Charge<'_>, reading: Option<&Reading>) -> Option<&AtomicU64> {
-        if !is_of_reservations(charge) {
+        if !is_hold(charge) {
             return None;
         }
         let (was_held, ended) = match charge.operation {

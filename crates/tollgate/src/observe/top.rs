@@ -1,4 +1,4 @@
-//! Who is charged most, and refused most, of late.
+//! The subjects that are charged most and refused most.
 
 mod space_saving;
 
@@ -15,40 +15,41 @@ use tollgate_core::{Evaluation, Limit, Millis, Policy, Subject, Timestamp};
 use self::space_saving::{SpaceSaving, WeightedSubject};
 use super::Observer;
 use super::rows::{Pools, Rows};
-use crate::limiter::Decision;
+use crate::decision::Decision;
 
-/// What is counted together: the answer covers the running period and the one before it.
+/// The length of a counting period. A ranking covers the running period and the one before it.
 pub const TOP_PERIOD: Millis = Millis::from_secs(300);
 
-/// Parts of a limit's subjects, each under a lock of its own.
+/// The parts into which the subjects of a limit are divided, each with its own lock.
 pub const TOP_STRIPES: usize = 4;
 
-/// Subjects that are held at most of one limit, for each kind of weight and each period.
+/// The most subjects that are stored for one limit, for each kind of weight and each period.
 pub const TOP_SUBJECTS: usize = TOP_STRIPES * space_saving::COUNTERS;
 
-/// By what subjects are ranked.
+/// The weight by which subjects are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RankBy {
-    /// Units that they were charged, also where these were given back later.
+    /// Units that they were charged, including units that were refunded later.
     #[default]
     Charged,
-    /// Units that they asked for and that their limit refused.
+    /// Units that their limit refused.
     Refused,
 }
 
-/// The heaviest subjects of each limit, of late, by what this node decided.
+/// Ranks the recent heaviest subjects of each limit, by the decisions of this node.
 ///
-/// A bounded sketch, [Space-Saving](https://doi.org/10.1007/978-3-540-30570-5_27): of each limit,
-/// kind and period at most [`TOP_SUBJECTS`] subjects are held, whatever traffic brings, and every
-/// subject is among them that weighs more than a 32nd of its stripe, a quarter of all subjects by a
-/// hash that no client can guess. Limits are told apart as by [`Decisions`](super::Decisions).
+/// A bounded sketch, [Space-Saving](https://doi.org/10.1007/978-3-540-30570-5_27): it stores at most
+/// [`TOP_SUBJECTS`] subjects for each limit, kind and period, whatever the traffic is. It contains
+/// every subject that weighs more than a 32nd of its stripe; a stripe is a quarter of all subjects,
+/// by a hash that clients cannot guess. The rows of limits are those of
+/// [`Decisions`](super::Decisions).
 ///
 /// A decision costs, for each limit that it charged or that refused it, one hash of the subject and
 /// one short lock that only subjects of the same limit and stripe share.
 #[derive(Debug)]
 pub struct Top {
     rows: ArcSwap<Rows<Row>>,
-    /// Its key is this node's alone.
+    /// Its key is random and stays on this node.
     hasher: SipHasher13,
     began: Timestamp,
 }
@@ -62,19 +63,19 @@ pub struct TopOfLimit {
     pub subjects: Vec<TopSubject>,
 }
 
-/// A subject that weighs much.
+/// A heavy subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopSubject {
-    /// Who it is, as stores know it.
+    /// The subject, as stores receive it.
     pub subject: Subject,
-    /// The most units that it can weigh.
+    /// The upper bound of its weight, in units.
     pub units: u64,
-    /// How many of them may be others': it weighs `units - error` at least.
+    /// The error of that bound: its weight is at least `units - error`.
     pub error: u64,
 }
 
 impl Top {
-    /// Nobody yet, of the limits of `policy`; it begins to count now, at `began`.
+    /// Creates an observer for the limits of `policy` that counts from `began` on.
     #[must_use]
     pub fn new(policy: &Policy, began: Timestamp) -> Self {
         let rows = ArcSwap::from_pointee(Rows::of(policy, Pools::Apart));
@@ -83,16 +84,16 @@ impl Top {
         Self { rows, hasher, began }
     }
 
-    /// From when on is counted what is told at `now`: the beginning of the period before the
-    /// running one, or of this node's counting.
+    /// Returns the time from which a ranking at `now` counts: the start of the period before the
+    /// running one, or the start of the observer.
     #[must_use]
     pub fn since(&self, now: Timestamp) -> Timestamp {
         let before = period(now).saturating_sub(1);
         Timestamp::from_millis(before.saturating_mul(TOP_PERIOD.get())).max(self.began)
     }
 
-    /// The `count` heaviest subjects of each limit at `now`, limits without any left out, in the
-    /// order in which the limits came in force. With a `limit` those of this one alone.
+    /// Returns the `count` heaviest subjects of each limit at `now`, or of one `limit`. Leaves out
+    /// limits without subjects; the order is that in which the limits were added.
     #[must_use]
     pub fn ranked(
         &self,
@@ -123,7 +124,7 @@ impl Top {
         }
         let hash = self.hasher.hash(planned.subject.as_bytes());
         let rows = self.rows.load();
-        // The high bits choose the stripe, the whole of it the place there.
+        // The high bits choose the stripe, all bits the entry in it.
         let stripe = (hash >> 32) as usize % TOP_STRIPES;
         let stripe = &rows.row(limit).stripes(by)[stripe];
         stripe.lock().add(period(now), hash, &planned.subject, units);
@@ -133,7 +134,7 @@ impl Top {
 impl Observer for Top {
     fn on_decision(&self, _decision: &Decision) {}
 
-    fn on_evaluation(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
+    fn evaluated(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
         let is_admitted = evaluation.is_admitted();
         for (planned, status) in planned.iter().zip(&evaluation.statuses) {
             if is_admitted {
@@ -149,14 +150,14 @@ impl Observer for Top {
     }
 }
 
-/// The number of the period that `now` is in.
+/// The number of the period of `now`.
 const fn period(now: Timestamp) -> u64 {
     now.as_millis() / TOP_PERIOD.get()
 }
 
 type Stripes = [Mutex<Stripe>; TOP_STRIPES];
 
-/// What is counted for one limit.
+/// The counters of one limit.
 #[derive(Debug, Default)]
 struct Row {
     charged: Stripes,
@@ -172,7 +173,7 @@ impl Row {
     }
 }
 
-/// A part of a limit's subjects, in two periods.
+/// A part of the subjects of a limit, in two periods.
 #[derive(Debug, Default)]
 struct Stripe {
     period: u64,
@@ -186,12 +187,12 @@ impl Stripe {
         self.running.add(hash, subject, units);
     }
 
-    /// What is known in `period` and the one before.
+    /// The subjects of `period` and the one before.
     fn merged(&mut self, period: u64) -> Vec<TopSubject> {
         self.turn_to(period);
         let mut told: HashMap<&Subject, (u64, u64)> = HashMap::new();
         for WeightedSubject { subject, units, error } in self.running.entries() {
-            // Who is not held of the other period may weigh so much there.
+            // A subject that the other period does not store may have this weight there.
             let missed = self.before.untracked_weight();
             told.insert(subject, (units.saturating_add(missed), error.saturating_add(missed)));
         }
@@ -199,7 +200,7 @@ impl Stripe {
             (self.before.untracked_weight(), self.running.untracked_weight());
         let unknown = untracked_weight.saturating_add(missed);
         for WeightedSubject { subject, units, error } in self.before.entries() {
-            // Of whom the running period knows, what was taken for the most is known now.
+            // For a subject of both periods, the exact weight replaces the upper bound.
             let (counted, doubt) = told.entry(subject).or_insert((unknown, unknown));
             *counted = (*counted - missed).saturating_add(*units);
             *doubt = (*doubt - missed).saturating_add(*error);
@@ -212,7 +213,7 @@ impl Stripe {
         told.into_iter().map(subject).collect()
     }
 
-    /// Begins `period`, if it is later than the one that runs: a clock that was set back counts on.
+    /// Begins `period` if it is later than the running one. A clock that is set back changes nothing.
     fn turn_to(&mut self, period: u64) {
         if period <= self.period {
             return;

@@ -1,10 +1,13 @@
-//! A place among the requests that a worker has in flight.
+//! Permits of the requests that a worker has in flight.
 
 use std::sync::Arc;
 
 use tollgate_core::Timestamp;
+use tollgate_core::policy::Priority;
+use tollgate_core::policy::shedding::ShedMode;
 
 use super::adaptive::{Sample, SampleOutcome};
+use super::decision::ShedDecision;
 use super::worker::Worker;
 use crate::clock::Stopwatch;
 
@@ -13,24 +16,50 @@ use crate::clock::Stopwatch;
 #[must_use = "a request is in flight for as long as its permit lives"]
 pub struct InFlightSlot {
     worker: Arc<Worker>,
-    /// How many were in flight when it entered, itself among them.
+    /// Requests in flight when this one was admitted, with this one.
     in_flight: u32,
-    /// Since it entered; since it began to be served, once it was.
+    /// Since it was admitted; once the service has begun it, since then.
     since: Stopwatch,
 }
 
-impl InFlightSlot {
-    pub(super) fn new(worker: Arc<Worker>, in_flight: u32) -> Self {
-        Self { worker, in_flight, since: Stopwatch::start() }
+impl Worker {
+    /// Admits a request, or sheds it. Returns no permit if the policy does not shed load, and for a
+    /// request that is shed in shadow mode.
+    ///
+    /// # Errors
+    /// [`ShedDecision`] if the load is too high for its priority.
+    pub fn enter(
+        self: &Arc<Self>,
+        now: Timestamp,
+        priority: Priority,
+    ) -> Result<Option<InFlightSlot>, ShedDecision> {
+        self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// The service begins to serve it `now`: until here it waited.
+    /// Does the same as [`enter`](Self::enter), in a mode that is at least as mild as `unenforced`.
+    pub(crate) fn enter_with_mode(
+        self: &Arc<Self>,
+        now: Timestamp,
+        priority: Priority,
+        unenforced: ShedMode,
+    ) -> Result<Option<InFlightSlot>, ShedDecision> {
+        let admitted = self.admit(now, priority, unenforced)?;
+        let slot = |in_flight| {
+            let (worker, since) = (Arc::clone(self), Stopwatch::start());
+            InFlightSlot { worker, in_flight, since }
+        };
+        Ok(admitted.map(slot))
+    }
+}
+
+impl InFlightSlot {
+    /// Records that the service begins the request at `now`: it waited until then.
     pub fn begins(&mut self, now: Timestamp) {
         self.worker.observe_queue_delay(now, self.since.micros());
         self.since = Stopwatch::start();
     }
 
-    /// The service's answer began `now`.
+    /// Records that the service's response began at `now`.
     pub fn answered(&self, now: Timestamp, outcome: SampleOutcome) {
         let Self { in_flight, since, .. } = self;
         let sample = Sample { micros: since.micros(), in_flight: *in_flight, outcome };

@@ -1,7 +1,6 @@
-//! One node: what it has to do, and what it sheds by that.
+//! The load of one node, and which requests it sheds.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tollgate_core::policy::Priority;
@@ -13,18 +12,17 @@ use super::counts::ShedCounts;
 use super::decision::{ShedCause, ShedDecision};
 use super::delay::PersistentDelay;
 use super::level::{OVERLOAD, ShedLevel};
-use super::slot::InFlightSlot;
 
-/// At so many times its bound on requests in flight a worker takes nothing on that is not critical,
-/// however high its [`ShedLevel`] is: what comes while the level still rises does not pile up.
+/// At this multiple of its bound on requests in flight a worker admits only critical requests,
+/// whatever its [`ShedLevel`] is: requests that arrive while the level still rises do not pile up.
 pub const HARD_LIMIT_FACTOR: u32 = 2;
 
-/// What one node has to do, and what it sheds by that.
+/// The load of one node, and which requests it sheds.
 ///
-/// The [`ShedLevel`] says how much of which priority; above [`HARD_LIMIT_FACTOR`] times the bound on requests in
-/// flight, which holds at once, everything but critical requests is shed. What is shed in shadow
-/// mode passes and is not counted as in flight, so that the rest of it goes as it would go in
-/// earnest.
+/// The [`ShedLevel`] says which share of which priority is shed. Above [`HARD_LIMIT_FACTOR`] times the bound on
+/// requests in flight everything but critical requests is shed at once. A request that is shed in
+/// shadow mode is admitted and not counted as in flight, so that the others are shed as if the mode
+/// were enforced.
 #[derive(Debug, Default)]
 pub struct Worker {
     state: Mutex<State>,
@@ -33,30 +31,30 @@ pub struct Worker {
 
 #[derive(Debug, Default)]
 struct State {
-    /// None where nothing is shed.
+    /// `None` if the policy does not shed load.
     settings: Option<WorkerShedding>,
     in_flight: u32,
     adaptive: Option<Adaptive>,
     queue_delay: PersistentDelay,
     loop_delay: PersistentDelay,
     level: ShedLevel,
-    /// What there was most of when the level last rose.
+    /// The highest load when the level last rose.
     cause: Option<ShedCause>,
 }
 
-/// How a worker stands.
+/// The status of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Requests in flight that hold a [`InFlightSlot`].
+    /// Requests in flight that hold a [`InFlightSlot`](super::Permit).
     pub in_flight: u32,
-    /// How many there may be, if that is bounded.
+    /// The bound on requests in flight, if there is one.
     pub bound: Option<NonZeroU32>,
-    /// How much it sheds, from nothing to [`MAX_LEVEL`](super::MAX_LEVEL).
+    /// How much it sheds, from 0 to [`MAX_LEVEL`](super::MAX_LEVEL).
     pub level: u32,
 }
 
 impl Worker {
-    /// A worker that sheds as `shedding` says.
+    /// Creates a worker that sheds as `shedding` says.
     #[must_use]
     pub fn new(shedding: &Shedding) -> Self {
         let worker = Self::default();
@@ -64,8 +62,8 @@ impl Worker {
         worker
     }
 
-    /// Sheds as `shedding` says from now on. Requests in flight go on; the level and the adaptive
-    /// bound stay, unless that is switched off or bounded otherwise.
+    /// Sheds as `shedding` says from now on. Requests in flight continue. The level and the adaptive
+    /// bound stay, unless `shedding` switches them off or sets another bound.
     pub fn follow(&self, shedding: &Shedding) {
         let mut state = self.state.lock();
         let settings = shedding.worker();
@@ -82,26 +80,18 @@ impl Worker {
         state.settings = settings;
     }
 
-    /// Takes a request on, or sheds it. No permit where nothing is to be shed, and for what is shed
-    /// in shadow mode.
+    /// Admits a request, or sheds it, in `override_mode` mode or the mode of the settings, whichever is
+    /// milder. Returns the number of requests in flight with this one; `None` if it is not counted.
+    /// A counted request [leaves](Self::leave) when it ends.
     ///
     /// # Errors
-    /// [`ShedDecision`]: there is too much to do for its priority.
-    pub fn enter(
-        self: &Arc<Self>,
-        now: Timestamp,
-        priority: Priority,
-    ) -> Result<Option<InFlightSlot>, ShedDecision> {
-        self.enter_with_mode(now, priority, ShedMode::Enforce)
-    }
-
-    /// As [`enter`](Self::enter), as calm as `override_mode` says, or calmer.
-    pub(crate) fn enter_with_mode(
-        self: &Arc<Self>,
+    /// [`ShedDecision`] if the load is too high for its priority.
+    pub(super) fn admit(
+        &self,
         now: Timestamp,
         priority: Priority,
         override_mode: ShedMode,
-    ) -> Result<Option<InFlightSlot>, ShedDecision> {
+    ) -> Result<Option<u32>, ShedDecision> {
         let mut state = self.state.lock();
         let Some(settings) = state.settings else { return Ok(None) };
         let mode = settings.mode.max(override_mode);
@@ -114,10 +104,10 @@ impl Worker {
             };
         }
         state.in_flight = state.in_flight.saturating_add(1);
-        Ok(Some(InFlightSlot::new(Arc::clone(self), state.in_flight)))
+        Ok(Some(state.in_flight))
     }
 
-    /// Looks at the load `now`, where no request comes that would.
+    /// Updates the level by the load at `now`, while no request arrives that would update it.
     pub fn look(&self, now: Timestamp) {
         let mut state = self.state.lock();
         if let Some(settings) = state.settings {
@@ -125,35 +115,36 @@ impl Worker {
         }
     }
 
-    /// A task ran so many microseconds late `now`.
+    /// Records that a task ran `micros` late at `now`.
     pub fn observe_loop_delay(&self, now: Timestamp, micros: u64) {
         self.state.lock().loop_delay.observe(now, micros);
     }
 
-    /// A request waited so many microseconds until it was served `now`.
+    /// Records that a request waited `micros` before the service began it at `now`.
     pub fn observe_queue_delay(&self, now: Timestamp, micros: u64) {
         self.state.lock().queue_delay.observe(now, micros);
     }
 
-    /// The service answered `now`.
+    /// Records a response of the service at `now`.
     pub fn observe(&self, now: Timestamp, sample: Sample) {
         if let Some(adaptive) = &mut self.state.lock().adaptive {
             adaptive.observe(now, sample);
         }
     }
 
+    /// Ends a request that [`admit`](Self::admit) counted.
     pub(super) fn leave(&self) {
         let mut state = self.state.lock();
         state.in_flight = state.in_flight.saturating_sub(1);
     }
 
-    /// Whether anything is shed here, or would be.
+    /// Whether the policy sheds load on this node, also in shadow mode.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.state.lock().settings.is_some()
     }
 
-    /// How it stands.
+    /// The status.
     #[must_use]
     pub fn status(&self) -> WorkerStatus {
         let state = self.state.lock();
@@ -161,7 +152,7 @@ impl Worker {
         WorkerStatus { in_flight: state.in_flight, bound, level: state.level.get() }
     }
 
-    /// What was shed, by this worker and for want of a place in the fleet.
+    /// Counts of what this node shed, by its own load and because the fleet had no free slot.
     #[must_use]
     pub const fn counts(&self) -> &ShedCounts {
         &self.counts
@@ -169,7 +160,7 @@ impl Worker {
 }
 
 impl State {
-    /// Lets the level follow the load.
+    /// Updates the level by the load.
     fn look(&mut self, now: Timestamp, settings: &WorkerShedding) {
         let (load, cause) = self.load(now, settings);
         self.level.follow(now, load);
@@ -178,7 +169,7 @@ impl State {
         }
     }
 
-    /// What there is most of, in thousandths of what is bearable.
+    /// The highest load, in thousandths of its bound.
     fn load(&mut self, now: Timestamp, settings: &WorkerShedding) -> (u32, ShedCause) {
         let in_flight = self.bound(settings).map(|bound| {
             (thousandths(u64::from(self.in_flight), u64::from(bound.get())), ShedCause::InFlight)
@@ -193,7 +184,7 @@ impl State {
         most.unwrap_or((0, ShedCause::InFlight))
     }
 
-    /// Why a request of `priority` is shed, if it is.
+    /// Returns why a request of `priority` is shed, if it is.
     fn shed(&mut self, settings: &WorkerShedding, priority: Priority) -> Option<ShedDecision> {
         let is_shed = self.level.sheds(priority);
         let bound = self.bound(settings).filter(|_| priority != Priority::Critical);
@@ -215,14 +206,14 @@ impl State {
     }
 }
 
-/// The least that a request which was shed is asked to wait.
+/// The shortest `Retry-After` of a request that was shed.
 const SOON: Millis = Millis::from_secs(1);
 
 const fn micros(time: Millis) -> u64 {
     time.get().saturating_mul(1_000)
 }
 
-/// How many thousandths of `most`, which is not 0, `what` is.
+/// Returns `what` in thousandths of `most`, which is not 0.
 fn thousandths(what: u64, most: u64) -> u32 {
     u32::try_from(what.saturating_mul(1_000) / most.max(1)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a request holds while it runs.
+//! The permits and reservations of a request in flight.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use tollgate_core::{Store, Timestamp};
 
 use super::meter::Metering;
 use super::renewal;
-use crate::limiter::{Limiter, Place};
+use crate::limiter::{AdmissionPermits, Limiter};
 use crate::receipt::Receipt;
 use crate::shed::{InFlightSlot, SampleOutcome};
 
-/// What a request holds while it runs: its leases, renewed while this lives, its place in the node,
-/// and what is reserved until its cost is known. All of it is given back or settled when this is
-/// dropped, at the end of the answer's body or of the connection that it was upgraded to, when the
-/// client is gone, or when the service panics.
+/// What a request holds while it runs: permits of concurrency limits, which are renewed while this
+/// lives, its permit on the node, and what is reserved until its cost is known. Dropping this
+/// releases or settles all of it: at the end of the response body or of the upgraded connection,
+/// when the client disconnects, or when the service panics.
 ///
-/// One word wide, for it travels with the answer, which is moved often; most requests hold nothing.
+/// One word wide, because it moves with the response, and most requests hold nothing.
 pub(super) struct InFlight(Option<Box<Resources>>);
 
 #[derive(Default)]
@@ -27,32 +27,35 @@ struct Resources {
     metering: Option<Metering>,
 }
 
-/// Leases of one receipt.
+/// The permits of one receipt.
 struct HeldPermits {
-    /// None outside of a runtime, where leases end by their expiry.
+    /// The renewal task; `None` outside of a runtime, where permits expire.
     renewing: Option<AbortHandle>,
-    give_back: Option<Box<dyn FnOnce() + Send + Sync>>,
+    release: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl InFlight {
-    /// Resources nothing.
+    /// Holds nothing.
     pub(super) const fn nothing() -> Self {
         Self(None)
     }
 
-    /// Resources the `place` of a request that was taken on.
-    pub(super) fn new<S: Store + 'static>(limiter: &Arc<Limiter<S>>, place: Place) -> Self {
+    /// Holds the permits of an admitted request.
+    pub(super) fn new<S: Store + 'static>(
+        limiter: &Arc<Limiter<S>>,
+        permits: AdmissionPermits,
+    ) -> Self {
         let mut in_flight = Self::nothing();
-        if let Some(slot) = place.slot {
+        if let Some(slot) = permits.slot {
             in_flight.resources().slot = Some(slot);
         }
-        if let Some(fleet) = place.fleet {
+        if let Some(fleet) = permits.fleet {
             in_flight.hold(limiter, fleet);
         }
         in_flight
     }
 
-    /// Resources `permits` of `limiter` too.
+    /// Holds the permits of a receipt too.
     pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, permits: Receipt) {
         let Some(lease) = permits.shortest_permit_ttl() else { return };
         let (limiter, permits) = (Arc::clone(limiter), Arc::new(permits));
@@ -65,41 +68,41 @@ impl InFlight {
                 }
             })
         };
-        // A store that has no answer keeps them until they expire.
-        let give_back = Box::new(move || {
-            let after = Arc::clone(&limiter);
-            after.afterwards(async move {
-                let _ = limiter.give_back(limiter.now(), &permits).await;
+        // If the store does not answer, the permits expire.
+        let release = Box::new(move || {
+            let background = Arc::clone(&limiter);
+            background.in_background(async move {
+                let _ = limiter.refund_shared(limiter.now(), &permits).await;
             });
         });
-        self.resources().permits.push(HeldPermits { renewing, give_back: Some(give_back) });
+        self.resources().permits.push(HeldPermits { renewing, release: Some(release) });
     }
 
-    /// Meters the answer too.
+    /// Meters the response too.
     pub(super) fn meter(&mut self, metering: Metering) {
         self.resources().metering = Some(metering);
     }
 
-    /// What meters the answer, if anything does.
+    /// The meter of the response, if there is one.
     pub(super) fn metering(&mut self) -> Option<&mut Metering> {
         self.0.as_mut()?.metering.as_mut()
     }
 
-    /// The answer is free: what is reserved is released.
-    pub(super) fn waive(&mut self) {
+    /// Releases what is reserved, for a response that is free.
+    pub(super) fn release_reserved(&mut self) {
         if let Some(metering) = self.0.as_mut().and_then(|resources| resources.metering.take()) {
-            metering.waive();
+            metering.release();
         }
     }
 
-    /// The service gets the request `now`.
+    /// Records that the service begins the request. Reads the clock only for a permit.
     pub(super) fn begins(&mut self, now: impl FnOnce() -> Timestamp) {
         if let Some(slot) = self.0.as_mut().and_then(|resources| resources.slot.as_mut()) {
             slot.begins(now());
         }
     }
 
-    /// The service answered `now`.
+    /// Records the service's response. Reads the clock only for a permit.
     pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: SampleOutcome) {
         if let Some(slot) = self.0.as_ref().and_then(|resources| resources.slot.as_ref()) {
             slot.answered(now(), outcome);
@@ -113,10 +116,10 @@ impl InFlight {
 
 impl Drop for HeldPermits {
     fn drop(&mut self) {
-        // A renewal under way that comes after the end finds no lease, and makes none.
+        // A renewal that reaches the store after the release finds no permit, and creates none.
         self.renewing.take().inspect(AbortHandle::abort);
-        if let Some(give_back) = self.give_back.take() {
-            give_back();
+        if let Some(release) = self.release.take() {
+            release();
         }
     }
 }
@@ -124,6 +127,6 @@ impl Drop for HeldPermits {
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let permits = self.0.as_ref().map_or(0, |resources| resources.permits.len());
-        f.debug_struct("InFlight").field("leases", &permits).finish_non_exhaustive()
+        f.debug_struct("InFlight").field("permits", &permits).finish_non_exhaustive()
     }
 }

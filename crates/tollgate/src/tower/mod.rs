@@ -1,17 +1,19 @@
 //! Limiting as a [tower](https://docs.rs/tower) layer, for axum and any other HTTP service.
 //!
-//! Charges when a request arrives, or where its rules say so when it is answered; answers 429 with
-//! problem details; tells the statuses on every answer; charges nothing for an answer whose status
-//! is free; and holds leases, renewed, until the last byte of the answer is sent or the client
-//! is gone. What costs what the answer tells it reserves, and settles at the answer's end.
+//! Charges a request when it arrives, or when its response is known if its rules say so. Refuses
+//! with 429 and problem details. Writes the status of the limits into every response. Refunds
+//! responses whose status is free. Holds and renews permits of concurrency limits until the last
+//! byte of the response is sent or the client disconnects. Reserves costs that the response reports,
+//! and settles them when it ends.
 
+mod admitted;
 mod body;
 mod extensions;
 mod extract;
 mod in_flight;
 mod layer;
 mod meter;
-mod on_completion;
+mod pending_charge;
 mod renewal;
 mod service;
 mod upgraded;

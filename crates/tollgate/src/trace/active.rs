@@ -1,4 +1,4 @@
-//! Work within a span, and what it says of itself there.
+//! Work within a span, and what it records there.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -11,28 +11,28 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 
 use super::context::{SpanContext, SpanId, TRACEPARENT, TRACESTATE};
+use super::recorder::Recorder;
 use super::span::{AttributeValue, MAX_ATTRIBUTES, Span, SpanKind, SpanOutcome};
-use super::tracer::{OpenSpan, Recorder};
 use crate::clock::{Stopwatch, epoch_nanos};
 
 tokio::task_local! {
-    /// The span that the task's work belongs to just now.
+    /// The current span of the task.
     static CURRENT: Arc<ActiveSpan>;
 }
 
-/// The span that the caller's work belongs to, if it is within one.
+/// Returns the current span, if there is one.
 #[must_use]
 pub fn current() -> Option<SpanContext> {
     CURRENT.try_with(|active| active.context).ok()
 }
 
-/// Whether what the caller's work says of itself is kept.
+/// Whether the current span is recorded.
 #[must_use]
 pub fn is_recording() -> bool {
     CURRENT.try_with(|active| active.recording.is_some()).unwrap_or_default()
 }
 
-/// Says something of the span that the caller's work belongs to, if it is recorded.
+/// Adds an attribute to the current span, if it is recorded.
 pub fn record(name: &'static str, value: impl Into<AttributeValue>) {
     with_recording(|recording| {
         let mut said = recording.said.lock();
@@ -42,12 +42,12 @@ pub fn record(name: &'static str, value: impl Into<AttributeValue>) {
     });
 }
 
-/// Says that the work record_failure, and why.
+/// Marks the current span as failed, with the reason.
 pub fn record_failure(why: impl Into<Cow<'static, str>>) {
     with_recording(|recording| recording.said.lock().outcome = SpanOutcome::Failed(why.into()));
 }
 
-/// Says with which status a request was answered. Those of 500 and above are failures.
+/// Records the status of the response. A status of 500 and above marks the span as failed.
 pub fn record_status(status: StatusCode) {
     with_recording(|_| {
         record("http.response.status_code", i64::from(status.as_u16()));
@@ -57,7 +57,7 @@ pub fn record_status(status: StatusCode) {
     });
 }
 
-/// Opens a child of the span that the caller's work belongs to; nothing where that is not recorded.
+/// Opens a child of the current span; none if that is not recorded.
 pub fn child(kind: SpanKind, name: impl Into<Cow<'static, str>>) -> OpenSpan {
     let open = |parent: &Arc<ActiveSpan>| {
         let recorder = Arc::clone(&parent.recording.as_ref()?.recorder);
@@ -68,13 +68,12 @@ pub fn child(kind: SpanKind, name: impl Into<Cow<'static, str>>) -> OpenSpan {
     OpenSpan(CURRENT.try_with(open).ok().flatten())
 }
 
-/// `work`, to be done in a task of its own, within the span that the caller's work belongs to.
+/// Wraps `work` for another task, within the current span.
 pub fn instrument<F: Future>(work: F) -> InSpan<F> {
     InSpan { active: CURRENT.try_with(Arc::clone).ok(), ends: None, work }
 }
 
-/// Tells who gets a request with these `headers` whose child it is. Without a trace they stay as
-/// they are.
+/// Writes the current span into the `headers` of a request. Without a trace they stay unchanged.
 pub fn inject(headers: &mut HeaderMap) {
     let _ = CURRENT.try_with(|active| active.inject(headers));
 }
@@ -83,7 +82,7 @@ fn with_recording(tell: impl FnOnce(&Recording)) {
     let _ = CURRENT.try_with(|active| active.recording.as_ref().map(tell));
 }
 
-/// A span that has not ended.
+/// A span that has not ended yet.
 #[derive(Debug)]
 pub(super) struct ActiveSpan {
     context: SpanContext,
@@ -92,7 +91,7 @@ pub(super) struct ActiveSpan {
     recording: Option<Recording>,
 }
 
-/// What is kept of a span that is recorded.
+/// What is recorded of a span.
 #[derive(Debug)]
 struct Recording {
     recorder: Arc<Recorder>,
@@ -130,7 +129,7 @@ impl ActiveSpan {
     pub(super) fn inject(&self, headers: &mut HeaderMap) {
         headers.insert(TRACEPARENT, self.context.traceparent());
         if self.state.is_none() {
-            // It came with no parent, or is longer than anybody has to pass on.
+            // It came without a parent, or is longer than a proxy has to forward.
             headers.remove(TRACESTATE);
         }
     }
@@ -138,14 +137,14 @@ impl ActiveSpan {
     fn end(&self) {
         let Some(recording) = &self.recording else { return };
         let said = std::mem::take(&mut *recording.said.lock());
-        recording.recorder.take(Span {
+        recording.recorder.record(Span {
             context: self.context,
             parent: self.parent,
             state: self.state.clone(),
             name: recording.name.clone(),
             kind: recording.kind,
             began: recording.began,
-            // By a clock that is never set.
+            // By a monotonic clock.
             ended: recording.began.saturating_add(recording.running.nanos()),
             attributes: said.attributes,
             outcome: said.outcome,
@@ -153,8 +152,29 @@ impl ActiveSpan {
     }
 }
 
+/// A span that was opened, or none if there is no trace.
+#[derive(Debug, Default)]
+#[must_use = "a span is of the work that runs within it"]
+pub struct OpenSpan(pub(super) Option<Arc<ActiveSpan>>);
+
+impl OpenSpan {
+    /// Writes this span into the `headers` of a request. If this span is not recorded, writes the
+    /// [current](inject) one.
+    pub fn inject(&self, headers: &mut HeaderMap) {
+        match &self.0 {
+            Some(active) => active.inject(headers),
+            None => inject(headers),
+        }
+    }
+
+    /// Runs `work` within this span. The span ends with the work, or when the work is dropped.
+    pub fn run<F: Future>(self, work: F) -> InSpan<F> {
+        InSpan::ending(self.0, work)
+    }
+}
+
 pin_project! {
-    /// Work within a span, or within none.
+    /// Work within a span, or without one.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct InSpan<F> {
@@ -165,7 +185,7 @@ pin_project! {
     }
 }
 
-/// Ends a span: with the work, or when it is dropped, because that was given up.
+/// Ends a span with its work, or when the work is dropped before its end.
 #[derive(Debug)]
 struct Ending(Option<Arc<ActiveSpan>>);
 
@@ -190,7 +210,7 @@ impl Drop for Ending {
 }
 
 impl<F> InSpan<F> {
-    pub(super) fn ending(active: Option<Arc<ActiveSpan>>, work: F) -> Self {
+    fn ending(active: Option<Arc<ActiveSpan>>, work: F) -> Self {
         Self { ends: active.clone().map(|active| Ending(Some(active))), active, work }
     }
 }

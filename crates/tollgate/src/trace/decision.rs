@@ -1,21 +1,21 @@
-//! What a span tells of a decision. Names come from the policy; of subjects only their keyed hash is
-//! told.
+//! Records decisions in spans. Names come from the policy; subjects are recorded as keyed hashes only.
 
 use std::fmt::Write;
 
 use tollgate_core::key::Stored;
 use tollgate_core::policy::PlannedCharge;
+use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Evaluation, KeyedHash, LimitStatus, Subject};
 
 use super::active::{is_recording, record};
 use super::span::AttributeValue;
 use super::tracer::Tracer;
+use crate::decision::Decision;
 use crate::hash_key::HashKey;
-use crate::limiter::{Decision, DecisionSource};
 
 impl Tracer {
-    /// Tells which limits were asked for whom, and how they stand.
-    pub(crate) fn on_evaluation(
+    /// Records which limits were evaluated for which subjects, and their statuses.
+    pub(crate) fn evaluated(
         &self,
         key: &HashKey,
         planned: &[PlannedCharge],
@@ -38,7 +38,7 @@ impl Tracer {
         }
     }
 
-    /// Tells what became of the request, and by which policy.
+    /// Records the decision, and the version of the policy that made it.
     pub(crate) fn on_decision(&self, decision: &Decision) {
         if !self.is_on() || !is_recording() {
             return;
@@ -60,7 +60,7 @@ impl Tracer {
     }
 }
 
-/// `token=#0123…, route=#4567…`, as the administration's listener shows subjects that are not revealed.
+/// `token=#0123…, route=#4567…`, as the admin listener shows subjects that are not revealed.
 fn hashed(subject: &Subject, key: &HashKey) -> String {
     let mut text = String::new();
     for (name, stored) in subject.pairs() {

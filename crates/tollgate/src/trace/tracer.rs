@@ -1,45 +1,35 @@
-//! Who opens spans, and the queue in which those that ended wait.
+//! Opens spans for requests, and queues ended spans for their export.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderMap;
 use tokio::sync::mpsc;
 
-use super::active::{ActiveSpan, InSpan, inject};
+use super::active::{ActiveSpan, OpenSpan};
 use super::context::{SpanContext, SpanId, TraceId, parent_of};
+use super::recorder::{Recorder, SpanCounts};
 use super::sampler::Sampler;
 use super::span::{Span, SpanKind};
 
-/// SpanReceiver that ended and wait for their export; a further one is dropped.
+/// The most ended spans that wait for their export; further ones are dropped.
 pub const SPAN_QUEUE: usize = 4_096;
 
-/// Opens spans, if it is on. Clones are the same tracer; the default is off.
+/// Opens spans, if it is on. Clones share one queue; the default is off.
 #[derive(Clone, Default)]
 pub struct Tracer(Option<Arc<Recorder>>);
 
-/// SpanReceiver that ended, for who exports them.
+/// The ended spans, for an exporter.
 #[derive(Debug)]
 pub struct SpanReceiver(mpsc::Receiver<Span>);
 
-/// What became of the spans that were recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpanCounts {
-    /// Were put into the queue.
-    pub queued: u64,
-    /// Found it full, and are gone.
-    pub dropped: u64,
-}
-
 impl Tracer {
-    /// One that records what `sampler` says, and where its spans come out.
+    /// Creates a tracer that records the spans that `sampler` chooses, and the queue of its spans.
     #[must_use]
     pub fn new(sampler: Sampler) -> (Self, SpanReceiver) {
         let (queue, spans) = mpsc::channel(SPAN_QUEUE);
-        let recorder = Recorder { sampler, queue, queued: 0.into(), dropped: 0.into() };
+        let recorder = Recorder::new(sampler, queue);
         (Self(Some(Arc::new(recorder))), SpanReceiver(spans))
     }
 
@@ -49,8 +39,8 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// Opens the span of a request that came with `headers`: a child of the parent that they name,
-    /// or the beginning of a trace. Nothing where the tracer is off; `name` is not asked then.
+    /// Opens the span of a request with `headers`: a child of the parent that they name, or the
+    /// first span of a trace. If the tracer is off, opens none and does not call `name`.
     pub fn serve(&self, headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> OpenSpan {
         let Some(recorder) = &self.0 else { return OpenSpan(None) };
         let (parent, state) = match parent_of(headers) {
@@ -58,84 +48,34 @@ impl Tracer {
             None => (None, None),
         };
         let trace = parent.map_or_else(TraceId::random, |parent| parent.trace);
-        let is_sampled = recorder.sampler.records(trace, parent.as_ref());
+        let is_sampled = recorder.samples(trace, parent.as_ref());
         let context = SpanContext { trace, span: SpanId::random(), is_sampled };
         let begun = is_sampled.then(|| (Arc::clone(recorder), name(), SpanKind::Server));
         OpenSpan(Some(ActiveSpan::new(context, parent.map(|parent| parent.span), state, begun)))
     }
 
-    /// Opens the span of a request whose protocol has no place for a parent.
+    /// Opens the span of a request whose protocol carries no parent.
     pub fn begin(&self, name: &'static str) -> OpenSpan {
         if self.is_on() { self.serve(&HeaderMap::new(), || name.into()) } else { OpenSpan(None) }
     }
 
-    /// What became of the spans so far.
+    /// Counts of the recorded spans.
     #[must_use]
     pub fn counts(&self) -> SpanCounts {
-        self.0.as_ref().map_or_else(SpanCounts::default, |recorder| SpanCounts {
-            queued: recorder.queued.load(Ordering::Relaxed),
-            dropped: recorder.dropped.load(Ordering::Relaxed),
-        })
+        self.0.as_ref().map_or_else(SpanCounts::default, |recorder| recorder.counts())
     }
 }
 
 impl SpanReceiver {
-    /// Waits for spans, and puts up to `at_most` behind those in `batch`. Says how many there were:
-    /// none once every tracer is gone and the queue is empty.
-    ///
-    /// A caller that stops waiting loses nothing.
+    /// Waits for spans and appends up to `at_most` to `batch`. Returns their number: 0 once every
+    /// tracer is dropped and the queue is empty. Cancel safe.
     pub async fn next(&mut self, batch: &mut Vec<Span>, at_most: usize) -> usize {
         self.0.recv_many(batch, at_most).await
     }
 
-    /// Takes no more spans; those that wait are still handed out.
+    /// Rejects further spans. Those in the queue can still be received.
     pub fn close(&mut self) {
         self.0.close();
-    }
-}
-
-/// A span that was opened, or nothing, where there is no trace.
-#[derive(Debug, Default)]
-#[must_use = "a span is of the work that runs within it"]
-pub struct OpenSpan(pub(super) Option<Arc<ActiveSpan>>);
-
-impl OpenSpan {
-    /// Tells who gets a request with these `headers` whose child it is: this span's, or where that
-    /// is not recorded the [caller's](inject).
-    pub fn inject(&self, headers: &mut HeaderMap) {
-        match &self.0 {
-            Some(active) => active.inject(headers),
-            None => inject(headers),
-        }
-    }
-
-    /// `work`, within this span, which ends with it or when it is given up.
-    pub fn run<F: Future>(self, work: F) -> InSpan<F> {
-        InSpan::ending(self.0, work)
-    }
-}
-
-/// Takes spans that ended.
-pub(super) struct Recorder {
-    sampler: Sampler,
-    queue: mpsc::Sender<Span>,
-    queued: AtomicU64,
-    dropped: AtomicU64,
-}
-
-impl Recorder {
-    pub(super) fn take(&self, span: Span) {
-        let count = match self.queue.try_send(span) {
-            Ok(()) => &self.queued,
-            Err(_) => &self.dropped,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").field("sampler", &self.sampler).finish_non_exhaustive()
     }
 }
 
@@ -151,7 +91,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
-    use super::super::active::{child, current, instrument, record, record_failure};
+    use super::super::active::{child, current, inject, instrument, record, record_failure};
     use super::super::sampler::ParentSampling;
     use super::super::{MAX_ATTRIBUTES, SpanOutcome};
     use super::*;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tollgate::core::policy::{OnFailure, Rule};
 use tollgate::core::{Evaluation, Millis, Policy, StoreError, Timestamp};
+use tollgate::decision::ChargePositions;
 use tollgate::observe::{Degraded, DegradedCount, Observer};
 use tollgate::{Decision, DecisionSource};
 use tracing::field::{Field, Visit};
@@ -32,7 +33,8 @@ fn decision(names: &[&str], source: DecisionSource, later: u64) -> Decision {
         rules: names.iter().map(|name| Arc::from(*name)).collect(),
         evaluation: Evaluation::without_statuses(START.after(Millis::new(later))),
         shadow: None,
-        trials: Vec::new(),
+        candidates: Vec::new(),
+        positions: ChargePositions::default(),
         overrides: Vec::new(),
         source,
         on_failure: OnFailure::Local,

@@ -16,7 +16,7 @@ use tollgate::overrides::{
 };
 use tollgate::store::quota_lease::{LeaseConfig, MAX_LEASE_UNITS};
 use tollgate::store::{Memory, QuotaLease};
-use tollgate::{Decision, HashKey, Limiter, Settlement};
+use tollgate::{Decision, DecisionRequest, HashKey, Limiter, Settlement};
 
 use crate::user::User;
 
@@ -61,7 +61,7 @@ fn told(decision: &Decision) -> String {
         each.collect::<Vec<_>>().join(", ")
     };
     let trials = decision
-        .trials
+        .candidates
         .iter()
         .map(|it| format!("{:?} {:?}", it.live.admission, it.candidate.admission));
     let (trials, shadow) = (trials.collect::<Vec<_>>(), decision.shadow.as_ref().map(statuses));
@@ -88,7 +88,9 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
             peer: None,
             headers: &headers,
         };
-        let mut decision = limiter.check_at(now, &attributes).await;
+        let policy = limiter.policy();
+        let plan = limiter.plan_at(now, &policy, &attributes);
+        let mut decision = limiter.decide(DecisionRequest::new(now, &policy, plan)).await;
         all.push(format!("{step} {user}: {}", told(&decision)));
         let is_free = step % 5 == 1;
         match (decision.pending.take(), decision.receipt.take()) {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
 use tollgate::core::policy::Named;
 use tollgate::core::policy::{
-    Dimension, LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule, RuleMode,
+    Dimension, LimitBinding, LimitRef, MatchMode, OnFailure, RequestMatch, Rule, RuleMode,
     SubjectSource as From,
 };
 use tollgate::core::{
     Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Policy, Readings,
     RequestAttributes, Store, StoreError, Timestamp,
 };
-use tollgate::limiter::{Outcome, RedeemError, Terms};
+use tollgate::limiter::{Outcome, RedeemError};
 use tollgate::store::Memory;
-use tollgate::{HashKey, Limiter, ManualClock, ReceiptError};
+use tollgate::{Decision, DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(60);
@@ -49,9 +49,20 @@ async fn charge(limiter: &Limiter<Memory>, now: Timestamp, limits: &[&str]) -> S
     let named = limits.iter().map(|limit| Named { limit, cost, subject: SUBJECT });
     let policy = limiter.policy();
     let named = policy.plan_named(named, limiter.key()).unwrap();
-    let plan = Plan { enforced: named.planned, ..Plan::default() };
-    let decision = limiter.check_on_terms_at(now, &policy, plan, Terms::default()).await;
+    let request = DecisionRequest::of_charges(now, &policy, named.planned, OnFailure::default());
+    let decision = limiter.decide(request).await;
     limiter.seal(decision.receipt.unwrap(), now)
+}
+
+/// Checks a request at `now`.
+async fn check_at<S: Store>(
+    limiter: &Limiter<S>,
+    now: Timestamp,
+    attributes: &RequestAttributes<'_>,
+) -> Decision {
+    let policy = limiter.policy();
+    let plan = limiter.plan_at(now, &policy, attributes);
+    limiter.decide(DecisionRequest::new(now, &policy, plan)).await
 }
 
 #[tokio::test]
@@ -59,7 +70,7 @@ async fn a_receipt_gives_back_once() {
     let limiter = limiter(&HashKey::random(), NAMES);
     let text = charge(&limiter, START, &NAMES).await;
     let first = limiter.redeem_at(START, &text).await.unwrap();
-    assert_eq!(first.outcome, Outcome::GivenBack);
+    assert_eq!(first.outcome, Outcome::Refunded);
     let units: Vec<_> = first.limits.iter().map(|limit| limit.units).collect();
     assert_eq!(units, [3, 3, 3]);
     assert!(first.limits.iter().all(|limit| limit.status.used == 0));
@@ -79,9 +90,9 @@ async fn a_receipt_is_worth_nothing_once_its_windows_are_over() {
         limiter.redeem_at(START.after(Millis::new(after)), text).await.unwrap().outcome
     };
     assert_eq!(outcome(&window, 60_000).await, Outcome::Expired);
-    assert_eq!(outcome(&window, 59_999).await, Outcome::GivenBack);
+    assert_eq!(outcome(&window, 59_999).await, Outcome::Refunded);
     assert_eq!(outcome(&lease, 5_000).await, Outcome::Expired);
-    assert_eq!(outcome(&both, 5_000).await, Outcome::GivenBack);
+    assert_eq!(outcome(&both, 5_000).await, Outcome::Refunded);
 }
 
 #[tokio::test]
@@ -99,7 +110,7 @@ async fn every_changed_letter_and_every_cut_is_refused() {
     for text in ["", "====", "Zm9v", "\u{0}", "🦀", &"A".repeat(100_000), &format!("{text} ")] {
         assert!(limiter.redeem_at(START, text).await.is_err());
     }
-    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::GivenBack);
+    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Refunded);
 }
 
 #[tokio::test]
@@ -130,7 +141,7 @@ async fn a_release_ends_leases_and_leaves_what_was_counted() {
     let text = charge(&limiter, START, &NAMES).await;
     let released = limiter.release_at(START, &text).await.unwrap();
     let names: Vec<_> = released.limits.iter().map(|one| one.status.limit.name()).collect();
-    assert_eq!((released.outcome, names), (Outcome::GivenBack, vec!["flight"]));
+    assert_eq!((released.outcome, names), (Outcome::Refunded, vec!["flight"]));
     assert_eq!(limiter.release_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
     let refunded = limiter.redeem_at(START, &text).await.unwrap();
     let units: Vec<_> = refunded.limits.iter().map(|limit| limit.units).collect();
@@ -159,7 +170,7 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
     let attributes =
         RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     for _ in 0..3 {
-        let decision = limiter.check_at(START, &attributes).await;
+        let decision = check_at(&limiter, START, &attributes).await;
         assert!(decision.shadow.unwrap().is_admitted(), "the one before has ended");
         limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
     }
@@ -217,16 +228,16 @@ async fn a_limit_that_is_enforced_and_tried_is_refunded_once() {
         let statuses = limiter.statuses(&attributes).await.unwrap().statuses;
         statuses.iter().map(|status| status.used).collect::<Vec<_>>()
     };
-    let kept = limiter.check_at(START, &attributes).await.receipt.unwrap();
+    let kept = check_at(&limiter, START, &attributes).await.receipt.unwrap();
     let before = used().await;
-    let receipt = limiter.check_at(START, &attributes).await.receipt.unwrap();
+    let receipt = check_at(&limiter, START, &attributes).await.receipt.unwrap();
     assert_ne!(used().await, before);
     limiter.renew(&receipt).await.unwrap();
     limiter.refund_at(START, receipt).await.unwrap();
     assert_eq!(used().await, before, "all of the second request, and nothing of the first");
 
     let text = limiter.seal(kept, START);
-    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::GivenBack);
+    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Refunded);
     assert_eq!(used().await, [0, 0, 0]);
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
 }
@@ -270,13 +281,13 @@ async fn what_one_request_charged_to_two_blocks_is_refunded_to_both_once() {
         RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
     let used = async || limiter.statuses(&attributes).await.unwrap().statuses[0].used;
 
-    let receipt = limiter.check_at(START, &attributes).await.receipt.unwrap();
+    let receipt = check_at(&limiter, START, &attributes).await.receipt.unwrap();
     assert_eq!(used().await, 3 + 5 + 2, "the request's, and the other node's");
     limiter.refund_at(START, receipt).await.unwrap();
     assert_eq!(used().await, 2, "all of it is given back");
 
     let later = START.after(Millis::from_secs(10));
-    let receipt = limiter.check_at(later, &attributes).await.receipt.unwrap();
+    let receipt = check_at(&limiter, later, &attributes).await.receipt.unwrap();
     let text = limiter.seal(receipt, later);
     let redeemed = limiter.redeem_at(later, &text).await.unwrap();
     let units: Vec<_> = redeemed.limits.iter().map(|limit| limit.units).collect();

@@ -133,7 +133,7 @@ async fn receipts_of_the_old_policy_are_taken_where_the_limit_lives_on() {
     limiter.replace_policy(revision("two", window(5, 60), OnChange::Keep));
     limiter.refund_at(START, held.receipt.unwrap()).await.unwrap();
     let redeemed = limiter.redeem_at(START, &text).await.unwrap();
-    assert_eq!(redeemed.outcome, Outcome::GivenBack);
+    assert_eq!(redeemed.outcome, Outcome::Refunded);
     assert_eq!(redeemed.limits[0].status.used, 0);
     assert_eq!(&**redeemed.policy.version(), "two");
     let charged = check(&limiter).await;

@@ -7,13 +7,13 @@ use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMat
 use tollgate::core::{
     Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Subject, Timestamp,
 };
-use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Terms};
+use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Reservation};
 use tollgate::observe::{ReservationCounts, Reservations};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideTable, OverrideTarget,
 };
 use tollgate::store::Memory;
-use tollgate::{Decision, HashKey, Limiter, ManualClock, ReceiptError};
+use tollgate::{Decision, DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const MINUTE: Millis = Millis::from_secs(60);
@@ -53,7 +53,9 @@ fn after(millis: u64) -> Timestamp {
 async fn reserve_at(limiter: &Limiter<Memory>, now: Timestamp, hold_for: Millis) -> Decision {
     let policy = limiter.policy();
     let plan: Plan<'_> = policy.plan(&FACTS, limiter.key());
-    limiter.reserve_on_terms_at(now, &policy, plan, Terms::default(), hold_for).await
+    let request = DecisionRequest::new(now, &policy, plan);
+    let reservation = Reservation::All(hold_for);
+    limiter.decide(DecisionRequest { reservation, ..request }).await
 }
 
 /// What is used and held of each limit.
@@ -160,8 +162,8 @@ async fn a_receipt_releases_what_it_reserved_whichever_way_it_is_refunded() {
     let first = limiter.seal(first.receipt.take().unwrap(), START);
     let mut second = reserve_at(&limiter, START, MINUTE).await;
     let second = limiter.seal(second.receipt.take().unwrap(), START);
-    assert_eq!(limiter.release_at(START, &first).await.unwrap().outcome, Outcome::GivenBack);
-    assert_eq!(limiter.redeem_at(START, &second).await.unwrap().outcome, Outcome::GivenBack);
+    assert_eq!(limiter.release_at(START, &first).await.unwrap().outcome, Outcome::Refunded);
+    assert_eq!(limiter.redeem_at(START, &second).await.unwrap().outcome, Outcome::Refunded);
     assert_eq!(status_at(&limiter, START).await, [(0, 0); 3]);
     assert_eq!(limiter.release_at(START, &first).await.unwrap().outcome, Outcome::Unchanged);
 }
@@ -171,7 +173,7 @@ async fn receipts_of_charges_and_of_other_keys_settle_nothing() {
     let limiter = limiter(&HashKey::random());
     let policy = limiter.policy();
     let plan = policy.plan(&FACTS, limiter.key());
-    let mut charged = limiter.check_plan_at(START, &policy, plan).await;
+    let mut charged = limiter.decide(DecisionRequest::new(START, &policy, plan)).await;
     let charged = limiter.seal(charged.receipt.take().unwrap(), START);
     let refused = limiter.settle_at(START, &charged, tokens(0)).await.unwrap_err();
     assert_eq!(refused, RedeemError::Receipt(ReceiptError::NotReserved));

@@ -9,12 +9,13 @@ use tollgate::core::policy::{
 use tollgate::core::{
     Algorithm, Cost, Limit, Millis, Percent, Policy, RequestAttributes, Timestamp,
 };
+use tollgate::limiter::{ChargeRole, PlanPosition};
 use tollgate::observe::{CandidateCounts, Decisions};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
 };
 use tollgate::store::Memory;
-use tollgate::{Decision, HashKey, Limiter};
+use tollgate::{Decision, DecisionRequest, HashKey, Limiter};
 
 use crate::user::User;
 
@@ -70,7 +71,25 @@ impl Site {
             peer: None,
             headers: &headers,
         };
-        self.limiter.check_at(START, &attributes).await
+        let policy = self.limiter.policy();
+        let plan = self.limiter.plan_at(START, &policy, &attributes);
+        self.limiter.decide(DecisionRequest::new(START, &policy, plan)).await
+    }
+
+    /// Overrides `limit` for `user`.
+    async fn override_limit(&self, limit: &str, user: &str, effect: Effect) {
+        let key = self.limiter.key();
+        let user = policy(Vec::new()).dimensions()[0].pair(Some(user), key).unwrap();
+        let target = OverrideTarget::subject(&user.veiled(key));
+        let target = OverrideScope { limit: Some(limit.into()), target };
+        let expires_at = START.after(WINDOW);
+        let set = OverrideChange::Set(Override {
+            target,
+            effect,
+            expires_at,
+            reason: "a test".into(),
+        });
+        self.limiter.overrides().change(START, set).await.unwrap();
     }
 
     fn trials(&self, limit: &str) -> CandidateCounts {
@@ -108,9 +127,9 @@ async fn what_another_limit_refuses_is_not_compared_and_not_counted() {
     let tried = limit("core", fixed(9)).with_candidate(fixed(8));
     let site = Site::with(vec![tried, limit("narrow", fixed(1))]);
     let decision = site.check("ann").await;
-    assert_eq!(decision.trials.len(), 1);
+    assert_eq!(decision.candidates.len(), 1);
     for _ in 0..5 {
-        assert!(site.check("ann").await.trials.is_empty());
+        assert!(site.check("ann").await.candidates.is_empty());
     }
     assert_eq!(site.trials("core"), counts([1, 0, 0, 0]));
 }
@@ -120,13 +139,13 @@ async fn a_candidate_is_refunded_what_its_limit_is() {
     let site = Site::with(vec![limit("core", fixed(9)).with_candidate(fixed(1))]);
     for _ in 0..3 {
         let decision = site.check("ann").await;
-        assert!(!decision.trials[0].candidate.is_refusal());
+        assert!(!decision.candidates[0].candidate.is_refusal());
         site.limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
     }
     // As text that went out and came back, too.
     for _ in 0..3 {
         let decision = site.check("ann").await;
-        assert!(!decision.trials[0].candidate.is_refusal());
+        assert!(!decision.candidates[0].candidate.is_refusal());
         let text = site.limiter.seal(decision.receipt.unwrap(), START);
         assert_eq!(site.limiter.redeem_at(START, &text).await.unwrap().limits.len(), 2);
     }
@@ -137,31 +156,77 @@ async fn a_lease_of_a_candidate_ends_with_its_request() {
     let site = Site::with(vec![limit("flight", flight(9)).with_candidate(flight(1))]);
     for _ in 0..3 {
         let decision = site.check("ann").await;
-        assert!(!decision.trials[0].candidate.is_refusal());
+        assert!(!decision.candidates[0].candidate.is_refusal());
         site.limiter.renew(decision.receipt.as_ref().unwrap()).await.unwrap();
         site.limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
     }
     let (_held, second) = (site.check("ann").await, site.check("ann").await);
-    assert!(second.is_admitted() && second.trials[0].candidate.is_refusal());
+    assert!(second.is_admitted() && second.candidates[0].candidate.is_refusal());
 }
 
 #[tokio::test]
 async fn whom_an_override_is_about_is_not_compared() {
     let tried = limit("core", fixed(2)).with_candidate(fixed(1)).with_enforced(Percent::NONE);
     let site = Site::with(vec![tried]);
-    let user = policy(Vec::new()).dimensions()[0].pair(Some("ann"), site.limiter.key()).unwrap();
-    let target = OverrideScope {
-        limit: Some("core".into()),
-        target: OverrideTarget::subject(&user.veiled(site.limiter.key())),
-    };
-    let (effect, expires_at) = (Effect::Quota { quota: 1, burst: None }, START.after(WINDOW));
-    let said = Override { target, effect, expires_at, reason: "a test".into() };
-    site.limiter.overrides().change(START, OverrideChange::Set(said)).await.unwrap();
+    site.override_limit("core", "ann", Effect::Quota { quota: 1, burst: None }).await;
     assert!(site.check("ann").await.is_admitted());
     let decision = site.check("ann").await;
-    assert!(decision.trials.is_empty());
+    assert!(decision.candidates.is_empty());
     assert!(!decision.is_admitted(), "an override is enforced for whom it is about");
-    assert_eq!(site.check("bob").await.trials.len(), 1);
+    assert_eq!(site.check("bob").await.candidates.len(), 1);
+}
+
+/// The role of each charge of the plan, and the limit and capacity of its status.
+fn roles(decision: &Decision, charges: usize) -> Vec<(ChargeRole, Option<(String, u64)>)> {
+    let role = |index| {
+        let charge = decision.charge_at(PlanPosition::Enforced(index));
+        let limit = charge.status.map(|status| &status.limit);
+        (charge.role, limit.map(|limit| (limit.name().to_owned(), limit.capacity())))
+    };
+    (0..charges).map(role).collect()
+}
+
+#[tokio::test]
+async fn a_decision_says_how_each_charge_of_its_plan_was_evaluated() {
+    let tried = limit("tried", fixed(9)).with_candidate(fixed(8));
+    let counted = limit("counted", fixed(7)).with_enforced(Percent::NONE).with_candidate(fixed(6));
+    let site = Site::with(vec![counted, limit("lifted", fixed(5)), limit("own", fixed(4)), tried]);
+    site.override_limit("lifted", "ann", Effect::Unlimited).await;
+    let own = Effect::Quota { quota: 3, burst: None };
+    site.override_limit("own", "ann", own).await;
+
+    let decision = site.check("ann").await;
+    let status = |name: &str, capacity| Some((name.to_owned(), capacity));
+    assert_eq!(
+        roles(&decision, 4),
+        [
+            (ChargeRole::Counted, status("counted", 7)),
+            (ChargeRole::Skipped, None),
+            (ChargeRole::Enforced, status("own", 3)),
+            (ChargeRole::Enforced, status("tried", 9)),
+        ]
+    );
+    let at = |index| decision.charge_at(PlanPosition::Enforced(index));
+    let index = |index| decision.status_index(PlanPosition::Enforced(index));
+    assert_eq!([0, 1, 2, 3].map(index), [None, None, Some(0), Some(1)]);
+    assert_eq!(
+        [0, 1, 2, 3].map(|index| at(index).applied_override.is_some()),
+        [false, true, true, false]
+    );
+    assert_eq!(at(2).applied_override.map(|applied| applied.limit.capacity()), Some(4));
+    let candidate = |index| at(index).candidate.map(|outcome| outcome.candidate.limit.capacity());
+    assert_eq!([0, 1, 2, 3].map(candidate), [Some(6), None, None, Some(8)]);
+
+    site.override_limit("tried", "ann", Effect::Blocked).await;
+    let blocked = site.check("ann").await;
+    assert!(!blocked.is_admitted());
+    let roles = roles(&blocked, 4);
+    assert_eq!(roles[2], (ChargeRole::Skipped, None), "the store is not asked");
+    assert_eq!(roles[3], (ChargeRole::Enforced, status("tried", 9)));
+
+    let plain = site.check("bob").await;
+    let index = |index| plain.status_index(PlanPosition::Enforced(index));
+    assert_eq!([0, 1, 2, 3].map(index), [None, Some(0), Some(1), Some(2)]);
 }
 
 #[tokio::test]
@@ -178,7 +243,9 @@ async fn for_whom_a_limit_is_not_enforced_it_only_counts() {
         // Whoever is not refused is told of what would have been.
         let in_shadow = second.shadow.as_ref().is_some_and(|shadow| !shadow.is_admitted());
         assert_eq!(in_shadow, second.is_admitted());
-        assert!(second.trials[0].live.is_refusal() && !second.trials[0].candidate.is_refusal());
+        assert!(
+            second.candidates[0].live.is_refusal() && !second.candidates[0].candidate.is_refusal()
+        );
         refused += usize::from(!second.is_admitted());
     }
     assert!((30..90).contains(&refused), "{refused} of 200");

@@ -109,9 +109,9 @@ impl Tally {
                 limit.record(planned.subject, status, client, now, outcome);
             }
         }
-        for trial in &decision.trials {
-            if let Some(limit) = self.limit(trial.limit()) {
-                limit.trials.add(trial);
+        for outcome in &decision.candidates {
+            if let Some(limit) = self.limit(outcome.limit()) {
+                limit.trials.add(outcome);
             }
         }
         let shadow = decision.shadow.iter().flat_map(|evaluation| &evaluation.statuses);

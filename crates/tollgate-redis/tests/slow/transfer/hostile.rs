@@ -11,7 +11,7 @@ use tollgate_core::{
 };
 use tollgate_redis::{Keys, RuntimeChoice};
 
-use crate::carried::store;
+use crate::transfer::store;
 use crate::kit::Server;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);

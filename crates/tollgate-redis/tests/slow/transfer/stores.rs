@@ -7,7 +7,7 @@ use tollgate_conformance::PlainHash;
 use tollgate_conformance::suite::check_transfer;
 use tollgate_redis::{Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice, ShardSettings};
 
-use crate::carried::store;
+use crate::transfer::store;
 use crate::kit::{Server, Version, on_every_version};
 
 /// Longer than anything takes on a busy machine.

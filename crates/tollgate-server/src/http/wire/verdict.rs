@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use tollgate::core::{Admission, Limit, LimitStatus};
-use tollgate::limiter::Overrule;
+use tollgate::core::{Admission, LimitStatus};
+use tollgate::limiter::AppliedOverride;
 use tollgate::overrides::{Effect, Override};
 
 use super::{HeaderFields, OverrideDetails};
@@ -161,23 +161,20 @@ enum OverrideEffect {
 }
 
 impl<'a> OverriddenLimit<'a> {
-    pub(in crate::http) fn of(overrule: &'a Overrule) -> Self {
-        Self::by(&overrule.limit, &overrule.said, None)
-    }
-
-    /// That `found` decides in the place of `limit`; administrators get its `definition`.
-    pub(in crate::http) fn by(
-        limit: &'a Limit,
-        found: &Override,
-        definition: Option<OverrideDetails>,
+    /// An override that replaced a limit. `show` returns what administrators may see of it.
+    pub(in crate::http) fn of(
+        applied: &'a AppliedOverride,
+        show: impl FnOnce(&Override) -> Option<OverrideDetails>,
     ) -> Self {
-        let effect = match found.effect {
+        let AppliedOverride { limit, said, .. } = applied;
+        let effect = match said.effect {
             Effect::Quota { .. } => OverrideEffect::Quota,
             Effect::Unlimited => OverrideEffect::Unlimited,
             Effect::Blocked => OverrideEffect::Blocked,
             Effect::Counted => OverrideEffect::Counted,
         };
-        Self { limit: limit.name(), effect, expires: found.expires_at.as_secs_ceil(), definition }
+        let expires = said.expires_at.as_secs_ceil();
+        Self { limit: limit.name(), effect, expires, definition: show(said) }
     }
 }
 

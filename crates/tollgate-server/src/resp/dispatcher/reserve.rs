@@ -1,8 +1,9 @@
 //! What is held, put off and settled: `TG.RESERVE`, `TG.EXTEND`, `TG.SETTLE`.
 
-use tollgate::core::policy::{ChargeOn, Plan};
+use tollgate::core::policy::NamedPlan;
 use tollgate::core::{Cost, Limit, Millis, Store};
-use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit, Terms};
+use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit};
+use tollgate::{DecisionRequest, Reservation};
 
 use super::Dispatcher;
 use crate::resp::args::Args;
@@ -18,15 +19,15 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
             Err(error) => return self.replies.error(error),
         };
         let asked: Vec<&[u8]> = [&args[1..3], &args[4..]].concat();
-        let plan = match tg_commands::charge(&policy, &asked, self.limiter.key()) {
+        let plan = tg_commands::charge(&policy, &asked, self.limiter.key());
+        let NamedPlan { planned, on_failure } = match plan {
             Ok(plan) => plan,
             Err(error) => return self.replies.error(error),
         };
-        let terms = Terms { charge: ChargeOn::Arrival, on_failure: plan.on_failure };
-        let plan = Plan { enforced: plan.planned, ..Plan::default() };
         let now = self.limiter.now();
-        let reserved = self.limiter.reserve_on_terms_at(now, &policy, plan, terms, hold_for);
-        let mut decision = reserved.await;
+        let request = DecisionRequest::of_charges(now, &policy, planned, on_failure);
+        let reservation = Reservation::All(hold_for);
+        let mut decision = self.limiter.decide(DecisionRequest { reservation, ..request }).await;
         let sealed = decision.receipt.take().map(|receipt| self.limiter.seal(receipt, now));
         tg_commands::reply(&decision, sealed, &mut self.replies);
     }

@@ -30,7 +30,7 @@ impl Server {
         let limiter = Arc::new(Limiter::new(policy(), Memory::default()));
         let service = HttpListener::new(limiter, options, limits);
         let (end, ended) = oneshot::channel();
-        let listeners = vec![Served::new("http", service, limits, listener)];
+        let listeners = vec![Served::new("http", listener, limits, service)];
         let served = tokio::spawn(serve(listeners, DRAIN, async move {
             let _ = ended.await;
         }));

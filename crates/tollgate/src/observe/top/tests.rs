@@ -34,7 +34,7 @@ fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     });
     let evaluation = Evaluation { now, statuses: statuses.collect() };
     let planned: Vec<_> = planned.iter().map(|(planned, _)| planned.clone()).collect();
-    top.on_evaluation(&planned, &evaluation);
+    top.evaluated(&planned, &evaluation);
 }
 
 /// Each limit, and its subjects with their units and errors.

@@ -1,4 +1,4 @@
-//! Costs that the answer tells: what is reserved of them while it goes by, and settled at its end.
+//! Costs that the response reports: reserved while it is sent, settled at its end.
 
 mod events;
 mod follower;
@@ -21,12 +21,12 @@ use crate::receipt::Receipt;
 use watch::Watch;
 pub(super) use watch::{is_json, value_at};
 
-/// What is reserved for a request while it runs, held on to, and settled once: at the end of the
-/// answer's body, when it breaks, when the client is gone or when the service fails. What the answer
-/// told until then is what it cost; what it did not tell costs what was reserved.
+/// The reservation of a request while it runs. It is extended, and settled once: at the end of the
+/// response body, when the body breaks, when the client disconnects or when the service fails. The
+/// cost is what the response reported until then; what it did not report costs the reserved amount.
 pub(super) struct Metering {
     watch: Option<Watch>,
-    /// None outside of a runtime, where it ends when its limits say.
+    /// The task that extends it; `None` outside of a runtime, where it expires.
     holding: Option<AbortHandle>,
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
 }
@@ -38,7 +38,7 @@ enum Cost {
 }
 
 impl Metering {
-    /// Of a request that arrived at `arrived`.
+    /// Meters a request that arrived at `arrived`.
     pub(super) fn new<S: Store + 'static>(
         limiter: &Arc<Limiter<S>>,
         reserved: Receipt,
@@ -56,16 +56,16 @@ impl Metering {
             })
         });
         let limiter = Arc::clone(limiter);
-        // For want of an answer of the store it runs out, as its limits say.
+        // If the store does not answer, the reservation expires, as its limits say.
         let settle = Box::new(move |cost| {
             let now = limiter.now();
-            let after = Arc::clone(&limiter);
-            after.afterwards(async move {
+            let background = Arc::clone(&limiter);
+            background.in_background(async move {
                 let _ = match cost {
-                    Cost::Free => limiter.give_back(now, &reserved).await,
+                    Cost::Free => limiter.refund_shared(now, &reserved).await,
                     Cost::Measured(watch) => {
                         let measured = |meter: &_| watch.cost(meter, now.since(arrived));
-                        limiter.settle_measured(now, &reserved, measured).await
+                        limiter.settle_shared(now, &reserved, measured).await
                     }
                 };
             });
@@ -73,32 +73,32 @@ impl Metering {
         Self { watch, holding, settle: Some(settle) }
     }
 
-    /// Whether the answer must come as it is, and not compressed.
+    /// Whether it needs a response that is not compressed.
     pub(super) fn reads_body(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::reads_body)
     }
 
-    /// The answer has begun.
+    /// Reads the header fields of the response.
     pub(super) fn answered(&mut self, headers: &HeaderMap) {
         if let Some(watch) = &mut self.watch {
             watch.answered(headers);
         }
     }
 
-    /// The answer's body goes on.
+    /// Reads a part of the response body.
     pub(super) fn saw(&mut self, data: &[u8]) {
         if let Some(watch) = &mut self.watch {
             watch.saw(data);
         }
     }
 
-    /// The answer is free.
-    pub(super) fn waive(mut self) {
+    /// Releases the reservation, for a response that is free.
+    pub(super) fn release(mut self) {
         self.end(Cost::Free);
     }
 
     fn end(&mut self, cost: Cost) {
-        // An extension under way that comes after the end finds nothing to extend.
+        // An extension that reaches the store after the end finds nothing to extend.
         self.holding.take().inspect(AbortHandle::abort);
         if let Some(settle) = self.settle.take() {
             settle(cost);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use tollgate::core::policy::shedding::{FleetShedding, ShedMode, Shedding};
 use tollgate::core::policy::{MatchMode, Priority};
 use tollgate::core::{Charge, Millis, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::limiter::Place;
+use tollgate::limiter::AdmissionPermits;
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget, SheddingTarget,
 };
@@ -38,16 +38,16 @@ impl<S: Store> World<S> {
         Self { limiter, clock }
     }
 
-    fn enter(&self, priority: Priority) -> Result<Place, ShedDecision> {
+    fn enter(&self, priority: Priority) -> Result<AdmissionPermits, ShedDecision> {
         let policy: Arc<Revision> = self.limiter.policy();
         now(self.limiter.enter(self.limiter.now(), &policy, priority))
     }
 
-    fn take(&self, priority: Priority, count: usize) -> Vec<Place> {
+    fn take(&self, priority: Priority, count: usize) -> Vec<AdmissionPermits> {
         (0..count).map(|_| self.enter(priority).unwrap()).collect()
     }
 
-    fn give_back(&self, places: Vec<Place>) {
+    fn give_back(&self, places: Vec<AdmissionPermits>) {
         for place in places {
             now(self.limiter.refund(place.fleet.unwrap())).unwrap();
         }

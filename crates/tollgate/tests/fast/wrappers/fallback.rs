@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tollgate::Limiter;
 use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule};
 use tollgate::core::{
     Admission, ChargeId, Cost, DecisionSource, Limit, Millis, Operation, Policy, Reading,
@@ -13,6 +12,7 @@ use tollgate::store::fallback::{
     DENY_RETRY_AFTER, Fallback, FallbackChoice, FallbackCounts, FixedAnswer,
 };
 use tollgate::store::{Atomic, FallbackStore, LocalShare, Memory, Shard, Sharded};
+use tollgate::{Limiter, ManualClock};
 
 use crate::wrappers::faulty::{Faulty, Trouble};
 use crate::wrappers::setup::{
@@ -177,10 +177,11 @@ fn a_decision_reports_who_made_it_and_its_receipt_knows_where() {
     let limits = vec![LimitRef { limit: 0, cost: Cost::ONE }];
     let rule = Rule::new("all", RequestMatch { paths, ..RequestMatch::default() }, limits);
     let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch).unwrap();
-    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()));
+    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()))
+        .with_clock(ManualClock::new(NOW));
     let attributes =
         RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
-    let check = || at_once(limiter.check_at(NOW, &attributes));
+    let check = || at_once(limiter.check(&attributes));
     let first = check();
     assert_eq!((first.source, first.is_admitted()), (DecisionSource::Store, true));
     fails(limiter.store());

@@ -1,53 +1,54 @@
-//! What was done for a request, and what is still to be done.
+//! What a store call charged and reserved for a request, and what is still to be charged.
 
 use tollgate_core::charge::{ChargeId, ChargePosition};
 use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Admission, Readings};
 
-use super::Pending;
-use super::taking::{Taking, Way};
+use super::charge_mode::{Action, ChargeMode};
+use crate::decision::Pending;
 use crate::receipt::{Purpose, Receipt};
 
-/// What was done for a request, and what is still to be done.
+/// What a store call charged and reserved for a request, and what is still to be charged.
 #[derive(Default)]
-pub(super) struct Proof {
-    /// What was charged; what was reserved where the caller asked for a reservation.
+pub(super) struct ChargeRecord {
+    /// What was charged; in [`ChargeMode::Reserve`] what was reserved.
     pub(super) receipt: Option<Receipt>,
-    /// What was reserved until the answer tells its cost.
+    /// What was reserved until the response reports its cost.
     pub(super) reserved: Option<Receipt>,
     /// What was only looked at.
     pub(super) pending: Option<Pending>,
 }
 
-impl Proof {
-    /// What `readings` say of what was `planned`; nothing if that was refused.
+impl ChargeRecord {
+    /// The record of the charges `planned`, which the store answered with `readings`. Empty if the
+    /// store refused them.
     pub(super) fn of(
         id: ChargeId,
-        taking: Taking,
+        mode: ChargeMode,
         planned: Vec<PlannedCharge>,
         readings: &Readings,
     ) -> Self {
-        // All or nothing by itself, whatever the looks saw.
+        // The charges are all or nothing, whatever the looks found.
         let mut read = planned.iter().zip(readings.iter());
         if !read.all(|(one, reading)| {
-            taking.way_of(one) == Way::Look || reading.admission == Admission::Now
+            mode.action(one) == Action::Look || reading.admission == Admission::Now
         }) {
             return Self::default();
         }
-        let is_taken = |planned: &PlannedCharge| taking.way_of(planned) == Way::Take;
+        let is_taken = |planned: &PlannedCharge| mode.action(planned) == Action::Take;
         let marks = readings.iter().map(|reading| reading.position);
         if planned.iter().all(is_taken) {
-            // Most are: nothing is to be parted.
+            // The common case: nothing to separate.
             let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(marks));
             return Self { receipt, ..Self::default() };
         }
         let (mut taken, mut reserved, mut looked_at) = (Vec::new(), Vec::new(), Vec::new());
         let mut held_until = None;
         for (planned, position) in planned.into_iter().zip(marks) {
-            match taking.way_of(&planned) {
-                Way::Look => looked_at.push(planned),
-                Way::Take => taken.push((planned, position)),
-                Way::Reserve(until) => {
+            match mode.action(&planned) {
+                Action::Look => looked_at.push(planned),
+                Action::Take => taken.push((planned, position)),
+                Action::Reserve(until) => {
                     held_until = Some(until);
                     reserved.push((planned, position));
                 }
@@ -57,29 +58,20 @@ impl Proof {
             .and_then(|until| receipt(id, Purpose::Reservation(until), reserved.into_iter()));
         let receipt = receipt(id, Purpose::Charge, taken.into_iter());
         let pending = Pending::new(looked_at);
-        match taking {
-            // The caller asked for it, and settles it.
-            Taking::Reservation(_) => Self { receipt: reserved, reserved: None, pending },
-            Taking::Charge(_) | Taking::Metered(..) => Self { receipt, reserved, pending },
+        match mode {
+            // The caller asked for the reservation and settles it.
+            ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
+            ChargeMode::Charge(_) | ChargeMode::Metered(..) => Self { receipt, reserved, pending },
         }
     }
 
-    /// Whether nothing was done, and nothing is to be.
-    pub(super) const fn is_none(&self) -> bool {
+    /// Whether nothing was charged or reserved, and nothing is still to be charged.
+    pub(super) const fn is_empty(&self) -> bool {
         self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()
-    }
-
-    /// What two plans of the same request prove; only the first waits for the answer.
-    pub(super) fn joined(self, other: Self) -> Self {
-        Self {
-            receipt: Receipt::joined(self.receipt, other.receipt),
-            reserved: Receipt::joined(self.reserved, other.reserved),
-            pending: self.pending,
-        }
     }
 }
 
-/// Proof of what was `charged`, if anything was.
+/// The receipt of `charged`, if anything was.
 fn receipt(
     id: ChargeId,
     purpose: Purpose,

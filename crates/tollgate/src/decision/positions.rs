@@ -1,0 +1,129 @@
+//! Which charge of a plan each status of a decision belongs to.
+
+/// The position of a charge in its [`Plan`](tollgate_core::policy::Plan).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanPosition {
+    /// An index into [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
+    Enforced(usize),
+    /// An index into [`Plan::shadowed`](tollgate_core::policy::Plan::shadowed).
+    Shadowed(usize),
+}
+
+/// Where a decision has the status of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evaluated {
+    /// At this index of its evaluation.
+    Enforced(usize),
+    /// At this index of its shadow evaluation.
+    Counted(usize),
+}
+
+/// Which charge of a plan each status of a decision belongs to.
+///
+/// A plan that is evaluated as it is needs no table: the statuses of the evaluation are those of its
+/// enforced charges, the statuses of the shadow evaluation those of its shadowed charges.
+#[derive(Clone, Debug, Default)]
+pub struct ChargePositions(Option<Box<Table>>);
+
+/// The positions of evaluated charges; `None` for a list that is evaluated as planned.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    enforced: Option<Vec<PlanPosition>>,
+    counted: Option<Vec<PlanPosition>>,
+}
+
+impl ChargePositions {
+    /// The positions of a plan with `shadowed` shadowed charges, some of whose enforced charges are
+    /// only counted, after the shadowed ones: `are_enforced` has one element for each of them.
+    pub(crate) fn split(are_enforced: &[bool], shadowed: usize) -> Self {
+        let mut enforced = Vec::new();
+        let mut counted: Vec<_> = (0..shadowed).map(PlanPosition::Shadowed).collect();
+        for (index, is_enforced) in are_enforced.iter().enumerate() {
+            let list = if *is_enforced { &mut enforced } else { &mut counted };
+            list.push(PlanPosition::Enforced(index));
+        }
+        Self(Some(Box::new(Table { enforced: Some(enforced), counted: Some(counted) })))
+    }
+
+    /// Returns the position in the plan of an evaluated charge.
+    pub(crate) fn of(&self, evaluated: Evaluated) -> PlanPosition {
+        let table = self.0.as_deref();
+        match evaluated {
+            Evaluated::Enforced(index) => match table.and_then(|table| table.enforced.as_ref()) {
+                Some(enforced) => enforced[index],
+                None => PlanPosition::Enforced(index),
+            },
+            Evaluated::Counted(index) => match table.and_then(|table| table.counted.as_ref()) {
+                Some(counted) => counted[index],
+                None => PlanPosition::Shadowed(index),
+            },
+        }
+    }
+
+    /// Returns where the charge at `position` of the plan was evaluated; `None` if it was not.
+    pub(crate) fn find(&self, position: PlanPosition) -> Option<Evaluated> {
+        let (enforced, counted) = match self.0.as_deref() {
+            Some(table) => (table.enforced.as_ref(), table.counted.as_ref()),
+            None => (None, None),
+        };
+        let is_it = |other: &PlanPosition| *other == position;
+        let in_enforced = match (enforced, position) {
+            (Some(list), _) => list.iter().position(is_it),
+            (None, PlanPosition::Enforced(index)) => Some(index),
+            (None, PlanPosition::Shadowed(_)) => None,
+        };
+        let in_counted = || match (counted, position) {
+            (Some(list), _) => list.iter().position(is_it),
+            (None, PlanPosition::Shadowed(index)) => Some(index),
+            (None, PlanPosition::Enforced(_)) => None,
+        };
+        in_enforced.map(Evaluated::Enforced).or_else(|| in_counted().map(Evaluated::Counted))
+    }
+
+    /// Keeps of one list the charges at the indices `kept`; the store is not asked about the
+    /// others. `list` makes the list's positions.
+    pub(crate) fn keep(&mut self, list: fn(usize) -> Evaluated, kept: &[usize]) {
+        let positions = kept.iter().map(|index| self.of(list(*index))).collect();
+        let table = self.0.get_or_insert_default();
+        match list(0) {
+            Evaluated::Enforced(_) => table.enforced = Some(positions),
+            Evaluated::Counted(_) => table.counted = Some(positions),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_that_is_evaluated_as_it_is_needs_no_table() {
+        let positions = ChargePositions::default();
+        for index in 0..3 {
+            let (enforced, shadowed) =
+                (PlanPosition::Enforced(index), PlanPosition::Shadowed(index));
+            assert_eq!(positions.find(enforced), Some(Evaluated::Enforced(index)));
+            assert_eq!(positions.find(shadowed), Some(Evaluated::Counted(index)));
+            assert_eq!(positions.of(Evaluated::Enforced(index)), enforced);
+            assert_eq!(positions.of(Evaluated::Counted(index)), shadowed);
+        }
+    }
+
+    #[test]
+    fn split_and_skipped_charges_keep_their_positions() {
+        use PlanPosition::{Enforced, Shadowed};
+        let mut positions = ChargePositions::split(&[true, false, true, true], 1);
+        positions.keep(Evaluated::Enforced, &[0, 2]);
+        let found = |position| positions.find(position);
+        assert_eq!(found(Enforced(0)), Some(Evaluated::Enforced(0)));
+        assert_eq!(found(Enforced(1)), Some(Evaluated::Counted(1)));
+        assert_eq!(found(Enforced(2)), None);
+        assert_eq!(found(Enforced(3)), Some(Evaluated::Enforced(1)));
+        assert_eq!(found(Shadowed(0)), Some(Evaluated::Counted(0)));
+        assert_eq!(positions.of(Evaluated::Enforced(1)), Enforced(3));
+        let mut positions = ChargePositions::default();
+        positions.keep(Evaluated::Counted, &[1]);
+        assert_eq!(positions.find(Shadowed(0)), None);
+        assert_eq!(positions.find(Enforced(0)), Some(Evaluated::Enforced(0)));
+    }
+}

@@ -1,0 +1,36 @@
+//! Candidates of limits, which are charged for the same requests as their limits.
+
+use std::sync::Arc;
+
+use tollgate_core::policy::{RuleMode, PlannedCharge};
+use tollgate_core::{Evaluation, LimitStatus};
+
+use crate::decision::Evaluated;
+
+/// The candidate of a limit, to be charged for the same request.
+pub(super) struct Candidate {
+    /// Where the decision has the status of the limit.
+    pub(super) evaluated: Evaluated,
+    /// The status of the limit in force.
+    pub(super) live: LimitStatus,
+    /// The charge of the candidate.
+    pub(super) planned: PlannedCharge,
+}
+
+impl Candidate {
+    /// The candidates of the limits of `planned`, whose statuses are those of `evaluation`; `mode` says
+    /// whether they were enforced.
+    pub(super) fn of(mode: RuleMode, planned: &[PlannedCharge], evaluation: &Evaluation) -> Vec<Self> {
+        let both = planned.iter().zip(&evaluation.statuses).enumerate();
+        let candidates = both.filter_map(|(index, (planned, live))| {
+            let candidate = Arc::clone(planned.limit.candidate()?);
+            let planned = PlannedCharge { limit: candidate, ..planned.clone() };
+            let evaluated = match mode {
+                RuleMode::Enforce => Evaluated::Enforced(index),
+                RuleMode::Shadow => Evaluated::Counted(index),
+            };
+            Some(Self { evaluated, live: live.clone(), planned })
+        });
+        candidates.collect()
+    }
+}

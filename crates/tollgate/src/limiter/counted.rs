@@ -1,0 +1,100 @@
+//! Evaluates charges that cannot reject: rules in shadow mode, limits that are not enforced for a
+//! subject, and candidates of limits.
+
+use tollgate_core::charge::ChargeId;
+use tollgate_core::policy::{RuleMode, PlannedCharge};
+use tollgate_core::reading::DecisionSource;
+use tollgate_core::{LimitStatus, Store, Timestamp};
+
+use super::Limiter;
+use super::candidate::Candidate;
+use super::charge_mode::ChargeMode;
+use super::charge_record::ChargeRecord;
+use super::evaluate::{EvaluationOutcome, FailureTerms};
+use crate::decision::{CandidateOutcome, ChargePositions, Decision, Evaluated, PlanPosition};
+use crate::overrides::Effect;
+use crate::receipt::Receipt;
+
+impl<S: Store> Limiter<S> {
+    /// Charges what cannot reject the request that `decision` is about, and adds it to the
+    /// decision: `counted` in one store call, and the candidates of all limits in another.
+    pub(super) async fn evaluate_counted(
+        &self,
+        id: ChargeId,
+        mut decision: Decision,
+        counted: Option<Vec<PlannedCharge>>,
+        mut candidates: Vec<Candidate>,
+        mode: ChargeMode,
+    ) -> Decision {
+        let mode = mode.on_arrival();
+        // Later than the request arrived, if it waited in a queue.
+        let now = decision.evaluation.now;
+        if let Some(counted) = counted {
+            let (charges, mut applied) =
+                self.apply_overrides(now, counted, Evaluated::Counted, &mut decision.positions);
+            let outcome =
+                self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
+            let EvaluationOutcome { evaluation, source, record, candidates: more } = outcome;
+            let is_answered =
+                !matches!(source, DecisionSource::Failure(_)) || !evaluation.statuses.is_empty();
+            decision.shadow = Some(evaluation);
+            decision.add(record);
+            candidates.extend(more);
+            if is_answered {
+                applied.retain(|applied| applied.said.effect == Effect::Counted);
+                decision.overrides.append(&mut applied);
+            }
+        }
+        if !candidates.is_empty() {
+            self.evaluate_candidates(now, id, &mut decision, candidates, mode).await;
+        }
+        decision
+    }
+
+    /// Charges the candidates as if each of them replaced its limit: in one store call, all or
+    /// none. Skips them if a limit without a candidate refused the request.
+    async fn evaluate_candidates(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        decision: &mut Decision,
+        candidates: Vec<Candidate>,
+        mode: ChargeMode,
+    ) {
+        let has_none = |status: &LimitStatus| status.limit.candidate().is_none();
+        if decision.evaluation.refusals().any(has_none) {
+            return;
+        }
+        let (live, planned): (Vec<_>, Vec<_>) =
+            candidates.into_iter().map(|one| ((one.evaluated, one.live), one.planned)).unzip();
+        // Which of the candidates the store is asked about: an override may lift one.
+        let mut asked = ChargePositions::default();
+        let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut asked);
+        let outcome =
+            self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
+        decision.add(outcome.record);
+        // A fallback has no counters of candidates to compare with.
+        if let DecisionSource::Fallback(_) | DecisionSource::Failure(_) = outcome.source {
+            return;
+        }
+        let statuses = outcome.evaluation.statuses.into_iter().enumerate();
+        let outcomes = statuses.filter_map(|(index, candidate)| {
+            let PlanPosition::Enforced(index) = asked.of(Evaluated::Enforced(index)) else {
+                return None;
+            };
+            let (evaluated, live) = live.get(index)?.clone();
+            let position = decision.positions.of(evaluated);
+            Some(CandidateOutcome { position, live, candidate })
+        });
+        let outcomes = outcomes.collect();
+        decision.candidates = outcomes;
+    }
+}
+
+impl Decision {
+    /// Adds what was charged for the same request and cannot reject it.
+    fn add(&mut self, record: ChargeRecord) {
+        self.receipt = Receipt::joined(self.receipt.take(), record.receipt);
+        self.reserved = Receipt::joined(self.reserved.take(), record.reserved);
+    }
+}

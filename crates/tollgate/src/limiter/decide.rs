@@ -1,0 +1,230 @@
+//! The one way to decide: a request goes in, a decision comes out.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tollgate_core::policy::{ChargeOn, RuleMode, OnFailure, Plan, PlannedCharge, Queue};
+use tollgate_core::{Millis, Policy, RequestAttributes, Store, Timestamp};
+
+use super::Limiter;
+use super::charge_mode::{ChargeMode, Reservation};
+use super::charge_record::ChargeRecord;
+use super::evaluate::{EvaluationOutcome, FailureTerms};
+use crate::decision::{ChargePositions, Decision, Evaluated};
+use crate::overrides::Effect;
+use crate::receipt::new_charge_id;
+use crate::revision::Revision;
+
+/// What the limiter decides on: the charges of one request, and how to charge them.
+///
+/// [`new`](Self::new) takes everything from the rules of the plan; change what the caller knows
+/// better with the update syntax.
+///
+/// # Examples
+///
+/// A caller that does not see the response charges on arrival, whatever the rules say:
+///
+/// ```
+/// use tollgate::core::policy::ChargeOn;
+/// use tollgate::core::{RequestAttributes, Store};
+/// use tollgate::limiter::{Decision, DecisionRequest, Limiter};
+///
+/// async fn check_on_arrival<S: Store>(limiter: &Limiter<S>, facts: &RequestAttributes<'_>) -> Decision {
+///     let (now, policy) = (limiter.now(), limiter.policy());
+///     let plan = limiter.plan_at(now, &policy, facts);
+///     let request = DecisionRequest {
+///         charge: ChargeOn::Arrival,
+///         ..DecisionRequest::new(now, &policy, plan)
+///     };
+///     limiter.decide(request).await
+/// }
+/// ```
+#[derive(Debug)]
+pub struct DecisionRequest<'p> {
+    /// The time of the decision.
+    pub now: Timestamp,
+    /// The policy that made the plan.
+    pub policy: &'p Arc<Revision>,
+    /// The charges.
+    pub plan: Plan<'p>,
+    /// When the enforced charges are made. [`Reservation::All`] is always on arrival.
+    pub charge: ChargeOn,
+    /// What the request gets while the store does not answer.
+    pub on_failure: OnFailure,
+    /// What is reserved until its real cost is known.
+    pub reservation: Reservation,
+    /// How long the request waits for a free slot of a concurrency limit. The evaluation then has the
+    /// time at which the decision was made.
+    pub queue: Option<Queue>,
+}
+
+impl<'p> DecisionRequest<'p> {
+    /// A request for `plan` on the terms of its rules, that reserves nothing and does not wait.
+    #[must_use]
+    pub fn new(now: Timestamp, policy: &'p Arc<Revision>, plan: Plan<'p>) -> Self {
+        let (charge, on_failure) = (plan.charge(), plan.on_failure());
+        let (reservation, queue) = (Reservation::Nothing, None);
+        Self { now, policy, plan, charge, on_failure, reservation, queue }
+    }
+
+    /// A request for the charges `enforced`, which no rule planned: charged on arrival.
+    #[must_use]
+    pub fn of_charges(
+        now: Timestamp,
+        policy: &'p Arc<Revision>,
+        enforced: Vec<PlannedCharge>,
+        on_failure: OnFailure,
+    ) -> Self {
+        let plan = Plan { enforced, ..Plan::default() };
+        let (charge, reservation, queue) = (ChargeOn::Arrival, Reservation::Nothing, None);
+        Self { now, policy, plan, charge, on_failure, reservation, queue }
+    }
+}
+
+/// The enforced charges of a plan, split by whether their limits are enforced for their subjects.
+pub(super) struct Split {
+    pub(super) enforced: Vec<PlannedCharge>,
+    pub(super) counted: Vec<PlannedCharge>,
+    pub(super) positions: ChargePositions,
+}
+
+impl<S: Store> Limiter<S> {
+    /// Checks a request against the current policy, now, and charges every limit that applies, or
+    /// none.
+    ///
+    /// Short for [`decide`](Self::decide) with the policy's own [plan](Self::plan_at) and terms.
+    pub fn check(
+        &self,
+        attributes: &RequestAttributes<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'_, S> {
+        let (now, policy) = (self.now(), self.policy());
+        let plan = self.plan_at(now, &policy, attributes);
+        self.decide(DecisionRequest::new(now, &policy, plan))
+    }
+
+    /// Checks a request, now, and reserves every limit that applies for `hold_for`, or as long as
+    /// the limit allows, or none. When the time is over, the units are released or charged, as the
+    /// limit says.
+    ///
+    /// Short for [`decide`](Self::decide) with [`Reservation::All`].
+    pub fn reserve(
+        &self,
+        attributes: &RequestAttributes<'_>,
+        hold_for: Millis,
+    ) -> impl Future<Output = Decision> + Send + use<'_, S> {
+        let (now, policy) = (self.now(), self.policy());
+        let plan = self.plan_at(now, &policy, attributes);
+        let reservation = Reservation::All(hold_for);
+        self.decide(DecisionRequest { reservation, ..DecisionRequest::new(now, &policy, plan) })
+    }
+
+    /// Returns what `policy` charges a request. [Overrides](crate::overrides::OverrideTarget::Rule) switch
+    /// rules off or to shadow mode.
+    #[must_use]
+    pub fn plan_at<'p>(
+        &self,
+        now: Timestamp,
+        policy: &'p Policy,
+        attributes: &RequestAttributes<'_>,
+    ) -> Plan<'p> {
+        if self.overrides.is_empty() {
+            return policy.plan(attributes, &self.key);
+        }
+        policy.plan_switched(attributes, &self.key, |rule| self.overrides.switched(rule, now))
+    }
+
+    /// Decides on a request: charges every limit that is enforced for it, or none.
+    ///
+    /// If the rules charge on completion, limits are looked at instead, and [`Decision::pending`]
+    /// has the charges. Shadow rules and limits that are not enforced for their subjects are
+    /// charged in a second store call, candidates in a third; neither rejects the request. An active
+    /// override replaces the policy's limit for its subject.
+    ///
+    /// Never fails: if the store does not answer, `on_failure` decides and [`Decision::source`]
+    /// reports it. The returned future borrows nothing of `request`.
+    pub fn decide<'s>(
+        &'s self,
+        request: DecisionRequest<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        let DecisionRequest { now, policy, plan, charge, on_failure, reservation, queue } = request;
+        let charge = if let Reservation::All(_) = reservation { ChargeOn::Arrival } else { charge };
+        let mode = ChargeMode::new(reservation, charge, now);
+        let policy = Arc::clone(policy);
+        let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let Plan { rules: matched, enforced, mut shadowed, unenforced, .. } = plan;
+        let Split { enforced, counted, mut positions } = self.split(now, enforced, shadowed.len());
+        let has_counted = !counted.is_empty()
+            || matched.iter().any(|rule| rule.mode == RuleMode::Shadow)
+            || !unenforced.is_empty() && !shadowed.is_empty();
+        shadowed.extend(counted);
+        let (charges, overrides) =
+            self.apply_overrides(now, enforced, Evaluated::Enforced, &mut positions);
+        async move {
+            // Shared by all charges of the request, so that they are refunded and renewed together.
+            let id = new_charge_id();
+            let terms = FailureTerms { on_failure, queue };
+            let outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;
+            let EvaluationOutcome { evaluation, source, record, candidates } = outcome;
+            let ChargeRecord { receipt, reserved, pending } = record;
+            let mut decision = Decision {
+                policy,
+                rules,
+                evaluation,
+                shadow: None,
+                candidates: Vec::new(),
+                overrides,
+                source,
+                on_failure,
+                charge,
+                receipt,
+                reserved,
+                pending,
+                positions,
+            };
+            if decision.is_unanswered() {
+                decision.overrides = Vec::new();
+            }
+            if has_counted || !candidates.is_empty() {
+                // Boxed: rare work must not enlarge the future of every decision.
+                let counted = has_counted.then_some(shadowed);
+                let counted = self.evaluate_counted(id, decision, counted, candidates, mode);
+                decision = Box::pin(counted).await;
+            }
+            self.observer.on_decision(&decision);
+            self.tracer.on_decision(&decision);
+            decision
+        }
+    }
+
+    /// Splits `planned` by whether each limit is enforced for its subject at `now`. Limits of
+    /// overrides are always enforced, unless the override says that they only count.
+    pub(super) fn split(
+        &self,
+        now: Timestamp,
+        planned: Vec<PlannedCharge>,
+        shadowed: usize,
+    ) -> Split {
+        let is_enforced = |planned: &PlannedCharge| self.is_enforced(now, planned);
+        if planned.iter().all(is_enforced) {
+            let (counted, positions) = (Vec::new(), ChargePositions::default());
+            return Split { enforced: planned, counted, positions };
+        }
+        let are_enforced: Vec<bool> = planned.iter().map(is_enforced).collect();
+        let positions = ChargePositions::split(&are_enforced, shadowed);
+        let (mut enforced, mut counted) = (Vec::new(), Vec::new());
+        for (planned, is_enforced) in planned.into_iter().zip(are_enforced) {
+            let list = if is_enforced { &mut enforced } else { &mut counted };
+            list.push(planned);
+        }
+        Split { enforced, counted, positions }
+    }
+
+    /// Whether the limit of `planned` is enforced for its subject at `now`.
+    fn is_enforced(&self, now: Timestamp, planned: &PlannedCharge) -> bool {
+        let PlannedCharge { limit, subject, .. } = planned;
+        match self.overrides.find(limit, subject, &self.key, now) {
+            None => limit.enforces(subject, &self.key),
+            Some(said) => said.effect != Effect::Counted,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Evaluates charges in one store call.
+
+use std::sync::Arc;
+
+use tollgate_core::charge::{Charge, ChargeId, Operation};
+use tollgate_core::policy::{RuleMode, OnFailure, PlannedCharge, Queue};
+use tollgate_core::reading::DecisionSource;
+use tollgate_core::{Evaluation, LimitStatus, Readings, Store, StoreError, Timestamp};
+
+use super::Limiter;
+use super::candidate::Candidate;
+use super::charge_mode::ChargeMode;
+use super::charge_record::ChargeRecord;
+use super::overrides::Resolved;
+
+/// What happens if the store does not answer, or if only a concurrency limit has no free slot.
+#[derive(Clone, Copy)]
+pub(super) struct FailureTerms {
+    pub(super) on_failure: OnFailure,
+    pub(super) queue: Option<Queue>,
+}
+
+impl FailureTerms {
+    /// The terms of charges that cannot reject: they do not wait, and keep what a fallback charged.
+    pub(super) const COUNTED: Self = Self { on_failure: OnFailure::Local, queue: None };
+}
+
+/// The result of one evaluation.
+pub(super) struct EvaluationOutcome {
+    pub(super) evaluation: Evaluation,
+    pub(super) source: DecisionSource,
+    pub(super) record: ChargeRecord,
+    /// The candidates of the limits that were evaluated.
+    pub(super) candidates: Vec<Candidate>,
+}
+
+impl<S: Store> Limiter<S> {
+    /// Charges everything in `charges` or nothing, looks at what is charged later, and records both.
+    ///
+    /// Every decision moves this future: it keeps no value twice, and rare work is boxed.
+    pub(super) async fn evaluate(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        mode: RuleMode,
+        charges: Resolved,
+        charge_mode: ChargeMode,
+        terms: FailureTerms,
+    ) -> EvaluationOutcome {
+        let planned = match charges {
+            Resolved::Charges(planned) => planned,
+            Resolved::Blocked(planned, statuses) => {
+                let outcome = EvaluationOutcome::blocked(now, statuses);
+                self.notify_evaluated(mode, &planned, &outcome.evaluation);
+                return outcome;
+            }
+        };
+        let ask = |planned: &PlannedCharge| charge_mode.ask(planned, id);
+        let (now, readings) = match terms.queue {
+            None => (now, self.apply(now, &planned, ask).await),
+            Some(queue) => Box::pin(self.apply_queued(now, &planned, ask, queue)).await,
+        };
+        let readings = match readings {
+            Ok(readings) => readings,
+            Err(error) => return EvaluationOutcome::failure(now, error),
+        };
+        let evaluation = verdict_of(now, &planned, &readings);
+        let source = readings.source();
+        let candidates = match source {
+            DecisionSource::Store | DecisionSource::DenyCache => Candidate::of(mode, &planned, &evaluation),
+            DecisionSource::Fallback(_) | DecisionSource::Failure(_) => Vec::new(),
+        };
+        self.notify_evaluated(mode, &planned, &evaluation);
+        let record = ChargeRecord::of(id, charge_mode, planned, &readings);
+        let outcome = EvaluationOutcome { evaluation, source, record, candidates };
+        if outcome.is_final(terms.on_failure) {
+            return outcome;
+        }
+        Box::pin(self.undo(now, outcome, terms.on_failure)).await
+    }
+
+    /// Notifies the observer and the tracer of limits that were enforced.
+    fn notify_evaluated(&self, mode: RuleMode, planned: &[PlannedCharge], evaluation: &Evaluation) {
+        if mode == RuleMode::Enforce && !planned.is_empty() {
+            self.observer.evaluated(planned, evaluation);
+            self.tracer.evaluated(&self.key, planned, evaluation);
+        }
+    }
+
+    /// Refunds what an outcome that is not [final](EvaluationOutcome::is_final) charged.
+    async fn undo(
+        &self,
+        now: Timestamp,
+        mut outcome: EvaluationOutcome,
+        on_failure: OnFailure,
+    ) -> EvaluationOutcome {
+        if !outcome.evaluation.is_admitted() {
+            let ChargeRecord { receipt, reserved, .. } = std::mem::take(&mut outcome.record);
+            // What stays are the units of limits that count refusals.
+            let permits = receipt.map(|taken| taken.split_permits().1);
+            for receipt in permits.into_iter().chain(reserved) {
+                let _ = self.refund_at(now, receipt).await;
+            }
+        }
+        match outcome.source {
+            DecisionSource::Fallback(error) if on_failure != OnFailure::Local => {
+                let ChargeRecord { receipt, reserved, .. } = outcome.record;
+                for receipt in [receipt, reserved].into_iter().flatten() {
+                    let _ = self.refund_at(now, receipt).await;
+                }
+                EvaluationOutcome::failure(now, error)
+            }
+            _ => outcome,
+        }
+    }
+
+    /// Charges all of `planned` or nothing, under `id`.
+    pub(super) async fn take(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        id: ChargeId,
+    ) -> Result<Readings, StoreError> {
+        self.apply(now, planned, |planned| Operation::Charge { cost: planned.cost, id }).await
+    }
+
+    /// Asks the store about all of `planned` in one call.
+    pub(super) async fn apply(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        ask: impl Fn(&PlannedCharge) -> Operation,
+    ) -> Result<Readings, StoreError> {
+        if planned.is_empty() {
+            return Ok(Readings::new());
+        }
+        let charges: Vec<Charge<'_>> = planned
+            .iter()
+            .map(|planned| {
+                let PlannedCharge { limit, subject, .. } = planned;
+                Charge { limit, subject, operation: ask(planned) }
+            })
+            .collect();
+        let answer = self.store.apply(now, &charges).await;
+        self.notify_holds(&charges, &answer);
+        answer
+    }
+}
+
+impl EvaluationOutcome {
+    /// Whether what was charged stays charged: not what a look refused, and not what a fallback
+    /// charged for rules that do not ask for one.
+    fn is_final(&self, on_failure: OnFailure) -> bool {
+        let is_wanted = on_failure == OnFailure::Local;
+        let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;
+        !is_unwanted_fallback && (self.evaluation.is_admitted() || self.record.is_empty())
+    }
+
+    /// The outcome if neither the store nor a fallback answered.
+    fn failure(now: Timestamp, error: StoreError) -> Self {
+        let (evaluation, source) = (Evaluation::without_statuses(now), DecisionSource::Failure(error));
+        Self { evaluation, source, record: ChargeRecord::default(), candidates: Vec::new() }
+    }
+
+    /// The outcome if overrides block the request.
+    fn blocked(now: Timestamp, statuses: Vec<LimitStatus>) -> Self {
+        let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
+        Self { evaluation, source, record: ChargeRecord::default(), candidates: Vec::new() }
+    }
+}
+
+/// The statuses of `planned` after the store answered with `readings`.
+pub(super) fn verdict_of(
+    now: Timestamp,
+    planned: &[PlannedCharge],
+    readings: &Readings,
+) -> Evaluation {
+    let statuses = planned.iter().zip(readings.iter()).map(|(planned, reading)| {
+        LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
+    });
+    Evaluation { now, statuses: statuses.collect() }
+}

@@ -1,0 +1,148 @@
+//! Ends requests: refunds, charges on completion, renewals of permits.
+
+use std::sync::Arc;
+
+use tollgate_core::policy::{ChargeOn, PlannedCharge};
+use tollgate_core::{Admission, Store, StoreError, Timestamp};
+
+use super::Limiter;
+use crate::decision::{Completion, Decision, Pending, Settlement};
+use crate::receipt::{Receipt, new_charge_id};
+
+impl<S: Store> Limiter<S> {
+    /// Charges what `pending` holds, now that the response is known.
+    ///
+    /// This charge never takes a limit above its quota. Requests that looked at the last units at
+    /// the same time were all admitted, and only the first are counted: a limit admits above its
+    /// quota at most the cost of the requests that are in flight at one time. Each of them results
+    /// in [`Completion::Overrun`].
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer; it is then unknown whether it charged.
+    pub async fn complete(&self, pending: Pending) -> Result<Completion, StoreError> {
+        self.complete_at(self.now(), pending).await
+    }
+
+    /// Does the same as [`complete`](Self::complete), at the time `now`.
+    ///
+    /// # Errors
+    /// As [`complete`](Self::complete).
+    pub async fn complete_at(
+        &self,
+        now: Timestamp,
+        pending: Pending,
+    ) -> Result<Completion, StoreError> {
+        let outcome = self.charge_pending(now, pending.planned).await;
+        self.observer.on_completion(&outcome);
+        outcome
+    }
+
+    async fn charge_pending(
+        &self,
+        now: Timestamp,
+        mut planned: Vec<PlannedCharge>,
+    ) -> Result<Completion, StoreError> {
+        let readings = self.take(now, &planned, new_charge_id()).await?;
+        if readings.all_admitted() {
+            return Ok(Completion::Charged);
+        }
+        // A full limit does not stop the others from being charged. If one of those fills up at
+        // this moment, nothing is charged twice, and there is no third attempt.
+        let mut readings = readings.iter();
+        planned
+            .retain(|_| readings.next().is_some_and(|reading| reading.admission == Admission::Now));
+        self.take(now, &planned, new_charge_id()).await?;
+        Ok(Completion::Overrun)
+    }
+
+    /// Refunds everything that `receipt` charged, in windows that are not over.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer; the charges then remain.
+    pub async fn refund(&self, receipt: Receipt) -> Result<(), StoreError> {
+        self.refund_at(self.now(), receipt).await
+    }
+
+    /// Does the same as [`refund`](Self::refund), at the time `now`.
+    ///
+    /// # Errors
+    /// As [`refund`](Self::refund).
+    pub async fn refund_at(&self, now: Timestamp, receipt: Receipt) -> Result<(), StoreError> {
+        self.refund_shared(now, &receipt).await
+    }
+
+    /// Refunds a receipt that a renewal task shares. The caller refunds it once.
+    pub(crate) async fn refund_shared(
+        &self,
+        now: Timestamp,
+        receipt: &Receipt,
+    ) -> Result<(), StoreError> {
+        if receipt.is_empty() {
+            return Ok(());
+        }
+        let refunds = receipt.refunds();
+        let answer = self.store.apply(now, &refunds).await;
+        self.notify_holds(&refunds, &answer);
+        self.queues.slots_freed(receipt);
+        answer.map(|_| ())
+    }
+
+    /// Renews every permit of `receipt`: it expires one lease time from now.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer; the permits then expire as before.
+    pub async fn renew(&self, receipt: &Receipt) -> Result<(), StoreError> {
+        if receipt.is_empty() {
+            return Ok(());
+        }
+        self.store.apply(self.now(), &receipt.renewals()).await.map(|_| ())
+    }
+}
+
+impl<S: Store + 'static> Limiter<S> {
+    /// Ends `decision`, now that its response is known: charges `pending`, or refunds what was
+    /// charged for a response that is free. Updates the evaluation for the client. The store calls
+    /// happen in the background.
+    pub(crate) fn finish(
+        self: &Arc<Self>,
+        decision: &mut Decision,
+        pending: &mut Option<Pending>,
+        settlement: Settlement,
+    ) {
+        if (decision.charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
+            return;
+        }
+        let now = self.now();
+        let pending = pending.take();
+        match settlement {
+            Settlement::Charged => self.complete_in_background(now, pending),
+            Settlement::Free => {
+                drop(pending);
+                if let Some(receipt) = decision.receipt.take() {
+                    let limiter = Arc::clone(self);
+                    // If the store does not answer, the charge remains.
+                    self.in_background(async move {
+                        let _ = limiter.refund_at(now, receipt).await;
+                    });
+                }
+            }
+        }
+        decision.settle(settlement, now);
+    }
+
+    /// Charges what `pending` holds, in the background.
+    pub(crate) fn complete_in_background(
+        self: &Arc<Self>,
+        now: Timestamp,
+        pending: Option<Pending>,
+    ) {
+        if let Some(pending) = pending {
+            let limiter = Arc::clone(self);
+            self.in_background(async move {
+                // The observer receives the outcome. A charge that may have been counted is not
+                // sent again.
+                let _ = limiter.complete_at(now, pending).await;
+            });
+        }
+    }
+}

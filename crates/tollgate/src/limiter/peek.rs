@@ -1,0 +1,121 @@
+//! Looks at limits without charging them.
+
+use std::future::Future;
+
+use tollgate_core::charge::Operation;
+use tollgate_core::policy::{PlannedCharge, Policy, Rule};
+use tollgate_core::reading::DecisionSource;
+use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError, Timestamp};
+
+use super::Limiter;
+use super::decide::Split;
+use super::evaluate::verdict_of;
+use super::overrides::Resolved;
+use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
+
+/// What a decision on a request would be now.
+#[derive(Clone, Debug)]
+pub struct Peek {
+    /// The status of every limit that would decide.
+    pub evaluation: Evaluation,
+    /// What answered.
+    pub source: DecisionSource,
+    /// The overrides that replace limits, in the order of the charges.
+    pub overrides: Vec<AppliedOverride>,
+}
+
+impl<S: Store> Limiter<S> {
+    /// Returns whether a request with the charges `planned` would be admitted at `now`. Charges
+    /// nothing, and leaves out limits that are not enforced for their subjects.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    pub async fn peek_at(
+        &self,
+        now: Timestamp,
+        planned: Vec<PlannedCharge>,
+    ) -> Result<Peek, StoreError> {
+        let Split { enforced, counted, mut positions } = self.split(now, planned, 0);
+        let (charges, mut overrides) =
+            self.apply_overrides(now, enforced, Evaluated::Enforced, &mut positions);
+        let (_, more) = self.apply_overrides(now, counted, Evaluated::Counted, &mut positions);
+        overrides.extend(more);
+        overrides.sort_by_key(|applied| match applied.position {
+            PlanPosition::Enforced(index) | PlanPosition::Shadowed(index) => index,
+        });
+        let (evaluation, source) = self.look_at_resolved(now, &charges).await?;
+        Ok(Peek { evaluation, source, overrides })
+    }
+
+    /// Returns the status of every limit of `planned` at `now`, and what answered. Charges nothing;
+    /// includes limits that are not enforced for their subjects.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    pub async fn look_at(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+    ) -> Result<(Evaluation, DecisionSource), StoreError> {
+        if self.overrides.is_empty() {
+            return self.look_at_charges(now, planned).await;
+        }
+        let mut unused = ChargePositions::default();
+        let (charges, _) =
+            self.apply_overrides(now, planned.to_vec(), Evaluated::Enforced, &mut unused);
+        self.look_at_resolved(now, &charges).await
+    }
+
+    /// Returns the status of every visible limit that is enforced for the client of a request, at
+    /// any path. Charges nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    pub fn statuses(
+        &self,
+        attributes: &RequestAttributes<'_>,
+    ) -> impl Future<Output = Result<Evaluation, StoreError>> + Send + use<'_, S> {
+        let now = self.now();
+        let planned = self.status_plan(now, &self.policy.load(), attributes);
+        async move { self.look_at(now, &planned).await.map(|(evaluation, _)| evaluation) }
+    }
+
+    /// The visible limits that are enforced for the client of a request.
+    pub(super) fn status_plan(
+        &self,
+        now: Timestamp,
+        policy: &Policy,
+        attributes: &RequestAttributes<'_>,
+    ) -> Vec<PlannedCharge> {
+        let planned = if self.overrides.is_empty() {
+            policy.status_plan(attributes, &self.key)
+        } else {
+            let switch = |rule: &Rule| self.overrides.switched(rule, now);
+            policy.status_plan_switched(attributes, &self.key, switch)
+        };
+        self.split(now, planned, 0).enforced
+    }
+
+    async fn look_at_resolved(
+        &self,
+        now: Timestamp,
+        charges: &Resolved,
+    ) -> Result<(Evaluation, DecisionSource), StoreError> {
+        match charges {
+            Resolved::Charges(planned) => self.look_at_charges(now, planned).await,
+            Resolved::Blocked(_, statuses) => {
+                Ok((Evaluation { now, statuses: statuses.clone() }, DecisionSource::DenyCache))
+            }
+        }
+    }
+
+    async fn look_at_charges(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+    ) -> Result<(Evaluation, DecisionSource), StoreError> {
+        let readings =
+            self.apply(now, planned, |planned| Operation::Peek { cost: planned.cost }).await?;
+        Ok((verdict_of(now, planned, &readings), readings.source()))
+    }
+}
