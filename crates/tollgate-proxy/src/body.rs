@@ -11,7 +11,12 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use crate::{deadline::Deadline, framing::Violation, hop};
+use crate::{
+    deadline::Deadline,
+    framing::Violation,
+    hop,
+    least_rate::{LeastRate, TooSlow},
+};
 
 mod read_ahead;
 mod streamed;
@@ -30,7 +35,7 @@ pub struct RequestBody {
     ahead: Option<Box<ReadAhead>>,
     left: u64,
     limit: u64,
-    idle: Deadline,
+    pace: LeastRate,
     upload: Upload,
 }
 
@@ -55,6 +60,11 @@ pub enum BodyError {
         /// How long nothing came.
         waited: Duration,
     },
+    /// It came below the least rate.
+    TooSlow {
+        /// The least rate, in bytes per second.
+        least: u32,
+    },
     /// It is larger than a request body may be.
     TooLarge {
         /// The most it may be, in bytes.
@@ -65,10 +75,12 @@ pub enum BodyError {
 }
 
 impl RequestBody {
-    pub(crate) fn new(incoming: Incoming, limit: u64, idle: Duration) -> Self {
+    pub(crate) fn new(incoming: Incoming, limit: u64, pace: LeastRate) -> Self {
         let upload = Upload::begin();
-        let idle = Deadline::new(idle);
-        Self { incoming, ahead: None, left: limit, limit, idle, upload }
+        if incoming.is_end_stream() {
+            upload.complete();
+        }
+        Self { incoming, ahead: None, left: limit, limit, pace, upload }
     }
 
     /// What becomes of this body, for who waits for the response.
@@ -88,17 +100,30 @@ impl RequestBody {
                     .fail(violation_in(&error).map_or(UploadFault::Broken, UploadFault::Malformed));
                 Poll::Ready(Some(Err(BodyError::Broken(error))))
             }
-            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(None) => {
+                self.upload.complete();
+                Poll::Ready(None)
+            }
             Poll::Pending => {
-                ready!(self.idle.poll_passed(cx));
-                self.upload.fail(UploadFault::Stalled);
-                Poll::Ready(Some(Err(BodyError::Stalled { waited: self.idle.limit() })))
+                self.upload.wait_for_client();
+                let (fault, error) = match ready!(self.pace.poll_too_slow(cx)) {
+                    TooSlow::Stalled => {
+                        let waited = self.pace.longest_pause();
+                        (UploadFault::Stalled, BodyError::Stalled { waited })
+                    }
+                    TooSlow::BelowRate => {
+                        let least = self.pace.bytes_per_second();
+                        (UploadFault::TooSlow, BodyError::TooSlow { least })
+                    }
+                };
+                self.upload.fail(fault);
+                Poll::Ready(Some(Err(error)))
             }
         }
     }
 
     fn pass(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
-        self.idle.clear();
+        self.pace.moved(frame.data_ref().map_or(0, Bytes::len));
         self.upload.progress();
         if let Some(data) = frame.data_ref() {
             self.left = self.left.checked_sub(data.len() as u64).ok_or_else(|| {
@@ -108,6 +133,9 @@ impl RequestBody {
         }
         if let Some(trailers) = frame.trailers_mut() {
             hop::strip_trailers(trailers);
+        }
+        if self.incoming.is_end_stream() {
+            self.upload.complete();
         }
         Ok(frame)
     }
@@ -233,6 +261,7 @@ impl fmt::Display for BodyError {
             Self::Stalled { waited } => {
                 write!(f, "nothing of the body came for {} ms", waited.as_millis())
             }
+            Self::TooSlow { least } => write!(f, "the body came below {least} bytes a second"),
             Self::TooLarge { limit } => write!(f, "the body is larger than {limit} bytes"),
             Self::Broken(error) => write!(f, "the body broke off: {error}"),
         }

@@ -13,11 +13,11 @@ use tollgate::tower::Peer;
 use tower_service::Service;
 
 use crate::{
-    Settings,
+    CloseReason, Settings,
     body::RequestBody,
-    conversation::Conversation,
     framing::SectionLimits,
     handler::Handler,
+    least_rate::RateTerms,
     session::{Phase, Session},
     settings::Limits,
     strict_reader::{StrictReader, StrictReaderTimeouts},
@@ -29,6 +29,8 @@ use crate::{
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// How long a connection that was told to end may take to say goodbye, once nothing is in flight on it.
 const GOODBYE: Duration = Duration::from_secs(5);
+/// The same for a connection that is closed to make room for another.
+const SHORT_GOODBYE: Duration = Duration::from_millis(100);
 /// Hyper reads a head into one buffer, which the guard has bounded already; this must only be no smaller.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Request bytes that one HTTP/2 request, and all of one connection, may send before the upstream took any.
@@ -53,13 +55,14 @@ pub(crate) async fn serve<S, B>(
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let conversation = Arc::new(Conversation::begin());
+    let conversation = Arc::clone(session.conversation());
     let guard = StrictReader::new(
         stream,
         section_limits(&settings.limits),
         StrictReaderTimeouts {
             head: settings.timeouts.request_head,
             write: settings.timeouts.write_idle,
+            rate: RateTerms::new(&settings),
         },
         Arc::clone(&conversation),
     );
@@ -71,27 +74,35 @@ pub(crate) async fn serve<S, B>(
         session: session.clone(),
     };
     let answer = service_fn(move |request: Request<Incoming>| handler.clone().answer(request));
-    let protocols = protocols(&settings);
+    let protocols = protocols(&settings, &session);
     let mut connection =
         pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
 
-    tokio::select! {
-        _ = connection.as_mut() => return,
+    let goodbye = tokio::select! {
+        _ = connection.as_mut() => return conversation.leave(),
         // Or further: then the next wait is over at once.
         () = session.reached(Phase::Draining) => tokio::select! {
-            _ = connection.as_mut() => return,
+            _ = connection.as_mut() => return conversation.leave(),
             // Half of the drain at most: who stays silent is no request that had to be cut off.
-            () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {}
+            () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {
+                conversation.note_close(CloseReason::Shutdown);
+                GOODBYE
+            }
         },
-        () = conversation.idle_for(settings.timeouts.keep_alive_idle) => {}
-    }
+        () = conversation.idle_for(settings.timeouts.keep_alive_idle) => {
+            conversation.note_close(CloseReason::Idle);
+            GOODBYE
+        }
+        () = conversation.close_asked() => SHORT_GOODBYE,
+    };
+    conversation.leave();
     connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = connection => {}
         () = session.reached(Phase::Cut) => {}
         () = async {
-            sleep(GOODBYE).await;
-            conversation.idle_for(GOODBYE).await;
+            sleep(goodbye).await;
+            conversation.idle_for(goodbye).await;
         } => {}
     }
 }
@@ -104,9 +115,9 @@ fn section_limits(limits: &Limits) -> SectionLimits {
     }
 }
 
-fn protocols(settings: &Settings) -> auto::Builder<WhileTaken> {
+fn protocols(settings: &Settings, session: &Session) -> auto::Builder<WhileTaken> {
     let limits = &settings.limits;
-    let mut builder = auto::Builder::new(WhileTaken(settings.timeouts.write_idle));
+    let mut builder = auto::Builder::new(WhileTaken::new(settings, session));
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -1,16 +1,19 @@
 use std::{
     sync::{
         OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
-use crate::framing::Violation;
+use crate::{CloseReason, framing::Violation};
 
 /// What the reader of a client's bytes and the service that answers its requests tell each other.
 #[derive(Debug)]
@@ -18,7 +21,10 @@ pub(crate) struct Conversation {
     requests: AtomicU64,
     refusal: OnceLock<Refusal>,
     upgrade: Mutex<UpgradeState>,
+    is_upgraded: AtomicBool,
     activity: Mutex<Activity>,
+    close_reason: OnceLock<CloseReason>,
+    close_asked: Notify,
 }
 
 /// A request that the reader made up in place of an unsound one, so that its answer takes its turn among the others.
@@ -48,6 +54,10 @@ enum UpgradeState {
 struct Activity {
     in_flight: u64,
     idle_since: Instant,
+    /// When the first byte of an incomplete request head came, or the connection began.
+    head_since: Option<Instant>,
+    /// It was asked to close, or is not served as HTTP any more.
+    is_leaving: bool,
 }
 
 impl Conversation {
@@ -56,7 +66,15 @@ impl Conversation {
             requests: AtomicU64::new(0),
             refusal: OnceLock::new(),
             upgrade: Mutex::new(UpgradeState::Unanswered(None)),
-            activity: Mutex::new(Activity { in_flight: 0, idle_since: Instant::now() }),
+            is_upgraded: AtomicBool::new(false),
+            activity: Mutex::new(Activity {
+                in_flight: 0,
+                idle_since: Instant::now(),
+                head_since: None,
+                is_leaving: false,
+            }),
+            close_reason: OnceLock::new(),
+            close_asked: Notify::new(),
         }
     }
 
@@ -75,6 +93,7 @@ impl Conversation {
 
     /// Tells the reader how an upgrade request was answered.
     pub(crate) fn answer_upgrade(&self, answer: UpgradeAnswer) {
+        self.is_upgraded.store(answer == UpgradeAnswer::Accepted, Ordering::Release);
         let before = std::mem::replace(&mut *self.upgrade.lock(), UpgradeState::Answered(answer));
         if let UpgradeState::Unanswered(Some(waker)) = before {
             waker.wake();
@@ -96,6 +115,62 @@ impl Conversation {
         }
     }
 
+    /// Whether the connection speaks another protocol than HTTP now.
+    pub(crate) fn is_upgraded(&self) -> bool {
+        self.is_upgraded.load(Ordering::Acquire)
+    }
+
+    /// Notes that a request head is incomplete.
+    pub(crate) fn begin_head(&self) {
+        self.activity.lock().head_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Notes that the request head is complete.
+    pub(crate) fn end_head(&self) {
+        self.activity.lock().head_since = None;
+    }
+
+    /// Since when the connection has been idle or its request head incomplete; `None` while a request is in flight and
+    /// once the connection was asked to close.
+    pub(crate) fn evictable_since(&self) -> Option<Instant> {
+        let activity = self.activity.lock();
+        let is_evictable = activity.in_flight == 0 && !activity.is_leaving;
+        is_evictable.then(|| activity.head_since.unwrap_or(activity.idle_since))
+    }
+
+    /// Asks the connection to close, to make room for another.
+    pub(crate) fn evict(&self) {
+        self.ask_to_close(CloseReason::Evicted);
+    }
+
+    /// Asks the connection to close once nothing is in flight on it.
+    pub(crate) fn ask_to_close(&self, reason: CloseReason) {
+        self.leave();
+        self.note_close(reason);
+        self.close_asked.notify_one();
+    }
+
+    /// Notes that the connection is not to be evicted any more.
+    pub(crate) fn leave(&self) {
+        self.activity.lock().is_leaving = true;
+    }
+
+    /// Waits until somebody asks the connection to close.
+    pub(crate) async fn close_asked(&self) {
+        self.close_asked.notified().await;
+    }
+
+    /// Notes why the connection closes; the first reason stays.
+    pub(crate) fn note_close(&self, reason: CloseReason) {
+        // Later reasons are only consequences of the first.
+        let _ = self.close_reason.set(reason);
+    }
+
+    /// Why the connection closes. Unless the proxy closes it, its client does.
+    pub(crate) fn close_reason(&self) -> CloseReason {
+        self.close_reason.get().copied().unwrap_or(CloseReason::Client)
+    }
+
     pub(crate) fn begin_exchange(&self) {
         self.activity.lock().in_flight += 1;
     }
@@ -111,7 +186,7 @@ impl Conversation {
         loop {
             let now = Instant::now();
             let end = match &*self.activity.lock() {
-                Activity { in_flight: 0, idle_since } => *idle_since + limit,
+                Activity { in_flight: 0, idle_since, .. } => *idle_since + limit,
                 _ => now + limit,
             };
             if end <= now {

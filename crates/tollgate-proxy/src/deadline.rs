@@ -36,11 +36,16 @@ impl Deadline {
 
     /// Begins the wait if it has not begun; ready once it has lasted as long as it may.
     pub(crate) fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_passed_within(cx, self.limit)
+    }
+
+    /// As [`poll_passed`](Self::poll_passed), with another `limit` for a wait that begins.
+    pub(crate) fn poll_passed_within(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
         let sleep = match (&mut self.sleep, self.wait) {
             (Some(sleep), Wait::Running) => sleep,
             (slot, _) => {
                 self.wait = Wait::Running;
-                let end = Instant::now() + self.limit;
+                let end = Instant::now() + limit;
                 let sleep = slot.get_or_insert_with(|| Box::pin(sleep_until(end)));
                 sleep.as_mut().reset(end);
                 sleep

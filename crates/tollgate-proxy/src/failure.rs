@@ -1,10 +1,10 @@
 use std::{error::Error as StdError, io};
 
 use http::{Response, StatusCode};
-use tollgate::tower::UpstreamFailed;
+use tollgate::tower::{RequestIncomplete, UpstreamFailed};
 
 use crate::{
-    body::{ResponseBody, UploadFault},
+    body::{ResponseBody, Upload, UploadFault},
     problem::Problem,
 };
 
@@ -42,10 +42,16 @@ impl UpstreamFailure {
         }
     }
 
-    pub(crate) fn into_response(self) -> Response<ResponseBody> {
+    /// The response to a request whose body is `upload`.
+    pub(crate) fn into_response(self, upload: &Upload) -> Response<ResponseBody> {
         let mut response = self.problem().into_response().map(ResponseBody::from);
         if !matches!(self, Self::Client(_)) {
             response.extensions_mut().insert(UpstreamFailed);
+        }
+        // Where there was no connection nothing reached the upstream, and the client had no part in it.
+        let is_connected = !matches!(self, Self::Unreachable | Self::ConnectTimeout);
+        if is_connected && !upload.is_complete() {
+            response.extensions_mut().insert(RequestIncomplete);
         }
         response
     }

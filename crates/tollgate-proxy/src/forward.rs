@@ -62,12 +62,13 @@ impl Service<Request<RequestBody>> for Forward {
             upgrade: forward.upgrade(&mut request),
         };
         let upload = request.body().upload();
+        upload.forward();
         let mut outgoing = forward.outgoing(request);
         let span = trace::child(trace::SpanKind::Client, "upstream");
         span.inject(outgoing.headers_mut());
         Box::pin(span.run(async move {
-            let answered = forward.exchange(outgoing, context, upload).await;
-            let answer = answered.unwrap_or_else(UpstreamFailure::into_response);
+            let answered = forward.exchange(outgoing, context, &upload).await;
+            let answer = answered.unwrap_or_else(|failure| failure.into_response(&upload));
             trace::record_status(answer.status());
             Ok(answer)
         }))
@@ -85,13 +86,13 @@ impl Forward {
         &self,
         outgoing: Request<RequestBody>,
         context: ForwardContext,
-        upload: Upload,
+        upload: &Upload,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         let response = match context.upgrade {
-            None => self.within_time(pin!(self.pool.exchange(outgoing)), &upload).await?,
+            None => self.within_time(pin!(self.pool.exchange(outgoing)), upload).await?,
             Some(_) => {
                 let mut exchange = Box::pin(self.pool.exchange_once(outgoing));
-                self.within_time(exchange.as_mut(), &upload).await?
+                self.within_time(exchange.as_mut(), upload).await?
             }
         };
         self.incoming(response, context)
@@ -155,7 +156,9 @@ impl Forward {
         }
     }
 
-    /// Waits for the response's head. The wait is measured from the last piece of the request that went on.
+    /// Waits for the response's head. The timer starts at the end of the request's body. It also runs while the upstream
+    /// does not take the body, from the last piece that it took; while the client does not send it, the body's own
+    /// deadlines run.
     async fn within_time(
         &self,
         mut response: Pin<
@@ -164,15 +167,19 @@ impl Forward {
         upload: &Upload,
     ) -> Result<Response<StreamedBody>, UpstreamFailure> {
         let limit = self.settings.timeouts.response_head;
+        let began = Instant::now();
+        let end = || match upload.waits_for_client() {
+            true => Instant::now() + limit,
+            false => upload.last_progress().max(began) + limit,
+        };
         loop {
-            let end = upload.last_progress() + limit;
             tokio::select! {
                 biased;
                 response = response.as_mut() => {
                     return response.map_err(|failure| upload.fault().map_or(failure, UpstreamFailure::Client));
                 }
-                () = sleep_until(end) => {
-                    if upload.last_progress() + limit <= Instant::now() {
+                () = sleep_until(end()) => {
+                    if end() <= Instant::now() {
                         return Err(UpstreamFailure::ResponseTimeout);
                     }
                 }

@@ -15,10 +15,11 @@ use tollgate::tower::Peer;
 use tower_service::Service;
 
 use crate::{
-    Settings,
+    CloseReason, Settings,
     admission::admit,
-    body::{RequestBody, read_json},
+    body::{RequestBody, Upload, read_json},
     conversation::{Conversation, UpgradeAnswer},
+    least_rate::{LeastRate, RateTerms},
     problem::Problem,
     session::Session,
     taking::{self, TAKEN_AT_ONCE},
@@ -62,9 +63,10 @@ where
         let answer = match admit(&request, &settings.limits) {
             Err(problem) => refusal(problem, version),
             Ok(()) => {
-                let (limit, idle) =
-                    (settings.limits.request_body_bytes, settings.timeouts.request_body_idle);
-                let mut request = request.map(|incoming| RequestBody::new(incoming, limit, idle));
+                let limit = settings.limits.request_body_bytes;
+                let idle = settings.timeouts.request_body_idle;
+                let pace = LeastRate::new(RateTerms::new(&settings), idle);
+                let mut request = request.map(|incoming| RequestBody::new(incoming, limit, pace));
                 let upload = request.body().upload();
                 prepare_upgrade(&mut request, &settings.upgrades);
                 request.extensions_mut().insert(peer);
@@ -72,9 +74,8 @@ where
                 read_json(&mut request, &settings.json_bodies).await;
                 let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
                 let Ok(mut answer) = service.call(request).await;
-                // A request that failed midway leaves a connection on which nobody knows where the next begins.
-                if upload.fault().is_some() || session.is_parting() {
-                    set_connection_close(&mut answer, version);
+                if let Some(reason) = reason_to_close(&upload, answer.status(), &session) {
+                    close_for(reason, &mut answer, version, &session);
                 }
                 answer.map(|body| Either::Left(CountedBody::new(body, version, exchange)))
             }
@@ -86,6 +87,41 @@ where
             });
         }
         Ok(answer)
+    }
+}
+
+/// Why the connection closes after an answer, if it does.
+fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Option<CloseReason> {
+    if let Some(fault) = upload.fault() {
+        // A request that failed midway leaves a connection on which nobody knows where the next begins.
+        return Some(fault.into());
+    }
+    if session.is_parting() {
+        return Some(CloseReason::Shutdown);
+    }
+    // What the layer answers in place of the upstream with an error, it refuses.
+    let is_error = status.is_client_error() || status.is_server_error();
+    let is_refused =
+        status == StatusCode::TOO_MANY_REQUESTS || (is_error && !upload.was_forwarded());
+    (is_refused && session.is_nearly_full()).then_some(CloseReason::Refused)
+}
+
+/// Closes the connection after `answer`, if its protocol needs that.
+fn close_for<B>(
+    reason: CloseReason,
+    answer: &mut Response<B>,
+    version: Version,
+    session: &Session,
+) {
+    match (version, reason) {
+        // Its other streams go on, and a frame of its own says that the proxy ends.
+        (Version::HTTP_2, CloseReason::SlowRequest) => session.count(reason),
+        (Version::HTTP_2, CloseReason::Refused) => session.conversation().ask_to_close(reason),
+        (Version::HTTP_2, _) => {}
+        _ => {
+            session.conversation().note_close(reason);
+            set_connection_close(answer, version);
+        }
     }
 }
 

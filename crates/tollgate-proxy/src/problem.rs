@@ -49,6 +49,9 @@ impl From<UploadFault> for Problem {
             UploadFault::Stalled => {
                 Self::new(StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time.")
             }
+            UploadFault::TooSlow => {
+                Self::new(StatusCode::REQUEST_TIMEOUT, "The request body arrived too slowly.")
+            }
             UploadFault::Malformed(violation) => violation.into(),
             UploadFault::Broken => {
                 Self::new(StatusCode::BAD_REQUEST, "The request body broke off before its end.")

@@ -8,7 +8,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, watch},
     time::{sleep, timeout},
 };
 use tollgate::tower::Peer;
@@ -19,12 +19,19 @@ use crate::{
     Error, Forward, Settings,
     body::RequestBody,
     connection,
+    connections::{AddressSlot, Connections},
+    conversation::Conversation,
     session::{Phase, Session},
 };
 
 /// How many of those that wait to be accepted when the proxy is told to end are served yet: as many as the system lets
 /// wait at a listener of tokio's.
 const BACKLOG: usize = 1_024;
+
+/// How many bytes the system holds that were not sent to a client yet. Without this bound it holds megabytes, and a
+/// client that reads them slowly looks like one that reads nothing.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 64 * 1_024;
 
 /// Serves the clients of `listener` until `shutdown` resolves, then drains: nobody new is accepted but who waits there
 /// already, each request in flight is finished, and its connection closed after it. A silent client may ask once more
@@ -57,43 +64,78 @@ where
     settings.check()?;
     let settings = Arc::new(settings);
     let service = layer.layer(Forward::new(Arc::clone(&settings)));
-    let places = Arc::new(Semaphore::new(settings.limits.connections as usize));
+    let connections = Connections::new(&settings);
     let (phase, watch) = watch::channel(Phase::Serving);
     let mut shutdown = pin!(shutdown);
 
-    let next = async || {
-        // A place first: a client that has none waits in the backlog, and costs nothing here.
-        let place = Arc::clone(&places).acquire_owned().await.ok()?;
-        let (stream, peer) = accept(&listener).await;
-        Some((stream, peer, place))
-    };
-    let of_all = Arc::clone(&settings);
-    let begin = move |(stream, peer, place): (TcpStream, SocketAddr, OwnedSemaphorePermit)| {
-        // Fails on a connection that is gone already, which serving it will find.
-        let _ = stream.set_nodelay(true);
+    let (of_all, registry) = (Arc::clone(&settings), connections.clone());
+    let begin = move |client: Client, permit: OwnedSemaphorePermit| {
+        let Client { stream, peer, address } = client;
+        prepare(&stream);
+        let slot = registry.open(permit, address, Arc::new(Conversation::begin()));
         tokio::spawn(connection::serve(
             stream,
             Peer(peer),
             service.clone(),
             Arc::clone(&of_all),
-            Session::new(watch.clone(), peer.ip(), place),
+            Session::new(watch.clone(), peer.ip(), slot),
         ));
     };
+    let mut accepted = None;
     loop {
         tokio::select! {
             biased;
             () = shutdown.as_mut() => break,
-            next = next() => match next {
-                Some(next) => begin(next),
-                None => break,
-            },
+            (client, permit) = next(&listener, &connections, &mut accepted) => begin(client, permit),
         }
     }
-    for (stream, peer) in waiting(listener) {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
-        begin((stream, peer, place));
+    let waiting = waiting(listener).filter_map(|next| Client::admit(next, &connections));
+    for client in accepted.into_iter().chain(waiting) {
+        let Some(permit) = connections.try_permit() else { break };
+        begin(client, permit);
     }
-    drain(&settings, &places, &phase).await
+    drain(&settings, &connections, &phase).await
+}
+
+/// A client that was accepted, and counts against the limit of its address.
+struct Client {
+    stream: TcpStream,
+    peer: SocketAddr,
+    address: AddressSlot,
+}
+
+impl Client {
+    /// Closes the connection if its address has too many.
+    fn admit((stream, peer): (TcpStream, SocketAddr), connections: &Connections) -> Option<Self> {
+        let address = connections.admit(peer.ip())?;
+        Some(Self { stream, peer, address })
+    }
+}
+
+/// Waits for the next client and a permit for it. A client that waits for its permit stays in `accepted`, should the
+/// wait be broken off. The others wait in the backlog, where they cost nothing here.
+async fn next(
+    listener: &TcpListener,
+    connections: &Connections,
+    accepted: &mut Option<Client>,
+) -> (Client, OwnedSemaphorePermit) {
+    loop {
+        if accepted.is_none() {
+            *accepted = Client::admit(accept(listener).await, connections);
+            continue;
+        }
+        let permit = connections.permit().await;
+        if let Some(client) = accepted.take() {
+            return (client, permit);
+        }
+    }
+}
+
+/// Sets a client's socket up. Errors mean that the connection is gone, which serving it will find.
+fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
 }
 
 /// Those that have come already: the end of the socket would cut them off. No more than wait at one time, or a busy
@@ -108,20 +150,20 @@ fn waiting(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr
     std::iter::from_fn(next).take(BACKLOG)
 }
 
-/// Waits for every place to be free.
+/// Waits until every connection is closed.
 async fn drain(
     settings: &Settings,
-    places: &Semaphore,
+    connections: &Connections,
     phase: &watch::Sender<Phase>,
 ) -> Result<(), Error> {
-    let (all, waited) = (settings.limits.connections, settings.timeouts.drain);
+    let waited = settings.timeouts.drain;
     phase.send_replace(Phase::Draining);
-    if timeout(waited, places.acquire_many(all)).await.is_ok() {
+    if timeout(waited, connections.all_closed()).await.is_ok() {
         return Ok(());
     }
-    let free = u32::try_from(places.available_permits()).unwrap_or(all);
+    let open = connections.in_use();
     phase.send_replace(Phase::Cut);
-    Err(Error::DrainTimeout { connections: all.saturating_sub(free), waited })
+    Err(Error::DrainTimeout { connections: open, waited })
 }
 
 /// Waits for the next client. Errors of accepting pass: the client's own leave at once, and what the system lacks

@@ -1,8 +1,10 @@
 use std::{net::IpAddr, sync::Arc};
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
-use crate::forwarded::PeerName;
+use crate::{
+    CloseReason, connections::ConnectionSlot, conversation::Conversation, forwarded::PeerName,
+};
 
 /// A client connection's place in the proxy. Whatever goes on for the connection holds a clone: the place is free when
 /// the last is dropped.
@@ -13,7 +15,7 @@ pub(crate) struct Session(Arc<Held>);
 struct Held {
     phase: watch::Receiver<Phase>,
     peer: PeerName,
-    _place: OwnedSemaphorePermit,
+    slot: ConnectionSlot,
 }
 
 /// How far the proxy's end is.
@@ -27,17 +29,28 @@ pub(crate) enum Phase {
 }
 
 impl Session {
-    pub(crate) fn new(
-        phase: watch::Receiver<Phase>,
-        peer: IpAddr,
-        place: OwnedSemaphorePermit,
-    ) -> Self {
-        Self(Arc::new(Held { phase, peer: PeerName::of(Some(peer)), _place: place }))
+    pub(crate) fn new(phase: watch::Receiver<Phase>, peer: IpAddr, slot: ConnectionSlot) -> Self {
+        Self(Arc::new(Held { phase, peer: PeerName::of(Some(peer)), slot }))
     }
 
     /// Who is at the other end.
     pub(crate) fn peer(&self) -> &PeerName {
         &self.0.peer
+    }
+
+    /// What the connection's reader and the service tell each other.
+    pub(crate) fn conversation(&self) -> &Arc<Conversation> {
+        self.0.slot.conversation()
+    }
+
+    /// Whether nearly all connections of the proxy are in use.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.0.slot.is_nearly_full()
+    }
+
+    /// Counts an event of this connection that does not close it.
+    pub(crate) fn count(&self, reason: CloseReason) {
+        self.0.slot.count(reason);
     }
 
     /// Whether the proxy ends.

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use crate::{Error, JsonBodyBuffering, TrustedProxies, Upstream};
+use crate::{
+    ConnectionMetrics, Error, JsonBodyBuffering, TrustedProxies, Upstream,
+    least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE},
+};
 
 /// All that a proxy is told. [`Settings::new`] fills in defaults that suit an open network.
 #[derive(Debug, Clone)]
@@ -17,6 +20,8 @@ pub struct Settings {
     pub upgrades: Vec<String>,
     /// Whether JSON bodies are read for the layer before their requests pass through it.
     pub json_bodies: JsonBodyBuffering,
+    /// Counts client connections. Keep a clone to read it while the proxy runs.
+    pub connection_metrics: ConnectionMetrics,
     /// How long anything may take.
     pub timeouts: Timeouts,
     /// How large or how many anything may be.
@@ -46,7 +51,8 @@ pub struct Timeouts {
     pub request_body_idle: Duration,
     /// To find the upstream's address and connect to it. Default 2 s; then 504.
     pub connect: Duration,
-    /// From the end of the request, or its last progress, to the head of the response. Default 30 s; then 504.
+    /// From the end of the request's body, or the last piece of it that the upstream took, to the head of the response.
+    /// Default 30 s; then 504.
     pub response_head: Duration,
     /// Between two pieces of a response body. Default 60 s; then the response breaks off.
     pub response_body_idle: Duration,
@@ -54,6 +60,9 @@ pub struct Timeouts {
     /// it to take any piece of an answer, of 16 KiB at most, for which its window may leave no room; then its stream is
     /// reset.
     pub write_idle: Duration,
+    /// How long a client may transfer less than [`least_bytes_per_second`](Limits::least_bytes_per_second) allows.
+    /// Default 10 s.
+    pub least_rate_grace: Duration,
     /// A connection without a request, the client's or one in the upstream's pool. Default 60 s; then it closes.
     pub keep_alive_idle: Duration,
     /// An upgraded connection without a byte in either direction. Default 1 h; then it closes.
@@ -65,9 +74,17 @@ pub struct Timeouts {
 /// The largest sizes and numbers.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Client connections at once, upgraded ones included. At the limit no more are accepted: they wait in the
-    /// kernel's backlog. Default 10,000.
+    /// Client connections at once, upgraded ones included. At the limit the proxy closes the connections that are idle
+    /// for longest, for at least 1 s. If none is idle, new clients wait in the kernel's backlog. Default 10,000.
     pub connections: u32,
+    /// Client connections at once from one IPv4 address or one /64 subnet of IPv6; 0 means no limit. Addresses in
+    /// [`trusted_proxies`](Settings::trusted_proxies) have no limit. Default 256; above, new connections are closed.
+    pub connections_per_address: u32,
+    /// The least rate at which a client must send a request body, and read a response while bytes of it wait, on
+    /// average and after [`least_rate_grace`](Timeouts::least_rate_grace); 0 means none. A client may be at most 64 KiB
+    /// ahead. Upgraded connections are exempt. Default 1,024. A slower body is answered with 408; a connection that
+    /// reads more slowly closes, or its HTTP/2 stream is reset.
+    pub least_bytes_per_second: u32,
     /// Bytes of a request's head, or of its trailers. Default 16 KiB; above, 431.
     pub header_bytes: usize,
     /// Fields of a request's head, or of its trailers. Default 100; above, 431.
@@ -98,6 +115,7 @@ impl Settings {
             forwarded: ForwardedFields::default(),
             upgrades: vec!["websocket".to_owned()],
             json_bodies: JsonBodyBuffering::default(),
+            connection_metrics: ConnectionMetrics::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
         }
@@ -125,6 +143,7 @@ impl Settings {
             ("timeouts.response_head", timeouts.response_head),
             ("timeouts.response_body_idle", timeouts.response_body_idle),
             ("timeouts.write_idle", timeouts.write_idle),
+            ("timeouts.least_rate_grace", timeouts.least_rate_grace),
             ("timeouts.keep_alive_idle", timeouts.keep_alive_idle),
             ("timeouts.tunnel_idle", timeouts.tunnel_idle),
             // Nothing at all is a sound time to drain.
@@ -157,6 +176,7 @@ impl Default for Timeouts {
             response_head: Duration::from_secs(30),
             response_body_idle: Duration::from_secs(60),
             write_idle: Duration::from_secs(60),
+            least_rate_grace: LEAST_RATE_GRACE,
             keep_alive_idle: Duration::from_secs(60),
             tunnel_idle: Duration::from_secs(60 * 60),
             drain: Duration::from_secs(30),
@@ -168,6 +188,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            connections_per_address: 256,
+            least_bytes_per_second: LEAST_BYTES_PER_SECOND,
             header_bytes: 16 * 1024,
             header_fields: 100,
             target_bytes: 8 * 1024,

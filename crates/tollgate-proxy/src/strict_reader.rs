@@ -10,9 +10,11 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::{
+    CloseReason,
     conversation::{Conversation, UpgradeAnswer},
     deadline::Deadline,
     framing::{Framing, SectionLimits, Step, Violation},
+    least_rate::{LeastRate, RateTerms},
 };
 
 /// A client's connection, of which the reader sees sound bytes only.
@@ -31,7 +33,9 @@ pub(crate) struct StrictReader<S> {
     state: ReaderState,
     conversation: Arc<Conversation>,
     head: Deadline,
-    write: Deadline,
+    /// The conversation knows that a head is incomplete.
+    is_head_noted: bool,
+    write: LeastRate,
     linger: Deadline,
     linger_bytes: usize,
 }
@@ -50,6 +54,7 @@ enum ReaderState {
 pub(crate) struct StrictReaderTimeouts {
     pub(crate) head: Duration,
     pub(crate) write: Duration,
+    pub(crate) rate: RateTerms,
 }
 
 /// What goes on in place of an unsound head.
@@ -75,7 +80,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
             state: ReaderState::Reading,
             conversation,
             head: Deadline::new(timeouts.head),
-            write: Deadline::new(timeouts.write),
+            is_head_noted: false,
+            write: LeastRate::new(timeouts.rate, timeouts.write),
             linger: Deadline::new(LINGER),
             linger_bytes: 0,
         }
@@ -104,13 +110,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         buf.set_filled(before + sound);
         match step {
             Step::RefuseHead(violation) => self.refuse(violation),
-            Step::RefuseBody(violation) => self.state = ReaderState::Broken(violation),
+            Step::RefuseBody(violation) => {
+                self.conversation.note_close(CloseReason::Malformed);
+                self.state = ReaderState::Broken(violation);
+            }
             Step::Pass(_) | Step::Hold | Step::AwaitUpgradeAnswer => {}
         }
         if sound == 0 {
             return Poll::Ready(Ok(Progress::Nothing));
         }
-        self.head.clear();
+        self.end_head();
         Poll::Ready(Ok(Progress::Bytes))
     }
 
@@ -120,7 +129,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
             match self.framing.step(&self.held) {
                 Step::Pass(sound) => {
                     self.sound = sound;
-                    self.head.clear();
+                    self.end_head();
                     return Ok(HeadCheck::Accept);
                 }
                 Step::Hold => return Ok(HeadCheck::ReadMore),
@@ -139,6 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
     }
 
     fn refuse(&mut self, violation: Violation) {
+        self.conversation.note_close(CloseReason::Malformed);
         self.conversation.refuse(self.framing.heads() + 1, violation);
         self.state = ReaderState::Refused;
         self.held = BytesMut::from(REFUSED_REQUEST);
@@ -171,9 +181,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
     /// Ready once the head under way is too late. Between two requests the connection is merely idle.
     fn poll_head_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let under_way = !self.held.is_empty() || self.framing.heads() == 0;
-        match self.framing.expects_head() && under_way {
-            true => self.head.poll_passed(cx),
-            false => Poll::Pending,
+        if !self.framing.expects_head() || !under_way {
+            return Poll::Pending;
+        }
+        if !self.is_head_noted {
+            self.is_head_noted = true;
+            self.conversation.begin_head();
+        }
+        ready!(self.head.poll_passed(cx));
+        self.conversation.note_close(CloseReason::SlowHead);
+        Poll::Ready(())
+    }
+
+    /// Ends the wait for a head, if there is one.
+    fn end_head(&mut self) {
+        self.head.clear();
+        if std::mem::take(&mut self.is_head_noted) {
+            self.conversation.end_head();
         }
     }
 
@@ -200,8 +224,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
     }
 
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        ready!(self.write.poll_passed(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no bytes")))
+        match self.conversation.is_upgraded() {
+            true => ready!(self.write.poll_stalled(cx)),
+            false => ready!(self.write.poll_too_slow(cx)),
+        };
+        self.conversation.note_close(CloseReason::SlowResponse);
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
     }
 }
 
@@ -216,6 +244,13 @@ enum HeadCheck {
     Accept,
     ReadMore,
     Wait,
+}
+
+fn written_bytes(written: &Poll<io::Result<usize>>) -> usize {
+    match written {
+        Poll::Ready(Ok(bytes)) => *bytes,
+        _ => 0,
+    }
 }
 
 fn malformed(violation: Violation) -> io::Error {
@@ -276,7 +311,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictReader<S> {
         match Pin::new(&mut guard.stream).poll_write(cx, buf) {
             Poll::Pending => guard.poll_stalled(cx),
             written => {
-                guard.write.clear();
+                guard.write.moved(written_bytes(&written));
                 written
             }
         }
@@ -291,7 +326,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictReader<S> {
         match Pin::new(&mut guard.stream).poll_write_vectored(cx, bufs) {
             Poll::Pending => guard.poll_stalled(cx),
             written => {
-                guard.write.clear();
+                guard.write.moved(written_bytes(&written));
                 written
             }
         }

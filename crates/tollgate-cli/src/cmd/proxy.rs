@@ -1,13 +1,14 @@
 //! `tollgate proxy`: limits what passes on its way to a service.
 
 use std::future::pending;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::timeout;
 use tollgate::core::Policy;
 use tollgate::core::policy::MatchMode;
@@ -36,6 +37,9 @@ pub(crate) struct Flags {
     /// Where to listen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Let another process of the same user listen on the same ports, for restarts without a gap
+    #[arg(long)]
+    reuse_port: bool,
     /// For those who run it: health, readiness, status, metrics
     #[arg(long, value_name = "ADDR")]
     admin: Option<Listen>,
@@ -54,9 +58,12 @@ pub(crate) struct Flags {
     /// The largest request head in bytes; above it, 431
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 10, help_heading = "Limits")]
     max_head: usize,
-    /// The most client connections at once; more wait until one ends
+    /// The most client connections at once; above it, idle ones are closed to make room
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     max_connections: u32,
+    /// The most client connections at once from one address, or one /64 of IPv6; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Limits")]
+    max_connections_per_address: u32,
     #[command(flatten)]
     traces: traces::Flags,
     /// How the lines of the log are written
@@ -82,12 +89,14 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let revealed = file_settings.revealed.clone().into();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
-        let listener = TcpListener::bind(flags.listen)
-            .await
+        let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
+        let listener = listen(flags.listen, port)
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
-        let opened = open::listeners(&admin, Port::Exclusive)?;
+        let opened = open::listeners(&admin, port)?;
         let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
-        let counted = MetricSources::new(&loaded.policy).with_exports(traces.counter());
+        let counted = MetricSources::new(&loaded.policy)
+            .with_exports(traces.counter())
+            .with_proxy(settings.connection_metrics.clone(), settings.limits.connections);
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);
@@ -130,6 +139,20 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     })
 }
 
+/// Opens the socket of the clients. Needs a tokio runtime.
+fn listen(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
+    /// How many clients wait for this process to accept them, at most.
+    const BACKLOG: u32 = 1_024;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(port == Port::Shared)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// The listener of those who run it, if it is asked for: with the tokens and the certificate that the
 /// file has for it.
 fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
@@ -150,6 +173,7 @@ fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Settings {
     settings.limits.request_body_bytes = flags.max_body;
     settings.limits.header_bytes = flags.max_head;
     settings.limits.connections = flags.max_connections;
+    settings.limits.connections_per_address = flags.max_connections_per_address;
     settings
 }
 

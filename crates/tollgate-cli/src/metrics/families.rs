@@ -62,6 +62,8 @@ families! {
         "Open connections";
     CONNECTIONS_MAX = Gauge "tollgate_listener_connections_max" ["listener"]
         "The most connections that a listener serves at the same time; further connections wait";
+    PROXY_CLOSED = Counter "tollgate_proxy_connections_closed_total" ["reason"]
+        "Client connections that the proxy closed or refused: client (the client closed it), idle, evicted (idle while the proxy was full), address_limit (refused: too many from one address), slow_head, slow_request, slow_response (over HTTP/2 a reset stream), refused (after a refusal while nearly full), malformed, shutdown";
     MEMORY_ENTRIES = Gauge "tollgate_memory_entries" ["side"]
         "Entries in the memory store";
     MEMORY_REFUNDS = Gauge "tollgate_memory_refunds" ["side"]

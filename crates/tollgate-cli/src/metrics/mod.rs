@@ -10,6 +10,7 @@ mod memcached;
 mod migration;
 mod per_store;
 mod process;
+mod proxy;
 mod shedding;
 mod store;
 
@@ -19,11 +20,13 @@ use tollgate::core::Policy;
 use tollgate::observe::{Completions, Decisions, Degraded, Observer, Reservations, Top};
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
+use tollgate_proxy::ConnectionMetrics;
 use tollgate_server::http::Metrics;
 use tollgate_server::otlp::ExportCounter;
 
 pub(crate) use batchers::circuit_breaker;
 pub(crate) use process::ListenerMetrics;
+use proxy::ProxyConnections;
 
 /// What is counted while a limiter decides.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub(crate) struct MetricSources {
     listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
     /// What becomes of spans, where requests are traced.
     exports: Option<ExportCounter>,
+    /// The client connections of the proxy, in a process that is one.
+    proxy: Option<ProxyConnections>,
 }
 
 impl MetricSources {
@@ -50,12 +55,19 @@ impl MetricSources {
             top: Arc::new(Top::new(policy, SystemClock.now())),
             listeners: Arc::default(),
             exports: None,
+            proxy: None,
         }
     }
 
     /// Tells what becomes of spans, too.
     pub(crate) fn with_exports(mut self, exports: Option<ExportCounter>) -> Self {
         self.exports = exports;
+        self
+    }
+
+    /// Adds the client connections of the proxy and their limit.
+    pub(crate) fn with_proxy(mut self, metrics: ConnectionMetrics, limit: u32) -> Self {
+        self.proxy = Some(ProxyConnections { metrics, limit });
         self
     }
 
@@ -88,7 +100,9 @@ impl MetricSources {
             if let Some(exports) = &sources.exports {
                 process::spans(page, limiter.tracer().counts(), exports.read());
             }
-            process::listeners(page, sources.listeners.get().map_or(&[], Vec::as_slice));
+            let listeners = sources.listeners.get().map_or(&[][..], Vec::as_slice);
+            process::listeners(page, listeners, sources.proxy.as_ref());
+            proxy::write(page, sources.proxy.as_ref());
             store::write(page, limiter.store());
         })
     }

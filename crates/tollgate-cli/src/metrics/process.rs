@@ -15,6 +15,7 @@ use super::families::{
     BUILD, CONNECTIONS, CONNECTIONS_MAX, DURATION, POLICY, RELOAD_REFUSED, RELOADED_AT, RELOADS,
     SPANS,
 };
+use super::proxy::ProxyConnections;
 use crate::version::VERSION;
 
 /// A listener, and what is counted there.
@@ -43,13 +44,19 @@ pub(super) fn spans(page: &mut Exposition, queue: SpanCounts, exports: ExportCou
     page.family(&SPANS, outcomes.map(|(outcome, spans)| ([outcome], spans)));
 }
 
-pub(super) fn listeners(page: &mut Exposition, listeners: &[ListenerMetrics]) {
+pub(super) fn listeners(
+    page: &mut Exposition,
+    listeners: &[ListenerMetrics],
+    proxy: Option<&ProxyConnections>,
+) {
     let latencies = listeners.iter().filter_map(|listener| {
         let latency = listener.latency.as_ref()?;
         Some(([listener.places.door], latency.read()))
     });
     page.histogram(&DURATION, latencies);
     let places = || listeners.iter().map(|listener| &listener.places);
-    page.family(&CONNECTIONS, places().map(|places| ([places.door], places.connections())));
-    page.family(&CONNECTIONS_MAX, places().map(|places| ([places.door], places.at_once)));
+    let open = places().map(|places| ([places.door], places.connections()));
+    page.family(&CONNECTIONS, open.chain(proxy.map(ProxyConnections::open)));
+    let most = places().map(|places| ([places.door], places.at_once));
+    page.family(&CONNECTIONS_MAX, most.chain(proxy.map(ProxyConnections::limit)));
 }

@@ -41,11 +41,22 @@ impl Proxy {
         proxy
     }
 
+    /// A proxy at `listen`, with more `flags`.
+    pub(crate) fn start_with(listen: &str, upstream: &str, policy: &Path, flags: &[&str]) -> Self {
+        let mut proxy = Self::spawn_with(listen, upstream, policy, flags);
+        proxy.listens();
+        proxy
+    }
+
     /// A proxy that may not listen yet, of which nothing was heard.
     pub(crate) fn spawn(upstream: &str, policy: &Path) -> Self {
+        Self::spawn_with("127.0.0.1:0", upstream, policy, &[])
+    }
+
+    fn spawn_with(listen: &str, upstream: &str, policy: &Path, flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(["proxy", "--listen", "127.0.0.1:0", "--upstream"])
-            .arg(upstream)
+            .args(["proxy", "--listen", listen, "--upstream", upstream])
+            .args(flags)
             .arg("--policy")
             .arg(policy)
             .stderr(Stdio::piped())

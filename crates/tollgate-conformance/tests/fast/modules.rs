@@ -175,11 +175,9 @@ impl Modules {
     fn globbed(&self, at: &[String], item: &str, depth: usize) -> Option<Name> {
         let path = self.imports[at].get("*").filter(|_| depth > 0)?;
         let child = self.definer(at, &path[..path.len() - 1], depth - 1)?;
-        let defines = |kind: &&str| self.code[&child].contains(&format!("{kind} {item}"));
-        ["struct", "enum", "trait", "fn", "type", "const"]
-            .iter()
-            .any(|it| defines(&it))
-            .then_some(child)
+        let defines = |kind: &str| self.code[&child].contains(&format!("{kind} {item}"));
+        let mut kinds = ["struct", "enum", "trait", "fn", "type", "const"].into_iter();
+        kinds.any(defines).then_some(child)
     }
 
     /// Every path in the code of `name` that begins with `crate` or `super`.
@@ -265,7 +263,7 @@ fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> 
 fn spread(declared: &str) -> Vec<String> {
     let declared = declared.trim();
     let Some(at) = declared.find('{') else { return vec![declared.to_owned()] };
-    let inside = declared[at + 1..].strip_suffix('}').unwrap_or(&declared[at + 1..]);
+    let inside = declared[at + 1..].strip_suffix('}').unwrap_or_default();
     let (mut depth, mut begin, mut parts) = (0_usize, 0, Vec::new());
     for (index, it) in inside.char_indices() {
         match it {

@@ -59,7 +59,7 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
     body.ahead = Some(Box::new(ReadAhead::within(most, Some(room))));
     let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await.ok().flatten();
     // From here on the upstream is waited for, and not the client.
-    body.idle.clear();
+    body.pace.moved(0);
     if let Some(whole) = whole {
         request.extensions_mut().insert(JsonBody(whole));
     }

@@ -4,7 +4,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     setup::{Client, Proxy, exchange, header, settings, statuses},
-    upstream::{canned, read_head, serve_raw},
+    upstream::{Recorder, canned, read_head, serve_raw},
 };
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -71,6 +71,51 @@ async fn an_upstream_that_does_not_answer_is_a_504() {
     settings.timeouts.response_head = Duration::from_millis(50);
     let proxy = Proxy::with(settings).await;
     assert_problem_of(&proxy, upstream, 504, "did not answer in time").await;
+}
+
+#[tokio::test]
+async fn the_response_timer_starts_at_the_end_of_the_body() {
+    let upstream = Recorder::start().await;
+    let mut settings = settings(upstream.address);
+    settings.timeouts.response_head = Duration::from_secs(2);
+    let proxy = Proxy::with(settings).await;
+    let mut client = Client::connect(proxy.address).await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345")
+        .await;
+    // Longer than the upstream may take for its answer.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    client.send("67890").await;
+    assert_eq!(statuses(&client.read_to_end().await), [200]);
+    assert_eq!(upstream.take_one().body, "1234567890");
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_take_the_body_is_a_504() {
+    let upstream = serve_raw(|mut stream| async move {
+        read_head(&mut stream).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let mut settings = settings(upstream);
+    settings.timeouts.response_head = Duration::from_millis(50);
+    settings.limits.request_body_bytes = 64 << 20;
+    let proxy = Proxy::with(settings).await;
+    let stream = tokio::net::TcpStream::connect(proxy.address).await.expect("the proxy accepts");
+    let (mut reader, mut writer) = stream.into_split();
+    let sending = tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt;
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 67108864\r\n\r\n";
+        let mut sent = writer.write_all(head).await;
+        while sent.is_ok() {
+            sent = writer.write_all(&[b'y'; 65_536]).await;
+        }
+    });
+    let mut answer = [0; 12];
+    use tokio::io::AsyncReadExt;
+    crate::setup::within(reader.read_exact(&mut answer)).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 504");
+    sending.abort();
 }
 
 #[tokio::test]

@@ -1,4 +1,9 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use parking_lot::Mutex;
 
 use crate::{
     setup::{Client, Proxy, exchange, header, settings, statuses, within},
@@ -127,18 +132,38 @@ async fn a_client_that_stops_reading_is_closed() {
 
 #[tokio::test]
 async fn clients_beyond_the_limit_wait_for_a_place() {
-    let upstream = Recorder::start().await;
-    let mut settings = settings(upstream.address);
+    let (answer_first, first_may_be_answered) = tokio::sync::oneshot::channel::<()>();
+    let answer = Mutex::new(Some(first_may_be_answered));
+    let answer = Arc::new(answer);
+    let upstream = crate::upstream::serve(move |request| {
+        let may_be_answered = match request.uri().path() {
+            "/1" => answer.lock().take(),
+            _ => None,
+        };
+        async move {
+            if let Some(may_be_answered) = may_be_answered {
+                may_be_answered.await.expect("the test says when");
+            }
+            Response::new(Full::<Bytes>::default())
+        }
+    })
+    .await;
+    let mut settings = settings(upstream);
     settings.limits.connections = 1;
+    let metrics = settings.connection_metrics.clone();
     let proxy = Proxy::with(settings).await;
     let mut first = Client::connect(proxy.address).await;
-    first.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    first.read_response().await;
+    // A connection with a request in flight is not idle, however long it takes.
+    first.send("GET /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    within(async {
+        while metrics.open() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     let mut second = Client::connect(proxy.address).await;
     second.send("GET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
-    first.send("GET /3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    answer_first.send(()).expect("the upstream waits");
     assert_eq!(statuses(&first.read_to_end().await), [200]);
     assert_eq!(statuses(&second.read_to_end().await), [200]);
-    let lines: Vec<_> = upstream.take().into_iter().map(|observed| observed.line).collect();
-    assert_eq!(lines, ["GET /1", "GET /3", "GET /2"]);
 }

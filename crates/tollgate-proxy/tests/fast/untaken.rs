@@ -21,10 +21,10 @@ use crate::{
     upstream::{canned, read_head, serve, serve_raw},
 };
 
-type Sender = http2::SendRequest<Full<Bytes>>;
+pub(crate) type Sender = http2::SendRequest<Full<Bytes>>;
 
 /// A client that answers pings and takes `window` bytes of each answer before it has read any.
-async fn connect(address: SocketAddr, window: u32) -> Sender {
+pub(crate) async fn connect(address: SocketAddr, window: u32) -> Sender {
     let stream = TcpStream::connect(address).await.expect("the proxy accepts");
     let mut client = http2::Builder::new(TokioExecutor::new());
     client.initial_stream_window_size(window);
@@ -34,13 +34,13 @@ async fn connect(address: SocketAddr, window: u32) -> Sender {
     sender
 }
 
-async fn ask(sender: &mut Sender) -> Response<Incoming> {
+pub(crate) async fn ask(sender: &mut Sender) -> Response<Incoming> {
     let request = Request::get("http://a/").body(Full::default()).expect("a request");
     within(sender.send_request(request)).await.expect("an answer")
 }
 
 /// Answers with `answer` and then with more than any buffer holds, until the proxy hangs up, which is told.
-async fn endless(answer: &'static str) -> (SocketAddr, mpsc::Receiver<()>) {
+pub(crate) async fn endless(answer: &'static str) -> (SocketAddr, mpsc::Receiver<()>) {
     let (ended, end) = mpsc::channel(1);
     let upstream = serve_raw(move |mut stream| {
         let ended = ended.clone();

@@ -8,7 +8,7 @@ use tollgate_core::Store;
 use tollgate_core::policy::answers::{RefundPolicy, ResponseSettings};
 
 use super::body::Body;
-use super::extensions::UpstreamFailed;
+use super::extensions::{RequestIncomplete, UpstreamFailed};
 use super::in_flight::InFlight;
 use super::meter::Metering;
 use super::pending_charge::PendingCharge;
@@ -92,6 +92,9 @@ fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
 
 /// Whether the policy makes a request with this response free.
 fn settlement<B>(answers: &ResponseSettings, response: &Response<B>) -> Settlement {
+    if response.extensions().get::<RequestIncomplete>().is_some() {
+        return Settlement::Charged;
+    }
     let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
     let is_free = answers.refund_statuses.contains(&response.status().as_u16())
         || upstream_failed && answers.refund_upstream_failure == RefundPolicy::Refund;

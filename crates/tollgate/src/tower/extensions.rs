@@ -40,3 +40,11 @@ impl JsonBody {
 /// what the client never had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamFailed;
+
+/// Put into a response's extensions by a proxy that answers in place of the upstream while the request's body has not
+/// come to its end.
+///
+/// The request may have reached the upstream, and its client could cause the failure by sending no more. Such a
+/// request is never refunded, whatever the policy says of upstream failures and statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestIncomplete;

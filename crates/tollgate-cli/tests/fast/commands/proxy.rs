@@ -1,9 +1,13 @@
 //! `tollgate proxy` with the policies that are shipped.
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Instant;
 
-use crate::support::world::{Answer, Proxy, policy, tollgate};
+use crate::support::world::{Answer, PATIENCE, Proxy, policy, service, tollgate};
 
 #[test]
 fn an_anonymous_client_has_sixty_requests_an_hour_and_one_reset() {
@@ -116,6 +120,112 @@ fn an_upstream_that_is_not_there_is_a_clear_502() {
     assert_eq!(answer.status, 502);
     assert_eq!(answer.field("content-type"), "application/problem+json");
     assert!(!answer.body.contains(&nobody.port().to_string()), "{}", answer.body);
+}
+
+/// A service that closes every connection once its client has sent a full stop, and answers nothing.
+fn closing_service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            thread::spawn(move || {
+                let (mut client, mut read) = (client.unwrap(), [0; 4_096]);
+                while let Ok(bytes @ 1..) = client.read(&mut read) {
+                    if read[..bytes].ends_with(b".") {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn what_fails_by_the_clients_own_stall_is_not_refunded() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("policy.yaml");
+    let text = "subjects: { address: { client_address: {} } }\n\
+                limits: { three: { quota: 3, window: 1h, per: address } }\n\
+                rules: [ { name: all, limits: three } ]\n\
+                answers: { refund: { status: [400, 408, 502], upstream_failure: true } }\n";
+    std::fs::write(&path, text).unwrap();
+    let start = || Proxy::start_at(&format!("http://{}", closing_service()), &path);
+    let post = |proxy: &Proxy, body: &str| {
+        let head =
+            "POST / HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: 10\r\n\r\n";
+        Answer::parse(&proxy.send(format!("{head}{body}").as_bytes())).status
+    };
+    // The client sent a part, and waits until the upstream gives up.
+    let proxy = start();
+    let statuses = [(); 4].map(|()| post(&proxy, "1234."));
+    assert_eq!(statuses, [502, 502, 502, 429]);
+    // It sent all: the upstream alone has failed. The refund comes after the answer.
+    let (proxy, began) = (start(), Instant::now());
+    let mut failed = 0;
+    while failed < 10 {
+        failed += u32::from(post(&proxy, "123456789.") == 502);
+        assert!(began.elapsed() < PATIENCE, "{failed} requests were refunded");
+    }
+}
+
+#[test]
+fn a_shared_port_is_served_without_a_gap() {
+    let policy = policy("github.yaml");
+    let upstream = format!("http://{}", service());
+    let start = |listen: &str| Proxy::start_with(listen, &upstream, &policy, &["--reuse-port"]);
+    let first = start("127.0.0.1:0");
+    let address = first.address;
+    let (is_over, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    let goes_on = || {
+        let until = answered.load(Ordering::Relaxed) + 20;
+        while answered.load(Ordering::Relaxed) < until {
+            thread::yield_now();
+        }
+    };
+    let refused = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut refused = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let request = b"GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+                let mut answer = Vec::new();
+                let requested = TcpStream::connect(address).and_then(|mut client| {
+                    client.write_all(request)?;
+                    client.read_to_end(&mut answer)
+                });
+                match requested {
+                    Ok(1..) => _ = answered.fetch_add(1, Ordering::Relaxed),
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => refused += 1,
+                    // It was in the queue of a socket in the very moment in which that closed.
+                    Ok(0) | Err(_) => {}
+                }
+            }
+            refused
+        });
+        let mut serving = first;
+        for _ in 0..3 {
+            goes_on();
+            let next = start(&address.to_string());
+            let (_, code) = std::mem::replace(&mut serving, next).terminate();
+            assert_eq!(code, Some(0));
+        }
+        goes_on();
+        is_over.store(true, Ordering::Relaxed);
+        client.join().unwrap()
+    });
+    assert_eq!(refused, 0);
+}
+
+#[test]
+fn without_a_shared_port_a_second_proxy_is_told_that_the_port_is_taken() {
+    let first = Proxy::start(&policy("github.yaml"));
+    let (github, address) =
+        (policy("github.yaml").display().to_string(), first.address.to_string());
+    let upstream = ["proxy", "--upstream", "http://127.0.0.1:9", "--policy", &github];
+    let output = tollgate(&[&upstream[..], &["--listen", &address, "--reuse-port"]].concat());
+    assert!(!output.status.success());
+    let response = String::from_utf8(output.stderr).unwrap();
+    assert!(response.contains(&format!("cannot listen on {address}")), "{response}");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule};
+use tollgate::core::policy::{
+    LimitBinding, LimitRef, MatchMode, Named, OnFailure, PathPattern, RequestMatch, Rule,
+};
 use tollgate::core::{
     Admission, ChargeId, Cost, DecisionSource, Limit, Millis, Operation, Policy, Reading,
     RequestAttributes, Store, StoreError, Subject,
@@ -12,7 +14,7 @@ use tollgate::store::fallback::{
     DENY_RETRY_AFTER, Fallback, FallbackChoice, FallbackCounts, FixedAnswer,
 };
 use tollgate::store::{Atomic, FallbackStore, LocalShare, Memory, Shard, Sharded};
-use tollgate::{Limiter, ManualClock};
+use tollgate::{DecisionRequest, Limiter, ManualClock};
 
 use crate::wrappers::faulty::{Faulty, Trouble};
 use crate::wrappers::setup::{
@@ -168,6 +170,27 @@ fn a_fallback_in_every_shard_keeps_what_spans_them_whole() {
     assert_eq!((refused[0].used, refused[1].used), (1, 1), "given back to the share");
     assert!(!refused.all_admitted());
     assert_eq!(store.unrefunded(), 0);
+}
+
+/// The fallback decided on limits that were charged by name, although their rule says `allow`.
+#[test]
+fn on_failure_allow_holds_for_limits_charged_by_name() {
+    let limit = LimitBinding { limit: Arc::new(fixed("core", 1)), per: Vec::new() };
+    let limits = vec![LimitRef { limit: 0, cost: Cost::ONE }];
+    let on_failure = OnFailure::Allow;
+    let rule = Rule { on_failure, ..Rule::new("all", RequestMatch::default(), limits) };
+    let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch).unwrap();
+    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()));
+    fails(limiter.store());
+    for _ in 0..3 {
+        let policy = limiter.policy();
+        let named = Named { limit: "core", cost: Cost::ONE, subject: &[] };
+        let plan = policy.plan_named([named], limiter.key()).unwrap();
+        let request = DecisionRequest::of_charges(NOW, &policy, plan.planned, plan.on_failure);
+        let decision = at_once(limiter.decide(request));
+        let failure = DecisionSource::Failure(StoreError::Unavailable);
+        assert_eq!((decision.source, decision.is_admitted()), (failure, true));
+    }
 }
 
 #[test]

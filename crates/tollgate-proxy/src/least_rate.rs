@@ -1,0 +1,159 @@
+//! The least rate at which a client must send a request body or read a response.
+
+use std::{
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{Settings, deadline::Deadline};
+
+/// The default least rate of a client.
+pub(crate) const LEAST_BYTES_PER_SECOND: u32 = 1_024;
+
+/// How long a client may stay below the least rate by default.
+pub(crate) const LEAST_RATE_GRACE: Duration = Duration::from_secs(10);
+
+/// How many bytes a client may be ahead of the least rate: what it transferred earlier counts for no more than this.
+const BURST_BYTES: u64 = 64 * 1_024;
+
+/// A least rate and its grace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RateTerms {
+    /// 0 means no least rate.
+    bytes_per_second: u32,
+    grace: Duration,
+}
+
+/// The time that a client may take for a transfer.
+///
+/// It is a token bucket of time: each byte adds what it may take at the least rate, and only waiting for the client
+/// uses it up. A client is too slow once the bucket is empty, or after one pause that is too long.
+#[derive(Debug)]
+pub(crate) struct LeastRate {
+    terms: RateTerms,
+    left: Duration,
+    waiting_since: Option<Instant>,
+    pause: Deadline,
+}
+
+/// Why a client is too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooSlow {
+    /// No byte came for the longest pause.
+    Stalled,
+    /// Bytes came, but below the least rate.
+    BelowRate,
+}
+
+impl RateTerms {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let bytes_per_second = settings.limits.least_bytes_per_second;
+        Self { bytes_per_second, grace: settings.timeouts.least_rate_grace }
+    }
+
+    /// How long `bytes` may take.
+    fn time_for(self, bytes: u64) -> Duration {
+        let micros = bytes.saturating_mul(1_000_000) / u64::from(self.bytes_per_second.max(1));
+        Duration::from_micros(micros)
+    }
+
+    fn most(self) -> Duration {
+        self.grace + self.time_for(BURST_BYTES)
+    }
+}
+
+impl LeastRate {
+    pub(crate) fn new(terms: RateTerms, longest_pause: Duration) -> Self {
+        let pause = Deadline::new(longest_pause);
+        Self { terms, left: terms.grace, waiting_since: None, pause }
+    }
+
+    /// Ends the wait for the client, which transferred so many bytes.
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        if let Some(since) = self.waiting_since.take() {
+            self.left = self.left.saturating_sub(since.elapsed());
+            self.pause.clear();
+        }
+        let gained = self.terms.time_for(bytes as u64);
+        self.left = self.left.saturating_add(gained).min(self.terms.most());
+    }
+
+    /// Begins to wait for the client if the wait has not begun. Ready once the client is too slow.
+    pub(crate) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+        if self.terms.bytes_per_second == 0 {
+            return self.poll_stalled(cx);
+        }
+        self.waiting_since.get_or_insert_with(Instant::now);
+        let limit = self.left.min(self.pause.limit());
+        ready!(self.pause.poll_passed_within(cx, limit));
+        Poll::Ready(if limit < self.pause.limit() { TooSlow::BelowRate } else { TooSlow::Stalled })
+    }
+
+    /// As [`poll_too_slow`](Self::poll_too_slow), of the longest pause alone.
+    pub(crate) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+        // So that `moved` ends this wait as well.
+        self.waiting_since.get_or_insert_with(Instant::now);
+        self.pause.poll_passed(cx).map(|()| TooSlow::Stalled)
+    }
+
+    /// The longest pause.
+    pub(crate) fn longest_pause(&self) -> Duration {
+        self.pause.limit()
+    }
+
+    /// The least rate.
+    pub(crate) fn bytes_per_second(&self) -> u32 {
+        self.terms.bytes_per_second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    fn terms(bytes_per_second: u32, grace: u64) -> RateTerms {
+        RateTerms { bytes_per_second, grace: Duration::from_millis(grace) }
+    }
+
+    #[test]
+    fn bytes_add_time_up_to_the_burst_and_the_grace() {
+        let mut rate = LeastRate::new(terms(1_024, 10_000), Duration::from_secs(60));
+        assert_eq!(rate.left, Duration::from_secs(10));
+        rate.moved(2_048);
+        assert_eq!(rate.left, Duration::from_secs(12));
+        rate.moved(1 << 30);
+        assert_eq!(rate.left, Duration::from_secs(74));
+    }
+
+    #[tokio::test]
+    async fn a_client_is_too_slow_when_its_time_is_used_up_or_its_pause_too_long() {
+        let (long, short) = (Duration::from_secs(60), Duration::from_millis(20));
+        let mut below = LeastRate::new(terms(1_024, 20), long);
+        assert_eq!(poll_fn(|cx| below.poll_too_slow(cx)).await, TooSlow::BelowRate);
+        let mut stalled = LeastRate::new(terms(1_024, 10_000), short);
+        assert_eq!(poll_fn(|cx| stalled.poll_too_slow(cx)).await, TooSlow::Stalled);
+        let mut off = LeastRate::new(terms(0, 1), short);
+        assert_eq!(poll_fn(|cx| off.poll_too_slow(cx)).await, TooSlow::Stalled);
+    }
+
+    #[tokio::test]
+    async fn only_waiting_uses_time_up() {
+        let mut rate = LeastRate::new(terms(1_024, 10_000), Duration::from_secs(60));
+        let is_waiting = |rate: &mut LeastRate, cx: &mut Context<'_>| {
+            assert!(rate.poll_too_slow(cx).is_pending());
+            Poll::Ready(())
+        };
+        poll_fn(|cx| is_waiting(&mut rate, cx)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        rate.moved(0);
+        let left = rate.left;
+        assert!(left <= Duration::from_millis(9_995), "{left:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        rate.moved(0);
+        assert_eq!(rate.left, left);
+    }
+}

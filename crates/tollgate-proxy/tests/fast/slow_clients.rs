@@ -1,0 +1,151 @@
+//! Clients that send or read just enough not to be silent.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::sleep,
+};
+use tollgate_proxy::{CloseReason, ConnectionMetrics, Settings};
+
+use crate::{
+    setup::{Proxy, exchange, header, settings, statuses, within},
+    untaken::{ask, connect, endless},
+    upstream::{Recorder, read_head, serve_raw},
+};
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const ENDLESS: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
+
+/// A least rate that clients of these tests stay far below.
+fn demanding(mut settings: Settings) -> Settings {
+    settings.limits.least_bytes_per_second = 512 << 20;
+    settings.timeouts.least_rate_grace = Duration::from_millis(200);
+    settings
+}
+
+async fn until_closed(metrics: &ConnectionMetrics, reason: CloseReason) {
+    within(async {
+        while metrics.closed(reason) == 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dripped_body_is_408_and_closes() {
+    let upstream = Recorder::start().await;
+    let settings = demanding(settings(upstream.address));
+    let metrics = settings.connection_metrics.clone();
+    let proxy = Proxy::with(settings).await;
+    let stream = TcpStream::connect(proxy.address).await.expect("the proxy accepts");
+    let (mut reader, mut writer) = stream.into_split();
+    let drip = tokio::spawn(async move {
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+        let mut sent = writer.write_all(head).await;
+        while sent.is_ok() {
+            sleep(Duration::from_millis(10)).await;
+            sent = writer.write_all(b"x").await;
+        }
+    });
+    let mut answer = Vec::new();
+    // A reset ends the connection as well as a close does.
+    let _ = within(reader.read_to_end(&mut answer)).await;
+    drip.abort();
+    let answer = String::from_utf8_lossy(&answer);
+    assert_eq!(statuses(&answer), [408], "{answer}");
+    assert!(answer.contains("too slowly"), "{answer}");
+    assert_eq!(header(&answer, "connection"), Some("close"), "{answer}");
+    until_closed(&metrics, CloseReason::SlowRequest).await;
+    assert!(upstream.take().is_empty());
+}
+
+#[tokio::test]
+async fn a_slow_reader_is_closed() {
+    let (upstream, mut end) = endless(ENDLESS).await;
+    let settings = demanding(settings(upstream));
+    let metrics = settings.connection_metrics.clone();
+    let proxy = Proxy::with(settings).await;
+    let mut slow = TcpStream::connect(proxy.address).await.expect("the proxy accepts");
+    slow.write_all(REQUEST.as_bytes()).await.expect("the proxy reads");
+    let reading = tokio::spawn(async move {
+        let mut some = [0; 4096];
+        while slow.read(&mut some).await.is_ok_and(|read| read > 0) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    within(end.recv()).await.expect("the upstream's connection ends");
+    until_closed(&metrics, CloseReason::SlowResponse).await;
+    reading.abort();
+}
+
+#[tokio::test]
+async fn an_answer_that_an_http_2_client_reads_slowly_is_reset() {
+    let (upstream, mut end) = endless(ENDLESS).await;
+    let settings = demanding(settings(upstream));
+    let metrics = settings.connection_metrics.clone();
+    let proxy = Proxy::with(settings).await;
+    let mut slow = connect(proxy.address, 20_000).await;
+    let answer = ask(&mut slow).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut body = answer.into_body();
+    let broken = within(async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return true;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        false
+    })
+    .await;
+    assert!(broken, "the stream is reset");
+    within(end.recv()).await.expect("the upstream's connection ends");
+    assert_eq!(metrics.closed(CloseReason::SlowResponse), 1);
+    assert_eq!(metrics.open(), 1, "the connection itself stays");
+}
+
+#[tokio::test]
+async fn an_event_stream_with_nothing_to_send_is_not_slow() {
+    let upstream = serve_raw(|mut stream| async move {
+        read_head(&mut stream).await;
+        let head =
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream.write_all(head).await.expect("the proxy reads");
+        for event in ["data: one\n\n", "data: two\n\n"] {
+            // Longer than the grace.
+            sleep(Duration::from_millis(500)).await;
+            stream.write_all(event.as_bytes()).await.expect("the proxy reads");
+        }
+    })
+    .await;
+    let proxy = Proxy::with(demanding(settings(upstream))).await;
+    let answer =
+        exchange(proxy.address, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    assert!(answer.contains("data: one") && answer.contains("data: two"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_tunnel_has_no_least_rate() {
+    const BYTES: usize = 16 << 20;
+    let upstream = serve_raw(|mut stream| async move {
+        read_head(&mut stream).await;
+        let agreed = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+        stream.write_all(agreed).await.expect("the proxy reads");
+        stream.write_all(&vec![b'y'; BYTES]).await.expect("the proxy reads");
+    })
+    .await;
+    let proxy = Proxy::with(demanding(settings(upstream))).await;
+    let mut client = TcpStream::connect(proxy.address).await.expect("the proxy accepts");
+    let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    client.write_all(wish.as_bytes()).await.expect("the proxy reads");
+    // Longer than the grace, with bytes that wait.
+    sleep(Duration::from_millis(600)).await;
+    let mut all = Vec::new();
+    within(client.read_to_end(&mut all)).await.expect("all of it");
+    assert_eq!(all.iter().filter(|byte| **byte == b'y').count(), BYTES);
+}
