@@ -104,7 +104,7 @@ impl Tally {
         match source {
             DecisionSource::Fallback(_) => self.alone.fetch_add(1, Ordering::Relaxed),
             DecisionSource::Failure(_) => self.unanswered.fetch_add(1, Ordering::Relaxed),
-            DecisionSource::Store | DecisionSource::DenyCache => 0,
+            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => 0,
         };
     }
 }

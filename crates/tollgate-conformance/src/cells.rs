@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use tollgate_core::decide::{judge, refundable_until, refuse, take};
+use tollgate_core::decide::{assess_operation, refundable_until, charge_refused, charge_admitted};
 use tollgate_core::{
     Admission, Cell, Charge, ChargeId, Cost, Deduplication, Operation, Reading, Readings, Store,
     StoreError, Subject, Timestamp, assess, decide,
@@ -35,7 +35,7 @@ impl State {
         let admitted = charges.iter().all(|charge| {
             let cell = self.cells.get(&key(charge));
             charge.operation.as_charge().is_none()
-                || judge(cell, charge.limit, charge.operation, now).admission == Admission::Now
+                || assess_operation(cell, charge.limit, charge.operation, now).admission == Admission::Now
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
@@ -47,8 +47,8 @@ impl State {
         }
         let cell = self.cells.remove(&key);
         let (reading, cell) = match charge.operation.as_charge() {
-            Some(_) if admitted => take(cell, charge.limit, charge.operation, now),
-            Some(_) => refuse(cell, charge.limit, charge.operation, now),
+            Some(_) if admitted => charge_admitted(cell, charge.limit, charge.operation, now),
+            Some(_) => charge_refused(cell, charge.limit, charge.operation, now),
             None => decide(cell, charge.limit, charge.operation, now),
         };
         if let Some(cell) = cell {

@@ -139,7 +139,7 @@ pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) ->
 /// has to find room beside others. Changes nothing.
 #[inline]
 #[must_use]
-pub fn judge(cell: Option<&Cell>, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
+pub fn assess_operation(cell: Option<&Cell>, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
     match operation {
         Operation::Reserve { cost, .. } if !has_permits(limit) => {
             reservations::assess_reservation(cell, limit, cost, now)
@@ -179,7 +179,7 @@ pub fn decide(
 
 /// Counts a take or a reservation that was found to fit; its reading says so.
 #[must_use]
-pub fn take(
+pub fn charge_admitted(
     cell: Option<Cell>,
     limit: &Limit,
     operation: Operation,
@@ -195,7 +195,7 @@ pub fn take(
 ///
 /// The reading's fit is this limit's own: it may fit here, and be refused by another limit.
 #[must_use]
-pub fn refuse(
+pub fn charge_refused(
     cell: Option<Cell>,
     limit: &Limit,
     operation: Operation,

@@ -16,6 +16,7 @@ pub use crate::cost::Cost;
 pub use crate::limit_error::{LimitError, MAX_NAME};
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
+use crate::algo::{concurrency, sliding_log, sliding_window};
 use crate::limit_error::check_name;
 use crate::percent::Percent;
 use crate::reservation::ReservationTerms;
@@ -36,6 +37,22 @@ pub enum Algorithm {
     TokenBucket(TokenBucket),
     /// Counts what is in flight.
     Concurrency(Concurrency),
+}
+
+impl Algorithm {
+    /// The bytes that the lists in the state of one subject come to at most, in a store in this
+    /// process.
+    #[must_use]
+    pub const fn largest_state(&self) -> u64 {
+        match self {
+            Self::FixedWindow(_) | Self::TwoBucket(_) | Self::TokenBucket(_) => 0,
+            Self::SlidingWindow(limit) => {
+                limit.blocks() * size_of::<sliding_window::Block>() as u64
+            }
+            Self::SlidingLog(limit) => limit.quota() * size_of::<sliding_log::Entry>() as u64,
+            Self::Concurrency(limit) => limit.quota() * size_of::<concurrency::Permit>() as u64,
+        }
+    }
 }
 
 /// Whether clients are told of a limit in headers.

@@ -69,6 +69,9 @@ pub enum DecisionSource {
     /// This node by itself, which remembers until when the store refused, or knows of an override
     /// until when nobody may pass.
     DenyCache,
+    /// The store, which had no room for an entry: a counter that the subject shares with some others.
+    /// It admits nobody beyond the quota, and may refuse before it is reached.
+    Overflow,
     /// What stands in for the store, which had no answer for this reason.
     Fallback(StoreError),
     /// The policy's word for when nothing has an answer; there are no readings then.

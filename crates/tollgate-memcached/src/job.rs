@@ -1,6 +1,6 @@
 //! A job: one charge of a call, on items that have names.
 
-use tollgate_core::decide::{judge, refundable_until, refuse, take};
+use tollgate_core::decide::{assess_operation, refundable_until, charge_refused, charge_admitted};
 use tollgate_core::store::CellKey;
 use tollgate_core::{
     Admission, Cell, Charge, ChargeId, Cost, Deduplication, Limit, Operation, Reading, Refusals,
@@ -55,7 +55,7 @@ impl Job {
     /// Whether the take, if it is one, fits in what was read.
     pub(crate) fn fits(&self, view: &View, now: Timestamp) -> bool {
         self.operation.as_charge().is_none()
-            || judge(view.cell.as_ref(), &self.limit, self.operation, now).admission
+            || assess_operation(view.cell.as_ref(), &self.limit, self.operation, now).admission
                 == Admission::Now
     }
 
@@ -68,8 +68,8 @@ impl Job {
     ) -> (Reading, Option<Cell>) {
         let cell = view.cell.clone();
         let (reading, next) = match (self.operation.as_charge(), decision) {
-            (Some(_), Decision::Admitted) => take(cell, &self.limit, self.operation, now),
-            (Some(_), Decision::Refused) => refuse(cell, &self.limit, self.operation, now),
+            (Some(_), Decision::Admitted) => charge_admitted(cell, &self.limit, self.operation, now),
+            (Some(_), Decision::Refused) => charge_refused(cell, &self.limit, self.operation, now),
             _ => decide(cell, &self.limit, self.operation, now),
         };
         (told(view, reading), next)
@@ -77,7 +77,7 @@ impl Job {
 
     /// How it stands, with nothing done.
     pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
-        told(view, judge(view.cell.as_ref(), &self.limit, self.operation, now))
+        told(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
     /// The job that gives back what this one took where `position` of `reading` says; `None` if it took

@@ -147,6 +147,17 @@ pub struct MemoryBounds {
     pub max_bytes: u64,
 }
 
+impl MemoryBounds {
+    /// The lists in the state of one subject may take one part in so many of the bytes.
+    pub const STATE_OF: u64 = 32;
+
+    /// The bytes of the largest state of one subject that is sure to find room.
+    #[must_use]
+    pub const fn largest_state(self) -> u64 {
+        self.max_bytes / Self::STATE_OF
+    }
+}
+
 impl Default for MemoryBounds {
     /// A million counters in at most 64 MiB.
     fn default() -> Self {

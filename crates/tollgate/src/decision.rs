@@ -132,9 +132,10 @@ impl Decision {
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         match self.source {
-            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Fallback(_) => {
-                self.evaluation.is_admitted()
-            }
+            DecisionSource::Store
+            | DecisionSource::DenyCache
+            | DecisionSource::Overflow
+            | DecisionSource::Fallback(_) => self.evaluation.is_admitted(),
             DecisionSource::Failure(_) => self.on_failure != OnFailure::Deny,
         }
     }

@@ -255,6 +255,7 @@ fn source(answer: &Value) -> Option<DecisionSource> {
     match answer["source"].as_str()? {
         "store" => Some(DecisionSource::Store),
         "deny_cache" => Some(DecisionSource::DenyCache),
+        "overflow" => Some(DecisionSource::Overflow),
         "fallback" => Some(DecisionSource::Fallback(failure()?)),
         "failure" => Some(DecisionSource::Failure(failure()?)),
         _ => None,

@@ -116,6 +116,7 @@ fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'s
         let error = match source {
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => reason(error),
             DecisionSource::Store | DecisionSource::DenyCache => "none",
+            DecisionSource::Overflow => "full",
         };
         *told.entry((rule, Decider::from(source).name(), error)).or_default() += decisions;
     }

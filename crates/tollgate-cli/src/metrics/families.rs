@@ -71,13 +71,19 @@ families! {
     MEMORY_BYTES = Gauge "tollgate_memory_bytes" ["side"]
         "Bytes that are allocated for entries";
     MEMORY_EVICTED = Counter "tollgate_memory_evicted_total" ["side"]
-        "Live entries that were evicted to make room; their subjects start from zero";
+        "Live entries that were evicted to make room; an overflow counter keeps what they had used";
     MEMORY_SWEPT = Counter "tollgate_memory_expired_total" ["side"]
         "Expired entries that were removed";
     MEMORY_DISCARDED = Counter "tollgate_memory_discarded_total" ["side"]
         "Charges that discarded invalid state: from an impossible future, or of another algorithm";
+    MEMORY_OVERFLOW = Counter "tollgate_memory_overflow_total" ["side"]
+        "Decisions by overflow counters, which subjects share while the memory store is full";
+    MEMORY_COUNTERS = Gauge "tollgate_memory_overflow_counters" ["side"]
+        "Overflow counters in use";
+    MEMORY_LIMIT_ENTRIES = Gauge "tollgate_memory_limit_entries" ["side", "limit"]
+        "Entries in the memory store of a limit of the policy";
     MEMORY_FULL = Counter "tollgate_memory_full_total" ["side"]
-        "Calls that failed because the memory store was full";
+        "Charges, refunds and reservations that were refused because neither an entry nor an overflow counter was free";
     REMEMBERED = Counter "tollgate_store_deny_cache_hits_total" ["side"]
         "Calls that the deny cache refused without asking the store";
     STOOD_IN = Counter "tollgate_store_fallback_decisions_total" ["side"]

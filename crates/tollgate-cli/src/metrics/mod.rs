@@ -103,7 +103,7 @@ impl MetricSources {
             let listeners = sources.listeners.get().map_or(&[][..], Vec::as_slice);
             process::listeners(page, listeners, sources.proxy.as_ref());
             proxy::write(page, sources.proxy.as_ref());
-            store::write(page, limiter.store());
+            store::write(page, limiter.store(), &limiter.policy());
         })
     }
 }

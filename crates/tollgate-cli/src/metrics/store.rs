@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tollgate::core::Policy;
+use tollgate::observe::MAX_COUNTED_LIMITS;
 use tollgate::store::memory::Stats;
 use tollgate::store::rebalance::Phase;
 use tollgate_backend::{Backend, BaseStore, Counts, MapStatus, ShardStatus, phase_word};
@@ -9,19 +11,20 @@ use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
     CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES, MAP, MAP_NODES, MAP_SILENT,
-    MEMORY_BYTES, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_REFUNDS,
-    MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED,
-    REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_UP, STOOD_IN,
-    STRANDED, UNANSWERED, WINDOWS_LOST,
+    MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL,
+    MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS, MEMORY_SWEPT, MISSED, MOVE_CARRIED,
+    MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED, REPAIR_ABANDONED, REPAIRED_LIMITS,
+    REPAIRED_UNITS, SHARD_DURATION, SHARD_UP, STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
 };
 use super::per_store::{PerStore, of_each};
 use super::{batchers, memcached, migration};
 
 const PHASES: [Phase; 3] = [Phase::DualWrite, Phase::Cutover, Phase::Done];
 
-pub(super) fn write(page: &mut Exposition, store: &Backend) {
+pub(super) fn write(page: &mut Exposition, store: &Backend, policy: &Policy) {
     let leaves = store.base_stores();
     memory(page, &leaves);
+    memory_of_limits(page, &leaves, policy);
     counts(page, &leaves);
     let all = of_each(&leaves, BaseStore::shards);
     shards(page, &all);
@@ -45,7 +48,24 @@ fn memory(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     family(&MEMORY_EVICTED, |stats| stats.evicted);
     family(&MEMORY_SWEPT, |stats| stats.swept);
     family(&MEMORY_DISCARDED, |stats| stats.discarded);
+    family(&MEMORY_OVERFLOW, |stats| stats.overflow);
+    family(&MEMORY_COUNTERS, |stats| stats.overflow_counters as u64);
     family(&MEMORY_FULL, |stats| stats.full);
+}
+
+fn memory_of_limits(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>], policy: &Policy) {
+    let limits = policy.limits().iter().take(MAX_COUNTED_LIMITS).map(|counted| &*counted.limit);
+    let limits: Vec<_> = limits.collect();
+    let stores = of_each(leaves, |leaf| match leaf {
+        BaseStore::Memory(memory) => Some(*memory),
+        BaseStore::Redis(_) | BaseStore::Memcached(_) => None,
+    });
+    let entries = stores.iter().flat_map(|(side, memory)| {
+        let stats = memory.limit_stats(limits.iter().copied());
+        let names = limits.iter().map(|limit| [*side, limit.name()]);
+        names.zip(stats.into_iter().map(|stats| stats.entries as u64)).collect::<Vec<_>>()
+    });
+    page.family(&MEMORY_LIMIT_ENTRIES, entries);
 }
 
 fn counts(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {

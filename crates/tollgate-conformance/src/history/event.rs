@@ -63,7 +63,10 @@ impl<'h> Event<'h> {
                 let source = match readings.source() {
                     DecisionSource::Store => AnswerSource::Store,
                     DecisionSource::DenyCache => AnswerSource::Memory,
-                    DecisionSource::Fallback(_) => AnswerSource::Fallback,
+                    // It may refuse early, and shows what others used.
+                    DecisionSource::Overflow | DecisionSource::Fallback(_) => {
+                        AnswerSource::Fallback
+                    }
                     DecisionSource::Failure(_) => return None,
                 };
                 Some((source, decision(call, readings), reading))

@@ -7,6 +7,7 @@ mod candidate;
 mod cross_shard;
 mod descriptors;
 mod field_name;
+mod fits;
 mod forwarding;
 mod limits;
 mod memcached_pairs;
@@ -49,6 +50,7 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
     let serve = serve::serve(file, report);
     let traces = traces::traces(file, report);
     let store = store::store(file, &mut subjects, report);
+    fits::check(&limits, &counted, store.as_ref(), report);
     if !report.is_clean() {
         return None;
     }

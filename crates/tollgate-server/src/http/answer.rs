@@ -92,6 +92,7 @@ pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Optio
     match source {
         limiter::DecisionSource::Store => (Source::Store, None),
         limiter::DecisionSource::DenyCache => (Source::DenyCache, None),
+        limiter::DecisionSource::Overflow => (Source::Overflow, None),
         limiter::DecisionSource::Fallback(error) => (Source::Fallback, Some(cause_of(error))),
         limiter::DecisionSource::Failure(error) => (Source::Failure, Some(cause_of(error))),
     }

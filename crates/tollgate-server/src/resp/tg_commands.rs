@@ -167,6 +167,7 @@ impl Answer {
         replies.bulk(match self.source {
             DecisionSource::Store => "store",
             DecisionSource::DenyCache => "remembered",
+            DecisionSource::Overflow => "overflow",
             DecisionSource::Fallback(_) => "fallback",
             DecisionSource::Failure(_) => "failure",
         });

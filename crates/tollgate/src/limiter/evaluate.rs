@@ -64,10 +64,10 @@ impl<S: Store> Limiter<S> {
             Ok(readings) => readings,
             Err(error) => return EvaluationOutcome::failure(now, error),
         };
-        let evaluation = verdict_of(now, &planned, &readings);
+        let evaluation = evaluate_readings(now, &planned, &readings);
         let source = readings.source();
         let candidates = match source {
-            DecisionSource::Store | DecisionSource::DenyCache => Candidate::of(mode, &planned, &evaluation),
+            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => Candidate::of(mode, &planned, &evaluation),
             DecisionSource::Fallback(_) | DecisionSource::Failure(_) => Vec::new(),
         };
         self.notify_evaluated(mode, &planned, &evaluation);
@@ -170,7 +170,7 @@ impl EvaluationOutcome {
 }
 
 /// The statuses of `planned` after the store answered with `readings`.
-pub(super) fn verdict_of(
+pub(super) fn evaluate_readings(
     now: Timestamp,
     planned: &[PlannedCharge],
     readings: &Readings,

@@ -5,7 +5,7 @@ use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
 
 use super::Limiter;
-use super::evaluate::verdict_of;
+use super::evaluate::evaluate_readings;
 
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or none, and returns their
@@ -21,8 +21,8 @@ impl<S: Store> Limiter<S> {
     ) -> Result<Evaluation, StoreError> {
         let readings = self.apply(now, planned, |_| Operation::Reset).await?;
         match readings.source() {
-            DecisionSource::Store | DecisionSource::DenyCache => {
-                Ok(verdict_of(now, planned, &readings))
+            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
+                Ok(evaluate_readings(now, planned, &readings))
             }
             // A fallback does not have the store's counters.
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),

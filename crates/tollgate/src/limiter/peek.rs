@@ -9,7 +9,7 @@ use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError, Timestamp}
 
 use super::Limiter;
 use super::decide::Split;
-use super::evaluate::verdict_of;
+use super::evaluate::evaluate_readings;
 use super::overrides::Resolved;
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
 
@@ -116,6 +116,6 @@ impl<S: Store> Limiter<S> {
     ) -> Result<(Evaluation, DecisionSource), StoreError> {
         let readings =
             self.apply(now, planned, |planned| Operation::Peek { cost: planned.cost }).await?;
-        Ok((verdict_of(now, planned, &readings), readings.source()))
+        Ok((evaluate_readings(now, planned, &readings), readings.source()))
     }
 }

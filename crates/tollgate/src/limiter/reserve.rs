@@ -174,12 +174,12 @@ impl<S: Store> Limiter<S> {
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => {
                 Err(RedeemError::Store(error))
             }
-            DecisionSource::Store | DecisionSource::DenyCache
-                if readings.len() != charges.len() =>
-            {
-                Err(RedeemError::Store(StoreError::Corrupt))
+            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
+                if readings.len() != charges.len() {
+                    return Err(RedeemError::Store(StoreError::Corrupt));
+                }
+                Ok(readings.to_vec())
             }
-            DecisionSource::Store | DecisionSource::DenyCache => Ok(readings.to_vec()),
         }
     }
 }

@@ -31,6 +31,8 @@ pub enum Decider {
     Store,
     /// The deny cache of this node: the store refused before.
     Remembered,
+    /// An overflow counter of the full memory store.
+    Overflow,
     /// The fallback, while the store does not answer.
     Fallback,
     /// `on_failure`: neither the store nor a fallback answered.
@@ -61,7 +63,8 @@ pub struct LimitCounts {
 
 impl Decider {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Store, Self::Remembered, Self::Fallback, Self::Failure];
+    pub const ALL: [Self; 5] =
+        [Self::Store, Self::Remembered, Self::Overflow, Self::Fallback, Self::Failure];
 
     /// Its name in metrics.
     #[must_use]
@@ -69,6 +72,7 @@ impl Decider {
         match self {
             Self::Store => "store",
             Self::Remembered => "deny_cache",
+            Self::Overflow => "overflow",
             Self::Fallback => "fallback",
             Self::Failure => "failure",
         }
@@ -80,6 +84,7 @@ impl From<DecisionSource> for Decider {
         match source {
             DecisionSource::Store => Self::Store,
             DecisionSource::DenyCache => Self::Remembered,
+            DecisionSource::Overflow => Self::Overflow,
             DecisionSource::Fallback(_) => Self::Fallback,
             DecisionSource::Failure(_) => Self::Failure,
         }

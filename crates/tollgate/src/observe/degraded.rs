@@ -99,6 +99,12 @@ impl Degraded {
             DecisionSource::Failure(error) => tracing::warn!(
                 rule, %error, suppressed = untold, "the store has no answer: the rule's on_failure decided"
             ),
+            DecisionSource::Overflow => tracing::warn!(
+                rule,
+                suppressed = untold,
+                "the store in memory is full: subjects without an entry share overflow counters, \
+                 and may be refused early; give it more room (store.memory)"
+            ),
             DecisionSource::Store | DecisionSource::DenyCache => {}
         }
     }
@@ -154,22 +160,24 @@ impl Line {
 const ERRORS: [StoreError; 4] =
     [StoreError::Full, StoreError::Unavailable, StoreError::TimedOut, StoreError::Corrupt];
 
-/// The deny cache, and for each error the fallback and `on_failure`.
-const CAUSES: usize = 1 + 2 * ERRORS.len();
+/// The deny cache, an overflow counter, and for each error the fallback and `on_failure`.
+const CAUSES: usize = 2 + 2 * ERRORS.len();
 
 /// The index of the cause; `None` if the store decided.
 fn cause(source: DecisionSource) -> Option<usize> {
     match source {
         DecisionSource::Store => None,
         DecisionSource::DenyCache => Some(0),
-        DecisionSource::Fallback(error) => Some(1 + index(error)),
-        DecisionSource::Failure(error) => Some(1 + ERRORS.len() + index(error)),
+        DecisionSource::Overflow => Some(1),
+        DecisionSource::Fallback(error) => Some(2 + index(error)),
+        DecisionSource::Failure(error) => Some(2 + ERRORS.len() + index(error)),
     }
 }
 
 fn source(cause: usize) -> DecisionSource {
-    match cause.checked_sub(1) {
-        None => DecisionSource::DenyCache,
+    match cause.checked_sub(2) {
+        None if cause == 0 => DecisionSource::DenyCache,
+        None => DecisionSource::Overflow,
         Some(index) if index < ERRORS.len() => DecisionSource::Fallback(ERRORS[index]),
         Some(index) => DecisionSource::Failure(ERRORS[index - ERRORS.len()]),
     }

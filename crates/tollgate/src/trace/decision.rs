@@ -47,6 +47,7 @@ impl Tracer {
         let (source, failure) = match decision.source {
             DecisionSource::Store => ("store", None),
             DecisionSource::DenyCache => ("deny_cache", None),
+            DecisionSource::Overflow => ("overflow", None),
             DecisionSource::Fallback(error) => ("fallback", Some(error)),
             DecisionSource::Failure(error) => ("failure", Some(error)),
         };

@@ -6,6 +6,7 @@ mod degraded;
 mod headers;
 mod leased_limits;
 mod memory;
+mod overflow;
 mod receipts;
 mod replaced;
 mod reservations;

@@ -3,6 +3,7 @@
 mod dashboard;
 mod flood;
 mod metrics;
+mod overflow;
 mod reload;
 mod restart;
 mod slow;

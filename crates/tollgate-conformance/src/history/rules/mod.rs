@@ -115,7 +115,9 @@ fn count(report: &mut Report, call: &Call) {
             }
             DecisionSource::Store => &mut report.refused,
             DecisionSource::DenyCache => &mut report.remembered,
-            DecisionSource::Fallback(_) | DecisionSource::Failure(_) => &mut report.fallback,
+            DecisionSource::Overflow | DecisionSource::Fallback(_) | DecisionSource::Failure(_) => {
+                &mut report.fallback
+            }
         },
     };
     *counter += 1;

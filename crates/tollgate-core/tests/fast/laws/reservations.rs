@@ -1,7 +1,7 @@
 //! What is held counts until it is settled or over, and then as if it had never been held.
 
 use proptest::prelude::*;
-use tollgate_core::decide::{expires_at, join, judge};
+use tollgate_core::decide::{expires_at, join, assess_operation};
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
     OnExpiry, Operation, Reading, ReservationTerms, Timestamp, assess, decide,
@@ -194,7 +194,7 @@ proptest! {
         let (cost, id) = (Cost::up_to(units), ChargeId(u128::MAX));
         for ask in [Operation::Charge { cost, id }, Operation::Reserve { cost, id, until }] {
             let admission = |at: u64| {
-                judge(world.cell.as_ref(), &world.limit, ask, Timestamp::from_millis(at)).admission
+                assess_operation(world.cell.as_ref(), &world.limit, ask, Timestamp::from_millis(at)).admission
             };
             if let Admission::At(moment) = admission(world.now) {
                 prop_assert_eq!(admission(moment.as_millis()), Admission::Now, "{:?}", ask);

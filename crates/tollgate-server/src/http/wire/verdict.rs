@@ -73,6 +73,9 @@ pub(in crate::http) enum Source {
     Store,
     /// The deny cache of this node, which knows until when the store or an override refuses.
     DenyCache,
+    /// An overflow counter of the full memory store, shared by several subjects: never beyond the quota, but it
+    /// may refuse before the quota is reached.
+    Overflow,
     /// The local fallback: the store did not answer.
     Fallback,
     /// `on_failure` of the policy: neither the store nor the fallback answered.

@@ -1,4 +1,6 @@
-//! How much the store may hold.
+//! How much the store may hold, and how that is divided.
+
+use super::shares::{Places, Shares};
 
 /// The most that a [`Memory`](super::Memory) holds; both bounds hold at once.
 ///
@@ -32,16 +34,114 @@ const SHARD_BYTES: usize = 64 * 1024;
 /// The most shards: beyond them locks are no bottleneck, and shards grow instead.
 const MAX_SHARDS: usize = 4_096;
 
+/// Overflow counters that each limit has at least, over all shards, where the bytes suffice.
+pub const OVERFLOW_COUNTERS: usize = 512;
+
+/// The most limits that have shares and overflow counters of their own at a time. Of further ones, a
+/// newcomer that finds no room is refused.
+pub const MAX_LIMITS: usize = 255;
+
+/// Of `max_bytes`, one part in so many is for states larger than 4 KiB and the cells of overflow
+/// counters, and one for the counters themselves; what is left is for entries.
+const POOL_OF: usize = 4;
+const COUNTERS_OF: usize = 8;
+
+/// If bytes are few, there are fewer counters, so that at least this many limits have some.
+const LEAST_LIMITS: usize = 16;
+
+/// The largest state of one subject that a store of this size is sure to hold, alone, is one part in
+/// so many of its bytes: a list grows by a half, and a limit takes at most half of the pool.
+const STATE_OF: usize = 32;
+
+/// The bounds of one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) max_entries: usize,
+    /// For entries: slots of the table and states of at most 4 KiB.
+    pub(super) max_bytes: usize,
+    pub(super) places: Places,
+}
+
 impl Bounds {
+    /// Entries of which a limit is never deprived by others, while `limits` limits are in use: its
+    /// newcomers up to this number are counted exactly, whatever other limits hold. Chance spreads
+    /// them over the shards: one shard may be a little ahead of the others.
+    ///
+    /// ```
+    /// use tollgate::store::memory::Bounds;
+    ///
+    /// assert_eq!(Bounds::default().guaranteed_entries(2), 250_000);
+    /// ```
+    #[must_use]
+    pub const fn guaranteed_entries(self, limits: usize) -> usize {
+        super::shares::guaranteed(self.max_entries, limits)
+    }
+
+    /// The bytes of the largest state of one subject that is sure to find room.
+    #[must_use]
+    pub const fn largest_state(self) -> usize {
+        self.max_bytes / STATE_OF
+    }
+
     /// How many shards share these bounds.
     pub(super) fn shards(self) -> usize {
         let shards = (self.max_entries / SHARD_ENTRIES).min(self.max_bytes / SHARD_BYTES);
         shards.clamp(1, MAX_SHARDS)
     }
 
-    /// The bounds of shard `index` among `shards`: all together are exactly these.
-    pub(super) fn of_shard(self, index: usize, shards: usize) -> Self {
+    /// The bytes of the pool.
+    pub(super) const fn pool(self) -> usize {
+        self.max_bytes / POOL_OF
+    }
+
+    /// The bounds of shard `index` among `shards`: all together, with the pool, are at most these.
+    pub(super) fn of_shard(self, index: usize, shards: usize) -> Part {
         let part = |whole: usize| whole / shards + usize::from(index < whole % shards);
-        Self { max_entries: part(self.max_entries), max_bytes: part(self.max_bytes) }
+        let reserve = self.max_bytes / COUNTERS_OF;
+        let max_bytes = part(self.max_bytes - self.pool() - reserve);
+        let places = places(reserve / shards, shards);
+        Part { max_entries: part(self.max_entries), max_bytes, places }
+    }
+}
+
+/// The counters and limits of each of `shards` shards, in `bytes`.
+fn places(bytes: usize, shards: usize) -> Places {
+    let wanted = OVERFLOW_COUNTERS.div_ceil(shards);
+    let mut counters = wanted;
+    while counters > 1 && Shares::bytes_of(counters) * LEAST_LIMITS > bytes {
+        counters /= 2;
+    }
+    Places { limits: (bytes / Shares::bytes_of(counters)).min(MAX_LIMITS), counters }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_together_at_most_the_whole() {
+        for max_entries in [0, 1, 3_000, 1_000_000] {
+            for max_bytes in [0, 1, 4_096, 65_536, 1 << 20, 64 << 20, usize::MAX] {
+                let bounds = Bounds { max_entries, max_bytes };
+                let shards = bounds.shards();
+                let parts = (0..shards).map(|index| bounds.of_shard(index, shards));
+                let (mut entries, mut bytes) = (0, bounds.pool());
+                for Part { max_entries, max_bytes, places } in parts {
+                    entries += max_entries;
+                    bytes += max_bytes + places.limits * Shares::bytes_of(places.counters);
+                }
+                assert_eq!(entries, max_entries);
+                assert!(bytes <= max_bytes, "{bytes} of {bounds:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn by_default_there_are_counters_for_many_limits() {
+        let bounds = Bounds::default();
+        let shards = bounds.shards();
+        let Places { limits, counters } = bounds.of_shard(0, shards).places;
+        assert!(counters * shards >= OVERFLOW_COUNTERS);
+        assert!(limits >= 64, "{limits}");
     }
 }

@@ -2,10 +2,11 @@
 
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
-use tollgate_core::{Reading, Readings, StoreError, Timestamp};
+use tollgate_core::{Readings, DecisionSource, Timestamp};
 
 use super::Memory;
 use super::fingerprint::Fingerprint;
+use super::seat::Seat;
 use super::shard::{CallOutcome, Shard, Target};
 
 /// Charges of one call that are decided without an allocation.
@@ -35,61 +36,86 @@ impl<'a> Locked<'a> {
         let position = self.shards.partition_point(|(other, _)| *other < index);
         &mut self.shards[position].1
     }
+
+    fn release_room(&mut self) {
+        self.shards.iter_mut().for_each(|(_, shard)| shard.release_room());
+    }
+
+    fn took_overflow(&mut self) -> bool {
+        self.shards.iter_mut().fold(false, |took, (_, shard)| shard.took_overflow() || took)
+    }
 }
 
 /// Carries out `targets` as one atomic step.
-pub(super) fn apply(
-    memory: &Memory,
-    now: Timestamp,
-    targets: &[Target<'_>],
-) -> Result<Readings, StoreError> {
+pub(super) fn apply(memory: &Memory, now: Timestamp, targets: &[Target<'_>]) -> Readings {
     let mut locked = Locked::new(memory, targets);
     for (_, shard) in &mut locked.shards {
         shard.sweep(now);
     }
     let admitted = targets.iter().all(|target| locked.of(target.key).admits(now, target));
-    let outcome = if admitted { CallOutcome::Admitted } else { CallOutcome::Refused };
-    let reserved_room = reserve_room(&mut locked, now, targets, outcome);
-    let readings = reserved_room.map(|()| {
-        let execute = |target: &Target<'_>| locked.of(target.key).execute(now, target, outcome);
-        targets.iter().map(execute).collect()
-    });
-    for (_, shard) in &mut locked.shards {
-        shard.release_room();
+    let mut outcome = if admitted { CallOutcome::Admitted } else { CallOutcome::Refused };
+    let mut seats = find_seats(&mut locked, now, targets, outcome);
+    if outcome == CallOutcome::Admitted && lacks_room(targets, &seats) {
+        outcome = CallOutcome::Refused;
+        locked.release_room();
+        let wanted = seats;
+        seats = find_seats(&mut locked, now, targets, outcome);
+        // What found no room is what refused the call.
+        for (seat, wanted) in seats.iter_mut().zip(wanted) {
+            if wanted == Seat::Nowhere {
+                *seat = Seat::Nowhere;
+            }
+        }
     }
-    readings
+    let execute = |(target, seat): (&Target<'_>, &Seat)| {
+        locked.of(target.key).execute(now, target, outcome, *seat)
+    };
+    let readings: Readings = targets.iter().zip(&seats).map(execute).collect();
+    locked.release_room();
+    if locked.took_overflow() { readings.with_source(DecisionSource::Overflow) } else { readings }
 }
 
 impl Shard {
     /// What [`apply`] does, for a call of one charge.
     #[cold]
-    pub(super) fn apply_alone(
-        &mut self,
-        now: Timestamp,
-        target: &Target<'_>,
-    ) -> Result<Reading, StoreError> {
-        let outcome =
+    pub(super) fn apply_alone(&mut self, now: Timestamp, target: &Target<'_>) -> Readings {
+        let mut outcome =
             if self.admits(now, target) { CallOutcome::Admitted } else { CallOutcome::Refused };
-        let room = self.room_for(now, target, outcome);
         let pinned = |key| target.key == key || target.refund == Some(key);
-        self.reserve_room(now, room, &pinned)?;
-        let reading = self.execute(now, target, outcome);
+        let seat = self.seat(now, target, outcome, &pinned);
+        if seat == Seat::Nowhere {
+            outcome = CallOutcome::Refused;
+        }
+        let reading = self.execute(now, target, outcome, seat);
         self.release_room();
-        Ok(reading)
+        let readings = Readings::one(reading);
+        if self.took_overflow() { readings.with_source(DecisionSource::Overflow) } else { readings }
+    }
+
+    /// Whether an overflow counter took part since this was asked last.
+    fn took_overflow(&mut self) -> bool {
+        let took = std::mem::take(&mut self.overflowed);
+        self.counts.overflow += u64::from(took);
+        took
     }
 }
 
-/// Makes room for everything the call adds, before it changes anything.
-fn reserve_room(
+/// Whether a take of the call finds no room anywhere.
+fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
+    let lacks = |(target, seat): (&Target<'_>, &Seat)| {
+        *seat == Seat::Nowhere && target.charge.operation.as_charge().is_some()
+    };
+    targets.iter().zip(seats).any(lacks)
+}
+
+/// Finds room for everything the call adds, before it changes anything.
+fn find_seats(
     locked: &mut Locked<'_>,
     now: Timestamp,
     targets: &[Target<'_>],
     outcome: CallOutcome,
-) -> Result<(), StoreError> {
+) -> SmallVec<[Seat; INLINE]> {
     let pinned = |key| targets.iter().any(|target| target.key == key || target.refund == Some(key));
-    targets.iter().try_for_each(|target| {
-        let shard = locked.of(target.key);
-        let room = shard.room_for(now, target, outcome);
-        shard.reserve_room(now, room, &pinned)
-    })
+    let seat = |target: &Target<'_>| locked.of(target.key).seat(now, target, outcome, &pinned);
+    targets.iter().map(seat).collect()
 }

@@ -1,20 +1,29 @@
 //! The states that are larger than two words, densely packed beside the table.
 
+use std::sync::Arc;
 use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
+
 use tollgate_core::decide::ReservedCell;
 use tollgate_core::{Algorithm, Cell, Limit, Reservation, Timestamp};
 
 use super::fingerprint::Fingerprint;
+use super::pool::{LARGE, Pool};
 
 /// The large states of one shard and the bytes they take.
 ///
-/// Dense, so that its memory can shrink: where one is removed, the last takes its place.
-#[derive(Default)]
+/// Dense, so that its memory can shrink: where one is removed, the last takes its place. The bytes
+/// of a state larger than [`LARGE`] are the pool's.
 pub(super) struct Cells {
     cells: Vec<(Fingerprint, Cell)>,
-    /// Bytes that the states have allocated for themselves.
+    /// Bytes that states of at most [`LARGE`] bytes have allocated for themselves.
     heap: usize,
+    /// Bytes that larger states have taken from the pool.
+    pooled: usize,
+    pool: Arc<Pool>,
 }
+
+/// The bytes of one state beside the table, without what it allocates for itself.
+pub(super) const CELL_BYTES: usize = size_of::<(Fingerprint, Cell)>();
 
 /// The bytes that a fresh state of any algorithm allocates at most: four leases.
 pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Permit>();
@@ -27,7 +36,17 @@ pub(super) const FRESH_RESERVATION_HEAP: usize =
 const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH });
 
 impl Cells {
-    /// The bytes allocated now.
+    /// No states yet; large ones will be charged to `pool`.
+    pub(super) const fn new(pool: Arc<Pool>) -> Self {
+        Self { cells: Vec::new(), heap: 0, pooled: 0, pool }
+    }
+
+    /// The bytes that large states have taken from the pool.
+    pub(super) const fn pooled(&self) -> usize {
+        self.pooled
+    }
+
+    /// The bytes allocated now, without those of the pool.
     pub(super) fn bytes(&self) -> usize {
         Self::bytes_of(self.cells.capacity()) + self.heap
     }
@@ -49,53 +68,70 @@ impl Cells {
     }
 
     /// Adds the state of `owner`; answers its index.
-    pub(super) fn push(&mut self, owner: Fingerprint, cell: Cell) -> usize {
+    pub(super) fn push(&mut self, bucket: u8, owner: Fingerprint, cell: Cell) -> usize {
         self.reserve(1);
-        self.heap += heap_of(&cell);
+        self.charge(bucket, heap_of(&cell));
         self.cells.push((owner, cell));
         self.cells.len() - 1
     }
 
     /// Lends the state at `index` out, until [`Self::put_back`].
-    pub(super) fn lend(&mut self, index: usize) -> Option<Cell> {
+    pub(super) fn lend(&mut self, bucket: u8, index: usize) -> Option<Cell> {
         let cell = std::mem::replace(&mut self.cells.get_mut(index)?.1, TAKEN);
-        self.heap -= heap_of(&cell);
+        self.release(bucket, heap_of(&cell));
         Some(cell)
     }
 
     /// Puts a state where one was lent from, without the memory that it no longer needs.
-    pub(super) fn put_back(&mut self, index: usize, mut cell: Cell) {
+    pub(super) fn put_back(&mut self, bucket: u8, index: usize, mut cell: Cell) {
         trim(&mut cell);
+        self.charge(bucket, heap_of(&cell));
         if let Some((_, place)) = self.cells.get_mut(index) {
-            self.heap += heap_of(&cell);
             *place = cell;
         }
     }
 
     /// Removes the state at `index`; answers whose state is there now, if anyone's.
-    pub(super) fn remove(&mut self, index: usize) -> Option<Fingerprint> {
+    pub(super) fn remove(&mut self, bucket: u8, index: usize) -> Option<Fingerprint> {
         if index >= self.cells.len() {
             return None;
         }
         let (_, cell) = self.cells.swap_remove(index);
-        self.heap -= heap_of(&cell);
+        self.release(bucket, heap_of(&cell));
         if self.cells.len() < self.cells.capacity() / 4 {
             self.cells.shrink_to(self.cells.len() * 2);
         }
         self.cells.get(index).map(|(owner, _)| *owner)
     }
 
+    /// Charges the `bytes` that a state has allocated.
+    fn charge(&mut self, bucket: u8, bytes: usize) {
+        if bytes > LARGE {
+            self.pooled += bytes;
+            self.pool.take(bucket, bytes);
+        } else {
+            self.heap += bytes;
+        }
+    }
+
+    /// Undoes [`Self::charge`].
+    fn release(&mut self, bucket: u8, bytes: usize) {
+        if bytes > LARGE {
+            self.pooled -= bytes;
+            self.pool.release(bucket, bytes);
+        } else {
+            self.heap -= bytes;
+        }
+    }
+
+    /// The bytes that the state at `index` has allocated for itself.
+    pub(super) fn heap(&self, index: usize) -> usize {
+        self.get(index).map_or(0, heap_of)
+    }
+
     /// The bytes that the state at `index` must allocate before it can take one more charge.
     pub(super) fn growth(&self, index: usize) -> usize {
         self.get(index).map_or(0, growth_of_cell)
-    }
-
-    /// Allocates what [`Self::growth`] says, so that a charge allocates nothing.
-    pub(super) fn grow(&mut self, index: usize) {
-        let Some((_, cell)) = self.cells.get_mut(index) else { return };
-        self.heap -= heap_of(cell);
-        grow_cell(cell);
-        self.heap += heap_of(cell);
     }
 
     fn capacity_with(&self, more: usize) -> usize {
@@ -105,7 +141,7 @@ impl Cells {
     }
 
     const fn bytes_of(capacity: usize) -> usize {
-        capacity * size_of::<(Fingerprint, Cell)>()
+        capacity * CELL_BYTES
     }
 }
 
@@ -126,6 +162,15 @@ pub(super) fn seed(limit: &Limit) -> Option<Cell> {
     }
 }
 
+/// Whether states of `limit` are lists.
+pub(super) const fn is_list(limit: &Limit) -> bool {
+    let algorithm = limit.algorithm();
+    !matches!(
+        algorithm,
+        Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_)
+    )
+}
+
 /// Whether states of `limit` are kept here.
 pub(super) const fn is_large(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_))
@@ -143,6 +188,32 @@ pub(super) fn heap_of(cell: &Cell) -> usize {
     }
 }
 
+/// `cell` with room for one more charge, which then allocates nothing.
+pub(super) fn grown(mut cell: Cell) -> Cell {
+    grow_cell(&mut cell);
+    cell
+}
+
+/// `cell` without the memory that it has beyond what it holds.
+pub(super) fn fitted(mut cell: Cell) -> Cell {
+    admission(&mut cell);
+    cell
+}
+
+fn admission(cell: &mut Cell) {
+    match cell {
+        Cell::SlidingWindow(state) => state.blocks.shrink_to_fit(),
+        Cell::SlidingLog(state) => state.entries.shrink_to_fit(),
+        Cell::Concurrency(state) => state.permits.shrink_to_fit(),
+        Cell::Reserved(reserved) => {
+            admission(&mut reserved.cell);
+            reserved.reservations.shrink_to_fit();
+        }
+        Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
+    }
+}
+
+/// Gives memory back where most of it is not needed.
 fn trim(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => shrink(&mut state.blocks),
@@ -156,7 +227,8 @@ fn trim(cell: &mut Cell) {
     }
 }
 
-fn growth_of_cell(cell: &Cell) -> usize {
+/// The bytes that `cell` must allocate before it can take one more charge.
+pub(super) fn growth_of_cell(cell: &Cell) -> usize {
     match cell {
         Cell::SlidingWindow(state) => growth_of(&state.blocks),
         Cell::SlidingLog(state) => growth_of(&state.entries),
@@ -168,6 +240,7 @@ fn growth_of_cell(cell: &Cell) -> usize {
     }
 }
 
+/// Allocates what [`growth_of_cell`] says.
 fn grow_cell(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => grow(&mut state.blocks),
@@ -178,6 +251,20 @@ fn grow_cell(cell: &mut Cell) {
             grow(&mut reserved.reservations);
         }
         Cell::FixedWindow(_) | Cell::TokenBucket(_) | Cell::TwoBucket(_) => {}
+    }
+}
+
+/// All units in `cell`, of whatever window: no subject has used more of it than these.
+pub(super) fn units_of(cell: &Cell) -> u64 {
+    let sum = |units: u64, more: u64| units.saturating_add(more);
+    match cell {
+        Cell::FixedWindow(state) => state.used,
+        Cell::SlidingWindow(state) => state.blocks.iter().map(|block| block.used).fold(0, sum),
+        Cell::SlidingLog(state) => state.entries.iter().map(|entry| entry.used).fold(0, sum),
+        Cell::TwoBucket(state) => state.previous.saturating_add(state.current),
+        Cell::TokenBucket(_) => 0,
+        Cell::Concurrency(state) => state.permits.iter().map(|lease| lease.used).fold(0, sum),
+        Cell::Reserved(reserved) => units_of(&reserved.cell),
     }
 }
 

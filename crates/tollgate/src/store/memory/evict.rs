@@ -1,12 +1,18 @@
-//! What leaves a shard: what is over, and for want of room what ends first.
+//! What leaves a shard: what is over, and for want of room what is least used.
 
-use tollgate_core::Timestamp;
+use tollgate_core::decide::Plain;
 use tollgate_core::time::DEFAULT_SKEW_MAX;
+use tollgate_core::{MAX_EXACT, Millis, Timestamp};
 
+use super::cells::units_of;
 use super::fingerprint::Fingerprint;
-use super::packed::{Packed, Retention};
+use super::overflow::Ceiling;
+use super::packed::{Content, Packed, Retention};
 use super::shard::Shard;
+use super::shares::{OTHERS, Resource};
 use super::table::Table;
+
+type Slots = Table<Packed>;
 
 /// An eviction drops one in so many entries, so that its search is paid for by as many charges.
 const EVICTED_OF: usize = 16;
@@ -45,83 +51,151 @@ impl Shard {
                 _ => self.cursor = 0,
             }
         }
+        self.shares.sweep(now, &self.pool);
         self.shrink();
     }
 
     /// Forgets everything that has been over for a while, except what is `pinned`; answers how much.
-    pub(super) fn drop_expired(
+    pub(super) fn drop_over_for_all(
         &mut self,
         now: Timestamp,
         pinned: &impl Fn(Fingerprint) -> bool,
     ) -> usize {
-        if now < self.barren_until {
+        self.drop_expired(now, DEFAULT_SKEW_MAX, pinned)
+    }
+
+    /// Forgets everything that has been over for at least `time`, except what is `pinned`; answers
+    /// how much.
+    pub(super) fn drop_expired(
+        &mut self,
+        now: Timestamp,
+        time: Millis,
+        pinned: &impl Fn(Fingerprint) -> bool,
+    ) -> usize {
+        if now < self.first_end.after(time) {
             return 0;
         }
-        let goes = |key, packed| is_expired_everywhere(packed, now) && !pinned(key);
-        let dropped = self.forget_where(usize::MAX, goes);
+        let (mut slot, mut dropped) = (0, 0);
+        let mut first_end = Timestamp::from_millis(MAX_EXACT);
+        while slot < self.table.capacity() {
+            match self.table.get(slot) {
+                // A removal moves the next entry here: the slot is looked at again.
+                Some((key, packed)) if packed.expires_at().after(time) <= now && !pinned(key) => {
+                    self.forget(slot);
+                    dropped += 1;
+                }
+                Some((_, packed)) => {
+                    first_end = first_end.min(packed.expires_at());
+                    slot += 1;
+                }
+                None => slot += 1,
+            }
+        }
+        self.first_end = first_end;
         self.counts.swept += dropped as u64;
         self.shrink();
         dropped
     }
 
-    /// Drops the sixteenth of the entries that ends first, and at least one, of those that are over
-    /// or not protected; answers how many.
-    pub(super) fn evict(&mut self, now: Timestamp, pinned: &impl Fn(Fingerprint) -> bool) -> usize {
-        if now < self.barren_until {
-            return 0;
-        }
-        let may_go = |packed: Packed| {
-            packed.retention() == Retention::Evictable || packed.expires_at() <= now
-        };
-        let mut ends: Vec<Timestamp> = (self.table.iter())
-            .filter(|(key, packed)| may_go(*packed) && !pinned(*key))
-            .map(|(_, packed)| packed.expires_at())
-            .collect();
-        if ends.is_empty() {
-            self.barren_until = self.first_change(may_go);
-            return 0;
-        }
-        let count = (self.table.len() / EVICTED_OF).clamp(1, ends.len());
-        let (_, last, _) = ends.select_nth_unstable(count - 1);
-        let last = *last;
-        let mut over = 0;
-        let dropped = self.forget_where(count, |key, packed| {
-            let goes = packed.expires_at() <= last && may_go(packed) && !pinned(key);
-            over += u64::from(goes && packed.expires_at() <= now);
-            goes
-        });
-        self.counts.swept += over;
-        self.counts.evicted += dropped as u64 - over;
-        self.shrink();
-        dropped
-    }
-
-    /// The first moment at which something may go, if nothing may go now and nothing changes.
-    fn first_change(&self, may_go: impl Fn(Packed) -> bool) -> Timestamp {
-        if self.table.iter().any(|(_, packed)| may_go(packed)) {
-            return Timestamp::EPOCH;
-        }
-        self.table.iter().map(|(_, packed)| packed.expires_at()).min().unwrap_or_default()
-    }
-
-    /// Forgets up to `most` entries that `goes` names; answers how many.
-    fn forget_where(
+    /// Drops something so that a newcomer of the limit in `share` may find room: what is over, else
+    /// what is least used of the limit that has the most. Answers whether anything went.
+    ///
+    /// A limit that reached its guarantee takes nothing from subjects of another limit that are at
+    /// their limit: those would cost that one's newcomers more than it gains.
+    pub(super) fn make_room(
         &mut self,
-        most: usize,
-        mut goes: impl FnMut(Fingerprint, Packed) -> bool,
+        now: Timestamp,
+        share: u8,
+        short: Resource,
+        pinned: &impl Fn(Fingerprint) -> bool,
+    ) -> bool {
+        if self.drop_expired(now, Millis::ZERO, pinned) > 0 {
+            return true;
+        }
+        let most = match short {
+            Resource::Entries => self.bounds.max_entries.min(Slots::len_for(self.largest_table())),
+            Resource::Bytes => self.bounds.max_bytes,
+        };
+        let within = self.shares.is_within_guarantee(share, short, most);
+        let largest = self.shares.largest(short);
+        let of_other = largest.filter(|largest| *largest != share);
+        let candidates = [
+            largest.map(|largest| (largest, Retention::Evictable)),
+            of_other.filter(|_| within).map(|other| (other, Retention::AtLimit)),
+            Some((share, Retention::Evictable)),
+        ];
+        let mut candidates = candidates.into_iter().flatten();
+        candidates.any(|(victim, retention)| {
+            self.shares.entries(victim, retention) > 0
+                && self.evict(now, victim, retention, pinned) > 0
+        })
+    }
+
+    /// Drops the sixteenth of the entries of `victim` that are of this `retention` and of which the
+    /// least is used, at least one, and among those the ones that end first; answers how many. What
+    /// they used becomes part of the ceilings of their counters.
+    fn evict(
+        &mut self,
+        now: Timestamp,
+        victim: u8,
+        retention: Retention,
+        pinned: &impl Fn(Fingerprint) -> bool,
     ) -> usize {
-        let (mut slot, mut forgotten) = (0, 0);
-        while slot < self.table.capacity() && forgotten < most {
+        let may_go = |key: Fingerprint, packed: Packed| {
+            packed.share() == victim && packed.retention() == retention && !pinned(key)
+        };
+        let going = self.table.iter().filter(|(key, packed)| may_go(*key, *packed));
+        let mut losses: Vec<_> = going.map(|(_, packed)| self.loss(packed, now)).collect();
+        if losses.is_empty() || victim == OTHERS {
+            return 0;
+        }
+        let count = (losses.len() / EVICTED_OF).max(1);
+        let (_, last, _) = losses.select_nth_unstable(count - 1);
+        let last = *last;
+        let (mut slot, mut dropped) = (0, 0);
+        while slot < self.table.capacity() && dropped < count {
             match self.table.get(slot) {
                 // A removal moves the next entry here: the slot is looked at again.
-                Some((key, packed)) if goes(key, packed) => {
+                Some((key, packed)) if may_go(key, packed) && self.loss(packed, now) <= last => {
+                    let ceiling = self.ceiling(packed);
+                    if let Some(counter) = self.shares.open_counter(victim, key) {
+                        counter.ceiling.raise(ceiling, now);
+                    }
                     self.forget(slot);
-                    forgotten += 1;
+                    dropped += 1;
                 }
                 _ => slot += 1,
             }
         }
-        forgotten
+        self.counts.evicted += dropped as u64;
+        self.shrink();
+        dropped
+    }
+
+    /// What is lost with an entry, to be compared among those of one limit: how much is used, then
+    /// how long.
+    fn loss(&self, packed: Packed, now: Timestamp) -> (u64, Timestamp) {
+        let used = match packed.content() {
+            // Of a bucket that fills evenly, the time that is left is what is missing.
+            Content::Plain(Plain::TokenBucket(_)) => packed.expires_at().since(now).get(),
+            _ => self.ceiling(packed).used,
+        };
+        (used, packed.expires_at())
+    }
+
+    /// The most that the subject of an entry has used.
+    fn ceiling(&self, packed: Packed) -> Ceiling {
+        let used = match packed.content() {
+            Content::Plain(Plain::FixedWindow(state)) => state.used,
+            Content::Large(index) => self.cells.get(index).map_or(0, units_of),
+            Content::Plain(Plain::TokenBucket(_)) | Content::Refunded => 0,
+        };
+        Ceiling { used, until: packed.expires_at() }
+    }
+
+    /// The most slots that the table can have beside what is there.
+    fn largest_table(&self) -> usize {
+        self.bounds.max_bytes.saturating_sub(self.cells.bytes()) / Slots::bytes(1)
     }
 
     /// Gives memory back if most of the table is empty.

@@ -23,6 +23,11 @@ impl Fingerprint {
     pub(super) fn shard(self, count: usize) -> usize {
         ((u128::from(self.rest) * count as u128) >> 64) as usize
     }
+
+    /// Which of `count` counters it shares, whatever its shard.
+    pub(super) const fn part(self, count: usize) -> usize {
+        (((self.rest & 0xffff_ffff) as u128 * count as u128) >> 32) as usize
+    }
 }
 
 /// Makes the fingerprints of one store, under keys that never leave it.

@@ -1,25 +1,34 @@
-//! A length of time in 18 bits, rounded up: twelve bits of it and how far they are shifted.
+//! A length of time in ten bits, rounded up: its five leading digits, of which the first is not
+//! written, and how far they are shifted.
 
 use tollgate_core::Millis;
 
-const DIGITS: u32 = 12;
+/// Bits of a code.
+pub(super) const BITS: u32 = 10;
+
+/// Digits that are written, after a leading one.
+const DIGITS: u32 = 4;
+const LEADING: u64 = 1 << DIGITS;
 
 /// The code of the shortest length that can be written and is not below `length`.
 pub(super) const fn encode(length: Millis) -> u64 {
     let length = length.get();
-    let shift = (u64::BITS - length.leading_zeros()).saturating_sub(DIGITS);
-    let digits = (length >> shift) + if (length >> shift) << shift == length { 0 } else { 1 };
-    // Rounding up may have made a thirteenth digit, and then the others are zero.
-    if digits >> DIGITS == 0 {
-        (shift as u64) << DIGITS | digits
-    } else {
-        (shift as u64 + 1) << DIGITS | digits >> 1
+    if length < LEADING {
+        return length;
     }
+    let shift = u64::BITS - length.leading_zeros() - 1 - DIGITS;
+    let digits = (length >> shift) + if (length >> shift) << shift == length { 0 } else { 1 };
+    // Rounding up may have made one more digit: then it carries into the shift, and the others are zero.
+    ((shift as u64 + 1) << DIGITS) + (digits - LEADING)
 }
 
 /// The length that `code` says.
 pub(super) const fn decode(code: u64) -> Millis {
-    Millis::new((code & ((1 << DIGITS) - 1)) << (code >> DIGITS))
+    if code < LEADING {
+        return Millis::new(code);
+    }
+    let digits = LEADING | (code & (LEADING - 1));
+    Millis::new(digits << ((code >> DIGITS) - 1))
 }
 
 #[cfg(test)]
@@ -34,16 +43,16 @@ mod tests {
         fn a_length_is_rounded_up_by_little(length in 0..=MAX_EXACT, shift in 0..53_u32) {
             let length = length >> shift;
             let code = encode(Millis::new(length));
-            prop_assert!(code < 1 << 18);
+            prop_assert!(code < 1 << BITS);
             // What rounds past the largest length counts as the largest.
             let decoded = decode(code).get();
-            prop_assert!(decoded >= length && decoded - length <= length / 2048);
+            prop_assert!(decoded >= length && decoded - length <= length / 16);
         }
     }
 
     #[test]
     fn short_lengths_are_exact() {
-        for length in 0..4096 {
+        for length in 0..32 {
             assert_eq!(decode(encode(Millis::new(length))).get(), length);
         }
     }

@@ -2,11 +2,17 @@
 //!
 //! - An entry is 32 bytes: a keyed 128-bit hash of the limit's name and the subject, and the state
 //!   in two words. States that are lists (sliding windows, logs, leases) lie beside the table.
-//! - **Bounded.** [`Bounds`] are divided among the shards. When a shard is full it drops the
-//!   sixteenth of its entries that ends first among those with units left, and counts them. It
-//!   never drops what is at its limit, what holds leases, or a refund that is remembered: nobody
-//!   gets past a limit by filling the store. If that is all there is, the call is refused with
-//!   [`StoreError::Full`], and subjects that are there go on as before.
+//! - **Bounded.** [`Bounds`] are divided among the shards. A full shard drops the sixteenth of a
+//!   limit's entries of which the least is used, of the limit that has the most. What such a subject
+//!   had used is not forgotten: it raises the ceiling of its overflow counter, from which every
+//!   newcomer of that counter starts.
+//! - **Never beyond a quota.** If everything is at its limit or in flight, a newcomer is counted in an
+//!   overflow counter, which it shares with some others ([`OVERFLOW_COUNTERS`] for each limit), and
+//!   the answer's source is [`Source::Overflow`](tollgate_core::Source). Whoever fills the store gets
+//!   nobody past a limit.
+//! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]: beyond its own, it
+//!   cannot hold them against another one's newcomers. Permits, reservations and remembered refunds
+//!   never make room, and take at most half of a shard.
 //! - **Swept as it is used.** Every call looks at a few entries; there is no thread of its own.
 //! - **Atomic.** A call locks every shard it touches, in one order, and changes nothing before all
 //!   of it is decided and has room.
@@ -17,25 +23,38 @@ mod cells;
 mod evict;
 mod fingerprint;
 mod lifetime;
+mod overflow;
 mod packed;
+mod pool;
 mod room;
 mod room_reservation;
+mod seat;
 mod shard;
+mod shares;
 mod stats;
 mod table;
 mod transfer;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use tollgate_core::{Charge, Deduplication, Operation, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Charge, Deduplication, Limit, Millis, Operation, Readings, Store, StoreError, Timestamp,
+};
 
-pub use bounds::Bounds;
-pub use stats::Stats;
+pub use bounds::{Bounds, MAX_LIMITS, OVERFLOW_COUNTERS};
+pub use stats::{LimitStats, Stats};
 
 use fingerprint::Fingerprinter;
+use pool::Pool;
 use shard::{Shard, Target};
+
+/// How long a take waits at least that is refused because there is no room for it, not even in an
+/// overflow counter.
+pub const RETRY_WITHOUT_ROOM: Millis = Millis::from_secs(1);
 
 /// Remembers limits in this process.
 ///
@@ -73,7 +92,11 @@ impl Memory {
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         let count = bounds.shards();
-        let shard = |index| Padded(Mutex::new(Shard::new(bounds.of_shard(index, count))));
+        let pool = Arc::new(Pool::new(bounds.pool()));
+        let shard = |index| {
+            let part = bounds.of_shard(index, count);
+            Padded(Mutex::new(Shard::new(part, Arc::clone(&pool))))
+        };
         Self { fingerprints: Fingerprinter::random(), shards: (0..count).map(shard).collect() }
     }
 
@@ -81,22 +104,38 @@ impl Memory {
     /// waits for anything but a short lock.
     ///
     /// # Errors
-    /// [`StoreError::Full`] if an entry must be added, or one grow, and everything in its shard is
-    /// in force; then nothing was changed.
+    /// None: a store without room refuses, and says so in the readings' source.
     pub fn apply_now(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        match charges {
-            [] => Ok(Readings::new()),
+        Ok(match charges {
+            [] => Readings::new(),
             [charge] => self.apply_one(now, charge),
             _ => {
                 let targets: SmallVec<[Target<'_>; call::INLINE]> =
                     charges.iter().map(|charge| self.target(charge)).collect();
                 call::apply(self, now, &targets)
             }
+        })
+    }
+
+    /// What each of `limits` has in the store, in their order.
+    ///
+    /// Looks at one shard after the other, as [`Self::stats`] does.
+    #[must_use]
+    pub fn limit_stats<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> Vec<LimitStats> {
+        let mut all = HashMap::<u128, LimitStats>::new();
+        for index in 0..self.shards.len() {
+            for (digest, entries, pinned) in self.lock(index).shares.iter() {
+                let stats = all.entry(digest).or_default();
+                stats.entries += entries;
+                stats.pinned += pinned;
+            }
         }
+        let of = |limit: &Limit| all.get(&limit.state_digest()).copied().unwrap_or_default();
+        limits.into_iter().map(of).collect()
     }
 
     /// How full it is, and what happened since it was made.
@@ -113,14 +152,14 @@ impl Memory {
 
     /// What [`call::apply`] does, for the most frequent call.
     #[inline]
-    fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Result<Readings, StoreError> {
+    fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {
         let key = self.fingerprints.charged(charge.limit, charge.subject);
         let mut shard = self.lock(key.shard(self.shards.len()));
         shard.sweep(now);
         if let Some(reading) = shard.take_in_place(now, charge, key) {
-            return Ok(Readings::one(reading));
+            return Readings::one(reading);
         }
-        shard.apply_alone(now, &self.target(charge)).map(Readings::one)
+        shard.apply_alone(now, &self.target(charge))
     }
 
     fn target<'a>(&self, charge: &Charge<'a>) -> Target<'a> {

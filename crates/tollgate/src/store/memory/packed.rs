@@ -1,7 +1,8 @@
 //! The state of one entry in two words.
 //!
 //! Every quantity of a decision is below 2^53: that leaves eleven bits of each word. They say what
-//! the entry is and whether it may be evicted, and hold an estimate of when a bucket is full.
+//! the entry is, whether it may be evicted and in which limit's share it counts, and hold an
+//! estimate of when a bucket is full.
 
 use std::num::NonZeroU64;
 
@@ -11,14 +12,17 @@ use tollgate_core::{MAX_EXACT, Millis, Timestamp};
 
 use super::lifetime;
 
-/// Whether an entry may be dropped to make room for another.
+/// Whether an entry may be dropped to make room for another: what it said then is left in the
+/// [`Ceiling`](super::overflow::Ceiling) of its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retention {
-    /// The limit has units left: losing the state gives away what was used.
+    /// The limit has units left: it goes first.
     Evictable,
-    /// The limit is reached, or units are in flight, or a refund is remembered: whoever could drop
-    /// it could get past the limit.
-    Protected,
+    /// The limit is reached. It goes only for a newcomer of another limit within that limit's
+    /// guaranteed share: the ceiling then refuses every newcomer of the counter.
+    AtLimit,
+    /// Units are in flight or held, or a refund is remembered: it never goes.
+    Pinned,
 }
 
 /// What an entry holds.
@@ -46,11 +50,17 @@ const TAG_SHIFT: u32 = 61;
 const PROTECTED: u64 = 1 << 60;
 /// The bits of the head between the number and [`PROTECTED`].
 const SPARE_BITS: u32 = 7;
+/// The bits of the tail that hold the rest of a lifetime.
+const LATE_BITS: u32 = lifetime::BITS - SPARE_BITS;
+/// Above them is the number of the share.
+const SHARE_SHIFT: u32 = NUMBER_BITS + LATE_BITS;
+const SHARE: u64 = !0 << SHARE_SHIFT;
 
 const FIXED_WINDOW: NonZeroU64 = tag(1);
 const TOKEN_BUCKET: NonZeroU64 = tag(2);
 const LARGE: NonZeroU64 = tag(3);
 const REFUNDED: NonZeroU64 = tag(4);
+const PINNED: NonZeroU64 = tag(5);
 const TAG: u64 = !0 << TAG_SHIFT;
 
 /// No tag is zero, so that no head is.
@@ -78,12 +88,30 @@ impl Packed {
 
     /// The state with this `index` among the large ones.
     pub(super) fn large(index: usize, expires_at: Timestamp, retention: Retention) -> Self {
-        Self::of(LARGE, index as u64, expires_at.as_millis(), retention)
+        let tag = if retention == Retention::Pinned { PINNED } else { LARGE };
+        Self::of(tag, index as u64, expires_at.as_millis(), retention)
     }
 
     /// That a charge was refunded, which need not be known any more from `expires_at` on.
     pub(super) fn refunded(expires_at: Timestamp) -> Self {
-        Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Protected)
+        Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Pinned)
+    }
+
+    /// The same, counted in the share with this number.
+    #[inline]
+    pub(super) const fn in_share(self, share: u8) -> Self {
+        Self { tail: self.tail & !SHARE | (share as u64) << SHARE_SHIFT, ..self }
+    }
+
+    /// The same, counted where `other` is.
+    #[inline]
+    pub(super) const fn in_share_of(self, other: Self) -> Self {
+        Self { tail: self.tail & !SHARE | other.tail & SHARE, ..self }
+    }
+
+    /// The number of the share in which it counts.
+    pub(super) const fn share(self) -> u8 {
+        (self.tail >> SHARE_SHIFT) as u8
     }
 
     /// What it holds.
@@ -104,41 +132,47 @@ impl Packed {
                     at: moment,
                 }))
             }
-            tag if tag == LARGE.get() => Content::Large(number as usize),
+            tag if tag == LARGE.get() || tag == PINNED.get() => Content::Large(number as usize),
             _ => Content::Refunded,
         }
     }
 
     /// The moment from which it says nothing any more. Never too early; of a token bucket at most
-    /// one part in 2048 of its time to fill too late.
+    /// one part in 16 of its time to fill too late.
     pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())
     }
 
     /// Whether it may be dropped.
+    #[inline]
     pub(super) fn retention(self) -> Retention {
-        if self.head.get() & PROTECTED == 0 { Retention::Evictable } else { Retention::Protected }
+        match self.head.get() & TAG {
+            tag if tag == REFUNDED.get() || tag == PINNED.get() => Retention::Pinned,
+            _ if self.head.get() & PROTECTED == 0 => Retention::Evictable,
+            _ => Retention::AtLimit,
+        }
     }
 
-    /// The same that may not be dropped.
+    /// The same with its limit reached.
+    #[inline]
     pub(super) fn protected(self) -> Self {
         Self { head: self.head | PROTECTED, ..self }
     }
 
     /// The same as another index among the large ones; nothing else has an index.
     pub(super) fn moved_to(self, index: usize) -> Self {
-        Self::large(index, self.expires_at(), self.retention())
+        Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }
 
     /// What is added to the moment in the tail: only a token bucket has any of these bits set.
     fn lifetime(self) -> Millis {
         let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);
-        lifetime::decode(low | (self.tail >> NUMBER_BITS) << SPARE_BITS)
+        lifetime::decode(low | (self.tail & !SHARE) >> NUMBER_BITS << SPARE_BITS)
     }
 
     fn of(tag: NonZeroU64, number: u64, tail: u64, retention: Retention) -> Self {
-        let flag = if retention == Retention::Protected { PROTECTED } else { 0 };
+        let flag = if retention == Retention::Evictable { 0 } else { PROTECTED };
         Self { head: tag | flag | number, tail }
     }
 }
@@ -150,7 +184,7 @@ mod tests {
     use super::*;
 
     fn retentions() -> impl Strategy<Value = Retention> {
-        prop_oneof![Just(Retention::Evictable), Just(Retention::Protected)]
+        prop_oneof![Just(Retention::Evictable), Just(Retention::AtLimit)]
     }
 
     #[test]
@@ -171,30 +205,36 @@ mod tests {
             prop_assert_eq!(packed.expires_at(), resets_at);
             prop_assert_eq!(packed.retention(), retention);
             prop_assert_eq!(packed.protected().content(), packed.content());
-            prop_assert_eq!(packed.protected().retention(), Retention::Protected);
+            prop_assert_eq!(packed.protected().retention(), Retention::AtLimit);
         }
 
         #[test]
         fn a_token_bucket_comes_back_as_it_was(
             level in 0..=MAX_EXACT, at in 0..=MAX_EXACT, fills_in in 0..=MAX_EXACT,
-            retention in retentions(),
+            retention in retentions(), share in any::<u8>(),
         ) {
             let state = token_bucket::State { level, at: Timestamp::from_millis(at) };
             let expires_at = state.at.after(Millis::new(fills_in));
-            let packed = Packed::plain(Plain::TokenBucket(state), expires_at, retention);
+            let packed = Packed::plain(Plain::TokenBucket(state), expires_at, retention).in_share(share);
+            prop_assert_eq!(packed.share(), share);
             prop_assert_eq!(packed.content(), Content::Plain(Plain::TokenBucket(state)));
             prop_assert!(packed.expires_at() >= expires_at);
             let late = packed.expires_at().since(expires_at).get();
-            prop_assert!(late <= fills_in / 2048, "{} late in {}", late, fills_in);
+            prop_assert!(late <= fills_in / 16, "{} late in {}", late, fills_in);
             prop_assert_eq!(packed.retention(), retention);
         }
 
         #[test]
         fn an_index_comes_back_as_it_was(
             index in 0_usize..1 << 40, expires_at in 0..=MAX_EXACT, retention in retentions(),
+            share in any::<u8>(),
         ) {
             let expires_at = Timestamp::from_millis(expires_at);
-            let packed = Packed::large(7, expires_at, retention).moved_to(index);
+            let packed = Packed::large(7, expires_at, retention).in_share(share).moved_to(index);
+            prop_assert_eq!(packed.share(), share);
+            let pinned = Packed::large(index, expires_at, Retention::Pinned).in_share_of(packed);
+            prop_assert_eq!((pinned.share(), pinned.retention()), (share, Retention::Pinned));
+            prop_assert_eq!(pinned.content(), packed.content());
             prop_assert_eq!(packed.content(), Content::Large(index));
             prop_assert_eq!((packed.expires_at(), packed.retention()), (expires_at, retention));
         }

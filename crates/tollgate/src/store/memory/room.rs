@@ -5,7 +5,9 @@ use std::ops::{Add, AddAssign};
 
 use tollgate_core::Limit;
 
-use super::cells::{self, FRESH_HEAP, FRESH_RESERVATION_HEAP};
+use super::cells::{self, CELL_BYTES, FRESH_HEAP, FRESH_RESERVATION_HEAP};
+use super::pool::LARGE;
+use super::shares::Usage;
 
 /// What is added to a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,11 +17,18 @@ pub(super) struct Room {
     pub(super) cells: usize,
     /// Bytes that those states allocate for themselves.
     pub(super) heap: usize,
+    /// Bytes of the pool, for states that are large or become so.
+    pub(super) pool: usize,
+    /// Entries that are pinned from now on.
+    pub(super) pinned: usize,
+    /// Whether what it is for is pinned then.
+    pub(super) pins: bool,
 }
 
 impl Room {
     /// Nothing is added.
-    pub(super) const NONE: Self = Self { entries: 0, cells: 0, heap: 0 };
+    pub(super) const NONE: Self =
+        Self { entries: 0, cells: 0, heap: 0, pool: 0, pinned: 0, pins: false };
     /// An entry whose state is in it.
     pub(super) const ENTRY: Self = Self { entries: 1, ..Self::NONE };
 
@@ -47,9 +56,31 @@ impl Room {
         Self { heap: FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
 
-    /// For a state that grows by `heap` bytes.
-    pub(super) const fn for_growth(heap: usize) -> Self {
-        Self { heap, ..Self::NONE }
+    /// For a state of `heap` bytes that grows by `growth`.
+    pub(super) const fn for_growth(heap: usize, growth: usize) -> Self {
+        if growth == 0 || heap + growth <= LARGE {
+            return Self { heap: growth, ..Self::NONE };
+        }
+        let pool = if heap > LARGE { growth } else { heap + growth };
+        Self { pool, ..Self::NONE }
+    }
+
+    /// The same for what is pinned then, and `was_pinned` before.
+    pub(super) const fn pinning(self, was_pinned: bool) -> Self {
+        Self { pinned: if was_pinned { 0 } else { 1 }, pins: true, ..self }
+    }
+
+    /// What of it is pinned in its shard.
+    pub(super) const fn pinned_usage(self) -> Usage {
+        if !self.pins {
+            return Usage { entries: 0, bytes: 0 };
+        }
+        Usage { entries: self.pinned, ..self.usage() }
+    }
+
+    /// What of it is the shard's own.
+    pub(super) const fn usage(self) -> Usage {
+        Usage { entries: self.entries, bytes: self.cells * CELL_BYTES + self.heap }
     }
 }
 
@@ -61,6 +92,9 @@ impl Add for Room {
             entries: self.entries + other.entries,
             cells: self.cells + other.cells,
             heap: self.heap + other.heap,
+            pool: self.pool + other.pool,
+            pinned: self.pinned + other.pinned,
+            pins: self.pins || other.pins,
         }
     }
 }

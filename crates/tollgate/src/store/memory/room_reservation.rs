@@ -1,78 +1,107 @@
-//! Promises of room: evicting what may go, or refusing the call before anything is changed.
+//! Promises of room: evicting what may go, or answering that there is none before anything is changed.
 
-use tollgate_core::{StoreError, Timestamp};
+use tollgate_core::{Millis, Timestamp};
 
 use super::fingerprint::Fingerprint;
 use super::packed::Packed;
 use super::room::Room;
 use super::shard::Shard;
+use super::shares::{OTHERS, Resource, Usage};
 use super::table::Table;
 
 type Slots = Table<Packed>;
 
 impl Shard {
-    /// Promises `room` until [`Self::release_room`], evicting what may go if it must, but none
-    /// of the entries that the call itself is about.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`] if there is not enough and everything else is in force.
+    /// Promises `room` to the limit in `share` until [`Self::release_room`], evicting what may go
+    /// if it must, but none of the entries that the call itself is about. Answers whether it could.
     pub(super) fn reserve_room(
         &mut self,
         now: Timestamp,
+        share: u8,
         room: Room,
-        pinned: &impl Fn(Fingerprint) -> bool,
-    ) -> Result<(), StoreError> {
+        exempt: &impl Fn(Fingerprint) -> bool,
+    ) -> bool {
         if room == Room::NONE {
-            return Ok(());
+            return true;
         }
-        let wanted = self.reserved_room + room;
-        while !self.fits(now, wanted, pinned) {
-            if self.evict(now, pinned) == 0 {
-                self.counts.full += 1;
-                return Err(StoreError::Full);
+        let most = Usage { entries: self.bounds.max_entries, bytes: self.bounds.max_bytes };
+        // What has no share of its own nobody can reclaim: it counts as pinned.
+        let pinned = if share == OTHERS { room.usage() } else { room.pinned_usage() };
+        if !self.shares.may_pin(share, pinned, most) {
+            let dropped = self.drop_expired(now, Millis::ZERO, exempt);
+            if dropped == 0 || !self.shares.may_pin(share, pinned, most) {
+                return false;
             }
         }
+        let wanted = self.reserved_room + room;
+        while let Err(short) = self.fits(now, wanted, exempt) {
+            if !self.make_room(now, share, short, exempt) {
+                return false;
+            }
+        }
+        if room.pool > 0 && !self.promise_pool(share, room.pool) {
+            return false;
+        }
         self.reserved_room = wanted;
-        Ok(())
+        true
+    }
+
+    /// Promises bytes of the pool.
+    pub(super) fn promise_pool(&mut self, share: u8, bytes: usize) -> bool {
+        let bucket = self.shares.bucket(share);
+        let fits = self.pool.try_take(bucket, bytes);
+        if fits {
+            self.promised_pool.push((bucket, bytes));
+        }
+        fits
     }
 
     /// Ends all promises: what they were for is done, or will not be.
     pub(super) fn release_room(&mut self) {
         self.reserved_room = Room::NONE;
+        for (bucket, bytes) in self.promised_pool.drain(..) {
+            self.pool.release(bucket, bytes);
+        }
     }
 
-    /// The bytes that the shard has allocated.
+    /// The bytes that the shard has allocated, those of the pool included.
     pub(super) fn bytes(&self) -> usize {
-        Slots::bytes(self.table.capacity()) + self.cells.bytes()
+        let pooled = self.cells.pooled() + self.shares.pooled;
+        Slots::bytes(self.table.capacity()) + self.cells.bytes() + self.shares.bytes() + pooled
     }
 
-    /// Whether `wanted` fits within the bounds; then the table has the slots for it.
+    /// Whether `wanted` fits within the bounds; then the table has the slots for it. If not, what
+    /// there is too little of.
     fn fits(
         &mut self,
         now: Timestamp,
         wanted: Room,
-        pinned: &impl Fn(Fingerprint) -> bool,
-    ) -> bool {
+        exempt: &impl Fn(Fingerprint) -> bool,
+    ) -> Result<(), Resource> {
         let entries = self.table.len() + wanted.entries;
         if entries > self.bounds.max_entries {
-            return false;
+            return Err(Resource::Entries);
         }
         let beside = self.cells.bytes_with(wanted.cells) + wanted.heap;
-        let Some(for_table) = self.bounds.max_bytes.checked_sub(beside) else { return false };
+        let Some(for_table) = self.bounds.max_bytes.checked_sub(beside) else {
+            return Err(Resource::Bytes);
+        };
         let largest = for_table / Slots::bytes(1);
         let needed = Slots::capacity_for(entries);
         if needed <= self.table.capacity() && self.table.capacity() <= largest {
-            return true;
+            return Ok(());
         }
         // Whatever is over goes before room is made for more.
-        if self.drop_expired(now, pinned) > 0 {
-            return self.fits(now, wanted, pinned);
+        if self.drop_over_for_all(now, exempt) > 0 {
+            return self.fits(now, wanted, exempt);
         }
         if needed > largest {
-            return false;
+            // States beside the table leave no room for its slots, or it is full itself.
+            let is_table = beside <= self.bounds.max_bytes / 2;
+            return Err(if is_table { Resource::Entries } else { Resource::Bytes });
         }
         let capacity = self.table.grown().min(largest).max(needed);
         self.table.resize(capacity);
-        true
+        Ok(())
     }
 }

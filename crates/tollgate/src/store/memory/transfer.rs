@@ -1,13 +1,17 @@
 //! CellTransfer that are read out, and taken in from another store.
 
-use tollgate_core::decide::join;
+use std::borrow::Cow;
+
+use tollgate_core::decide::{expires_at, join};
 use tollgate_core::{
     Cell, CellKey, CellTransfer, Charge, Cost, Operation, StoreError, StoredState, Timestamp,
     assess,
 };
 
 use super::Memory;
-use super::cells::heap_of;
+use super::cells::{heap_of, units_of};
+use super::overflow::Ceiling;
+use super::packed::Retention;
 use super::room::Room;
 use super::shard::{Shard, Target, retention};
 
@@ -48,34 +52,78 @@ impl Memory {
 
 impl Shard {
     fn cell_in_force(&self, now: Timestamp, target: &Target<'_>) -> Option<Cell> {
-        let cell = self.cell(self.table.find(target.key)?)?;
-        let found = assess(Some(&cell), target.charge.limit, Cost::PEEK, now).found;
+        let limit = target.charge.limit;
+        let cell = match self.table.find(target.key) {
+            Some(slot) => self.cell(slot)?,
+            None => self.shares.counter(limit.state_digest(), target.key)?.bound(limit, now)?,
+        };
+        let found = assess(Some(&cell), limit, Cost::PEEK, now).found;
         (found == StoredState::Present).then(|| cell.into_owned())
     }
 
+    /// Without room for an entry, `cell` raises the ceiling of the subject's overflow counter.
+    ///
     /// # Errors
-    /// [`StoreError::Full`] if there is no room for what is more than before; then nothing changed.
+    /// [`StoreError::Full`] if there is no room for that either, or for permits and reservations,
+    /// which need an entry; then nothing changed.
     fn join(&mut self, now: Timestamp, target: &Target<'_>, cell: Cell) -> Result<(), StoreError> {
         let limit = target.charge.limit;
+        let digest = limit.state_digest();
         let slot = self.table.find(target.key);
-        let known = slot.and_then(|slot| self.cell(slot)).map(|known| known.into_owned());
-        let reserved = known.as_ref().map_or(0, heap_of);
+        let packed = slot.and_then(|slot| self.table.get(slot)).map(|(_, packed)| packed);
+        let known = match slot {
+            Some(slot) => self.cell(slot),
+            None => {
+                self.shares.counter(digest, target.key).and_then(|there| there.bound(limit, now))
+            }
+        };
+        let known = known.map(Cow::into_owned);
+        let reserved = known.as_ref().filter(|_| slot.is_some()).map_or(0, heap_of);
         let Some(joined) = join(known, cell, limit, now) else { return Ok(()) };
+        let again = assess(Some(&joined), limit, Cost::ONE, now).admission;
+        let retention = retention(Some(&joined), limit, Cost::ONE, again, now);
         let change = match joined {
             Cell::Reserved(_) => Room::for_reservation(),
             _ => Room::for_change(limit),
         };
         let entry = if slot.is_some() { change } else { Room::ENTRY + change };
-        let room = entry + Room::for_growth(heap_of(&joined).saturating_sub(reserved));
-        self.reserve_room(now, room, &|key| key == target.key)?;
-        let again = assess(Some(&joined), limit, Cost::ONE, now).admission;
-        let retention = retention(Some(&joined), limit, Cost::ONE, again, now);
+        let mut room =
+            entry + Room::for_growth(reserved, heap_of(&joined).saturating_sub(reserved));
+        if retention == Retention::Pinned {
+            room =
+                room.pinning(packed.is_some_and(|packed| packed.retention() == Retention::Pinned));
+        }
+        let share = self.shares.enter(digest);
+        if !self.reserve_room(now, share, room, &|key| key == target.key) {
+            return self.raise(now, target, &joined, retention);
+        }
         // It is read, joined and put back whole: what lies there now goes first.
         if let Some(slot) = self.table.find(target.key) {
             self.forget(slot);
         }
-        self.keep(target, None, Some(joined), retention);
+        self.keep(target, (None, None), Some(joined), retention);
         self.release_room();
+        Ok(())
+    }
+
+    /// Counts `cell` as what the newcomers of its counter have used at most.
+    fn raise(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        cell: &Cell,
+        retention: Retention,
+    ) -> Result<(), StoreError> {
+        let limit = target.charge.limit;
+        let is_new = self.table.find(target.key).is_none() && retention != Retention::Pinned;
+        let share = self.shares.enter(limit.state_digest());
+        let counter = self.shares.open_counter(share, target.key).filter(|_| is_new);
+        let Some(counter) = counter else {
+            self.counts.full += 1;
+            return Err(StoreError::Full);
+        };
+        let ceiling = Ceiling { used: units_of(cell), until: expires_at(cell, limit) };
+        counter.ceiling.raise(ceiling, now);
         Ok(())
     }
 }

@@ -51,7 +51,10 @@ pub(super) async fn run<S: Store>(
 fn is_its_own(readings: &Readings) -> bool {
     match readings.source() {
         DecisionSource::Store | DecisionSource::DenyCache => true,
-        DecisionSource::Fallback(_) | DecisionSource::Failure(_) => false,
+        // It may refuse before the quota is reached.
+        DecisionSource::Overflow | DecisionSource::Fallback(_) | DecisionSource::Failure(_) => {
+            false
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 use tollgate::core::algo::FixedWindow;
 use tollgate::core::algo::fixed_window::Anchor;
 use tollgate::core::{
-    Algorithm, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis, Operation, Store,
-    StoreError, Subject, Timestamp, Value,
+    Admission, Algorithm, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis, Operation,
+    Store, Subject, Timestamp, Value,
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
@@ -25,7 +25,7 @@ async fn cells_are_carried_from_one_memory_store_to_another() {
 }
 
 #[tokio::test]
-async fn a_store_without_room_takes_no_cell_in() {
+async fn a_store_without_room_counts_a_cell_that_comes_on_by_overflow() {
     let (from, full) =
         (Memory::default(), Memory::new(Bounds { max_entries: 1, max_bytes: 1 << 12 }));
     let limit = limit();
@@ -36,12 +36,13 @@ async fn a_store_without_room_takes_no_cell_in() {
         from.apply(NOW, &[take]).await.unwrap();
         let place = CellKey { limit: &limit, subject: &subject };
         let cell = from.cells(NOW, &[place]).await.unwrap().remove(0).unwrap();
-        let taken_in = full.join(NOW, &[(place, cell)]).await;
-        // The first has used its quota up, and stays.
-        assert_eq!(taken_in, if name == 0 { Ok(()) } else { Err(StoreError::Full) });
-        let used =
-            full.apply(NOW, &[charge(Operation::Peek { cost: Cost::ONE })]).await.unwrap()[0].used;
-        assert_eq!(used, if name == 0 { 1 } else { 0 });
+        full.join(NOW, &[(place, cell)]).await.unwrap();
+        // The first has used its quota up, and stays; so has the second, whom the counter refuses.
+        let looked =
+            full.apply(NOW, &[charge(Operation::Peek { cost: Cost::ONE })]).await.unwrap()[0];
+        assert_eq!(looked.used, 1);
+        assert_ne!(full.apply(NOW, &[take]).await.unwrap()[0].admission, Admission::Now);
+        assert_eq!(full.stats().entries, 1);
     }
 }
 

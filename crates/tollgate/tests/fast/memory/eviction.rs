@@ -1,4 +1,4 @@
-use tollgate::core::{Admission, Charge, Limit, StoreError};
+use tollgate::core::{Admission, Charge, Limit};
 
 use super::world::*;
 
@@ -11,12 +11,14 @@ fn an_attacker_with_random_keys_does_not_free_a_client_at_its_limit() {
     }
     assert!(!is_admitted(&store, START, &limit, "victim"));
     for number in 0..100_000 {
-        assert!(is_admitted(&store, at(number / 100), &limit, &format!("attacker-{number}")));
+        let admitted = is_admitted(&store, at(number / 100), &limit, &format!("attacker-{number}"));
+        // Until those that were dropped have used all three units, one after the other.
+        assert!(admitted || number > 15_000, "{number}");
     }
     assert!(!is_admitted(&store, at(1_000), &limit, "victim"));
     let stats = store.stats();
     assert!(stats.entries <= 10_000, "{stats:?}");
-    assert_eq!(stats.evicted + stats.entries as u64, 100_001, "{stats:?}");
+    assert!(stats.evicted > 10_000, "{stats:?}");
     assert_eq!((stats.full, stats.swept), (0, 0), "{stats:?}");
 }
 
@@ -28,7 +30,7 @@ fn a_client_that_reached_its_limit_without_a_refusal_is_protected() {
         assert!(is_admitted(&store, START, &limit, "victim"));
     }
     for number in 0..1_000 {
-        assert!(is_admitted(&store, START, &limit, &number.to_string()));
+        is_admitted(&store, START, &limit, &number.to_string());
     }
     assert_eq!(used(&store, START, &limit, "victim"), 2);
 }
@@ -41,7 +43,7 @@ fn a_client_whose_large_charge_was_refused_is_protected() {
     assert_eq!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
     assert_ne!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
     for number in 0..1_000 {
-        assert!(is_admitted(&store, START, &limit, &number.to_string()));
+        is_admitted(&store, START, &limit, &number.to_string());
     }
     assert_eq!(used(&store, START, &limit, "victim"), 6);
 }
@@ -56,13 +58,13 @@ fn leases_in_flight_are_protected() {
         Admission::Now
     );
     for number in 0..1_000 {
-        assert!(is_admitted(&store, START, &window, &number.to_string()));
+        is_admitted(&store, START, &window, &number.to_string());
     }
     assert_eq!(used(&store, START, &flights, "client"), 1);
 }
 
 #[test]
-fn what_ends_first_goes_first() {
+fn of_what_is_used_as_little_what_ends_first_goes_first() {
     let store = store_of(4);
     let limit = fixed_window(10, 10_000);
     for (moment, who) in [(30, "fourth"), (0, "first"), (20, "third"), (10, "second")] {
@@ -70,8 +72,9 @@ fn what_ends_first_goes_first() {
     }
     for (gone, new) in [("first", "a"), ("second", "b"), ("third", "c")] {
         assert_eq!(used(&store, at(100), &limit, gone), 1);
+        let evicted = store.stats().evicted;
         assert!(is_admitted(&store, at(100), &limit, new));
-        assert_eq!(used(&store, at(100), &limit, gone), 0, "{gone} should have made room");
+        assert_eq!(store.stats().evicted, evicted + 1, "{gone} should have made room");
     }
     assert_eq!(used(&store, at(100), &limit, "fourth"), 1);
     assert_eq!(store.stats().evicted, 3);
@@ -93,7 +96,7 @@ fn a_call_does_not_evict_what_it_is_about() {
     ];
     let readings = store.apply_now(at(6), &charges).unwrap();
     assert_eq!([readings[0].used, readings[1].used], [2, 1]);
-    assert_eq!(used(&store, at(6), &limit, "b"), 0);
+    assert_eq!(store.stats().evicted, 1);
 }
 
 #[test]
@@ -102,12 +105,9 @@ fn what_is_over_makes_room_though_it_was_at_its_limit() {
     let limit = fixed_window(1, 1_000);
     assert!(is_admitted(&store, START, &limit, "a"));
     assert!(is_admitted(&store, START, &limit, "b"));
-    let newcomer = subject("c");
-    assert_eq!(ask(&store, at(999), &limit, &newcomer, take(1, 0)), Err(StoreError::Full));
-    assert_eq!(
-        ask(&store, at(1_000), &limit, &newcomer, take(1, 0)).unwrap().admission,
-        Admission::Now
-    );
+    assert!(is_admitted(&store, at(999), &limit, "c"));
+    assert_eq!((store.stats().overflow, store.stats().swept), (1, 0));
+    assert!(is_admitted(&store, at(1_000), &limit, "d"));
     let stats = store.stats();
-    assert_eq!((stats.swept, stats.evicted, stats.full), (1, 0, 1));
+    assert_eq!((stats.swept, stats.evicted, stats.overflow), (2, 0, 1));
 }

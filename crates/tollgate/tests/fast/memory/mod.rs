@@ -7,4 +7,7 @@ mod eviction;
 mod history;
 mod refunds;
 mod sweep;
+mod large;
+mod overflow;
+mod quota;
 mod world;

@@ -1,7 +1,7 @@
 //! A store, a few limits and the asks that the tests make of them.
 
 use tollgate::core::algo::{
-    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket,
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate::core::{
     Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, KeyedHash, Limit,
@@ -41,6 +41,11 @@ pub(super) fn sliding_log(quota: u64, window_ms: u64) -> Limit {
 pub(super) fn token_bucket(quota: u64, window_ms: u64, burst: u64) -> Limit {
     let bucket = TokenBucket::new(quota, Millis::new(window_ms), burst);
     Limit::new("bucket", Algorithm::TokenBucket(bucket.unwrap())).unwrap()
+}
+
+pub(super) fn two_bucket(quota: u64, window_ms: u64) -> Limit {
+    let buckets = TwoBucket::new(quota, Millis::new(window_ms)).unwrap();
+    Limit::new("two", Algorithm::TwoBucket(buckets)).unwrap()
 }
 
 pub(super) fn concurrency(quota: u64, lease_ms: u64) -> Limit {

@@ -1,0 +1,84 @@
+//! Limits whose state fits the store in memory that is to hold it.
+
+use tollgate_core::Algorithm;
+
+use super::limits::ResolvedLimit;
+use super::names::NameTable;
+use crate::decode::{Field, Named, Spanned, quoted};
+use crate::raw::Limit;
+use crate::report::Report;
+use crate::settings::{MemoryBounds, MigrationStoreSettings, StoreSettings};
+
+/// Reports limits of which one subject can need more bytes than the store has for it.
+pub(super) fn check(
+    limits: &NameTable<'_, Limit>,
+    counted: &[Option<ResolvedLimit>],
+    store: Option<&StoreSettings>,
+    report: &mut Report<'_>,
+) {
+    let Some(bounds) = store.and_then(smallest) else { return };
+    for (named, counted) in limits.all().iter().zip(counted) {
+        let (Some(raw), Some(counted)) = (&named.value, counted) else { continue };
+        check_limit(named, raw, counted.limit.limit.algorithm(), bounds, report);
+    }
+}
+
+fn check_limit(
+    named: &Named<Limit>,
+    raw: &Limit,
+    algorithm: &Algorithm,
+    bounds: MemoryBounds,
+    report: &mut Report<'_>,
+) {
+    let (needed, room) = (algorithm.largest_state(), bounds.largest_state());
+    if needed <= room {
+        return;
+    }
+    let name = quoted(&named.name.value);
+    let message = format!(
+        "one subject of the limit {name} can take {needed} bytes, and the store in memory has room for {room}"
+    );
+    let (at, fitting) = match algorithm {
+        Algorithm::SlidingWindow(limit) => {
+            let blocks = (room * limit.blocks() / needed).max(1);
+            let precision = limit.window().get().div_ceil(blocks);
+            (at(&raw.precision), format!("the finest precision that fits is {precision}ms"))
+        }
+        _ => {
+            let quota = room * quota(algorithm) / needed;
+            (at(&raw.quota), format!("the largest quota that fits is {quota}"))
+        }
+    };
+    let bytes = needed * MemoryBounds::STATE_OF;
+    let hint = format!("{fitting}; or give the store more: max_bytes: {bytes}");
+    report.error(at.or_else(|| self::at(&raw.quota)).unwrap_or(named.name.at), message, hint);
+}
+
+const fn quota(algorithm: &Algorithm) -> u64 {
+    match algorithm {
+        Algorithm::SlidingLog(limit) => limit.quota(),
+        Algorithm::Concurrency(limit) => limit.quota(),
+        _ => 0,
+    }
+}
+
+fn at<T>(field: &Field<T>) -> Option<crate::span::Span> {
+    field.given().map(|given: &Spanned<T>| given.at)
+}
+
+/// The bounds of the smallest store in memory that keeps limits by these settings.
+fn smallest(store: &StoreSettings) -> Option<MemoryBounds> {
+    let of_leaf = |leaf: &MigrationStoreSettings| match leaf {
+        MigrationStoreSettings::Memory(bounds) => Some(*bounds),
+        _ => None,
+    };
+    match store {
+        StoreSettings::Memory(bounds) => Some(*bounds),
+        StoreSettings::Redis(_) | StoreSettings::Memcached(_) => None,
+        StoreSettings::Rollout(two) => {
+            let bounds = [of_leaf(&two.from), of_leaf(&two.to)];
+            bounds.into_iter().flatten().min_by_key(|bounds| bounds.max_bytes)
+        }
+        StoreSettings::Shadow(two) => of_leaf(&two.store),
+    }
+}

@@ -1,0 +1,184 @@
+//! Overflow counters: what is counted for subjects that have no entry of their own.
+//!
+//! A counter bounds from above what each of its subjects has used: [`Counter::bound`] is the sum of
+//! its ceiling (the most that any subject used whose entry was dropped) and of its cell (everything
+//! that was charged here, for all subjects together). Whoever is judged by it is never admitted
+//! beyond the quota. A subject that gets an entry starts from that bound.
+
+use std::borrow::Cow;
+
+use tollgate_core::decide::{assess_operation, charge_admitted, expires_at};
+use tollgate_core::time::DEFAULT_SKEW_MAX;
+use tollgate_core::{
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, StoredState, Limit, MAX_EXACT, Operation,
+    Reading, Timestamp, assess,
+};
+
+use super::cells::units_of;
+
+/// What one subject has used at most, until it is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ceiling {
+    /// Units; of a token bucket `until` alone says how many.
+    pub(super) used: u64,
+    /// When nothing of it is used any more.
+    pub(super) until: Timestamp,
+}
+
+impl Ceiling {
+    /// Makes it a bound of `other` as well.
+    pub(super) fn raise(&mut self, other: Self, now: Timestamp) {
+        if self.until <= now {
+            *self = other;
+            return;
+        }
+        self.used = self.used.max(other.used);
+        self.until = self.until.max(other.until);
+    }
+
+    /// The units that are still used at `now`.
+    fn used_at(self, limit: &Limit, now: Timestamp) -> u64 {
+        if self.until <= now {
+            return 0;
+        }
+        let Algorithm::TokenBucket(bucket) = limit.algorithm() else { return self.used };
+        let missing = u128::from(self.until.since(now).get()) * u128::from(bucket.quota());
+        let units = missing.div_ceil(u128::from(bucket.window().get().max(1)));
+        u64::try_from(units).unwrap_or(MAX_EXACT).min(MAX_EXACT)
+    }
+}
+
+/// One overflow counter of one limit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counter {
+    /// The most that any subject had used whose entry was dropped.
+    pub(super) ceiling: Ceiling,
+    /// What was charged here.
+    pub(super) cell: Option<Cell>,
+    /// When the cell is over.
+    pub(super) cell_over_at: Timestamp,
+}
+
+impl Counter {
+    /// Whether it says nothing any more, to callers whose clocks are apart as far as is provided for.
+    pub(super) fn is_over(&self, now: Timestamp) -> bool {
+        self.ceiling.until.max(self.cell_over_at).after(DEFAULT_SKEW_MAX) <= now
+    }
+
+    /// A state of `limit` that has used at least what any subject of this counter has.
+    ///
+    /// Permits are told apart by their ids, so that those of all subjects are a bound themselves.
+    pub(super) fn bound(&self, limit: &Limit, now: Timestamp) -> Option<Cow<'_, Cell>> {
+        if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
+            return self.cell.as_ref().map(Cow::Borrowed);
+        }
+        let dropped = self.ceiling.used_at(limit, now);
+        let charged = self.cell.as_ref().map_or(0, |cell| {
+            // What an estimate counts less and less is put whole where it was charged last.
+            if matches!(limit.algorithm(), Algorithm::TwoBucket(_)) {
+                return if now < self.cell_over_at { units_of(cell) } else { 0 };
+            }
+            let reading = assess(Some(cell), limit, Cost::PEEK, now);
+            if reading.found == StoredState::Present { reading.used } else { 0 }
+        });
+        let used = dropped.saturating_add(charged);
+        if used == 0 {
+            return None;
+        }
+        let mut until = Timestamp::EPOCH;
+        if dropped > 0 {
+            until = self.ceiling.until;
+        }
+        if charged > 0 {
+            until = until.max(self.cell_over_at);
+        }
+        charged_until(limit, used, until, now).map(Cow::Owned)
+    }
+
+    /// What `ask` of one of its subjects is answered: changes nothing.
+    pub(super) fn judge(&self, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
+        let bound = self.bound(limit, now);
+        let reading = assess_operation(bound.as_deref(), limit, operation, now);
+        match &self.cell {
+            // What all of them hold together has a bound of its own.
+            Some(cell @ Cell::Reserved(_)) => {
+                let own = assess_operation(Some(cell), limit, operation, now);
+                let (admission, fits_again) =
+                    (reading.admission.max(own.admission), reading.fits_again.max(own.fits_again));
+                Reading {
+                    admission,
+                    fits_again,
+                    reserved: own.reserved,
+                    found: StoredState::Present,
+                    ..reading
+                }
+            }
+            _ => reading,
+        }
+    }
+
+    /// Sets the cell after a decision.
+    pub(super) fn keep(&mut self, cell: Option<Cell>, limit: &Limit) {
+        self.cell_over_at = cell.as_ref().map_or(Timestamp::EPOCH, |cell| expires_at(cell, limit));
+        self.cell = cell.filter(|_| self.cell_over_at > Timestamp::EPOCH);
+    }
+}
+
+/// A fresh state of `limit` that has used `units`, all of which are over at `until` and not before.
+fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) -> Option<Cell> {
+    let operation = Operation::Charge { cost: Cost::up_to(units), id: ChargeId::default() };
+    let charged_at = |at| charge_admitted(None, limit, operation, at).1;
+    if matches!(limit.algorithm(), Algorithm::TokenBucket(_)) {
+        return charged_at(now);
+    }
+    let span = expires_at(&charged_at(until)?, limit).since(until);
+    let at = Timestamp::from_millis(until.as_millis().saturating_sub(span.get()));
+    // State from an impossible future would count as none.
+    charged_at(at.min(now.after(limit.skew_tolerance())))
+}
+
+/// What a take is answered that finds no room anywhere: refused, and worth another try this much later.
+pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestamp) -> Reading {
+    let ready_at = now.after(super::RETRY_WITHOUT_ROOM).max(match reading.admission {
+        Admission::At(moment) => moment,
+        Admission::Now | Admission::Never => now,
+    });
+    let admission = if reading.admission == Admission::Never {
+        Admission::Never
+    } else {
+        Admission::At(ready_at)
+    };
+    // No refusal shows enough units for its cost.
+    let used = reading.used.max((limit.capacity() + 1).saturating_sub(cost.needed()));
+    Reading {
+        admission,
+        fits_again: admission,
+        used,
+        full_reset_at: reading.full_reset_at.max(ready_at),
+        ..reading
+    }
+}
+
+/// The lowest bit of a mark above the step's own: the charge is in an overflow counter. It lies where
+/// a [`Fallback`](crate::store::Fallback) around the step notes its sides, as the innermost of them.
+const TAG: u64 = MAX_EXACT + 1;
+
+/// The mark of a charge in an overflow counter.
+pub(super) const fn tagged(position: ChargePosition) -> ChargePosition {
+    ChargePosition(position.0 | TAG)
+}
+
+/// `ask` as the counter knows it, if it is about a charge in an overflow counter.
+pub(super) fn untagged(mut operation: Operation) -> Option<Operation> {
+    match &mut operation {
+        Operation::Refund { position, .. }
+        | Operation::Settle { position, .. }
+        | Operation::Extend { position, .. }
+            if position.0 & TAG != 0 =>
+        {
+            position.0 &= !TAG;
+            Some(operation)
+        }
+        _ => None,
+    }
+}

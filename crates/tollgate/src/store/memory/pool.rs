@@ -1,0 +1,81 @@
+//! Bytes for states larger than [`LARGE`]: one budget for the whole store, so that a state may grow
+//! beyond its shard's part.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A state that allocates more than this many bytes is charged to the [`Pool`], not to its shard.
+pub(super) const LARGE: usize = 4 * 1024;
+
+/// Limits are told apart by this many buckets: two limits in one bucket share its part of the pool.
+const BUCKETS: usize = 64;
+
+/// The bytes of all large states and of all overflow counters.
+///
+/// A limit may take as many bytes as are still free ("dynamic thresholds", Choudhury and Hahne,
+/// 1998): one limit alone takes half of the pool, and a second one still finds a quarter.
+pub(super) struct Pool {
+    bytes: usize,
+    used: AtomicUsize,
+    of_limits: [AtomicUsize; BUCKETS],
+}
+
+/// The bucket of the limit with this state digest.
+pub(super) const fn bucket(digest: u128) -> u8 {
+    ((digest ^ (digest >> 64)) as usize % BUCKETS) as u8
+}
+
+impl Pool {
+    /// An empty pool of `bytes`.
+    pub(super) fn new(bytes: usize) -> Self {
+        let of_limits = std::array::from_fn(|_| AtomicUsize::new(0));
+        Self { bytes, used: AtomicUsize::new(0), of_limits }
+    }
+
+    /// Takes `bytes` for the limits in `bucket` if there are enough.
+    pub(super) fn try_take(&self, bucket: u8, bytes: usize) -> bool {
+        let of_limit = self.of_limit(bucket).load(Ordering::Relaxed);
+        let fits = |used: usize| {
+            let free = self.bytes.checked_sub(used)?.checked_sub(bytes)?;
+            (of_limit.saturating_add(bytes) <= free).then(|| used + bytes)
+        };
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            return false;
+        }
+        self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes `bytes` that were promised.
+    pub(super) fn take(&self, bucket: u8, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns `bytes`.
+    pub(super) fn release(&self, bucket: u8, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.of_limit(bucket).fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn of_limit(&self, bucket: u8) -> &AtomicUsize {
+        &self.of_limits[usize::from(bucket) % BUCKETS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_takes_no_more_than_it_leaves_free() {
+        let pool = Pool::new(1_000);
+        assert!(pool.try_take(1, 500));
+        assert!(!pool.try_take(1, 1));
+        assert!(pool.try_take(2, 250));
+        assert!(!pool.try_take(2, 1));
+        assert!(pool.try_take(3, 125));
+        pool.release(1, 500);
+        assert!(pool.try_take(2, 50));
+        assert!(!pool.try_take(4, usize::MAX));
+    }
+}

@@ -1,0 +1,199 @@
+//! Where a charge is counted: in its subject's own entry, in an overflow counter, or nowhere.
+
+use tollgate_core::decide::{charge_admitted, charge_refused, decide};
+use tollgate_core::{Admission, Charge, ChargePosition, Cost, Operation, Reading, Timestamp};
+
+use super::cells::{self, FRESH_HEAP, FRESH_RESERVATION_HEAP, growth_of_cell};
+use super::fingerprint::Fingerprint;
+use super::overflow::{Counter, no_room, tagged, untagged};
+use super::pool::LARGE;
+use super::room::Room;
+use super::shard::{CallOutcome, Shard, Target, counts, is_concurrency};
+use super::shares::OTHERS;
+
+/// Where one charge of a call is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seat {
+    /// In the subject's own entry, which is there or has room.
+    Entry,
+    /// In the overflow counter of the limit that the subject shares.
+    Overflow,
+    /// There is no room for it: a take is refused, a refund is not done.
+    Nowhere,
+}
+
+impl Shard {
+    /// Finds the place of `target` and promises the room that it needs there.
+    pub(super) fn seat(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        outcome: CallOutcome,
+        pinned: &impl Fn(Fingerprint) -> bool,
+    ) -> Seat {
+        let Charge { limit, operation: operation, .. } = target.charge;
+        let is_redeemed_there = untagged(operation).is_some();
+        let room = self.room_for(now, target, outcome);
+        if room == Room::NONE {
+            return if is_redeemed_there { Seat::Overflow } else { Seat::Entry };
+        }
+        let share = self.shares.enter(limit.state_digest());
+        let has_room = self.reserve_room(now, share, room, pinned);
+        if has_room {
+            return if is_redeemed_there { Seat::Overflow } else { Seat::Entry };
+        }
+        let is_new = self.table.find(target.key).is_none() && operation.as_charge().is_some();
+        if is_new && self.promise_overflow(share, target) {
+            return Seat::Overflow;
+        }
+        self.counts.full += 1;
+        Seat::Nowhere
+    }
+
+    /// Promises the bytes by which the counter of `target` grows.
+    fn promise_overflow(&mut self, share: u8, target: &Target<'_>) -> bool {
+        let Charge { limit, operation: operation, .. } = target.charge;
+        if share == OTHERS {
+            return false;
+        }
+        let counter = self.shares.counter(limit.state_digest(), target.key);
+        let growth = match counter.and_then(|counter| counter.cell.as_ref()) {
+            Some(cell) => growth_of_cell(cell),
+            None if cells::is_list(limit) => FRESH_HEAP,
+            None => 0,
+        };
+        let reservation = match operation {
+            Operation::Reserve { .. } if !is_concurrency(limit) => FRESH_RESERVATION_HEAP,
+            _ => 0,
+        };
+        growth + reservation == 0 || self.promise_pool(share, growth + reservation)
+    }
+
+    /// How a subject without an entry of its own stands.
+    pub(super) fn judge_newcomer(&self, now: Timestamp, target: &Target<'_>) -> Reading {
+        let Charge { limit, operation: operation, .. } = target.charge;
+        match self.shares.counter(limit.state_digest(), target.key) {
+            Some(counter) => counter.judge(limit, operation, now),
+            None => tollgate_core::decide::assess_operation(None, limit, operation, now),
+        }
+    }
+
+    /// Counts a take in its overflow counter.
+    pub(super) fn take_by_overflow(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        cost: Cost,
+        outcome: CallOutcome,
+    ) -> Reading {
+        let Charge { limit, operation: operation, .. } = target.charge;
+        self.overflowed = true;
+        if !counts(limit, cost, outcome) {
+            return self.judge_newcomer(now, target);
+        }
+        let before = self.judge_newcomer(now, target);
+        let share = self.shares.enter(limit.state_digest());
+        let Some(counter) = self.shares.open_counter(share, target.key) else {
+            return no_room(limit, cost, before, now);
+        };
+        let cell = counter.cell.take();
+        let heap = cell.as_ref().map_or(0, cells::heap_of);
+        let cell = cell.map(cells::grown).or_else(|| cells::seed(limit));
+        let (reading, cell) = match outcome {
+            CallOutcome::Admitted => charge_admitted(cell, limit, operation, now),
+            CallOutcome::Refused => charge_refused(cell, limit, operation, now),
+        };
+        counter.keep(cell, limit);
+        let after = counter.judge(limit, operation, now);
+        self.account_counter(share, target.key, heap);
+        let is_admitted = outcome == CallOutcome::Admitted || before.admission == Admission::Now;
+        let admission = if is_admitted { Admission::Now } else { after.admission };
+        Reading {
+            admission,
+            fits_again: after.admission,
+            position: tagged(reading.position),
+            found: before.found,
+            ..after
+        }
+    }
+
+    /// Refunds, settles or extends what was charged in an overflow counter.
+    pub(super) fn redeem_by_overflow(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        operation: Operation,
+    ) -> Reading {
+        let limit = target.charge.limit;
+        let counter = self.shares.counter_mut(limit.state_digest(), target.key);
+        let Some((heap, reading)) = counter.map(|counter| redeem(counter, target, operation, now)) else {
+            return decide(None, limit, operation, now).0;
+        };
+        self.overflowed = true;
+        let share = self.shares.enter(limit.state_digest());
+        self.account_counter(share, target.key, heap);
+        reading
+    }
+
+    /// Renews a permit that an overflow counter holds; `None` if it holds none of this id.
+    pub(super) fn renew_by_overflow(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+    ) -> Option<Reading> {
+        let Charge { limit, operation: operation, .. } = target.charge;
+        if !is_concurrency(limit) {
+            return None;
+        }
+        self.shares.counter(limit.state_digest(), target.key)?.cell.as_ref()?;
+        let reading = self.redeem_by_overflow(now, target, operation);
+        (reading.admission == Admission::Now).then_some(reading)
+    }
+
+    /// Charges the pool for what the cell of a counter has allocated since it had `before` bytes.
+    fn account_counter(&mut self, share: u8, key: Fingerprint, before: usize) {
+        let counter = self.shares.open_counter(share, key);
+        let cell = counter.and_then(|counter| counter.cell.as_ref());
+        let after = cell.map_or(0, cells::heap_of);
+        let bucket = self.shares.bucket(share);
+        self.pool.release(bucket, before);
+        self.pool.take(bucket, after);
+        self.shares.pooled = self.shares.pooled - before + after;
+    }
+
+    /// The room of a new entry that starts from what its counter holds.
+    pub(super) fn room_of_bound(&self, target: &Target<'_>) -> Room {
+        let limit = target.charge.limit;
+        if !is_concurrency(limit) {
+            return Room::NONE;
+        }
+        let counter = self.shares.counter(limit.state_digest(), target.key);
+        let Some(cell) = counter.and_then(|counter| counter.cell.as_ref()) else {
+            return Room::NONE;
+        };
+        // A copy holds what the cell does, and grows by a half.
+        let heap = cells::heap_of(cell) / 2 * 3 + FRESH_HEAP;
+        if heap > LARGE { Room { pool: heap, ..Room::NONE } } else { Room { heap, ..Room::NONE } }
+    }
+}
+
+/// Carries `ask` out on the counter's cell; answers the bytes that the cell had allocated before.
+fn redeem(
+    counter: &mut Counter,
+    target: &Target<'_>,
+    operation: Operation,
+    now: Timestamp,
+) -> (usize, Reading) {
+    let limit = target.charge.limit;
+    let heap = counter.cell.as_ref().map_or(0, cells::heap_of);
+    let (reading, cell) = decide(counter.cell.take(), limit, operation, now);
+    counter.keep(cell.map(cells::fitted), limit);
+    let after = counter.judge(limit, Operation::Peek { cost: Cost::PEEK }, now);
+    let Reading { admission, refunded, added, found, .. } = reading;
+    let position = if reading.position == ChargePosition::default() {
+        reading.position
+    } else {
+        tagged(reading.position)
+    };
+    (heap, Reading { admission, refunded, added, found, position, ..after })
+}
