@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use tollgate_core::decide::{assess_operation, refundable_until, charge_refused, charge_admitted};
+use tollgate_core::decide::{assess_operation, charge_admitted, charge_refused, refundable_until};
 use tollgate_core::{
     Admission, Cell, Charge, ChargeId, Cost, Deduplication, Operation, Reading, Readings, Store,
     StoreError, Subject, Timestamp, assess, decide,
@@ -35,7 +35,8 @@ impl State {
         let admitted = charges.iter().all(|charge| {
             let cell = self.cells.get(&key(charge));
             charge.operation.as_charge().is_none()
-                || assess_operation(cell, charge.limit, charge.operation, now).admission == Admission::Now
+                || assess_operation(cell, charge.limit, charge.operation, now).admission
+                    == Admission::Now
         });
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }

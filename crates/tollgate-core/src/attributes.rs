@@ -11,11 +11,31 @@ pub trait Headers {
     /// The value of the `index`th field line named `name` (in lower case), in the order received.
     fn value(&self, name: &str, index: usize) -> Option<&[u8]>;
 
+    /// The value of the only field line named `name` (in lower case), if there is only one.
+    fn field(&self, name: &str) -> Field<'_> {
+        match (self.value(name, 0), self.value(name, 1)) {
+            (None, _) => Field::Absent,
+            (Some(value), None) => Field::Once(value),
+            (Some(_), Some(_)) => Field::Repeated,
+        }
+    }
+
     /// The number or text that stands at `pointer` in the body, which is JSON. `None` by default, for
     /// listeners that read no bodies.
     fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {
         None
     }
+}
+
+/// How often a header field occurs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'a> {
+    /// Never.
+    Absent,
+    /// Once, with this value.
+    Once(&'a [u8]),
+    /// More than once: services differ on which of the values they take.
+    Repeated,
 }
 
 /// No headers at all.

@@ -139,7 +139,12 @@ pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) ->
 /// has to find room beside others. Changes nothing.
 #[inline]
 #[must_use]
-pub fn assess_operation(cell: Option<&Cell>, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
+pub fn assess_operation(
+    cell: Option<&Cell>,
+    limit: &Limit,
+    operation: Operation,
+    now: Timestamp,
+) -> Reading {
     match operation {
         Operation::Reserve { cost, .. } if !has_permits(limit) => {
             reservations::assess_reservation(cell, limit, cost, now)

@@ -1,6 +1,6 @@
 //! A job: one charge of a call, on items that have names.
 
-use tollgate_core::decide::{assess_operation, refundable_until, charge_refused, charge_admitted};
+use tollgate_core::decide::{assess_operation, charge_admitted, charge_refused, refundable_until};
 use tollgate_core::store::CellKey;
 use tollgate_core::{
     Admission, Cell, Charge, ChargeId, Cost, Deduplication, Limit, Operation, Reading, Refusals,
@@ -68,7 +68,9 @@ impl Job {
     ) -> (Reading, Option<Cell>) {
         let cell = view.cell.clone();
         let (reading, next) = match (self.operation.as_charge(), decision) {
-            (Some(_), Decision::Admitted) => charge_admitted(cell, &self.limit, self.operation, now),
+            (Some(_), Decision::Admitted) => {
+                charge_admitted(cell, &self.limit, self.operation, now)
+            }
             (Some(_), Decision::Refused) => charge_refused(cell, &self.limit, self.operation, now),
             _ => decide(cell, &self.limit, self.operation, now),
         };

@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
+use super::Ambiguity;
 use super::host::host_name;
 use super::path::{NormalPath, PathPattern};
 use crate::attributes::RequestAttributes;
@@ -11,7 +13,7 @@ use crate::attributes::RequestAttributes;
 /// request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMatch {
-    /// Methods, as sent.
+    /// Methods in capitals. Upper and lower case do not differ.
     pub methods: Vec<Box<str>>,
     /// Path patterns.
     pub paths: Vec<PathPattern>,
@@ -56,6 +58,15 @@ pub(super) struct Matched<'a> {
     pub(super) rule: &'a str,
     pub(super) pattern: Option<&'a PathPattern>,
     pub(super) path: &'a NormalPath<'a>,
+    /// The first value that services read in different ways.
+    pub(super) ambiguity: &'a Cell<Option<Ambiguity>>,
+}
+
+impl Matched<'_> {
+    /// Remembers that a value can be read in different ways; the first one stands.
+    pub(super) fn note(&self, ambiguity: Ambiguity) {
+        self.ambiguity.set(self.ambiguity.get().or(Some(ambiguity)));
+    }
 }
 
 impl RequestMatch {
@@ -75,7 +86,7 @@ impl RequestMatch {
 
     /// Whether the method fits.
     pub(super) fn matches_method(&self, method: &str) -> bool {
-        self.methods.is_empty() || self.methods.iter().any(|own| **own == *method)
+        self.methods.is_empty() || self.methods.iter().any(|own| own.eq_ignore_ascii_case(method))
     }
 
     /// The pattern that the path fits: `None` if none does, `Some(None)` if there are no patterns.

@@ -3,7 +3,9 @@
 //! This is the policy as meant. The file as written is the business of `tollgate-policy`.
 
 pub mod address;
+mod ambiguity;
 pub mod answers;
+mod credential;
 pub mod descriptors;
 mod host;
 pub mod matching;
@@ -22,12 +24,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use address::{AddressHeader, Forwarding, Network};
+pub use ambiguity::Ambiguity;
 pub use answers::{HeaderProfile, ResponseSettings};
 pub use descriptors::Domain;
 pub use matching::{HeaderMatch, Mismatch, RequestMatch};
 pub use metered::{Estimate, Meter, MeteredLimit, ReservationAmount, ReservationSource};
 pub use named::{NameError, Named, NamedPlan};
-pub use path::PathPattern;
+pub use path::{AmbiguousPaths, PathCase, PathOptions, PathParameters, PathPattern};
 pub use plan::{Plan, PlannedCharge, RuleSwitch};
 pub use pointer::{JsonPointer, PointerError};
 pub use priority::Priority;
@@ -67,6 +70,7 @@ pub struct Policy {
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
     pub(crate) answers: ResponseSettings,
+    pub(crate) paths: PathOptions,
     /// In the order of their names.
     pub(crate) domains: Vec<Domain>,
     pub(crate) shedding: Shedding,
@@ -98,6 +102,7 @@ impl Policy {
             match_mode,
             forwarding,
             answers,
+            paths: PathOptions::default(),
             domains: Vec::new(),
             shedding: Shedding::default(),
         })
@@ -107,6 +112,19 @@ impl Policy {
     #[must_use]
     pub fn with_forwarding(mut self, forwarding: Forwarding) -> Self {
         self.forwarding = forwarding;
+        self
+    }
+
+    /// Sets how paths are compared with the patterns of the rules.
+    #[must_use]
+    pub fn with_paths(mut self, paths: PathOptions) -> Self {
+        self.paths = paths;
+        if paths.case == PathCase::Ignore {
+            for rule in &mut self.rules {
+                let patterns = core::mem::take(&mut rule.matches.paths).into_iter();
+                rule.matches.paths = patterns.map(PathPattern::ignoring_case).collect();
+            }
+        }
         self
     }
 
@@ -190,6 +208,12 @@ impl Policy {
     #[must_use]
     pub const fn forwarding(&self) -> &Forwarding {
         &self.forwarding
+    }
+
+    /// How paths are compared with the patterns of the rules.
+    #[must_use]
+    pub const fn paths(&self) -> PathOptions {
+        self.paths
     }
 
     /// What clients are answered.

@@ -8,9 +8,10 @@ use core::fmt;
 use core::net::IpAddr;
 
 use super::address::plain;
+use super::credential::credential;
 use super::host::host_name;
 use super::plan::add;
-use super::subject::{credential, network_name};
+use super::subject::network_name;
 use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode, SubjectSource};
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject, Value};
@@ -134,10 +135,15 @@ impl Dimension {
 
     fn normal<'v>(&self, given: &'v str) -> Result<Cow<'v, str>, NameError> {
         Ok(match &self.source {
-            SubjectSource::Credential { .. } => {
+            SubjectSource::Credential { header } => {
+                let malformed = |_| NameError::Credential(self.name.clone());
                 // Cut at ASCII, so what is left is text.
-                String::from_utf8_lossy(credential(given.as_bytes()))
+                match credential(header, given.as_bytes()).map_err(malformed)? {
+                    Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+                    Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+                }
             }
+            SubjectSource::Method => given.to_ascii_uppercase().into(),
             SubjectSource::Header { .. } => given.trim_ascii().into(),
             SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix } => {
                 let address: IpAddr =
@@ -149,7 +155,6 @@ impl Dimension {
             | SubjectSource::PathParameter { .. }
             | SubjectSource::Json { .. }
             | SubjectSource::Route
-            | SubjectSource::Method
             | SubjectSource::Constant { .. } => given.into(),
         })
     }
@@ -169,6 +174,8 @@ pub enum NameError {
     Empty(Box<str>),
     /// The value of this dimension must be an IP address.
     Address(Box<str>),
+    /// The value of this dimension is not one credential.
+    Credential(Box<str>),
     /// This dimension has one value only.
     Constant(Box<str>, Box<str>),
 }
@@ -188,6 +195,10 @@ impl fmt::Display for NameError {
             Self::Address(name) => write!(
                 f,
                 "the value of {name:?} is no IP address: write one such as 192.0.2.1 or 2001:db8::1"
+            ),
+            Self::Credential(name) => write!(
+                f,
+                "the value of {name:?} is not one credential: write it as requests send it, or alone"
             ),
             Self::Constant(name, value) => write!(f, "{name:?} is always {value:?}"),
         }

@@ -1,13 +1,15 @@
 //! Path patterns with parameters, over a path in one normal form.
 
-use alloc::borrow::Cow;
+mod normal;
+
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The most segments of a path that are looked at; a longer path matches only through `**`.
-pub const MAX_SEGMENTS: usize = 256;
+pub use normal::{AmbiguousPaths, NormalPath, PathCase, PathOptions, PathParameters};
+use normal::{decode, fold};
+
+pub(super) use normal::decode as percent_decoded;
 
 /// A pattern such as `/users/{id}/posts` or `/search/**`.
 ///
@@ -109,18 +111,18 @@ impl PathPattern {
     /// Whether `path` fits the pattern.
     #[must_use]
     pub fn matches(&self, path: &NormalPath<'_>) -> bool {
-        let mut parts = path.segments.iter();
+        let mut parts = path.segments();
         for segment in &self.segments {
-            let fits = match (segment, segment == &Segment::Rest) {
-                (_, true) => return true,
-                (Segment::Literal(text), _) => parts.next().is_some_and(|part| **part == **text),
-                _ => parts.next().is_some(),
+            let fits = match segment {
+                Segment::Rest => return true,
+                Segment::Literal(text) => parts.next().is_some_and(|part| *part == **text),
+                Segment::One | Segment::Parameter(_) => parts.next().is_some(),
             };
             if !fits {
                 return false;
             }
         }
-        parts.next().is_none() && !path.truncated
+        parts.next().is_none()
     }
 
     /// What stands in `path`, which fits the pattern, in the place of parameter `name`.
@@ -130,49 +132,26 @@ impl PathPattern {
             .segments
             .iter()
             .position(|segment| matches!(segment, Segment::Parameter(own) if **own == *name))?;
-        path.segments.get(place).map(|segment| &**segment)
+        path.segments().nth(place)
     }
-}
 
-/// A path in its one normal form: segments percent-decoded once, empty ones and `.` dropped, `..`
-/// resolved. Ways to write one path that a service treats alike do not make two of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NormalPath<'p> {
-    segments: Vec<Cow<'p, [u8]>>,
-    truncated: bool,
-}
-
-impl<'p> NormalPath<'p> {
-    /// Brings `path`, without its query, into normal form.
+    /// Whether a literal segment has parameters, such as `a;b`, which no path has where they are
+    /// [dropped](PathParameters::Drop).
     #[must_use]
-    pub fn new(path: &'p str) -> Self {
-        let mut normal = Self::default();
-        for part in path.split('/') {
-            let segment = decode(part.as_bytes());
-            match &*segment {
-                b"" | b"." => {}
-                b".." => {
-                    normal.segments.pop();
-                }
-                _ if normal.segments.len() == MAX_SEGMENTS => {
-                    normal.truncated = true;
-                    break;
-                }
-                _ => normal.segments.push(segment),
+    pub fn has_path_parameters(&self) -> bool {
+        let is_literal = |part: &&str| !part.starts_with('{');
+        self.text.split('/').filter(is_literal).any(|part| part.contains(';'))
+    }
+
+    /// The same pattern for paths of which the case [does not count](PathCase::Ignore).
+    #[must_use]
+    pub fn ignoring_case(mut self) -> Self {
+        for segment in &mut self.segments {
+            if let Segment::Literal(text) = segment {
+                *text = fold(text).into();
             }
         }
-        normal
-    }
-}
-
-impl fmt::Display for NormalPath<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.segments.is_empty() {
-            return f.write_str("/");
-        }
-        self.segments
-            .iter()
-            .try_for_each(|segment| write!(f, "/{}", String::from_utf8_lossy(segment)))
+        self
     }
 }
 
@@ -183,26 +162,6 @@ fn literal(part: &str) -> Result<Box<[u8]>, PathPatternError> {
         return Err(PathPatternError::NeverMatches);
     }
     Ok(decoded.into())
-}
-
-/// Decodes `%xx`; a `%` that begins no such triple stays. Most parts have none, and are borrowed.
-fn decode(part: &[u8]) -> Cow<'_, [u8]> {
-    if !part.contains(&b'%') {
-        return Cow::Borrowed(part);
-    }
-    let hex = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let mut decoded = Vec::with_capacity(part.len());
-    let mut rest = part;
-    while let Some((byte, after)) = rest.split_first() {
-        rest = after;
-        if let (b'%', Some(high), Some(low)) = (byte, hex(after.first()), hex(after.get(1))) {
-            decoded.push((high * 16 + low) as u8);
-            rest = &after[2..];
-        } else {
-            decoded.push(*byte);
-        }
-    }
-    Cow::Owned(decoded)
 }
 
 #[cfg(test)]
@@ -274,12 +233,5 @@ mod tests {
         ] {
             assert_eq!(PathPattern::parse(text), Err(error), "{text}");
         }
-    }
-
-    #[test]
-    fn endless_paths_are_cut_and_match_only_what_is_open() {
-        let long = "/a".repeat(MAX_SEGMENTS + 1);
-        assert!(fits("/**", &long));
-        assert!(!fits(&"/a".repeat(MAX_SEGMENTS), &long));
     }
 }

@@ -2,12 +2,16 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use super::matching::{Matched, Mismatch};
 use super::metered::{Estimate, MeteredLimit};
 use super::path::NormalPath;
 use super::subject::subject;
-use super::{ChargeOn, LimitRef, MatchMode, OnFailure, Policy, Priority, Queue, Rule, RuleMode};
+use super::{
+    Ambiguity, AmbiguousPaths, ChargeOn, LimitRef, MatchMode, OnFailure, Policy, Priority, Queue,
+    Rule, RuleMode,
+};
 use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
@@ -54,6 +58,10 @@ pub struct Plan<'p> {
     pub priority: Priority,
     /// The names of those rules that matched and that a switch keeps from refusing.
     pub unenforced: Vec<Arc<str>>,
+    /// Why services might read the request differently from this plan, if they might. Whoever holds
+    /// the request should refuse it with 400: the charges here count its path by its decoded
+    /// segments, and a subject that can be read in different ways as absent.
+    pub ambiguity: Option<Ambiguity>,
 }
 
 /// What was said of a rule in the place of its policy's word, for a time.
@@ -110,10 +118,11 @@ impl Policy {
         key: &dyn KeyedHash,
         switch: impl Fn(&Rule) -> RuleSwitch,
     ) -> Plan<'_> {
-        let path = NormalPath::new(attributes.path);
+        let path = NormalPath::with_options(attributes.path, self.paths);
+        let ambiguity = Cell::new(self.ambiguity_of(&path));
         let mut plan = Plan::default();
         for rule in &self.rules {
-            let Ok(matched) = self.matched(rule, attributes, &path) else { continue };
+            let Ok(matched) = self.matched(rule, attributes, &path, &ambiguity) else { continue };
             plan.rules.push(rule);
             let switch = switch(rule);
             if switch != RuleSwitch::On {
@@ -139,7 +148,16 @@ impl Policy {
         }
         let said = plan.rules.iter().filter_map(|rule| rule.priority).max();
         plan.priority = said.unwrap_or_else(|| Priority::of_method(attributes.method));
+        plan.ambiguity = ambiguity.get();
         plan
+    }
+
+    /// Why a request with this path is refused, if it is.
+    fn ambiguity_of(&self, path: &NormalPath<'_>) -> Option<Ambiguity> {
+        match self.paths.ambiguous {
+            AmbiguousPaths::Refuse => path.ambiguity(),
+            AmbiguousPaths::Pass => None,
+        }
     }
 
     /// The first condition of `rule` that `attributes` do not meet, or `None` if it matches.
@@ -149,7 +167,8 @@ impl Policy {
         rule: &Rule,
         attributes: &RequestAttributes<'_>,
     ) -> Option<Mismatch> {
-        self.matched(rule, attributes, &NormalPath::new(attributes.path)).err()
+        let path = NormalPath::with_options(attributes.path, self.paths);
+        self.matched(rule, attributes, &path, &Cell::new(None)).err()
     }
 
     /// Every visible limit that `attributes`' caller can meet at any path, one for each resource, at no
@@ -172,12 +191,14 @@ impl Policy {
         key: &dyn KeyedHash,
         switch: impl Fn(&Rule) -> RuleSwitch,
     ) -> Vec<PlannedCharge> {
-        let path = NormalPath::new(attributes.path);
+        let path = NormalPath::with_options(attributes.path, self.paths);
+        let ambiguity = Cell::new(None);
         let mut planned: Vec<PlannedCharge> = Vec::new();
         let refuses =
             |rule: &&Rule| rule.mode == RuleMode::Enforce && switch(rule) == RuleSwitch::On;
         for rule in self.rules.iter().filter(refuses) {
-            let matched = Matched { rule: &rule.name, pattern: None, path: &path };
+            let matched =
+                Matched { rule: &rule.name, pattern: None, path: &path, ambiguity: &ambiguity };
             if self.check_caller(rule, attributes, &matched).is_err() {
                 continue;
             }
@@ -199,9 +220,10 @@ impl Policy {
         rule: &'a Rule,
         attributes: &RequestAttributes<'_>,
         path: &'a NormalPath<'a>,
+        ambiguity: &'a Cell<Option<Ambiguity>>,
     ) -> Result<Matched<'a>, Mismatch> {
         let pattern = rule.matches.pattern(path).ok_or(Mismatch::Path)?;
-        let matched = Matched { rule: &rule.name, pattern, path };
+        let matched = Matched { rule: &rule.name, pattern, path, ambiguity };
         if !rule.matches.matches_method(attributes.method) {
             return Err(Mismatch::Method);
         }

@@ -1,16 +1,19 @@
 //! How the dimensions of a subject are read from a request.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use super::Ambiguity;
 use super::address::{Forwarding, mask};
+use super::credential::{self, credential, joined_cookies};
 use super::host::host_name;
 use super::matching::Matched;
 use super::path::PathPattern;
 use super::pointer::JsonPointer;
-use crate::attributes::{Headers, RequestAttributes};
+use crate::attributes::{Field, Headers, RequestAttributes};
 use crate::key::{KeyedHash, Subject, Value};
 
 /// One dimension of a subject: its name and where its value comes from.
@@ -26,7 +29,8 @@ pub struct Dimension {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectSource {
     /// A credential in a header, such as `authorization` or `x-api-key`: hashed before it is used.
-    /// The name of a scheme before it (`Bearer`, `token`) does not count.
+    /// `Bearer x`, `token x` and `x` are one, whatever the case and the white space; of other schemes
+    /// of `authorization` the name counts, in lower case.
     Credential {
         /// The header's name in lower case.
         header: Box<str>,
@@ -36,7 +40,7 @@ pub enum SubjectSource {
         /// The header's name in lower case.
         header: Box<str>,
     },
-    /// A cookie: a credential, hashed before it is used.
+    /// A cookie: a credential, percent-decoded, and hashed before it is used.
     Cookie {
         /// The cookie's name.
         cookie: Box<str>,
@@ -62,19 +66,13 @@ pub enum SubjectSource {
     Host,
     /// The path pattern of the rule that matched, or the rule's name if it has none.
     Route,
-    /// The method.
+    /// The method, in capitals.
     Method,
     /// The same for everybody.
     Constant {
         /// The value.
         value: Box<str>,
     },
-}
-
-/// A value read from a request.
-enum Read<'a> {
-    Borrowed(&'a [u8]),
-    Owned(String),
 }
 
 impl SubjectSource {
@@ -92,43 +90,89 @@ impl SubjectSource {
         matches!(self, Self::Credential { .. } | Self::Cookie { .. })
     }
 
+    /// The value in the request. What services read in different ways is noted, and counts as none.
     fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
         attributes: &RequestAttributes<'a>,
         matched: &Matched<'a>,
-    ) -> Option<Read<'a>> {
+    ) -> Option<Cow<'a, [u8]>> {
         match self {
             Self::Credential { header } => {
-                let value = credential(attributes.headers.value(header, 0)?);
-                (!value.is_empty()).then_some(Read::Borrowed(value))
+                let value = match field(attributes.headers, header, matched)? {
+                    Cow::Borrowed(value) => credential(header, value),
+                    Cow::Owned(value) => Ok(Cow::Owned(value)),
+                };
+                present(value.map(Some), matched)
             }
             Self::Header { header } => {
-                let value = attributes.headers.value(header, 0)?.trim_ascii();
-                (!value.is_empty()).then_some(Read::Borrowed(value))
+                let value = match field(attributes.headers, header, matched)? {
+                    Cow::Borrowed(value) => Cow::Borrowed(value.trim_ascii()),
+                    Cow::Owned(value) => Cow::Owned(value),
+                };
+                present(Ok(Some(value)), matched)
             }
-            Self::Cookie { cookie } => self::cookie(attributes.headers, cookie).map(Read::Borrowed),
+            Self::Cookie { cookie } => {
+                present(credential::cookie(attributes.headers, cookie), matched)
+            }
             Self::ClientAddress { ipv4_prefix, ipv6_prefix } => {
                 let address = forwarding.client(attributes)?;
-                Some(Read::Owned(network_name(address, *ipv4_prefix, *ipv6_prefix)))
+                Some(owned(network_name(address, *ipv4_prefix, *ipv6_prefix)))
             }
             Self::PathParameter { parameter } => {
                 let pattern = matched.pattern?;
-                pattern.parameter(parameter, matched.path).map(Read::Borrowed)
+                pattern.parameter(parameter, matched.path).map(Cow::Borrowed)
             }
             Self::Json { pointer } => {
                 let text = attributes.headers.in_body(pointer)?;
-                (!text.is_empty()).then_some(Read::Owned(text))
+                (!text.is_empty()).then_some(owned(text))
             }
-            Self::Host => Some(Read::Owned(host_name(attributes.host?))),
+            Self::Host => Some(owned(host_name(attributes.host?))),
             Self::Route => {
                 let pattern = matched.pattern.map(PathPattern::as_str);
-                Some(Read::Borrowed(pattern.unwrap_or(matched.rule).as_bytes()))
+                Some(Cow::Borrowed(pattern.unwrap_or(matched.rule).as_bytes()))
             }
-            Self::Method => Some(Read::Borrowed(attributes.method.as_bytes())),
-            Self::Constant { value } => Some(Read::Borrowed(value.as_bytes())),
+            Self::Method => Some(method(attributes.method)),
+            Self::Constant { value } => Some(Cow::Borrowed(value.as_bytes())),
         }
     }
+}
+
+/// The value of a field that occurs once; `cookie` fields are one field, which HTTP/2 may split.
+fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Option<Cow<'a, [u8]>> {
+    match headers.field(name) {
+        Field::Absent => None,
+        Field::Once(value) => Some(Cow::Borrowed(value)),
+        Field::Repeated if name == "cookie" => Some(Cow::Owned(joined_cookies(headers))),
+        Field::Repeated => {
+            matched.note(Ambiguity::Repeated);
+            None
+        }
+    }
+}
+
+/// A value that is not empty; one that services read in different ways is noted, and is none.
+fn present<'a>(
+    value: Result<Option<Cow<'a, [u8]>>, Ambiguity>,
+    matched: &Matched<'_>,
+) -> Option<Cow<'a, [u8]>> {
+    let value = value.unwrap_or_else(|ambiguity| {
+        matched.note(ambiguity);
+        None
+    });
+    value.filter(|value| !value.is_empty())
+}
+
+/// A method in capitals: some services do not tell `post` from `POST`.
+fn method(sent: &str) -> Cow<'_, [u8]> {
+    match sent.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        true => Cow::Owned(sent.to_ascii_uppercase().into_bytes()),
+        false => Cow::Borrowed(sent.as_bytes()),
+    }
+}
+
+fn owned<'a>(text: String) -> Cow<'a, [u8]> {
+    Cow::Owned(text.into_bytes())
 }
 
 /// The subject of `dimensions` in this request.
@@ -144,36 +188,11 @@ pub(super) fn subject<'d>(
         .map(|dimension| dimension.source.read(forwarding, attributes, matched))
         .collect();
     let pairs = dimensions.zip(&values).map(|(dimension, read)| {
-        let bytes = match read {
-            None => return (&*dimension.name, Value::Absent),
-            Some(Read::Borrowed(bytes)) => bytes,
-            Some(Read::Owned(text)) => text.as_bytes(),
-        };
+        let Some(bytes) = read.as_deref() else { return (&*dimension.name, Value::Absent) };
         let secret = dimension.source.is_secret();
         (&*dimension.name, if secret { Value::Secret(bytes) } else { Value::Clear(bytes) })
     });
     Subject::new(pairs, key)
-}
-
-/// A credential without the name of its scheme: `Bearer x`, `token x` and `x` are one.
-pub(super) fn credential(value: &[u8]) -> &[u8] {
-    let value = value.trim_ascii();
-    for scheme in [&b"bearer "[..], b"token "] {
-        if value.len() > scheme.len() && value[..scheme.len()].eq_ignore_ascii_case(scheme) {
-            return value[scheme.len()..].trim_ascii();
-        }
-    }
-    value
-}
-
-/// The first cookie of that name in any `cookie` field.
-fn cookie<'a>(headers: &'a dyn Headers, name: &str) -> Option<&'a [u8]> {
-    let fields = (0..).map_while(|index| headers.value("cookie", index));
-    let mut pairs = fields.flat_map(|field| field.split(|byte| *byte == b';'));
-    pairs.find_map(|pair| {
-        let value = pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        (!value.is_empty()).then_some(value)
-    })
 }
 
 /// `192.0.2.1`, or `2001:db8::/64` where not the whole address counts.

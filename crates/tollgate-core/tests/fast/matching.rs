@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::algo::fixed_window::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Dimension, HeaderMatch, LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule,
-    RuleSwitch, SubjectSource,
+    Ambiguity, Dimension, HeaderMatch, LimitBinding, LimitRef, MatchMode, PathPattern,
+    RequestMatch, Rule, RuleSwitch, SubjectSource,
 };
 use tollgate_core::{
     Algorithm, Cost, KeyedHash, Limit, Millis, Policy, RequestAttributes, Subject, Value,
@@ -173,10 +173,11 @@ fn methods_and_headers() {
     let bot = RequestMatch { headers: vec![header(Some("bot"))], ..RequestMatch::default() };
     let rules = vec![rule("any", any, &[(0, 1)]), rule("bot", bot, &[(0, 1)])];
     let policy = policy(MatchMode::FirstMatch, rules);
-    let cases: [(&str, &'static Fields, &str); 8] = [
+    let cases: [(&str, &'static Fields, &str); 9] = [
         ("POST", &[("x-kind", b"man")], "any"),
         ("PUT", &[("x-kind", b"")], "any"),
-        ("post", &[("x-kind", b"man")], ""),
+        ("post", &[("x-kind", b"man")], "any"),
+        ("pUt", &[("x-kind", b"man")], "any"),
         ("GET", &[("x-kind", b"man")], ""),
         ("GET", &[("x-kind", b" bot\t")], "bot"),
         ("GET", &[("x-kind", b"man"), ("x-kind", b"bot")], "bot"),
@@ -220,5 +221,83 @@ fn how_a_caller_stands_is_informed_of_rules_that_refuse() {
     assert_eq!(told(RuleSwitch::On), ["all", "user"]);
     for switch in [RuleSwitch::Counted, RuleSwitch::Off] {
         assert_eq!(told(switch), ["user"], "{switch:?}");
+    }
+}
+
+/// A policy whose subject is `source`.
+fn policy_per(source: SubjectSource) -> Policy {
+    let window = FixedWindow::new(10, Millis::new(1_000), Anchor::default()).unwrap();
+    let limit = Limit::new("one", Algorithm::FixedWindow(window)).unwrap();
+    let limits = vec![LimitBinding { limit: Arc::new(limit), per: vec![0] }];
+    let dimensions = vec![Dimension { name: "who".into(), source }];
+    let known = RequestMatch { has: vec![0], ..RequestMatch::default() };
+    let rules =
+        vec![rule("known", known, &[(0, 1)]), rule("stranger", RequestMatch::default(), &[(0, 1)])];
+    Policy::new(dimensions, limits, rules, MatchMode::FirstMatch).unwrap()
+}
+
+/// Of a request with these fields: the rule, the subject, and why it is ambiguous.
+fn read(policy: &Policy, method: &str, fields: &Fields) -> (String, String, Option<Ambiguity>) {
+    struct Headers<'a>(&'a Fields);
+    impl tollgate_core::Headers for Headers<'_> {
+        fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+            self.0.value(name, index)
+        }
+    }
+    let attributes =
+        RequestAttributes { method, path: "/", host: None, peer: None, headers: &Headers(fields) };
+    let plan = policy.plan(&attributes, &Length);
+    let subject = plan.enforced[0].subject.to_string();
+    (plan.rules[0].name.to_string(), subject, plan.ambiguity)
+}
+
+#[test]
+fn a_field_that_occurs_twice_is_ambiguous_and_counts_as_none() {
+    let credential = policy_per(SubjectSource::Credential { header: "authorization".into() });
+    let header = policy_per(SubjectSource::Header { header: "x-user".into() });
+    let cookie = policy_per(SubjectSource::Cookie { cookie: "sid".into() });
+    let twice = |name: &'static str, value: &'static [u8]| [(name, value), (name, value)];
+    for (policy, fields) in [
+        (&credential, twice("authorization", b"Bearer a")),
+        (&header, twice("x-user", b"ann")),
+        (&cookie, twice("cookie", b"sid=a")),
+        (&cookie, [("cookie", b"a=b"), ("cookie", b"sid=decoy; sid=real")]),
+    ] {
+        let none = ("stranger".to_owned(), "who=(none)".to_owned(), Some(Ambiguity::Repeated));
+        assert_eq!(read(policy, "GET", &fields), none, "{fields:?}");
+    }
+    // What no subject is read from may occur twice.
+    assert_eq!(read(&header, "GET", &twice("accept", b"a")).2, None);
+    // HTTP/2 may split the field of cookies.
+    let crumbs: &Fields = &[("cookie", b"a=b"), ("cookie", b"sid=real")];
+    assert_eq!(read(&cookie, "GET", crumbs).2, None);
+    let whole = policy_per(SubjectSource::Header { header: "cookie".into() });
+    assert_eq!(read(&whole, "GET", crumbs).1, "who=a=b; sid=real");
+}
+
+#[test]
+fn one_credential_is_one_counter_whatever_stands_after_its_scheme() {
+    let policy = policy_per(SubjectSource::Credential { header: "authorization".into() });
+    let mut seen = std::collections::BTreeSet::new();
+    for count in 1..100 {
+        for (scheme, space) in
+            [("Bearer", "\t"), ("bEARER", " "), ("token", "\t "), ("TOKEN", " \t")]
+        {
+            let value = format!("{scheme}{}SECRET", space.repeat(count));
+            let value: &'static [u8] = value.leak().as_bytes();
+            seen.insert(format!("{:?}", read(&policy, "GET", &[("authorization", value)])));
+        }
+        let many: &'static [u8] = format!("Bearer\tx{count} SECRET").leak().as_bytes();
+        let (rule, _, ambiguity) = read(&policy, "GET", &[("authorization", many)]);
+        assert_eq!((&*rule, ambiguity), ("stranger", Some(Ambiguity::Malformed)));
+    }
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}
+
+#[test]
+fn methods_are_one_whatever_their_case() {
+    let policy = policy_per(SubjectSource::Method);
+    for method in ["POST", "post", "pOsT"] {
+        assert_eq!(read(&policy, method, &[]).1, "who=POST");
     }
 }

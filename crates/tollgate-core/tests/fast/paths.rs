@@ -1,8 +1,8 @@
 //! Ways to write a path: those that a service treats alike are one, the others are not.
 #![allow(missing_docs)]
 
-use tollgate_core::policy::PathPattern;
-use tollgate_core::policy::path::{MAX_SEGMENTS, NormalPath};
+use tollgate_core::policy::path::{NormalPath, PathCase, PathOptions, PathParameters};
+use tollgate_core::policy::{Ambiguity, PathPattern};
 
 fn fits(pattern: &str, path: &str) -> bool {
     PathPattern::parse(pattern).unwrap().matches(&NormalPath::new(path))
@@ -195,13 +195,79 @@ fn parameters_are_decoded_once() {
 }
 
 #[test]
-fn what_is_too_long_fits_only_what_is_open() {
-    let long = "/a".repeat(MAX_SEGMENTS + 1);
-    let same_without_the_rest = "/a".repeat(MAX_SEGMENTS);
-    assert!(!fits(&same_without_the_rest, &long));
-    assert!(fits(&same_without_the_rest, &same_without_the_rest));
-    assert!(fits("/a/**", &long) && !fits("/b/**", &long));
-    // What comes after the cut cannot bring a path back under another pattern.
-    let back = format!("{long}{}/login", "/..".repeat(MAX_SEGMENTS + 1));
-    assert!(!fits("/login", &back));
+fn all_segments_are_resolved_however_many() {
+    for count in [255, 256, 257, 258, 1_000, 4_000] {
+        let path = format!("/{}{}login", "a/".repeat(count), "../".repeat(count));
+        assert_eq!(NormalPath::new(&path), NormalPath::new("/login"), "{count}");
+        assert!(fits("/login", &path), "{count}");
+        let longer = format!("{}/a", "/a".repeat(count));
+        assert!(fits("/a/**", &longer) && !fits("/b/**", &longer));
+        assert!(fits(&longer, &longer) && !fits(&"/a".repeat(count), &longer));
+    }
+}
+
+#[test]
+fn spellings_that_services_read_differently_are_named() {
+    let ambiguity = |path: &str| NormalPath::new(path).ambiguity();
+    for (path, expected) in [
+        ("/x%2f..%2flogin", Ambiguity::EncodedSlash),
+        ("/login%2F", Ambiguity::EncodedSlash),
+        ("/a\\..\\login", Ambiguity::Backslash),
+        ("/login%5c", Ambiguity::Backslash),
+        ("/login%5C..", Ambiguity::Backslash),
+        ("/login%00", Ambiguity::Nul),
+        ("/login%00.json", Ambiguity::Nul),
+        ("/%2e%2e/login", Ambiguity::DotSegment),
+        ("/.%2E/login", Ambiguity::DotSegment),
+        ("/%2e/login", Ambiguity::DotSegment),
+        ("/x/../login", Ambiguity::DotSegment),
+        ("/./login", Ambiguity::DotSegment),
+        ("/login/..", Ambiguity::DotSegment),
+        ("/x/..;/login", Ambiguity::DotSegment),
+        ("/x/..;y=1/login", Ambiguity::DotSegment),
+        ("/x/..%3b/login", Ambiguity::DotSegment),
+        ("/%u006cogin", Ambiguity::Escape),
+        ("/login%", Ambiguity::Escape),
+        ("/login%2", Ambiguity::Escape),
+        ("/%%6cogin", Ambiguity::Escape),
+    ] {
+        assert_eq!(ambiguity(path), Some(expected), "{path:?}");
+    }
+    for path in [
+        "",
+        "/",
+        "*",
+        "//login//",
+        "/login;x",
+        "/LOGIN",
+        "/%6cogin",
+        "/100%25",
+        "/%252flogin",
+        "/a.b/..c/.well-known/d..",
+        "/...",
+        "/l\u{f6}gin",
+    ] {
+        assert_eq!(ambiguity(path), None, "{path:?}");
+    }
+}
+
+#[test]
+fn case_and_parameters_count_as_the_service_says() {
+    let sign_in = PathOptions {
+        case: PathCase::Ignore,
+        parameters: PathParameters::Drop,
+        ..PathOptions::default()
+    };
+    let pattern = PathPattern::parse("/Login/{id}").unwrap().ignoring_case();
+    for path in
+        ["/login/x", "/LOGIN/X", "/login;a=1/x;b", "/lOgIn;/;/x", "/%4cogin/%58", "/login/%58;y"]
+    {
+        let path = NormalPath::with_options(path, sign_in);
+        assert!(pattern.matches(&path), "{path}");
+        assert_eq!(pattern.parameter("id", &path), Some(&b"x"[..]), "{path}");
+    }
+    let resolved = NormalPath::with_options("/x/..;/login/x", sign_in);
+    assert!(pattern.matches(&resolved) && resolved.ambiguity() == Some(Ambiguity::DotSegment));
+    // An encoded `;` begins no parameters.
+    assert!(!pattern.matches(&NormalPath::with_options("/login%3ba/x", sign_in)));
 }

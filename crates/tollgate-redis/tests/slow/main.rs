@@ -2,7 +2,6 @@
 //!
 //! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-redis --test slow`.
 
-mod transfer;
 mod cluster;
 mod conformance;
 mod differential;
@@ -16,3 +15,4 @@ mod shard;
 mod step_server;
 mod step_state;
 mod tls;
+mod transfer;

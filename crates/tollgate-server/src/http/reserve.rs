@@ -99,12 +99,13 @@ fn put_off(extended: &Extended) -> ExtendResponse<'_> {
 }
 
 fn paid<'s>(settled: &'s Settled) -> SettleResponse<'s> {
-    let limit =
-        |SettledLimit { refunded, added, status: limit_status }: &'s SettledLimit| SettledLimitStatus {
+    let limit = |SettledLimit { refunded, added, status: limit_status }: &'s SettledLimit| {
+        SettledLimitStatus {
             refunded: *refunded,
             added: *added,
             limit_status: LimitStatusBody::of(limit_status),
-        };
+        }
+    };
     SettleResponse {
         outcome: match settled.outcome {
             HoldOutcome::Done => SettleOutcome::Settled,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::policy::{RuleMode, PlannedCharge};
+use tollgate_core::policy::{PlannedCharge, RuleMode};
 use tollgate_core::{Evaluation, LimitStatus};
 
 use crate::decision::Evaluated;
@@ -20,7 +20,11 @@ pub(super) struct Candidate {
 impl Candidate {
     /// The candidates of the limits of `planned`, whose statuses are those of `evaluation`; `mode` says
     /// whether they were enforced.
-    pub(super) fn of(mode: RuleMode, planned: &[PlannedCharge], evaluation: &Evaluation) -> Vec<Self> {
+    pub(super) fn of(
+        mode: RuleMode,
+        planned: &[PlannedCharge],
+        evaluation: &Evaluation,
+    ) -> Vec<Self> {
         let both = planned.iter().zip(&evaluation.statuses).enumerate();
         let candidates = both.filter_map(|(index, (planned, live))| {
             let candidate = Arc::clone(planned.limit.candidate()?);

@@ -2,7 +2,7 @@
 //! subject, and candidates of limits.
 
 use tollgate_core::charge::ChargeId;
-use tollgate_core::policy::{RuleMode, PlannedCharge};
+use tollgate_core::policy::{PlannedCharge, RuleMode};
 use tollgate_core::reading::DecisionSource;
 use tollgate_core::{LimitStatus, Store, Timestamp};
 
@@ -32,8 +32,9 @@ impl<S: Store> Limiter<S> {
         if let Some(counted) = counted {
             let (charges, mut applied) =
                 self.apply_overrides(now, counted, Evaluated::Counted, &mut decision.positions);
-            let outcome =
-                self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
+            let outcome = self
+                .evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED)
+                .await;
             let EvaluationOutcome { evaluation, source, record, candidates: more } = outcome;
             let is_answered =
                 !matches!(source, DecisionSource::Failure(_)) || !evaluation.statuses.is_empty();

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tollgate_core::policy::{ChargeOn, RuleMode, OnFailure, Plan, PlannedCharge, Queue};
+use tollgate_core::policy::{ChargeOn, OnFailure, Plan, PlannedCharge, Queue, RuleMode};
 use tollgate_core::{Millis, Policy, RequestAttributes, Store, Timestamp};
 
 use super::Limiter;

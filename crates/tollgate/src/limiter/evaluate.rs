@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::charge::{Charge, ChargeId, Operation};
-use tollgate_core::policy::{RuleMode, OnFailure, PlannedCharge, Queue};
+use tollgate_core::policy::{OnFailure, PlannedCharge, Queue, RuleMode};
 use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Evaluation, LimitStatus, Readings, Store, StoreError, Timestamp};
 
@@ -67,7 +67,9 @@ impl<S: Store> Limiter<S> {
         let evaluation = evaluate_readings(now, &planned, &readings);
         let source = readings.source();
         let candidates = match source {
-            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => Candidate::of(mode, &planned, &evaluation),
+            DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
+                Candidate::of(mode, &planned, &evaluation)
+            }
             DecisionSource::Fallback(_) | DecisionSource::Failure(_) => Vec::new(),
         };
         self.notify_evaluated(mode, &planned, &evaluation);
@@ -158,7 +160,8 @@ impl EvaluationOutcome {
 
     /// The outcome if neither the store nor a fallback answered.
     fn failure(now: Timestamp, error: StoreError) -> Self {
-        let (evaluation, source) = (Evaluation::without_statuses(now), DecisionSource::Failure(error));
+        let (evaluation, source) =
+            (Evaluation::without_statuses(now), DecisionSource::Failure(error));
         Self { evaluation, source, record: ChargeRecord::default(), candidates: Vec::new() }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::policy::{
-    Dimension, LimitBinding, MatchMode, RequestMatch, Rule, SubjectSource, LimitRef,
+    Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
 };
 use tollgate::core::{
     Algorithm, Cost, Headers, Limit, Millis, Policy, RequestAttributes, Timestamp,

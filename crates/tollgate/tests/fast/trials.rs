@@ -83,12 +83,8 @@ impl Site {
         let target = OverrideTarget::subject(&user.veiled(key));
         let target = OverrideScope { limit: Some(limit.into()), target };
         let expires_at = START.after(WINDOW);
-        let set = OverrideChange::Set(Override {
-            target,
-            effect,
-            expires_at,
-            reason: "a test".into(),
-        });
+        let set =
+            OverrideChange::Set(Override { target, effect, expires_at, reason: "a test".into() });
         self.limiter.overrides().change(START, set).await.unwrap();
     }
 

@@ -49,7 +49,8 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
     assert!(admitted.iter().all(|count| exact.contains(count)), "no window more: {admitted:?}");
 
     for node in [&first, &second] {
-        let status = crate::support::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
+        let status =
+            crate::support::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
         assert!(status.contains("\"phase\":\"cutover\""), "{status}");
         assert!(status.contains("\"fallback_decisions\":0"), "{status}");
         assert!(status.contains("\"missed_writes\":0"), "{status}");

@@ -1,7 +1,7 @@
 //! What is held counts until it is settled or over, and then as if it had never been held.
 
 use proptest::prelude::*;
-use tollgate_core::decide::{expires_at, join, assess_operation};
+use tollgate_core::decide::{assess_operation, expires_at, join};
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
     OnExpiry, Operation, Reading, ReservationTerms, Timestamp, assess, decide,

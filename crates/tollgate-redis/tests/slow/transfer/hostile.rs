@@ -11,8 +11,8 @@ use tollgate_core::{
 };
 use tollgate_redis::{Keys, RuntimeChoice};
 
-use crate::transfer::store;
 use crate::kit::Server;
+use crate::transfer::store;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);

@@ -9,9 +9,9 @@ use tollgate_core::{
 };
 use tollgate_redis::{Redis, RuntimeChoice};
 
+use crate::kit::{Server, Version, on_every_version};
 use crate::transfer::cells::two_accounts;
 use crate::transfer::store;
-use crate::kit::{Server, Version, on_every_version};
 
 /// Two joins a pair and two ways of running the step: a hundred thousand on all four versions.
 const ROUNDS: u64 = 63;

@@ -7,8 +7,8 @@ use tollgate_conformance::PlainHash;
 use tollgate_conformance::suite::check_transfer;
 use tollgate_redis::{Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice, ShardSettings};
 
-use crate::transfer::store;
 use crate::kit::{Server, Version, on_every_version};
+use crate::transfer::store;
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

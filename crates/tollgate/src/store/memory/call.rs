@@ -2,7 +2,7 @@
 
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
-use tollgate_core::{Readings, DecisionSource, Timestamp};
+use tollgate_core::{DecisionSource, Readings, Timestamp};
 
 use super::Memory;
 use super::fingerprint::Fingerprint;

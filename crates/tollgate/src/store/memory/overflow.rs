@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use tollgate_core::decide::{assess_operation, charge_admitted, expires_at};
 use tollgate_core::time::DEFAULT_SKEW_MAX;
 use tollgate_core::{
-    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, StoredState, Limit, MAX_EXACT, Operation,
-    Reading, Timestamp, assess,
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_EXACT, Operation,
+    Reading, StoredState, Timestamp, assess,
 };
 
 use super::cells::units_of;

@@ -126,7 +126,8 @@ impl Shard {
     ) -> Reading {
         let limit = target.charge.limit;
         let counter = self.shares.counter_mut(limit.state_digest(), target.key);
-        let Some((heap, reading)) = counter.map(|counter| redeem(counter, target, operation, now)) else {
+        let Some((heap, reading)) = counter.map(|counter| redeem(counter, target, operation, now))
+        else {
             return decide(None, limit, operation, now).0;
         };
         self.overflowed = true;

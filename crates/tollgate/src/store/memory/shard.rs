@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollgate_core::decide::{
-    Plain, assess_operation, charge_admitted, charge_plain, charge_refused, expires_at, refundable_until,
+    Plain, assess_operation, charge_admitted, charge_plain, charge_refused, expires_at,
+    refundable_until,
 };
 use tollgate_core::{
     Admission, Algorithm, Cell, Charge, ChargePosition, Cost, Limit, MAX_EXACT, Operation, Reading,

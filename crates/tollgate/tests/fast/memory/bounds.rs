@@ -1,5 +1,6 @@
 use tollgate::core::{
-    Admission, Charge, ChargePosition, Cost, KeyedHash, Limit, Operation, DecisionSource, Subject, Value,
+    Admission, Charge, ChargePosition, Cost, DecisionSource, KeyedHash, Limit, Operation, Subject,
+    Value,
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
@@ -20,7 +21,10 @@ fn a_store_full_of_limits_in_force_counts_newcomers_by_overflow_and_goes_on_for_
     let newcomer = [Charge { limit: &limit, subject: &subject("d"), operation: take(1, 0) }];
     for admission in [Admission::Now, Admission::At(at(1_000))] {
         let readings = store.apply_now(START, &newcomer).unwrap();
-        assert_eq!((readings[0].admission, readings.source()), (admission, DecisionSource::Overflow));
+        assert_eq!(
+            (readings[0].admission, readings.source()),
+            (admission, DecisionSource::Overflow)
+        );
     }
     assert_eq!(store.stats().overflow, before.overflow + 2);
     assert_eq!((store.stats().entries, store.stats().full), (3, 0));

@@ -1,8 +1,8 @@
 //! What clients can bring about by filling the store, and what they cannot.
 
 use tollgate::core::{
-    Admission, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation, Readings,
-    DecisionSource, Timestamp,
+    Admission, Charge, ChargeId, ChargePosition, Cost, DecisionSource, Deduplication, Limit,
+    Operation, Readings, Timestamp,
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
@@ -91,7 +91,10 @@ fn permits_and_reservations_of_one_limit_leave_room_for_others() {
     }
     for number in 0..300 {
         let readings = call(&store, START, &login, &format!("honest-{number}"), take(1, 0));
-        assert_eq!((readings[0].admission, readings.source()), (Admission::Now, DecisionSource::Store));
+        assert_eq!(
+            (readings[0].admission, readings.source()),
+            (Admission::Now, DecisionSource::Store)
+        );
     }
     let pinned: usize =
         store.limit_stats([&flights, &tokens]).iter().map(|stats| stats.pinned).sum();
@@ -181,7 +184,8 @@ fn reservations_by_overflow_are_settled_extended_and_run_out() {
             "{limit:?}"
         );
         assert_ne!(call(&store, START, &limit, "who", take(1, 3))[0].admission, Admission::Now);
-        let settle = Operation::Settle { id: ChargeId(1), position: first.position, cost: Cost::ONE };
+        let settle =
+            Operation::Settle { id: ChargeId(1), position: first.position, cost: Cost::ONE };
         let settled = call(&store, START, &limit, "who", settle)[0];
         assert_eq!(
             (settled.admission, settled.refunded, settled.used),
@@ -189,7 +193,8 @@ fn reservations_by_overflow_are_settled_extended_and_run_out() {
             "{limit:?}"
         );
         assert_eq!(call(&store, START, &limit, "who", settle)[0].admission, Admission::Never);
-        let extend = Operation::Extend { id: ChargeId(2), position: second.position, until: at(2_000) };
+        let extend =
+            Operation::Extend { id: ChargeId(2), position: second.position, until: at(2_000) };
         assert_eq!(call(&store, START, &limit, "who", extend)[0].admission, Admission::Now);
         let look = Operation::Peek { cost: Cost::ONE };
         assert_eq!(call(&store, at(1_500), &limit, "who", look)[0].reserved, 5, "{limit:?}");

@@ -1,0 +1,219 @@
+//! Credentials and cookies in one normal form: ways to write one that services treat alike do not
+//! make several counters of it.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+
+use super::Ambiguity;
+use super::path::percent_decoded;
+use crate::attributes::Headers;
+
+/// Fields whose value begins with the name of a scheme (RFC 9110, section 11).
+const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
+
+/// A credential in its normal form: `Bearer x`, `token x` and `x` are one; of another scheme its name
+/// in lower case counts, too. Any white space after a scheme is one space.
+///
+/// # Errors
+/// [`Ambiguity::Malformed`]: services differ on where such a credential ends.
+pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>, Ambiguity> {
+    let value = value.trim_ascii();
+    let (scheme, rest) = split_word(value);
+    let is_bare = scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token");
+    if !SCHEME_FIELDS.contains(&header) {
+        return Ok(Cow::Borrowed(if is_bare && !rest.is_empty() { rest } else { value }));
+    }
+    let is_word = |text: &[u8]| text.iter().all(u8::is_ascii_graphic);
+    if rest.is_empty() || is_bare {
+        let bare = if rest.is_empty() { value } else { rest };
+        return if is_word(bare) { Ok(Cow::Borrowed(bare)) } else { Err(Ambiguity::Malformed) };
+    }
+    let is_sound = match scheme.eq_ignore_ascii_case(b"basic") {
+        true => is_base64(rest),
+        false => is_word(rest) || has_parameters(rest),
+    };
+    if is_sound { Ok(Cow::Owned(joined(scheme, rest))) } else { Err(Ambiguity::Malformed) }
+}
+
+/// The first word, and what follows the white space after it.
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    (word, rest.trim_ascii_start())
+}
+
+/// What lenient decoders would skip is refused: each such byte would make another credential.
+fn is_base64(text: &[u8]) -> bool {
+    let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
+    let digits = &text[..text.len() - padding];
+    digits.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+}
+
+/// Whether a scheme's parameters follow, such as `username="a b", realm="c"`, and not one token.
+fn has_parameters(text: &[u8]) -> bool {
+    let (first, _) = split_word(text);
+    let value = first.iter().position(|byte| *byte == b'=').map_or(&b""[..], |at| &first[at..]);
+    value.iter().any(|byte| *byte != b'=')
+}
+
+/// The words with one space between them, the first in lower case.
+fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(scheme.len() + 1 + rest.len());
+    joined.extend(scheme.iter().map(u8::to_ascii_lowercase));
+    for word in rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+        joined.push(b' ');
+        joined.extend_from_slice(word);
+    }
+    joined
+}
+
+/// The value of the cookie `name`: without white space and quotes around it, percent-decoded.
+///
+/// # Errors
+/// [`Ambiguity::Repeated`] if there are several, in one `cookie` field or in many;
+/// [`Ambiguity::Malformed`] if its value holds what RFC 6265 does not allow.
+pub(super) fn cookie<'a>(
+    headers: &'a dyn Headers,
+    name: &str,
+) -> Result<Option<Cow<'a, [u8]>>, Ambiguity> {
+    let fields = (0..).map_while(|index| headers.value("cookie", index));
+    let pairs = fields.flat_map(|field| field.split(|byte| *byte == b';'));
+    let mut found = None;
+    for pair in pairs {
+        let Some(equals) = pair.iter().position(|byte| *byte == b'=') else { continue };
+        if pair[..equals].trim_ascii() != name.as_bytes() {
+            continue;
+        }
+        if found.replace(&pair[equals + 1..]).is_some() {
+            return Err(Ambiguity::Repeated);
+        }
+    }
+    found.map(cookie_value).transpose()
+}
+
+fn cookie_value(written: &[u8]) -> Result<Cow<'_, [u8]>, Ambiguity> {
+    let value = written.trim_ascii();
+    let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    let value = inside.unwrap_or(value);
+    // `cookie-octet` of RFC 6265. A backslash begins an escape to some, white space and commas end a
+    // value to others.
+    let is_octet = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);
+    if value.iter().all(is_octet) { Ok(percent_decoded(value)) } else { Err(Ambiguity::Malformed) }
+}
+
+/// All `cookie` fields as one: HTTP/2 may split it.
+pub(super) fn joined_cookies(headers: &dyn Headers) -> Vec<u8> {
+    let fields: Vec<&[u8]> = (0..).map_while(|index| headers.value("cookie", index)).collect();
+    fields.join(&b"; "[..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    fn normal(value: &str) -> Result<String, Ambiguity> {
+        let credential = credential("authorization", value.as_bytes())?;
+        Ok(String::from_utf8_lossy(&credential).into_owned())
+    }
+
+    #[test]
+    fn one_credential_however_written() {
+        for value in [
+            "x",
+            " x\t",
+            "Bearer x",
+            "bearer x",
+            "BEARER   x",
+            "Bearer\tx",
+            "Bearer\t\t \tx",
+            "Bearer \t x ",
+            "token x",
+            "Token\tx",
+        ] {
+            assert_eq!(normal(value).as_deref(), Ok("x"), "{value:?}");
+        }
+        for value in ["Basic YTpi", "basic YTpi", "bASIC\tYTpi", "BASIC \t  YTpi"] {
+            assert_eq!(normal(value).as_deref(), Ok("basic YTpi"), "{value:?}");
+        }
+        for value in ["ApiKey k", "apikey\t\tk", "APIKEY k"] {
+            assert_eq!(normal(value).as_deref(), Ok("apikey k"), "{value:?}");
+        }
+        let digest = "Digest  username=\"a b\",\trealm=\"c\"";
+        assert_eq!(normal(digest).as_deref(), Ok("digest username=\"a b\", realm=\"c\""));
+    }
+
+    #[test]
+    fn what_ends_in_several_places_is_refused() {
+        for value in [
+            "Bearer a b",
+            "Bearer\ta b",
+            "Bearer a, Bearer b",
+            "token a b",
+            "ApiKey k junk",
+            "ApiKey k== junk",
+            "Basic YTpi junk",
+            "Basic Y!Tpi",
+            "Basic YTpi===",
+            "Bearer a\u{a0}",
+            "a\u{85}",
+        ] {
+            assert_eq!(normal(value), Err(Ambiguity::Malformed), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn values_of_other_fields_keep_their_words() {
+        let of = |value: &'static str| credential("x-account", value.as_bytes()).unwrap();
+        assert_eq!(&*of(" John R. Tolkien "), b"John R. Tolkien");
+        assert_eq!(&*of("Bearer \t k"), b"k");
+        assert_eq!(&*of("Bearer"), b"Bearer");
+    }
+
+    #[test]
+    fn one_cookie_however_written() {
+        for field in [
+            "s=REAL",
+            "a=1; s=REAL",
+            "s=REAL; a=1",
+            "s= REAL ",
+            "s =\tREAL",
+            "s=\"REAL\"",
+            "s=%52EAL",
+            "S=other;s=REAL",
+            ";;s=REAL;",
+        ] {
+            let headers: &[(&str, &[u8])] = &[("cookie", field.as_bytes())];
+            let headers = Lines(headers);
+            assert_eq!(cookie(&headers, "s").unwrap().as_deref(), Some(&b"REAL"[..]), "{field}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_that_services_read_in_different_ways_is_refused() {
+        for (field, expected) in [
+            ("s=decoy; s=REAL", Ambiguity::Repeated),
+            ("s=REAL; s=REAL", Ambiguity::Repeated),
+            ("s=; s=REAL", Ambiguity::Repeated),
+            ("s=\"\\122EAL\"", Ambiguity::Malformed),
+            ("s=REAL a=1", Ambiguity::Malformed),
+            ("s=REAL,a", Ambiguity::Malformed),
+            ("s=\"REAL", Ambiguity::Malformed),
+            ("s=RE\"AL", Ambiguity::Malformed),
+        ] {
+            let headers: &[(&str, &[u8])] = &[("cookie", field.as_bytes())];
+            assert_eq!(cookie(&Lines(headers), "s"), Err(expected), "{field}");
+        }
+        let crumbs: &[(&str, &[u8])] = &[("cookie", b"s=a"), ("cookie", b"s=b")];
+        assert_eq!(cookie(&Lines(crumbs), "s"), Err(Ambiguity::Repeated));
+        assert_eq!(cookie(&Lines(crumbs), "t"), Ok(None));
+    }
+
+    struct Lines<'a>(&'a [(&'a str, &'a [u8])]);
+
+    impl Headers for Lines<'_> {
+        fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+            self.0.value(name, index)
+        }
+    }
+}
