@@ -1,4 +1,4 @@
-//! CellTransfer pass through fleets to the servers that keep them.
+//! Cells pass through backends to the servers that store them.
 
 use tollgate::core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 

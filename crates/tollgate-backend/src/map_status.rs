@@ -21,7 +21,7 @@ pub struct MoveStatus {
     pub phase: Phase,
     /// The map that is left.
     pub from: MapVersion,
-    /// CellTransfer that this node took along.
+    /// Cells that this node transferred.
     pub carried: u64,
     /// Calls before which an old owner could not be asked, so that who moved from there began anew.
     pub failed_transfers: u64,

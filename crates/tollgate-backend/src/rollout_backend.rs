@@ -67,7 +67,7 @@ impl RolloutBackend {
         self.rollout().new_store()
     }
 
-    /// CellTransfer that moved along with their subjects.
+    /// Cells that moved with their subjects.
     #[must_use]
     pub fn transferred(&self) -> u64 {
         self.rollout().transferred()

@@ -146,7 +146,7 @@ fn permits(bytes: &[u8]) -> Option<Cell> {
     let permits: Vec<_> =
         records(bytes, ID_BYTES + 2 * NUMBER_BYTES)?.map(lease).collect::<Option<_>>()?;
     let in_order = permits.is_sorted_by_key(|lease| lease.expires_at);
-    in_order.then_some(Cell::Concurrency(concurrency::State { permits: permits }))
+    in_order.then_some(Cell::Concurrency(concurrency::State { permits }))
 }
 
 /// The records of `size` bytes each that the bytes are.

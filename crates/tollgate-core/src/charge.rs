@@ -1,4 +1,4 @@
-//! What a store is asked: a charge on one limit for one subject.
+//! The input of a store: an operation on one limit for one subject.
 
 pub use crate::charge_id::ChargeId;
 pub use crate::charge_position::ChargePosition;
@@ -11,91 +11,94 @@ use crate::time::Timestamp;
 /// Whether a refund may arrive twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deduplication {
-    /// The caller asks once, because it gave its receipt away with the asking.
+    /// A repetition is impossible: the caller's receipt is consumed by the refund.
     Unneeded,
-    /// The receipt left the process and may come again: the store remembers its id until what it
-    /// was charged to is over, and a repetition changes nothing.
+    /// The receipt left the process and may arrive again. The store remembers its id until the
+    /// charged window is over, and a repetition changes nothing.
     ById,
 }
 
-/// What to do with a limit.
+/// An operation on a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Take `cost` units if every take of the same call fits. Cost 0 peeks.
+    /// Takes `cost` units if every take of the same call fits. Cost 0 peeks.
     Charge {
-        /// How much.
+        /// The units to take.
         cost: Cost,
-        /// For whom: names the lease of a concurrency limit.
+        /// The id of the charge; it names the permit of a concurrency limit.
         id: ChargeId,
     },
-    /// How it stands, and whether `cost` would fit: changes nothing, and may be answered by a copy
-    /// that lags a little. The reading's `admission` is that of a take of `cost` that is alone in its
-    /// call; `fits_again` is the same, for nothing was taken.
+    /// Reads the limit and checks whether `cost` would fit. It changes nothing, and a replica that
+    /// lags a little may answer it. The reading's `admission` is that of a take of `cost` that is
+    /// alone in its call; `fits_again` is the same because nothing is taken.
     Peek {
-        /// How much would be taken. Cost 0 asks whether one unit is left.
+        /// The units to check. Cost 0 checks whether one unit is left.
         cost: Cost,
     },
-    /// Give back `cost` units to where they were taken from, if that is not over.
+    /// Returns `cost` units to the window that they were taken from, unless it is over.
     Refund {
-        /// How much, at most what was taken.
+        /// The units to return, at most the units that were taken.
         cost: Cost,
-        /// Where it was put.
+        /// The position at which the charge was counted.
         position: ChargePosition,
-        /// The charge that is undone.
+        /// The id of the charge to refund.
         id: ChargeId,
-        /// Whether this may arrive twice.
+        /// Whether this refund may arrive twice.
         deduplication: Deduplication,
     },
-    /// Take `cost` units as a take does, and hold them until the real cost is known: then they are
-    /// settled. A reservation that nobody settles ends at `until`, or as far from now as the
-    /// limit's [`ReservationTerms`](crate::ReservationTerms) let it. Of a concurrency limit it is a lease.
+    /// Takes `cost` units as a charge does, and reserves them until the actual cost is known and
+    /// settled. An unsettled reservation expires at `until`, or at the longest time that the
+    /// limit's [`ReservationTerms`](crate::ReservationTerms) allow. On a concurrency limit it is a
+    /// permit.
     Reserve {
-        /// How much. Cost 0 peeks, and holds nothing.
+        /// The units to reserve. Cost 0 peeks and reserves nothing.
         cost: Cost,
-        /// Names the reservation: no other charge has it.
+        /// The id of the reservation, which no other charge has.
         id: ChargeId,
-        /// When it is to run out.
+        /// The requested expiry.
         until: Timestamp,
     },
-    /// Put a reservation's end off to `until`, as far as the limit lets it; never nearer. The
-    /// reading fits if it was still held. Of a concurrency limit it is a renewal.
+    /// Extends a reservation to `until`, as far as the limit allows; it never shortens one. The
+    /// reading fits if the reservation was still held. On a concurrency limit it is a renewal.
     Extend {
-        /// The charge that made it.
+        /// The id of the charge that made the reservation.
         id: ChargeId,
-        /// Where it was put.
+        /// The position at which the reservation was counted.
         position: ChargePosition,
-        /// When it is to run out.
+        /// The requested expiry.
         until: Timestamp,
     },
-    /// Put the real cost in the place of what a reservation holds, which ends with that. The reading
-    /// fits if it was still held: repeated, it changes nothing more.
+    /// Replaces the reserved units by the actual cost and ends the reservation. The reading fits if
+    /// the reservation was still held. The operation is idempotent.
     ///
-    /// What was held beyond `cost` is given back to where it was taken from, if that is not over.
-    /// What `cost` is beyond it is taken now, as far as capacity and overdraft allow. Cost 0
-    /// releases it. Of a concurrency limit it gives the lease back, whatever the cost.
+    /// If the reserved units exceed `cost`, the difference returns to the window that it was taken
+    /// from, unless that is over. If `cost` exceeds them, the difference is charged now, as far as
+    /// capacity and overdraft allow. Cost 0 releases the reservation. On a concurrency limit it
+    /// releases the permit, whatever the cost.
     Settle {
-        /// The charge that made it.
+        /// The id of the charge that made the reservation.
         id: ChargeId,
-        /// Where it was put.
+        /// The position at which the reservation was counted.
         position: ChargePosition,
-        /// What it really cost.
+        /// The actual cost.
         cost: Cost,
     },
-    /// Put a lease's end off to one lease from now. Nothing but a concurrency limit has leases.
+    /// Extends a permit by one `permit_ttl` from now. Only concurrency limits have permits.
     Renew {
-        /// The charge that holds the lease.
+        /// The id of the charge that holds the permit.
         id: ChargeId,
     },
-    /// Start afresh: nothing is used any more, and the next take opens a window of its own.
+    /// Deletes the state: no units are used, and the next take opens a new window.
     ///
-    /// Receipts of what was forgotten are void. Where one is refunded all the same, into a window
-    /// or block that the clock numbers and not the first charge, it gives back at most what was
-    /// taken there since.
+    /// Receipts of the deleted charges are void. A refund with such a receipt, to a window or block
+    /// that is numbered by the clock and not by the first charge, returns at most the units that
+    /// were taken there since the reset.
     Reset,
 }
 
 impl Operation {
-    /// Whether it changes nothing, whatever the state: a look, or a take of no units.
+    /// Returns whether the operation changes nothing, whatever the state: a peek, or a take of 0
+    /// units.
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
         match self {
@@ -106,7 +109,7 @@ impl Operation {
         }
     }
 
-    /// What it takes if all takes of its call fit, and for whom: of takes and reservations.
+    /// Returns the cost and the id of a take or a reservation; `None` for other operations.
     #[must_use]
     pub const fn as_charge(&self) -> Option<(Cost, ChargeId)> {
         match *self {
@@ -115,7 +118,8 @@ impl Operation {
         }
     }
 
-    /// What the reading's fit is of: what it takes, or looks for. A peek where it is of nothing.
+    /// Returns the cost that the reading's admission refers to: the units to take or to check.
+    /// [`Cost::PEEK`] for other operations.
     #[must_use]
     pub const fn cost(&self) -> Cost {
         match *self {
@@ -124,8 +128,8 @@ impl Operation {
         }
     }
 
-    /// What undoes a take or a reservation that was put at `position`, asked once; `None` where there
-    /// is nothing to undo.
+    /// Returns the refund of a take or a reservation that was counted at `position`, without
+    /// deduplication; `None` if there is nothing to refund.
     #[must_use]
     pub const fn inverse(&self, position: ChargePosition) -> Option<Self> {
         match *self {
@@ -140,13 +144,13 @@ impl Operation {
     }
 }
 
-/// One limit, one subject, one ask.
+/// One operation on one limit for one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge<'a> {
     /// The limit.
     pub limit: &'a Limit,
-    /// Who is limited.
+    /// The subject.
     pub subject: &'a Subject,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
 }

@@ -1,7 +1,8 @@
-//! The step: a cell, an ask and a moment give a reading and the next cell.
+//! The state transition: a cell, an operation and a time yield a reading and the next cell.
 //!
-//! The only match on the algorithm. A store reads every take of a call with [`assess`], and only
-//! if all fit carries them out with [`decide`]; nothing here reads a clock, fails or does IO.
+//! This module is the only place that matches on the algorithm. A store reads every take of a call
+//! with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module reads
+//! a clock, fails or does IO.
 
 mod reservations;
 mod scaled;
@@ -22,31 +23,31 @@ use crate::limit::{Algorithm, Limit, Refusals};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::Timestamp;
 
-/// What a store keeps for one limit and subject.
+/// The state that a store keeps for one limit and subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
-    /// Of a fixed window.
+    /// The state of a fixed window.
     FixedWindow(fixed_window::State),
-    /// Of a sliding window.
+    /// The state of a sliding window.
     SlidingWindow(sliding_window::State),
-    /// Of a two-bucket estimate.
+    /// The state of a two-bucket estimate.
     TwoBucket(two_bucket::State),
-    /// Of a sliding log.
+    /// The state of a sliding log.
     SlidingLog(sliding_log::State),
-    /// Of a token bucket.
+    /// The state of a token bucket.
     TokenBucket(token_bucket::State),
-    /// Of a concurrency limit.
+    /// The state of a concurrency limit.
     Concurrency(concurrency::State),
-    /// Of any but a concurrency limit, with reservations.
+    /// The state of any limit except a concurrency limit, with its reservations.
     Reserved(Box<ReservedCell>),
 }
 
-/// A state that is two plain numbers: copied, not moved, and decided on by [`charge_plain`].
+/// A state of two plain numbers, which is `Copy` and which [`charge_plain`] decides on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// Of a fixed window.
+    /// The state of a fixed window.
     FixedWindow(fixed_window::State),
-    /// Of a token bucket.
+    /// The state of a token bucket.
     TokenBucket(token_bucket::State),
 }
 
@@ -64,7 +65,7 @@ impl TryFrom<Cell> for Plain {
     type Error = Cell;
 
     /// # Errors
-    /// The cell itself, if it is of another kind.
+    /// Returns the cell itself if it is of another algorithm.
     fn try_from(cell: Cell) -> Result<Self, Cell> {
         match cell {
             Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),
@@ -75,7 +76,7 @@ impl TryFrom<Cell> for Plain {
 }
 
 impl Cell {
-    /// Whether it is of the kind that `limit` keeps.
+    /// Returns whether the cell is of the algorithm of `limit`.
     fn is_of(&self, limit: &Limit) -> bool {
         if let Self::Reserved(reserved) = self {
             return reserved.cell.is_of(limit);
@@ -92,8 +93,8 @@ impl Cell {
     }
 }
 
-/// Calls `$body` with the limit's algorithm as `$step`, its state of the right kind as `$state`
-/// (`None` where the cell is of another kind) and the cell's constructor as `$wrap`.
+/// Evaluates `$body` with the limit's algorithm as `$step`, its state as `$state` (`None` if the
+/// cell is of another algorithm) and the cell's constructor as `$wrap`.
 macro_rules! with_step {
     ($limit:expr, $cell:expr, |$step:ident, $state:ident, $wrap:ident| $body:expr) => {
         match $limit.algorithm() {
@@ -116,8 +117,8 @@ macro_rules! with_step {
     }};
 }
 
-/// How `limit` stands at `now`, and whether `cost` fits. Changes nothing, and allocates nothing
-/// where no reservation ran out and none is waited for.
+/// Reads `limit` at `now` and checks whether `cost` fits. Changes nothing, and allocates nothing
+/// unless a reservation expired or `cost` has to wait for one to expire.
 #[must_use]
 pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
     if let Some(Cell::Reserved(reserved)) = cell {
@@ -135,8 +136,8 @@ pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) ->
     })
 }
 
-/// How `limit` stands at `now`, and whether what `operation` takes or looks for fits: a reservation also
-/// has to find room beside others. Changes nothing.
+/// Reads `limit` at `now` and checks whether the cost of `operation` fits. A reservation must also
+/// find room in the list of reservations. Changes nothing.
 #[inline]
 #[must_use]
 pub fn assess_operation(
@@ -153,11 +154,11 @@ pub fn assess_operation(
     }
 }
 
-/// Carries `operation` out at `now`: the reading after it and the next cell.
+/// Executes `operation` at `now` and returns the reading after it and the next cell.
 ///
 /// A take that does not fit changes nothing, unless the limit counts refusals. A cell of another
-/// kind than the limit's, or from an impossible future, counts as none. `None` as the next cell
-/// means that there is nothing to store.
+/// algorithm than the limit's, or from too far in the future, is treated as missing. If the next
+/// cell is `None`, there is nothing to store.
 #[must_use]
 pub fn decide(
     cell: Option<Cell>,
@@ -182,7 +183,7 @@ pub fn decide(
     }
 }
 
-/// Counts a take or a reservation that was found to fit; its reading says so.
+/// Counts a take or a reservation that is already known to fit; its reading fits.
 #[must_use]
 pub fn charge_admitted(
     cell: Option<Cell>,
@@ -196,9 +197,10 @@ pub fn charge_admitted(
     }
 }
 
-/// Answers a take or a reservation of a refused call: counted where the limit counts refusals, else unchanged.
+/// Processes a take or a reservation of a refused call: counts it if the limit counts refusals.
 ///
-/// The reading's fit is this limit's own: it may fit here, and be refused by another limit.
+/// The reading's admission is that of this limit alone: the take may fit here although another
+/// limit refused it.
 #[must_use]
 pub fn charge_refused(
     cell: Option<Cell>,
@@ -212,11 +214,11 @@ pub fn charge_refused(
     }
 }
 
-/// Carries out a take that is alone in its call, on a plain state: what [`decide`] does, without a
-/// cell to be moved. `None` if `limit` keeps another kind.
+/// Executes a take that is alone in its call on a plain state, as [`decide`] does, without moving a
+/// cell. Returns `None` if `limit` has another algorithm.
 ///
-/// The next state is the same where nothing was counted. The hot path of a store in memory: it is
-/// inlined with all below it, so that neither reading nor state passes through memory twice.
+/// The next state is unchanged if nothing was counted. This is the hot path of the memory store: it
+/// is inlined with everything below it to write the reading and the state to memory only once.
 #[inline(always)]
 #[must_use]
 pub fn charge_plain(
@@ -248,7 +250,7 @@ const fn has_permits(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Takes or reserves by `limit` if `admits` says so of how that fits.
+/// Takes or reserves on `limit` if `admits` returns true for the admission.
 fn execute(
     cell: Option<Cell>,
     limit: &Limit,
@@ -266,7 +268,7 @@ fn execute(
     }
 }
 
-/// Takes by `limit` if `admits` says so of how the take fits.
+/// Takes from `limit` if `admits` returns true for the admission of the take.
 fn charge(
     cell: Option<Cell>,
     limit: &Limit,
@@ -279,7 +281,7 @@ fn charge(
     }
 }
 
-/// As [`charge`], of a cell without reservations.
+/// Does the same as [`charge`] for a cell without reservations.
 fn charge_state(
     mut cell: Option<Cell>,
     limit: &Limit,
@@ -297,7 +299,7 @@ fn charge_state(
     }
 }
 
-/// What a take asks of an algorithm.
+/// The parameters of a take.
 #[derive(Clone, Copy)]
 struct ChargeStep {
     cost: Cost,
@@ -313,7 +315,7 @@ impl ChargeStep {
         Self { cost, id, refusals: limit.refusals(), at }
     }
 
-    /// Reads, and counts if `admits` says so of how it fits, or refusals count.
+    /// Reads, and counts if `admits` returns true for the admission or if refusals count.
     #[inline(always)]
     fn charge<S: CellStep>(
         self,
@@ -327,11 +329,11 @@ impl ChargeStep {
         if cost == Cost::PEEK || !(admitted || refusals == Refusals::Counted) {
             return (before, state);
         }
-        // A state from an impossible future counts as none.
+        // A state from too far in the future is treated as missing.
         let state = state.filter(|_| before.found != StoredState::Discarded);
         let state = step.take(state, cost, id, at);
         let after = step.read(Some(&state), cost, at);
-        // What fitted before its own counting was not what refused.
+        // A take that fitted before it was counted was refused by another limit, not by this one.
         let fits = admitted || before.admission == Admission::Now;
         let admission = if fits { Admission::Now } else { after.fits_again };
         (Reading { admission, found: before.found, ..after }, Some(state))
@@ -351,7 +353,7 @@ fn refund(
         cell => cell,
     };
     let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // What counts as none has nothing to give back, and is replaced by a take alone.
+    // A discarded state has nothing to refund, and only a take replaces it.
     if before.found == StoredState::Discarded {
         return (before, cell);
     }
@@ -361,7 +363,7 @@ fn refund(
     (Reading { refunded, found: before.found, ..reading }, Some(cell))
 }
 
-/// The units that a refund gives back to a state in force.
+/// Refunds to a valid state and returns the refunded units.
 fn refund_units(cell: &mut Cell, limit: &Limit, refund: Operation, now: Timestamp) -> u64 {
     let Operation::Refund { cost, position, id, .. } = refund else { return 0 };
     let at = StepTime { now, skew_max: limit.skew_tolerance() };
@@ -384,12 +386,12 @@ fn renew(
         _ => false,
     };
     let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // A renewal fits if the lease was still held; one that ran out has to be asked for anew.
+    // A renewal fits if the permit was still held; an expired permit has to be requested again.
     let admission = if renewed { Admission::Now } else { Admission::Never };
     (Reading { admission, ..reading }, cell)
 }
 
-/// Gives a lease back, whatever the request cost; fits if it was still held.
+/// Releases a permit, whatever the request cost; fits if the permit was still held.
 fn release_permit(
     cell: Option<Cell>,
     limit: &Limit,
@@ -405,18 +407,19 @@ fn release_permit(
     (Reading { admission, ..reading }, cell)
 }
 
-/// How `limit` stands once `cell` is gone; what was found is what was forgotten.
+/// Reads `limit` as it is after `cell` is deleted; `found` describes the deleted cell.
 fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
     let found = assess(cell, limit, Cost::PEEK, now).found;
     Reading { found, ..assess(None, limit, Cost::PEEK, now) }
 }
 
-/// `cell` and `other`, two accounts of one limit and subject, as one that admits what both would.
+/// Merges `cell` and `other`, two records of one limit and subject, into a cell that admits only
+/// requests that both admit.
 ///
-/// Exact where one of them counted everything that the other did, and more: then it is that one.
-/// Where each counted what the other did not, the larger stands, so that at most the smaller's own
-/// part is forgotten. Joined twice changes nothing more, and neither does the order. What counts as
-/// none at `now` is left out; where both do, `cell` stays.
+/// The result is exact if one record contains everything that the other counted: it is that record.
+/// If each counted requests that the other did not, the larger count wins, and at most the smaller
+/// one's own part is lost. The operation is idempotent and commutative. A record that is not valid
+/// at `now` is ignored; if neither is valid, `cell` is returned unchanged.
 #[must_use]
 pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let counts = |cell: &Cell| {
@@ -426,7 +429,8 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
     if !counts(&other) {
         return cell;
     }
-    // So that what ran out is gone, whether it is joined once or twice.
+    // Expired reservations are removed here too, so the result is the same when the join is
+    // repeated.
     let Some(one) = cell.filter(counts) else {
         return Some(reservations::as_of(other, limit, now));
     };
@@ -456,7 +460,7 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
     })
 }
 
-/// The moment from which `cell` says nothing any more and can be forgotten.
+/// Returns the time at which `cell` expires and can be deleted.
 #[must_use]
 pub fn expires_at(cell: &Cell, limit: &Limit) -> Timestamp {
     if let Cell::Reserved(reserved) = cell {
@@ -467,8 +471,8 @@ pub fn expires_at(cell: &Cell, limit: &Limit) -> Timestamp {
     })
 }
 
-/// The moment from which nothing taken at `position` can be given back: until then a store remembers
-/// which receipts were refunded.
+/// Returns the time from which units charged at `position` can no longer be refunded. Until then a
+/// store remembers which receipts were refunded.
 #[must_use]
 pub fn refundable_until(limit: &Limit, position: ChargePosition) -> Timestamp {
     match limit.algorithm() {

@@ -1,4 +1,4 @@
-//! What is told of a charge: remaining, reset and retry are computed here and nowhere else.
+//! The status of limits after a charge. Remaining, reset and retry are computed only here.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,31 +11,31 @@ use crate::limit::{Algorithm, Limit, Visibility};
 use crate::reading::{Admission, Reading};
 use crate::time::{Millis, Timestamp};
 
-/// How one limit stands.
+/// The status of one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitStatus {
     /// The limit.
     pub limit: Arc<Limit>,
-    /// What was asked of it.
+    /// The cost of the charge.
     pub cost: Cost,
     /// Whole units used, after the charge if it was admitted.
     pub used: u64,
-    /// Whole units that are left: the capacity less what is used, never below zero. A limit that
-    /// refused never shows enough for the cost.
+    /// Whole units that remain: the capacity minus the used units, never below zero. It is below
+    /// the cost if this limit refused.
     pub remaining: u64,
-    /// While the same charge still fits: when the limit is whole again. Once it does not: the
-    /// first moment at which it fits again.
+    /// The time at which all used units are free again, as long as the same charge still fits;
+    /// otherwise the first time at which it fits again.
     pub resets_at: Timestamp,
-    /// When nothing of the limit is used any more, if nobody charges meanwhile.
+    /// The time at which all used units are free again if no other charge is made.
     pub full_reset_at: Timestamp,
-    /// Whether this limit by itself admits the charge, and if not when.
+    /// Whether this limit alone admits the charge, and if not, when it will.
     pub admission: Admission,
-    /// Whole units that are reserved and not settled yet; of a concurrency limit all that is used.
+    /// Whole units of unsettled reservations; for a concurrency limit, all used units.
     pub reserved: u64,
 }
 
 impl LimitStatus {
-    /// The status of `limit` that `reading` tells.
+    /// Computes the status of `limit` from `reading`.
     #[must_use]
     pub fn new(limit: Arc<Limit>, cost: Cost, reading: &Reading) -> Self {
         let resets_at = match reading.fits_again {
@@ -51,8 +51,8 @@ impl LimitStatus {
         Self { limit, cost, used, remaining, resets_at, full_reset_at, admission, reserved }
     }
 
-    /// The status after its cost was given back. A lease is held until the request ends, also
-    /// where the request turns out to be free.
+    /// Returns the status after a refund of the cost. A permit is unaffected: the request holds it
+    /// until it ends, even if the request is free.
     #[must_use]
     pub fn refunded(mut self) -> Self {
         if matches!(self.limit.algorithm(), Algorithm::Concurrency(_)) {
@@ -63,12 +63,12 @@ impl LimitStatus {
         self
     }
 
-    /// The status of a look that fits, as it reads once its cost is charged at `at`, if nobody
-    /// else charges meanwhile.
+    /// Converts the status of a peek that fits to the status after its cost is charged at `at`, if
+    /// no other charge is made until then.
     ///
-    /// Of a fixed window it is what the charge itself will tell, unless all that was used of it was
-    /// given back; of any other limit that then has no room for the same again, `resets_at` is when
-    /// it is whole. Where it is not exact it is late, never early.
+    /// For a fixed window, the result equals the status of the charge itself, unless all used units
+    /// were refunded. For other limits without room for a second charge, `resets_at` is the time at
+    /// which all units are free. An inexact time is late, never early.
     #[must_use]
     pub fn charged(mut self, at: Timestamp) -> Self {
         if self.cost == Cost::PEEK {
@@ -76,13 +76,13 @@ impl LimitStatus {
         }
         let operation = Operation::Charge { cost: self.cost, id: ChargeId::default() };
         let alone = decide(None, &self.limit, operation, at).0.full_reset_at;
-        // Nothing used is a window not opened yet, or one that was given back whole.
+        // If nothing is used, the window is not open yet or was refunded completely.
         let is_over = self.used == 0 || self.resets_at <= at;
         let used_before = if is_over { 0 } else { self.used };
         let charged = |moment: Timestamp| match self.limit.algorithm() {
             _ if is_over => alone,
             Algorithm::FixedWindow(_) => moment,
-            // What fills the bucket fills up one charge after the other.
+            // The fill times of successive charges on a token bucket add up.
             Algorithm::TokenBucket(_) => moment.after(alone.since(at)),
             _ => moment.max(alone),
         };
@@ -93,19 +93,19 @@ impl LimitStatus {
         self
     }
 
-    /// Whether this limit refused the charge.
+    /// Returns whether this limit refused the charge.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         self.admission != Admission::Now
     }
 
-    /// Whether clients are told of it.
+    /// Returns whether the status is reported to clients.
     #[must_use]
     pub fn is_visible(&self) -> bool {
         self.limit.visibility() == Visibility::Visible
     }
 
-    /// Whether less of this limit is left than of `other`, as a share of its capacity.
+    /// Returns whether this limit has a smaller share of its capacity left than `other`.
     fn is_tighter_than(&self, other: &Self) -> bool {
         let share =
             |one: &Self, of: &Self| u128::from(one.remaining) * u128::from(of.limit.capacity());
@@ -113,43 +113,45 @@ impl LimitStatus {
     }
 }
 
-/// The answer to a charge over any number of limits.
+/// The result of a charge on any number of limits.
 ///
-/// Admitted if every limit admits it; then every one is charged. Otherwise refused, and none is.
+/// The charge is admitted if every limit admits it, and then counts on every limit. Otherwise it is
+/// refused and counts on none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
-    /// When it was decided.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// Every limit of the charge, in the policy's order.
+    /// The status of every limit of the charge, in the policy's order.
     pub statuses: Vec<LimitStatus>,
 }
 
 impl Evaluation {
-    /// The evaluation of a store that had no answer.
+    /// Creates the evaluation of a store call that failed.
     #[must_use]
     pub const fn without_statuses(now: Timestamp) -> Self {
         Self { now, statuses: Vec::new() }
     }
 
-    /// Whether every limit admits the charge.
+    /// Returns whether every limit admits the charge.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         self.refusals().next().is_none()
     }
 
-    /// The limits that refused.
+    /// Returns the limits that refused.
     pub fn refusals(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| status.is_refusal())
     }
 
-    /// Whether the charge costs more than a limit can ever hold: waiting will not help.
+    /// Returns whether the cost exceeds a limit's capacity: waiting does not help.
     #[must_use]
     pub fn never_fits(&self) -> bool {
         self.statuses.iter().any(|status| status.admission == Admission::Never)
     }
 
-    /// How long to wait until every limit that refused admits the same charge, if nobody else
-    /// charges meanwhile: not a millisecond less. `None` if it was admitted or never will be.
+    /// Returns the time until every limit that refused admits the same charge, if no other charge
+    /// is made; an earlier retry fails, even by a millisecond. `None` if the charge was admitted or
+    /// never fits.
     #[must_use]
     pub fn retry_after(&self) -> Option<Millis> {
         if self.never_fits() {
@@ -162,10 +164,11 @@ impl Evaluation {
         ready.max()
     }
 
-    /// The one limit to tell a client of that wants to hear of one: of those that refused the one
-    /// with the longest wait, else the one with the smallest share left. Hidden ones are not told.
+    /// Returns the limit to report if a client receives only one: the refusing limit with the
+    /// longest wait, or, if none refused, the limit with the smallest share left. Hidden limits are
+    /// skipped.
     ///
-    /// `None` where only hidden limits refused: no other status would be true of the refusal.
+    /// `None` if only hidden limits refused: no other status explains the refusal.
     #[must_use]
     pub fn tightest(&self) -> Option<&LimitStatus> {
         let visible = |status: &&LimitStatus| status.is_visible();
@@ -179,7 +182,7 @@ impl Evaluation {
         })
     }
 
-    /// The evaluation as it reads after everything that it counted was given back.
+    /// Returns the evaluation after a refund of everything that it counted.
     #[must_use]
     pub fn refunded(mut self) -> Self {
         self.statuses = self.statuses.into_iter().map(LimitStatus::refunded).collect();

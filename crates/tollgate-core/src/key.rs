@@ -1,4 +1,4 @@
-//! Who is limited: a subject, encoded so that two different ones never look alike.
+//! The subject of a limit, encoded without collisions between different subjects.
 
 pub mod text;
 
@@ -6,34 +6,34 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// A clear value longer than this many bytes is stored as its keyed hash.
+/// The longest clear value in bytes. A longer value is stored as its keyed hash.
 ///
-/// Keys stay short whatever a client sends, and everything a person would type stays readable.
+/// Keys stay short whatever a client sends, and values of a length that people type stay readable.
 pub const MAX_INLINE_VALUE: usize = 128;
 
-/// A keyed 128-bit hash that whoever does not hold the deployment's key cannot compute.
+/// A keyed 128-bit hash that cannot be computed without the deployment's key.
 ///
-/// The core has no hash of its own: the caller brings one, with its key.
+/// The core has no hash of its own: the caller provides one, with its key.
 pub trait KeyedHash {
-    /// The hash of `bytes` under the deployment's key.
+    /// Returns the hash of `bytes` under the deployment's key.
     fn hash(&self, bytes: &[u8]) -> [u8; 16];
 }
 
 /// The value of one dimension of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The request has none. All requests without one share a counter: nobody escapes a limit by
-    /// leaving a header out.
+    /// The request has no such value. All requests without one share a counter, so a client cannot
+    /// evade a limit by omitting a header.
     Absent,
-    /// Kept readable, unless it is longer than [`MAX_INLINE_VALUE`].
+    /// A readable value, stored as its hash if it is longer than [`MAX_INLINE_VALUE`].
     Clear(&'a [u8]),
-    /// A credential: only its keyed hash is ever kept.
+    /// A credential: only its keyed hash is stored.
     Secret(&'a [u8]),
-    /// The keyed hash of a value that is not known itself.
+    /// The keyed hash of a value that is itself unknown.
     Hashed([u8; HASH]),
 }
 
-/// Bytes of a keyed hash.
+/// The length of a keyed hash in bytes.
 pub const HASH: usize = 16;
 
 const ABSENT: u8 = 0;
@@ -43,20 +43,20 @@ const SECRET: u8 = 3;
 
 /// An ordered list of (dimension, value) pairs such as `user=42`, in one unambiguous encoding.
 ///
-/// Every name and value carries its length, and every value its kind, so no byte in either can
-/// make two different subjects equal: delimiters, braces, newlines, NUL and invalid UTF-8 are
-/// bytes like any other.
+/// Every name and value is encoded with its length, and every value with its kind. No byte in
+/// either can therefore make two different subjects equal: delimiters, braces, newlines, NUL and
+/// invalid UTF-8 are ordinary bytes.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Subject(Box<[u8]>);
 
 impl Subject {
-    /// Encodes `pairs` in their order. No pairs at all name the one subject that is everybody.
+    /// Encodes `pairs` in their order. An empty list is the subject of all requests.
     pub fn new<'a>(
         pairs: impl IntoIterator<Item = (&'a str, Value<'a>), IntoIter: Clone>,
         key: &(impl KeyedHash + ?Sized),
     ) -> Self {
         let pairs = pairs.into_iter();
-        // As many bytes as it takes: a buffer that is too large would be moved to one that fits.
+        // The exact size: a larger buffer would have to be reallocated.
         let size = pairs.clone().map(|(name, value)| sized(name.len()) + value.encoded()).sum();
         let mut bytes = Vec::with_capacity(size);
         for (name, value) in pairs {
@@ -84,14 +84,14 @@ impl Subject {
         Self(bytes.into_boxed_slice())
     }
 
-    /// The encoding: equal exactly when the subjects are.
+    /// Returns the encoding. Two encodings are equal exactly if the subjects are.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The subject of an encoding that [`as_bytes`](Self::as_bytes) gave; `None` if it is no whole
-    /// one.
+    /// Decodes a subject from the encoding of [`as_bytes`](Self::as_bytes); `None` if it is
+    /// incomplete or malformed.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let subject = Self(bytes.into());
@@ -99,9 +99,9 @@ impl Subject {
         (read == bytes.len()).then_some(subject)
     }
 
-    /// The same with every value as its keyed hash: what can be told of somebody who is not
-    /// revealed, and found again by. Equal exactly when names and values are, whether the values
-    /// were kept readable or not.
+    /// Returns the subject with every value replaced by its keyed hash, which identifies the
+    /// subject without revealing its values. Two results are equal exactly if names and values are,
+    /// whether the values were stored readable or not.
     #[must_use]
     pub fn veiled(&self, key: &(impl KeyedHash + ?Sized)) -> Self {
         let pairs = self.pairs().map(|(name, stored)| {
@@ -115,8 +115,8 @@ impl Subject {
         Self::new(pairs, key)
     }
 
-    /// The name of each pair, and the pair's own part of the encoding: equal exactly when names
-    /// and values are.
+    /// Returns the name of each pair with the pair's part of the encoding. The parts are equal
+    /// exactly if names and values are.
     pub fn encodings(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let mut rest = &*self.0;
         core::iter::from_fn(move || {
@@ -131,7 +131,7 @@ impl Subject {
         })
     }
 
-    /// The pairs, each with its name and its value as stored.
+    /// Returns the pairs, each with its name and its stored value.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, Stored<'_>)> + Clone {
         let mut rest = &*self.0;
         core::iter::from_fn(move || {
@@ -153,14 +153,14 @@ impl Clone for Subject {
         Self(self.0.clone())
     }
 
-    /// Without asking for memory where `source` is as long.
+    /// Reuses the allocation if `source` has the same length.
     fn clone_from(&mut self, source: &Self) {
         self.0.clone_from(&source.0);
     }
 }
 
 impl Value<'_> {
-    /// Bytes of its encoding, with its kind.
+    /// Returns the length of its encoding in bytes, including the kind.
     fn encoded(&self) -> usize {
         match self {
             Self::Absent => 1,
@@ -170,10 +170,10 @@ impl Value<'_> {
     }
 }
 
-/// A value as a subject keeps it.
+/// A value as it is stored in a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
-    /// There was none.
+    /// The request had no such value.
     Absent,
     /// The bytes themselves.
     Clear(&'a [u8]),
@@ -182,8 +182,8 @@ pub enum Stored<'a> {
 }
 
 impl fmt::Display for Subject {
-    /// `user=42, address=2001:db8::/64`; hashes as `#` and their first 8 bytes in hexadecimal,
-    /// bytes that are not plain text escaped.
+    /// Writes `user=42, address=2001:db8::/64`; hashes as `#` and their first 8 bytes in
+    /// hexadecimal, and bytes outside printable ASCII escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("everybody");
@@ -210,7 +210,7 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// Bytes that [`push_sized`] appends for `length` many.
+/// Returns the number of bytes that [`push_sized`] appends for a value of `length` bytes.
 const fn sized(length: usize) -> usize {
     let bits = usize::BITS - (length | 1).leading_zeros();
     bits.div_ceil(7) as usize + length

@@ -1,10 +1,10 @@
-//! The pure heart of Tollgate: what every limit means, without a clock, IO or dependencies.
+//! The core types and algorithms of Tollgate, without a clock, IO or dependencies.
 //!
-//! - [`algo`]: the algorithms, one a file.
-//! - [`decide()`]: the step that every store takes.
-//! - [`Store`]: the port; [`Charge`]s go in, [`Readings`] come out.
-//! - [`Evaluation`]: what is told of them.
-//! - [`policy`]: from a request's [`RequestAttributes`] to charges.
+//! - [`algo`]: the algorithms, one per file.
+//! - [`decide()`]: the state transition that every store executes.
+//! - [`Store`]: the interface of a store. It takes [`Charge`]s and returns [`Readings`].
+//! - [`Evaluation`]: the status of every limit, computed from the readings.
+//! - [`policy`]: maps a request's [`RequestAttributes`] to charges.
 #![no_std]
 
 extern crate alloc;

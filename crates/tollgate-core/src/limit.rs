@@ -1,4 +1,4 @@
-//! A limit: one named rule of how much, in what time, counted how.
+//! A limit: a named quota with its window and algorithm.
 
 mod candidate;
 mod change;
@@ -22,25 +22,25 @@ use crate::percent::Percent;
 use crate::reservation::ReservationTerms;
 use crate::time::{DEFAULT_SKEW_MAX, Millis};
 
-/// How a limit counts.
+/// The algorithm that a limit counts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// Counts from zero in every window.
     FixedWindow(FixedWindow),
-    /// Counts what fell into the blocks of the last window.
+    /// Counts the charges in the blocks of the last window.
     SlidingWindow(SlidingWindow),
     /// Estimates a sliding window from two calendar buckets.
     TwoBucket(TwoBucket),
-    /// Keeps the exact time of every admitted charge.
+    /// Stores the exact time of every admitted charge.
     SlidingLog(SlidingLog),
-    /// Refills evenly, up to a burst.
+    /// Refills at a constant rate, up to a burst.
     TokenBucket(TokenBucket),
-    /// Counts what is in flight.
+    /// Counts requests in flight.
     Concurrency(Concurrency),
 }
 
 impl Algorithm {
-    /// The bytes that the lists in the state of one subject come to at most, in a store in this
+    /// Returns the maximum size in bytes of the lists in one subject's state, in a store in this
     /// process.
     #[must_use]
     pub const fn largest_state(&self) -> u64 {
@@ -55,30 +55,30 @@ impl Algorithm {
     }
 }
 
-/// Whether clients are told of a limit in headers.
+/// Whether response headers report a limit to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Visibility {
-    /// Told in headers and in the status endpoint.
+    /// Reported in headers and by the status endpoint.
     #[default]
     Visible,
-    /// Enforced without a word in headers; a refusal still names it.
+    /// Enforced but not reported in headers; a refusal still names it.
     Hidden,
 }
 
 /// Whether refused charges count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refusals {
-    /// A refused charge leaves the limit as it was.
+    /// A refused charge does not change the limit.
     #[default]
     Free,
-    /// A refused charge counts: who keeps hammering stays out.
+    /// A refused charge counts: a client that keeps retrying stays refused.
     Counted,
 }
 
-/// What a limit is measured in, as clients are told.
+/// The unit of a limit that clients receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
-    /// Requests, or points that stand for them.
+    /// Requests, or points that represent them.
     #[default]
     Requests,
     /// Bytes of content.
@@ -87,7 +87,7 @@ pub enum Unit {
     ConcurrentRequests,
 }
 
-/// One named rule: algorithm, quota and window, and what clients are told of it.
+/// A named limit: algorithm, quota and window, and the properties that clients see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     name: Box<str>,
@@ -101,9 +101,9 @@ pub struct Limit {
     unit: Unit,
     skew_max: Millis,
     reservation: ReservationTerms,
-    /// How much longer its window was when it wrote what may still be stored.
+    /// The time by which the window was shortened: state of the longer window may still be stored.
     shortened_by: Millis,
-    /// Of whose subjects it refuses anybody.
+    /// The share of subjects for which the limit is enforced.
     enforced: Percent,
     candidate: Option<Arc<Self>>,
     on_change: OnChange,
@@ -112,7 +112,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// A visible limit that does not count refusals; its resource is its name.
+    /// Creates a visible limit that does not count refusals; its resource is its name.
     ///
     /// # Errors
     /// [`LimitError::Name`] unless the name is 1 to 64 bytes of `a-z A-Z 0-9 _ - .`
@@ -144,7 +144,7 @@ impl Limit {
         })
     }
 
-    /// Sets the name under which clients see the limit, shared by limits that stand for each other.
+    /// Sets the name that clients see, which alternative limits can share.
     ///
     /// # Errors
     /// [`LimitError::Name`], as for the limit's own name.
@@ -154,7 +154,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// Sets whether clients are told.
+    /// Sets whether the limit is reported to clients.
     #[must_use]
     pub fn with_visibility(mut self, visibility: Visibility) -> Self {
         self.visibility = visibility;
@@ -164,8 +164,8 @@ impl Limit {
     /// Sets whether refused charges count.
     ///
     /// # Errors
-    /// [`LimitError::RefusalsNotInFlight`] for a concurrency limit: what was refused never ran.
-    /// [`LimitError::LeasedCountsRefusals`] for one that is leased.
+    /// [`LimitError::RefusalsNotInFlight`] for a concurrency limit, because a refused request never
+    /// runs. [`LimitError::LeasedCountsRefusals`] for a leased limit.
     pub fn with_refusals(mut self, refusals: Refusals) -> Result<Self, LimitError> {
         if refusals == Refusals::Counted && matches!(self.algorithm, Algorithm::Concurrency(_)) {
             return Err(LimitError::RefusalsNotInFlight);
@@ -177,25 +177,25 @@ impl Limit {
         Ok(self)
     }
 
-    /// Sets the unit that clients are told.
+    /// Sets the unit that clients see.
     #[must_use]
     pub fn with_unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// Sets how far in the future stored state may lie before it counts as no state.
+    /// Sets how far in the future stored state may be before it is treated as missing.
     #[must_use]
     pub fn with_skew_max(mut self, skew_max: Millis) -> Self {
         self.skew_max = skew_max;
         self
     }
 
-    /// Sets how it may be reserved.
+    /// Sets the terms of reservations.
     ///
     /// # Errors
-    /// [`LimitError`] for a concurrency limit, whose leases are its reservations; for an overdraft
-    /// of a limit that counts no debts; and for a number out of range.
+    /// [`LimitError`] for a concurrency limit, whose permits are its reservations; for an overdraft
+    /// of a limit that cannot be overdrawn; and for a number out of range.
     pub fn with_reservation_terms(
         mut self,
         reservation: ReservationTerms,
@@ -211,7 +211,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// The same limit, counted and reserved another way, with the counters that it has.
+    /// Replaces the algorithm and the reservation terms and keeps the counters.
     pub(crate) fn with_algorithm(
         mut self,
         algorithm: Algorithm,
@@ -225,10 +225,10 @@ impl Limit {
         self
     }
 
-    /// The same limit with another quota, counted where it is counted now: what was used stays used,
-    /// and what runs ends when it was to end. A token bucket holds `burst`; without one what it held
-    /// before, or the new quota if that was the old one. Others have no burst. Nothing is tried of it:
-    /// it has no candidate, and is enforced for everybody.
+    /// Returns the limit with another quota and the same counters: used units stay used, and
+    /// running windows end at the same time. A token bucket gets the burst `burst`; without one it
+    /// keeps its burst, or gets the new quota if its burst equals the old quota. Other algorithms
+    /// ignore `burst`. The result has no candidate and is enforced for every subject.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -261,94 +261,95 @@ impl Limit {
         Ok(limit)
     }
 
-    /// The name, unique in its policy.
+    /// Returns the name, unique in its policy.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A digest of the name, made once, for stores that keep hashes in place of names.
+    /// Returns a digest of the name, computed once, for stores that keep hashes instead of names.
     ///
-    /// It is not keyed. Names come from the policy, never from clients: two of them meet by chance
-    /// alone, which is nothing at 128 bits.
+    /// It is not keyed: names come from the policy, never from clients. An accidental collision is
+    /// negligible at 128 bits.
     #[inline]
     #[must_use]
     pub const fn name_digest(&self) -> u128 {
         self.name_digest
     }
 
-    /// Which counters under its name are its own, where the name alone does not say.
+    /// Returns the generation of its counters, if the name alone does not identify them.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation
     }
 
-    /// A digest of the name and the [generation](Self::generation), as
-    /// [`name_digest`](Self::name_digest) is one of the name: equal where limits share counters.
+    /// Returns a digest of the name and the [generation](Self::generation), computed like
+    /// [`name_digest`](Self::name_digest): limits that share counters have the same one.
     #[inline]
     #[must_use]
     pub const fn state_digest(&self) -> u128 {
         self.state_digest
     }
 
-    /// The name under which clients see it.
+    /// Returns the name that clients see.
     #[must_use]
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// How it counts.
+    /// Returns the algorithm.
     #[must_use]
     pub const fn algorithm(&self) -> &Algorithm {
         &self.algorithm
     }
 
-    /// Whether clients are told.
+    /// Returns whether the limit is reported to clients.
     #[must_use]
     pub const fn visibility(&self) -> Visibility {
         self.visibility
     }
 
-    /// Whether refused charges count.
+    /// Returns whether refused charges count.
     #[must_use]
     pub const fn refusals(&self) -> Refusals {
         self.refusals
     }
 
-    /// Whether a charge on it cannot wait for the request's answer: a lease is held while the
-    /// request runs, and a refusal can only be counted where the charge is made.
+    /// Returns whether a charge must be made before the response: a permit is held while the
+    /// request runs, and a refusal can only be counted at the time of the charge.
     #[must_use]
     pub fn is_charged_on_arrival(&self) -> bool {
         self.refusals == Refusals::Counted || matches!(self.algorithm, Algorithm::Concurrency(_))
     }
 
-    /// The unit that clients are told.
+    /// Returns the unit that clients see.
     #[must_use]
     pub const fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// How far in the future stored state may lie, as clocks disagree.
+    /// Returns the clock skew that is allowed: how far in the future stored state may be.
     #[must_use]
     pub const fn skew_max(&self) -> Millis {
         self.skew_max
     }
 
-    /// How far in the future stored state is believed that this limit's window does not explain:
-    /// as clocks disagree, and as it may have been written when the window was longer.
+    /// Returns how far beyond this limit's window stored state may be in the future: the allowed
+    /// clock skew plus the time by which the window was shortened since the state was written.
     #[must_use]
     pub const fn skew_tolerance(&self) -> Millis {
         Millis::new(self.skew_max.get().saturating_add(self.shortened_by.get()))
     }
 
-    /// How it may be reserved. Of a concurrency limit nothing of it applies but leases.
+    /// Returns the terms of reservations. A concurrency limit uses permits and ignores them.
     #[inline]
     #[must_use]
     pub const fn reservation_terms(&self) -> &ReservationTerms {
         &self.reservation
     }
 
-    /// The most that can be used at one moment: the quota, or the burst of a token bucket.
+    /// Returns the most units that can be in use at once: the quota, or the burst of a token
+    /// bucket.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         match &self.algorithm {
@@ -361,8 +362,8 @@ impl Limit {
         }
     }
 
-    /// The time in which an unused limit is whole again: the window, the time to fill an empty
-    /// bucket, or the lease.
+    /// Returns the time in which an idle limit becomes completely free: the window, the time to
+    /// fill an empty token bucket, or the `permit_ttl`.
     #[must_use]
     pub const fn window(&self) -> Millis {
         match &self.algorithm {
@@ -376,12 +377,12 @@ impl Limit {
     }
 }
 
-/// The hash of Fowler, Noll and Vo (RFC 9923), variant 1a, 128 bits wide.
+/// Computes the 128-bit Fowler-Noll-Vo hash, variant 1a (RFC 9923).
 const fn fnv_1a(bytes: &[u8]) -> u128 {
     fnv_1a_from(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
 }
 
-/// The hash of what `hash` was made of, and then `bytes`.
+/// Continues `hash` with `bytes`.
 const fn fnv_1a_from(mut hash: u128, mut bytes: &[u8]) -> u128 {
     while let [byte, rest @ ..] = bytes {
         hash = (hash ^ *byte as u128).wrapping_mul((1 << 88) + 0x13b);

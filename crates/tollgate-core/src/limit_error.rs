@@ -1,4 +1,4 @@
-//! Why a limit cannot be built, and the checks that find it.
+//! The errors of building a limit, and the checks that return them.
 
 use alloc::string::String;
 use core::fmt;
@@ -8,23 +8,23 @@ use crate::time::{MAX_EXACT, MAX_WINDOW, Millis};
 /// The longest name of a limit, in bytes.
 pub const MAX_NAME: usize = 64;
 
-/// Why a limit cannot be built.
+/// The reason why a limit cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// A name is empty, too long or holds other bytes than letters, digits, `_`, `-` and `.`.
+    /// A name is empty, too long or contains bytes other than letters, digits, `_`, `-` and `.`.
     Name(String),
     /// A number that must be at least one is zero.
     Zero(&'static str),
     /// A number is above the largest that fits.
     TooLarge {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
-        /// What was given.
+        /// The value that was given.
         given: u64,
-        /// The largest that fits beside the other numbers of the limit.
+        /// The largest value that fits with the other numbers of the limit.
         largest: u64,
-        /// Why there is a bound.
+        /// The reason for the bound.
         because: &'static str,
     },
     /// The precision of a sliding window is longer than its window.
@@ -36,13 +36,13 @@ pub enum LimitError {
     },
     /// A concurrency limit cannot count refusals.
     RefusalsNotInFlight,
-    /// A concurrency limit has no reservations beside its leases.
+    /// A concurrency limit has no reservations other than its permits.
     PermitsAreReservations,
     /// A token bucket and a two-bucket estimate cannot be overdrawn.
     NoOverdraft,
-    /// Units of this algorithm cannot be taken in advance.
+    /// A limit with this algorithm cannot be leased.
     NotLeasable {
-        /// Why.
+        /// The reason.
         because: &'static str,
     },
     /// A leased limit cannot count refusals.
@@ -85,7 +85,7 @@ impl fmt::Display for LimitError {
 
 impl core::error::Error for LimitError {}
 
-/// Checks that `name` is one that a limit can have.
+/// Checks that `name` is a valid name of a limit.
 pub(crate) fn check_name(name: &str) -> Result<(), LimitError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
@@ -94,7 +94,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// Checks that `given` lies in 1 ..= `largest`.
+/// Checks that `given` is in 1 ..= `largest`.
 pub(crate) fn check_range(
     what: &'static str,
     given: u64,
@@ -110,12 +110,12 @@ pub(crate) fn check_range(
     Ok(())
 }
 
-/// Checks a quota or burst on its own.
+/// Checks a quota or burst alone.
 pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitError> {
     check_range(what, given, MAX_EXACT, "the largest integer that every store holds exactly")
 }
 
-/// Checks a window, precision or lease on its own.
+/// Checks a window, precision or `permit_ttl` alone.
 pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
     check_range(what, given.get(), MAX_WINDOW.get(), "milliseconds in ten years")
 }

@@ -1,4 +1,4 @@
-//! What a store answers: the plain numbers of one limit after one ask.
+//! The result of a store call: the raw numbers of each limit after one operation.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,85 +9,88 @@ use crate::charge_position::ChargePosition;
 use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
-/// Whether, and if not when, an ask fits. What comes to fit later is greater.
+/// Whether an operation fits, and if not, when it will. Variants that fit later compare greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Admission {
-    /// It fits now.
+    /// The operation fits now.
     #[default]
     Now,
-    /// It does not, and will at this moment if nobody else charges: not a millisecond earlier.
+    /// The operation fits at this time if no other charge is made, and not a millisecond earlier.
     At(Timestamp),
-    /// It never will: it costs more than the limit can ever hold.
+    /// The operation never fits: its cost exceeds the limit's capacity.
     Never,
 }
 
-/// What was found where the state should be.
+/// The stored state that an operation found.
 ///
-/// As wide as every other number of a [`Reading`], which then is copied whole words at a time.
+/// It is as wide as the other numbers of a [`Reading`], which lets the compiler copy a reading in
+/// whole words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
 pub enum StoredState {
-    /// Nothing, or what is over.
+    /// No state, or expired state.
     #[default]
     Missing,
-    /// State in force.
+    /// Valid state.
     Present,
-    /// State from an impossible future, or of another kind: it counted as none.
+    /// State from too far in the future, or of another algorithm. It is treated as missing.
     Discarded,
 }
 
-/// The numbers of one limit: raw, from one atomic step. What clients are told is made of them in
-/// [`crate::evaluation`] and nowhere else.
+/// The raw numbers of one limit, from one atomic step. Only [`crate::evaluation`] converts them to
+/// the status that clients receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Whether the ask fits in this limit.
+    /// Whether the operation fits in this limit.
     pub admission: Admission,
-    /// Whether the same ask would fit once more after this one; as `admission` where it was refused.
+    /// Whether the same operation would fit once more after this one; equal to `admission` if the
+    /// operation was refused.
     pub fits_again: Admission,
-    /// What is used, after the ask if it was carried out.
+    /// The units in use, after the operation if it was executed.
     pub used: u64,
-    /// When nothing of it will be used any more: the end of the window.
+    /// The time at which all of the used units are free again: the end of the window.
     pub full_reset_at: Timestamp,
-    /// Where a take was put, for the receipt.
+    /// The position at which a take was counted, for the receipt.
     pub position: ChargePosition,
-    /// Units that a refund or a settlement gave back; zero where its window is over or it was asked before.
+    /// The units that a refund or a settlement returned; zero if the window is over or the
+    /// operation is a repetition.
     pub refunded: u64,
-    /// Units that a settlement took beyond what was held.
+    /// The units that a settlement charged beyond the reserved units.
     pub added: u64,
-    /// Units that reservations hold and nobody has settled yet, of whatever window they are.
+    /// The units of unsettled reservations, of any window.
     pub reserved: u64,
-    /// What was found.
+    /// The stored state that the operation found.
     pub found: StoredState,
 }
 
-/// Who decided.
+/// The component that made a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionSource {
-    /// The store, or nobody because no limit applies.
+    /// The store, or no component because no limit applies.
     #[default]
     Store,
-    /// This node by itself, which remembers until when the store refused, or knows of an override
-    /// until when nobody may pass.
+    /// This node without a store call: its deny cache has a refusal of the store that is still in
+    /// force, or it applies an override that refuses every request until a known time.
     DenyCache,
-    /// The store, which had no room for an entry: a counter that the subject shares with some others.
-    /// It admits nobody beyond the quota, and may refuse before it is reached.
+    /// The store, which had no room for an entry, with a counter that the subject shares with other
+    /// subjects. It admits no request beyond the quota, and may refuse before the quota is used.
     Overflow,
-    /// What stands in for the store, which had no answer for this reason.
+    /// The fallback, because the store did not answer for this reason.
     Fallback(StoreError),
-    /// The policy's word for when nothing has an answer; there are no readings then.
+    /// The policy's `on_failure` setting, because no component answered. There are no readings.
     Failure(StoreError),
 }
 
 /// The readings of one call, in the order of its charges.
 ///
-/// The one of a call with one charge, the most frequent by far, is kept in place.
+/// The reading of a call with one charge, by far the most frequent case, is stored inline.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     items: Items,
     source: DecisionSource,
 }
 
-/// Small enough to be handed up by value.
+/// Small enough to return by value.
 #[derive(Clone, Debug, Default)]
 enum Items {
     #[default]
@@ -97,20 +100,20 @@ enum Items {
 }
 
 impl Readings {
-    /// No readings yet.
+    /// Creates an empty list of readings.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The reading of a call with one charge.
+    /// Creates the readings of a call with one charge.
     #[inline]
     #[must_use]
     pub fn one(reading: Reading) -> Self {
         Self { items: Items::One(reading), source: DecisionSource::Store }
     }
 
-    /// Appends one.
+    /// Appends a reading.
     pub fn push(&mut self, reading: Reading) {
         match &mut self.items {
             Items::None => self.items = Items::One(reading),
@@ -119,20 +122,20 @@ impl Readings {
         }
     }
 
-    /// Says who decided; the store where nothing is said.
+    /// Sets the component that decided. The default is the store.
     #[must_use]
     pub fn with_source(mut self, source: DecisionSource) -> Self {
         self.source = source;
         self
     }
 
-    /// Who decided.
+    /// Returns the component that decided.
     #[must_use]
     pub const fn source(&self) -> DecisionSource {
         self.source
     }
 
-    /// Whether every reading fits.
+    /// Returns whether every reading fits.
     #[inline]
     #[must_use]
     pub fn all_admitted(&self) -> bool {

@@ -1,4 +1,4 @@
-//! A part of a limit, for one of several nodes that cannot ask each other.
+//! A node's share of a limit, for nodes that cannot reach a common store.
 
 use core::num::NonZeroU32;
 
@@ -7,11 +7,11 @@ use crate::limit::{Algorithm, Limit};
 use crate::reservation::ReservationTerms;
 
 impl Limit {
-    /// This limit for one of `nodes` nodes: quota, burst and overdraft are [`share_of`] theirs, and all else
-    /// is the same.
+    /// Returns the limit for one of `nodes` nodes: quota and burst are [`share_of`] the limit's,
+    /// the overdraft is divided by `nodes`, and all else is the same.
     ///
-    /// All nodes together then hold at most the capacity, or one unit a node where the capacity is
-    /// smaller than their number.
+    /// All nodes together then admit at most the capacity, or one unit per node if the capacity is
+    /// smaller than the number of nodes.
     #[must_use]
     pub fn share(&self, nodes: NonZeroU32) -> Self {
         let of = |units| share_of(units, nodes);
@@ -45,9 +45,10 @@ impl Limit {
     }
 }
 
-/// What one of `nodes` nodes may use of `units`: rounded down, but at least one of any.
+/// Returns the share of `units` for one of `nodes` nodes: rounded down, but at least 1 if `units`
+/// is not 0.
 ///
-/// Rounding to nothing would shut everybody out of a small limit on every node at once.
+/// Rounding down to 0 would make every node refuse all requests of a small limit at once.
 #[must_use]
 pub const fn share_of(units: u64, nodes: NonZeroU32) -> u64 {
     let share = units / nodes.get() as u64;

@@ -1,4 +1,4 @@
-//! The port: whatever remembers.
+//! The interface of a store: the component that keeps the counters.
 
 use alloc::vec::Vec;
 use core::future::Future;
@@ -12,24 +12,28 @@ use crate::limit::Limit;
 use crate::reading::Readings;
 use crate::time::Timestamp;
 
-/// Remembers how limits stand, and changes them by [`crate::decide()`].
+/// Keeps the state of limits and changes it with [`crate::decide()`].
 ///
 /// # Contract
-/// - One call is one atomic step. Its takes are all or nothing: each is judged on the state before
-///   the call, and only if all fit is any counted (limits that count refusals apart).
-/// - No two charges of one call are on the same limit and subject; the caller adds their costs up.
-///   Refunds to different keys of one are, each with an id of its own: one call gives all back.
-/// - The readings are in the order of the charges and from that same step. The call was admitted
-///   exactly if every take's reading fits.
-/// - Looks, refunds, renewals and forgettings of one call stand each for itself.
-/// - Dropping the future gives the answer up, not the call: it is carried out whole or not at all,
-///   and nobody hears which. Nothing else depends on the future being polled to its end.
-/// - `now` is the caller's; the store reads no clock to decide.
+/// - One call is one atomic step. Its takes are all or nothing: the store checks each take against
+///   the state before the call and counts them only if all fit. Limits that count refusals are the
+///   exception.
+/// - No two charges of one call are on the same limit and subject; the caller sums their costs.
+///   Refunds of different receipts of one subject are allowed, each with its own id: one call
+///   returns all of them.
+/// - The readings are in the order of the charges and from the same atomic step. The call was
+///   admitted exactly if the reading of every take fits.
+/// - Peeks, refunds, renewals and resets of one call are independent of each other.
+/// - Dropping the future discards the result, not the call: the store executes the call completely
+///   or not at all, and the outcome is lost. Nothing else depends on polling the future to
+///   completion.
+/// - The caller provides `now`; the store does not read a clock to decide.
 pub trait Store: Send + Sync {
-    /// Carries out `charges` at `now`.
+    /// Executes `charges` at `now`.
     ///
     /// # Errors
-    /// [`StoreError`] if the store could not say; then nothing is known to have been charged.
+    /// [`StoreError`] if the store returned no result. The charges may or may not have been
+    /// counted.
     fn apply(
         &self,
         now: Timestamp,
@@ -37,29 +41,29 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
 }
 
-/// A store whose cells can be read out and taken in: what moving a subject from one store to
-/// another, and repairing one from what others know of it, are made of.
+/// A store whose cells can be exported and merged. Rebalancing moves subjects between stores with
+/// it, and failover replay repairs a store from the records of other nodes.
 ///
-/// Neither is part of a decision. Each place is handled by itself; one call is at least one atomic
-/// step a place.
+/// Neither method is part of a decision. Each key is processed independently; one call is at least
+/// one atomic step per key.
 pub trait CellTransfer: Store {
-    /// The cells that are kept for `keys`, in their order; `None` where there is none that
-    /// counts at `now`.
+    /// Returns the stored cells of `keys`, in their order; `None` for a key without a cell that is
+    /// valid at `now`.
     ///
     /// # Errors
-    /// [`StoreError`] if the store could not say.
+    /// [`StoreError`] if the store returned no result.
     fn cells(
         &self,
         now: Timestamp,
         keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
 
-    /// [Joins](crate::decide::join) `cells` with what is kept for their keys.
+    /// [Joins](crate::decide::join) `cells` with the stored cells of their keys.
     ///
-    /// Repeating it changes nothing more.
+    /// The operation is idempotent.
     ///
     /// # Errors
-    /// [`StoreError`] if the store could not say; then some may have been joined and others not.
+    /// [`StoreError`] if the store returned no result. Some cells may be joined and others not.
     fn join(
         &self,
         now: Timestamp,
@@ -67,12 +71,12 @@ pub trait CellTransfer: Store {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Where a cell is kept: a limit and a subject.
+/// The key of a cell: a limit and a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct CellKey<'a> {
     /// The limit.
     pub limit: &'a Limit,
-    /// Who is limited.
+    /// The subject.
     pub subject: &'a Subject,
 }
 

@@ -1,18 +1,18 @@
-//! Why a store has no answer.
+//! The errors of a store call.
 
 use core::fmt;
 
-/// Why a store has no answer. A refusal is never one of these.
+/// The reason why a store returned no result. A refusal is not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// It has no room for another subject, and everything it holds is in force.
+    /// The store has no room for another subject, and all its entries are in use.
     Full,
-    /// It cannot be reached.
+    /// The store cannot be reached.
     Unavailable,
-    /// It did not answer in time.
+    /// The store did not answer in time.
     TimedOut,
-    /// It answered what no store of this version answers.
+    /// The answer is not one that a store of this version sends.
     Corrupt,
 }
 

@@ -150,7 +150,7 @@ impl Forward {
         let trust = Trust::in_peer(peer, &trusted_proxies.load());
         match extensions.get::<Session>() {
             Some(session) => {
-                add_forwarding_fields(headers, session.peer(), host, trust, *forwarded)
+                add_forwarding_fields(headers, session.peer(), host, trust, *forwarded);
             }
             None => add_forwarding_fields(headers, &PeerName::of(peer), host, trust, *forwarded),
         }

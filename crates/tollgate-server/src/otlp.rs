@@ -1,6 +1,6 @@
 //! Spans on their way to a collector, by OTLP over HTTP.
 //!
-//! [`Exporter::start`] takes the [`Spans`](tollgate::trace::Spans) of a tracer and posts them in
+//! [`Exporter::start`] takes the [`Spans`](tollgate::trace::SpanReceiver) of a tracer and posts them in
 //! batches, as protobuf, to `ENDPOINT/v1/traces`. Requests never wait for it: what the collector does not
 //! take in time is counted and gone.
 

@@ -1,42 +1,43 @@
-//! The only file of the workspace that reads a clock for a decision.
+//! Clocks. No other file of the workspace reads a clock for a decision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_core::{Millis, Timestamp};
 
-/// Tells the time of a decision.
+/// Returns the time of a decision.
 pub trait Clock: Send + Sync {
-    /// Now. It may step back: the limits see to it that time does not within a key.
+    /// Returns the current time. It may step back: the limits keep the time of each key from going
+    /// backwards.
     fn now(&self) -> Timestamp;
 }
 
-/// How long something takes, by a clock that is never set. What it shows is measured, not decided
-/// by: who decides is told of it as a number.
+/// A stopwatch on a monotonic clock. Decisions never read it: a decision that depends on a duration
+/// receives it as a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// One that runs from now on.
+    /// Starts a stopwatch.
     #[must_use]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// Whole nanoseconds since it was started.
+    /// Returns the whole nanoseconds since the start.
     #[must_use]
     pub(crate) fn nanos(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whole microseconds since it was started.
+    /// Returns the whole microseconds since the start.
     #[must_use]
     pub fn micros(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 
-/// The time of day to the nanosecond, for who tells when something was: nothing is decided by it.
+/// Returns the time of day in nanoseconds, for timestamps in reports. No decision depends on it.
 pub(crate) fn epoch_nanos() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
@@ -48,37 +49,37 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // Before 1970 is the epoch: a clock that is so wrong is no reason to stop.
+        // A time before 1970 counts as the epoch: a wrong clock is no reason to stop.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-/// The machine's wall clock, followed by the processor's counter: as exact for a decision as
+/// The machine's wall clock, interpolated by the processor's counter: as exact for a decision as
 /// [`SystemClock`], and read in a fraction of its time.
 ///
-/// Between two looks at the wall clock, made at most [`CounterClock::FOLLOWS_WITHIN`] apart, time
-/// goes by the counter, which drifts by far less than a millisecond meanwhile. A step of the wall
-/// clock is seen at the next look. Where the processor has no steady counter, the operating
-/// system's monotonic clock takes its place: as exact, and no faster than the wall clock.
+/// The wall clock is read again once [`CounterClock::FOLLOWS_WITHIN`] has passed. Between two
+/// reads, time advances by the counter, which drifts by far less than a millisecond in that time. A
+/// step of the wall clock is detected at the next read. If the processor has no steady counter, the
+/// operating system's monotonic clock replaces it: as exact, and no faster than the wall clock.
 ///
-/// Make one when the process starts, and share it: the first one measures the counter, which keeps
-/// its thread busy for up to 200 ms.
+/// Create one when the process starts, and share it: the first one calibrates the counter, which
+/// keeps its thread busy for up to 200 ms.
 #[derive(Debug)]
 pub struct CounterClock {
     counter: quanta::Clock,
     started_at: u64,
-    /// The counter's nanoseconds since the start when the wall clock was last looked at.
+    /// The counter's nanoseconds since the start at the last read of the wall clock.
     looked_at: AtomicU64,
-    /// The wall clock's nanoseconds since the epoch less the counter's since the start.
+    /// The wall clock's nanoseconds since the epoch minus the counter's since the start.
     ahead: AtomicU64,
 }
 
 impl CounterClock {
-    /// How long a step of the wall clock can go unnoticed.
+    /// The longest time for which a step of the wall clock can go undetected.
     pub const FOLLOWS_WITHIN: Millis = Millis::new(10);
 
-    /// A clock that shows the machine's time.
+    /// Creates a clock that returns the machine's time.
     #[must_use]
     pub fn new() -> Self {
         Self::following(quanta::Clock::new(), wall_nanos)
@@ -92,11 +93,11 @@ impl CounterClock {
         clock
     }
 
-    /// Now, by a `wall` clock in nanoseconds since the epoch.
+    /// Returns the current time, by a `wall` clock in nanoseconds since the epoch.
     #[inline]
     fn by(&self, wall: impl Fn() -> u64) -> Timestamp {
         let elapsed = self.elapsed();
-        // Both ways: a machine that was moved or restored may have set its counter back.
+        // In both directions: a machine that was moved or restored may have set its counter back.
         let unseen = elapsed.abs_diff(self.looked_at.load(Ordering::Relaxed));
         let ahead = if unseen < Self::FOLLOWS_WITHIN.get() * NANOS_PER_MILLI {
             self.ahead.load(Ordering::Relaxed)
@@ -106,9 +107,9 @@ impl CounterClock {
         Timestamp::from_millis(elapsed.wrapping_add(ahead) / NANOS_PER_MILLI)
     }
 
-    /// Looks at the wall clock; answers how far it is ahead of the counter.
+    /// Reads the wall clock, and returns its nanoseconds minus the counter's.
     ///
-    /// Whoever is kept waiting between the two clocks looks again, a few times at most.
+    /// A thread that is delayed between the two clocks reads them again, [`LOOKS`] times at most.
     #[cold]
     fn look(&self, wall: impl Fn() -> u64) -> u64 {
         let mut best = (u64::MAX, 0, 0);
@@ -116,7 +117,7 @@ impl CounterClock {
             let (before, wall, after) = (self.elapsed(), wall(), self.elapsed());
             let took = after.abs_diff(before);
             if took < best.0 {
-                // Wraps where the counter is ahead, and back again when the two are added.
+                // Wraps if the counter is ahead; adding the counter wraps back.
                 best = (took, wall.wrapping_sub(before), after);
             }
             if took < PROMPT {
@@ -124,13 +125,13 @@ impl CounterClock {
             }
         }
         let (_, ahead, looked_at) = best;
-        // Whichever of two threads' values are read together, they make a right clock.
+        // Any combination of the values that two threads store is a correct clock.
         self.ahead.store(ahead, Ordering::Relaxed);
         self.looked_at.store(looked_at, Ordering::Relaxed);
         ahead
     }
 
-    /// The counter's nanoseconds since the start.
+    /// Returns the counter's nanoseconds since the start.
     #[inline]
     fn elapsed(&self) -> u64 {
         self.counter.delta_as_nanos(self.started_at, self.counter.raw())
@@ -152,7 +153,7 @@ impl Default for CounterClock {
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// How often a look at the wall clock is tried, and the nanoseconds within which it is good enough.
+/// The most reads of the wall clock, and the nanoseconds within which a read is accepted.
 const LOOKS: usize = 4;
 const PROMPT: u64 = 20_000;
 
@@ -161,12 +162,12 @@ fn wall_nanos() -> u64 {
     u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A clock that stands still until it is set: for tests, and for replaying what has been.
+/// A clock that advances only when it is set, for tests and for replays.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock that shows `now`.
+    /// Creates a clock that returns `now`.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self(AtomicU64::new(now.as_millis()))
@@ -177,7 +178,7 @@ impl ManualClock {
         self.0.store(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, by: Millis) {
         self.set(self.now().after(by));
     }
@@ -238,7 +239,7 @@ mod tests {
         let looks = Cell::new(0_u32);
         let clock = CounterClock::following(counter, || {
             looks.set(looks.get() + 1);
-            // The first two looks lose the processor before they see the wall clock.
+            // The thread is suspended in the first two reads, before they reach the wall clock.
             if looks.get() <= 2 {
                 mock.increment(5 * TEN_MILLIS);
             }

@@ -34,17 +34,17 @@ pub struct Decision {
     pub overrides: Vec<AppliedOverride>,
     /// What decided: the store, this node's deny cache, the fallback, or `on_failure`.
     pub source: DecisionSource,
-    /// What its rules do while the store does not answer.
+    /// The `on_failure` of its rules: how they decide while the store does not answer.
     pub on_failure: OnFailure,
-    /// When its rules charge.
+    /// When its rules charge: on arrival or on completion.
     pub charge: ChargeOn,
-    /// The receipt of what was charged, if anything was. If the caller reserved
+    /// The receipt of the charges, if there are any. If the caller reserved
     /// [everything](crate::limiter::Reservation::All), the receipt of the reservation.
     pub receipt: Option<Receipt>,
     /// The receipt of the [metered](crate::limiter::Reservation::Metered) limits that were
     /// reserved, if any: settle it when the response ends.
     pub reserved: Option<Receipt>,
-    /// What is charged once the response is known, if anything is: pass it to
+    /// The charges to make once the response is known, if there are any: pass them to
     /// [`Limiter::complete`](crate::Limiter::complete) unless the response is free.
     pub pending: Option<Pending>,
     /// Which charge of the plan each status belongs to: see [`charge_at`](Self::charge_at).
@@ -72,7 +72,7 @@ pub enum ChargeRole {
     /// It was only counted: its rule is in shadow mode, or its limit is not enforced for its
     /// subject.
     Counted,
-    /// The store was not asked about it: an override lifts its limit, or blocks the request.
+    /// It was not sent to the store: an override lifts its limit, or blocks the request.
     Skipped,
 }
 
@@ -100,8 +100,8 @@ pub struct AppliedOverride {
 
 /// Charges that an admitted request still has to pay: its limits were only looked at on arrival.
 ///
-/// Not `Clone`, because a charge is made once. Dropping it makes no charge, which is right only if
-/// the response is free.
+/// Not `Clone`, because a charge is made once. Dropping the value makes no charge, which is correct
+/// only if the response is free.
 #[derive(Debug)]
 #[must_use = "a request that was only looked at is not charged unless it is completed"]
 pub struct Pending {
@@ -182,11 +182,11 @@ impl Decision {
         }
     }
 
-    /// Updates the evaluation of an admitted request to what its client receives with the response,
-    /// which is known at `now`.
+    /// Updates the evaluation of an admitted request to the status that its client receives with
+    /// the response, which is known at `now`.
     ///
-    /// Derived from the decision's own readings, without a second store call: adds what was charged
-    /// and turned out free, subtracts what was looked at and is charged now. Never below 0.
+    /// Computed from the decision's own readings, without a second store call: adds charges that
+    /// turned out free, and subtracts charges that were looked at and are made now. Never below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
         let charge = self.charge;
         let settled =
@@ -209,7 +209,7 @@ impl CandidateOutcome {
 }
 
 impl Pending {
-    /// The charges `planned`; `None` if none of them costs anything.
+    /// Returns the charges `planned`; `None` if none of them costs anything.
     pub(crate) fn new(mut planned: Vec<PlannedCharge>) -> Option<Self> {
         planned.retain(|planned| planned.cost != Cost::PEEK);
         (!planned.is_empty()).then_some(Self { planned })

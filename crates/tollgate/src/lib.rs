@@ -1,8 +1,8 @@
 //! Rate limiting for any Rust service: limiter, stores, headers and a tower layer.
 //!
-//! A [`Limiter`] holds a [`Policy`](tollgate_core::Policy) against a
-//! [`Store`](tollgate_core::Store): [`store::Memory`] in this process, or one of another crate.
-//! [`tower::Layer`] puts it in front of any HTTP service.
+//! A [`Limiter`] applies a [`Policy`](tollgate_core::Policy) with the counters of a
+//! [`Store`](tollgate_core::Store): [`store::Memory`] in this process, or a store of another crate.
+//! [`tower::Layer`] puts the limiter in front of any HTTP service.
 
 pub mod clock;
 pub mod decision;

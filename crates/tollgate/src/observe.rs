@@ -44,7 +44,8 @@ pub trait Observer: Send + Sync {
     /// Called with the store's answer to charges that open or end permits and reservations.
     fn on_reservation(&self, _charges: &[Charge<'_>], _answer: &Result<Readings, StoreError>) {}
 
-    /// Called before the policy is replaced. Decisions that have begun by the old one still follow.
+    /// Called before the policy is replaced. Decisions that began under the old policy may still
+    /// follow.
     fn on_policy_replaced(&self, _policy: &Policy) {}
 }
 

@@ -1,8 +1,9 @@
-//! Another word than the policy's for some subjects, for a time.
+//! Overrides: temporary replacements of the policy's limits for some subjects.
 //!
-//! An [`Override`] gives subjects another quota, lets them pass, or blocks them, until it ends. All
-//! that are in force are one small [`OverrideTable`] that every node holds in memory: a decision asks no
-//! other process for it, and costs one relaxed load while there are none.
+//! An [`Override`] sets another quota for its subjects, admits them without a limit, counts without
+//! enforcing, or blocks them, until it expires. All overrides in force are one small
+//! [`OverrideTable`] that every node keeps in memory: a decision needs no call to another process,
+//! and costs one relaxed load while there are no overrides.
 
 mod bytes;
 mod change;
@@ -30,69 +31,72 @@ pub const MAX_OVERRIDE_DURATION: Millis = Millis::from_secs(366 * 24 * 3_600);
 /// The most bytes of a reason.
 pub const MAX_REASON: usize = 500;
 
-/// Another word than the policy's, for a time.
+/// A temporary replacement of a limit, or a switch of a rule or of load shedding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// OverrideTarget and what it is about. There is one override of each target.
+    /// What the override applies to. Each target has at most one override.
     pub target: OverrideScope,
-    /// What is decided instead.
+    /// The effect on the requests that the target matches.
     pub effect: Effect,
-    /// Its first moment without meaning.
+    /// The time from which the override no longer applies.
     pub expires_at: Timestamp,
-    /// Why it was made, for those who run it: clients are never told.
+    /// The reason, for operators. Clients never receive it.
     pub reason: Box<str>,
 }
 
-/// OverrideTarget and what an override is about.
+/// What an override applies to: a target, and all its limits or one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideScope {
-    /// The name of the only limit that it is about; all that apply to these subjects if none.
+    /// The name of the limit that the override applies to; `None` for all limits of the target.
     pub limit: Option<Box<str>>,
-    /// Whose it is.
+    /// The subjects, the rule or the part of load shedding that the override applies to.
     pub target: OverrideTarget,
 }
 
-/// Whose an override is. Who is named by several is given what is said of the subject, then of
-/// one of its values, then of the smallest network, then of everybody; of one limit before all.
+/// The target of an override. If several overrides match a subject, the most specific one applies:
+/// subject, then value, then smallest network, then everybody. Within a target, an override of one
+/// limit precedes an override of all limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideTarget {
-    /// One [veiled](Subject::veiled) subject: that of limits that count by exactly these dimensions.
-    /// [`OverrideTarget::subject`] puts its pairs in order.
+    /// One [veiled](Subject::veiled) subject, for limits that count by exactly its dimensions.
+    /// [`OverrideTarget::subject`] sorts its pairs.
     Subject(Subject),
-    /// Every subject that has this pair, a veiled subject of one dimension.
+    /// Every subject that contains this pair, given as a veiled subject of one dimension.
     Value(Subject),
-    /// Every subject whose address lies there.
+    /// Every subject whose address is in this network.
     Network {
-        /// The dimension that the address is of.
+        /// The dimension that contains the address.
         dimension: Box<str>,
-        /// Where it lies. One that is narrower than what the dimension keeps meets nobody.
+        /// The network. A network with a longer prefix than the dimension keeps matches no subject.
         network: Network,
     },
-    /// Every subject: a switch of the limit itself.
+    /// Every subject: a kill switch of the limit.
     Everybody,
-    /// Every request that the rule of this name matches: a switch of the rule. It goes with no limit,
-    /// and with [`Effect::Unlimited`] or [`Effect::Counted`].
+    /// Every request that matches the rule of this name: a switch of the rule. It has no limit, and
+    /// the effect [`Effect::Unlimited`] or [`Effect::Counted`].
     Rule(Box<str>),
-    /// Every request that would be shed: a switch of load shedding, with the same effects.
+    /// Every request that would be shed: a switch of load shedding. It has no limit, and the effect
+    /// [`Effect::Unlimited`] or [`Effect::Counted`].
     Shedding(SheddingTarget),
 }
 
-/// What sheds.
+/// The part of load shedding that an override switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheddingTarget {
-    /// Everything that does.
+    /// Both the fleet's and each node's load shedding.
     All,
-    /// The fleet, by what all nodes have in flight together.
+    /// Load shedding of the fleet, by the number of requests that all nodes together have in
+    /// flight.
     Fleet,
-    /// Each node, by its own load.
+    /// Load shedding of each node, by its own load.
     Worker,
 }
 
 impl SheddingTarget {
-    /// Each of them.
+    /// All variants.
     pub const VARIANTS: [Self; 3] = [Self::All, Self::Fleet, Self::Worker];
 
-    /// The word for it.
+    /// Returns the name: `all`, `fleet` or `worker`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -103,46 +107,46 @@ impl SheddingTarget {
     }
 }
 
-/// What is decided instead.
+/// The effect of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// By this quota, in the window that runs ([`Limit::with_quota`]). A limit that cannot count it
-    /// goes on with its own.
+    /// Replaces the quota, in the running window ([`Limit::with_quota`]). A limit that cannot count
+    /// this quota keeps its own.
     Quota {
         /// Units per window.
         quota: u64,
-        /// What a token bucket holds.
+        /// The burst of a token bucket.
         burst: Option<u64>,
     },
-    /// Every request passes the limit, and nothing is counted.
+    /// The limit admits every request and counts nothing.
     Unlimited,
-    /// No request passes until the override ends, and nothing is counted.
+    /// The limit refuses every request until the override expires, and counts nothing.
     Blocked,
-    /// It is counted and judged as by a rule in shadow mode, and every request passes the limit.
+    /// The limit counts and is evaluated as in a rule in shadow mode, and admits every request.
     Counted,
 }
 
 impl OverrideTarget {
-    /// The subject that `veiled` is, in whatever order its pairs are.
+    /// Returns the target for the subject `veiled`, whatever the order of its pairs.
     #[must_use]
     pub fn subject(veiled: &Subject) -> Self {
         Self::Subject(in_order(veiled))
     }
 }
 
-/// A veiled subject with its pairs in the order of their encodings.
+/// Returns a veiled subject with its pairs sorted by their encodings.
 fn in_order(veiled: &Subject) -> Subject {
     let mut pairs: Vec<&[u8]> = veiled.encodings().map(|(_, pair)| pair).collect();
     if pairs.is_sorted() {
         return veiled.clone();
     }
     pairs.sort_unstable();
-    // Pairs one after the other are a whole encoding.
+    // Concatenated pairs are always a valid encoding.
     Subject::from_bytes(&pairs.concat()).unwrap_or_default()
 }
 
 impl OverrideScope {
-    /// Whether it is about `limit`, whomever it limits.
+    /// Whether the override applies to `limit`. Does not compare the subject.
     #[must_use]
     pub fn applies_to(&self, limit: &Limit) -> bool {
         self.limit.as_ref().is_none_or(|name| **name == *limit.name())

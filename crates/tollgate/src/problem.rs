@@ -10,13 +10,13 @@ use crate::shed::{ShedCause, ShedDecision};
 /// The media type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
-/// The same media type for clients of GitHub's API: of problem details, octokit reads only those
-/// that say they are text, and the message by which it knows secondary limits stands there.
+/// The same media type for clients of GitHub's API. Octokit reads problem details only if the media
+/// type declares text, and it recognizes secondary limits by the message in the body.
 pub const GITHUB_CONTENT_TYPE: &str = "application/problem+json; charset=utf-8";
 
 const TYPES: &str = "https://iana.org/assignments/http-problem-types";
 
-/// The media type and the body of a refusal by limits, for clients that read `profiles`.
+/// Returns the media type and the body of a refusal by limits, for clients that read `profiles`.
 #[must_use]
 pub fn refusal(
     profiles: &[HeaderProfile],
@@ -30,8 +30,8 @@ pub fn refusal(
     }
 }
 
-/// As [`quota_exceeded`], with the `message` by which clients of GitHub's API tell limits that they
-/// can see from secondary ones, which are hidden.
+/// Does the same as [`quota_exceeded`], with the `message` by which clients of GitHub's API
+/// distinguish visible limits from secondary ones, which are hidden.
 fn quota_exceeded_at_github(evaluation: &Evaluation, status: u16) -> String {
     let message = if evaluation.refusals().any(LimitStatus::is_visible) {
         "API rate limit exceeded."
@@ -43,9 +43,10 @@ fn quota_exceeded_at_github(evaluation: &Evaluation, status: u16) -> String {
     body + &format!(",\"message\":\"{message}\"}}")
 }
 
-/// The body of a refusal by limits: which refused, and when to come again.
+/// Returns the body of a refusal by limits: the limits that refused, and when to retry.
 ///
-/// Names of limits are plain letters, digits, `_`, `-` and `.`, so the text is JSON as it stands.
+/// Names of limits consist of letters, digits, `_`, `-` and `.`, so the text is valid JSON without
+/// escapes.
 #[must_use]
 pub fn quota_exceeded(evaluation: &Evaluation, status: u16) -> String {
     let mut detail = String::from("Refused by");
@@ -53,7 +54,7 @@ pub fn quota_exceeded(evaluation: &Evaluation, status: u16) -> String {
     for (index, status) in evaluation.refusals().enumerate() {
         let limit = &status.limit;
         let separator = if index == 0 { "" } else { "," };
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         let _ = write!(detail, "{separator} limit {}", limit.name());
         if status.is_visible() {
             let _ = write!(detail, " ({} per {})", limit.capacity(), limit.window());
@@ -72,7 +73,8 @@ pub fn quota_exceeded(evaluation: &Evaluation, status: u16) -> String {
     )
 }
 
-/// The body of a refusal because the limits cannot be asked and the policy denies then.
+/// Returns the body of a refusal because the store does not answer and the policy denies in that
+/// case.
 #[must_use]
 pub fn store_unavailable() -> String {
     format!(
@@ -82,7 +84,7 @@ pub fn store_unavailable() -> String {
     )
 }
 
-/// The body of a refusal because there is too much to do: what there was too much of, and for whom.
+/// Returns the body of a refusal by load shedding: the cause, and the priority of the request.
 #[must_use]
 pub fn shed(shed: &ShedDecision) -> String {
     let (priority, cause) = (shed.priority.name(), shed.cause.name());

@@ -24,7 +24,7 @@ pub struct Receipt {
     purpose: Purpose,
 }
 
-/// What a receipt was issued for.
+/// The purpose of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A charge, which can be refunded.
@@ -44,7 +44,8 @@ struct Entry {
 }
 
 impl Receipt {
-    /// The receipt of what was `charged`, and its position in the counters. A cost of 0 leaves nothing to refund.
+    /// Creates the receipt of the charges `charged`, each with its position in the counters. A cost
+    /// of 0 leaves nothing to refund.
     pub(crate) fn new(
         id: ChargeId,
         purpose: Purpose,
@@ -81,7 +82,7 @@ impl Receipt {
         self.entries.is_empty()
     }
 
-    /// Splits it into what was counted, which stays, and permits of concurrency limits, which end
+    /// Splits it into counted units, which remain, and permits of concurrency limits, which end
     /// with the request.
     pub fn split_permits(self) -> (Self, Self) {
         let Self { id, entries, deduplication, purpose } = self;
@@ -90,7 +91,8 @@ impl Receipt {
         (part(counted), part(permits))
     }
 
-    /// The shortest lease time of its permits: the one that expires first without a renewal.
+    /// Returns the shortest lease time of its permits: the one that expires first without a
+    /// renewal.
     #[must_use]
     pub fn shortest_permit_ttl(&self) -> Option<Millis> {
         let permits = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
@@ -156,9 +158,9 @@ impl Receipt {
         }
     }
 
-    /// The id under which the entry at `index` is refunded: the id of the charge. Two rules of one
-    /// request may have charged two windows or blocks of one limit; the second entry then has another
-    /// id, so that the store does not take it for a repetition of the first refund.
+    /// Returns the id under which the entry at `index` is refunded: the id of the charge. Two rules
+    /// of one request may have charged two windows or blocks of one limit; the second entry then
+    /// has another id, so the store does not treat it as a repetition of the first refund.
     fn refund_id(&self, index: usize) -> ChargeId {
         let Some((entry, before)) = self.entries.get(..=index).and_then(<[_]>::split_last) else {
             return self.id;
@@ -168,7 +170,7 @@ impl Receipt {
         ChargeId(self.id.0 ^ (before as u128) << 64)
     }
 
-    /// The store call that replaces what each limit holds by the real cost.
+    /// Returns the store call that replaces the reserved amount of each limit by the real cost.
     pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
         self.charges(|entry| {
             let cost = real(&entry.limit, entry.cost);
@@ -176,8 +178,8 @@ impl Receipt {
         })
     }
 
-    /// The store call that replaces what each limit holds by the cost that the meters report. Where
-    /// a meter reports none, the reserved amount is charged.
+    /// Returns the store call that replaces the reserved amount of each limit by the cost that the
+    /// meters report. If a meter reports none, the reserved amount is charged.
     pub(crate) fn measurements(
         &self,
         measured: impl Fn(&Meter) -> Option<Cost>,
@@ -213,7 +215,8 @@ impl Receipt {
         self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
     }
 
-    /// When the first limit releases the reservation, if its end was requested at `asked_at`.
+    /// Returns the time at which the first limit releases the reservation, if its end was requested
+    /// at `asked_at`.
     pub(crate) fn ends_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         let Purpose::Reservation(until) = self.purpose else { return None };
         self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()

@@ -13,7 +13,7 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// Names `policy`: use the same version for the same policy on every node.
+    /// Sets the version of `policy`: use the same version for the same policy on every node.
     #[must_use]
     pub fn new(policy: Policy, version: impl Into<Arc<str>>) -> Self {
         Self { policy, version: version.into() }

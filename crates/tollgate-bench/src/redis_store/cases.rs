@@ -55,7 +55,7 @@ pub enum Keys {
 pub struct Case {
     /// How many ask at once.
     pub callers: usize,
-    /// OverrideTarget they ask for.
+    /// The subjects that the callers charge.
     pub keys: Keys,
     /// On how many limits each request is charged.
     pub limits: usize,

@@ -43,7 +43,7 @@ async fn a_server_that_ends_at_once_is_an_error_with_its_own_words() {
         command
     };
     let error = Server::start(failing).unwrap_err();
-    assert!(error.to_string().contains("no such door"), "{error}");
+    assert!(error.to_string().contains("no such listener"), "{error}");
 }
 
 #[test]

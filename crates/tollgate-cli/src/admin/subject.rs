@@ -1,9 +1,9 @@
-//! OverrideTarget a command is about, as flags say it and as the listener is asked.
+//! The subject of a command: from the flags, and as query parameters of the admin listener.
 
 use clap::Args;
 use serde_json::{Map, Value};
 
-/// OverrideTarget it is about.
+/// The subject.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Subject {
     /// A value for each subject that the limits count by; NAME alone is who has none

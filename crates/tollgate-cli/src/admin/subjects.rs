@@ -12,7 +12,7 @@ use super::subject::encoded;
 use crate::failure::Failure;
 use crate::output::{Form, print};
 
-/// OverrideTarget to list.
+/// The subjects to list.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SubjectFilter {
     /// The name of the limit

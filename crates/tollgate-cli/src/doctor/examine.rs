@@ -32,10 +32,10 @@ pub(super) async fn store(loaded: &LoadedPolicy) -> Result<Vec<Finding>, Failure
         match side {
             MigrationStoreSettings::Memory(_) => findings.push(in_memory()),
             MigrationStoreSettings::Redis(redis) => {
-                findings.extend(of_redis(loaded, &redis).await?)
+                findings.extend(of_redis(loaded, &redis).await?);
             }
             MigrationStoreSettings::Memcached(memcached) => {
-                findings.extend(of_memcached(&memcached).await)
+                findings.extend(of_memcached(&memcached).await);
             }
         }
     }

@@ -56,14 +56,13 @@ fn memory(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
 fn memory_of_limits(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>], policy: &Policy) {
     let limits = policy.limits().iter().take(MAX_COUNTED_LIMITS).map(|counted| &*counted.limit);
     let limits: Vec<_> = limits.collect();
-    let stores = of_each(leaves, |leaf| match leaf {
-        BaseStore::Memory(memory) => Some(*memory),
+    let stats = of_each(leaves, |leaf| match leaf {
+        BaseStore::Memory(memory) => Some(memory.limit_stats(limits.iter().copied())),
         BaseStore::Redis(_) | BaseStore::Memcached(_) => None,
     });
-    let entries = stores.iter().flat_map(|(side, memory)| {
-        let stats = memory.limit_stats(limits.iter().copied());
-        let names = limits.iter().map(|limit| [*side, limit.name()]);
-        names.zip(stats.into_iter().map(|stats| stats.entries as u64)).collect::<Vec<_>>()
+    let entries = stats.iter().flat_map(|(side, stats)| {
+        let names = limits.iter().map(move |limit| [*side, limit.name()]);
+        names.zip(stats.iter().map(|stats| stats.entries as u64))
     });
     page.family(&MEMORY_LIMIT_ENTRIES, entries);
 }

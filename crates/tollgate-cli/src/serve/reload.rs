@@ -65,7 +65,7 @@ fn reload_files(listener: &ListenerConfig) {
         match tls.reload() {
             Ok(()) => tracing::info!(listener = name, "certificates read anew"),
             Err(error) => {
-                tracing::warn!(listener = name, "the certificates in force stay so: {error}")
+                tracing::warn!(listener = name, "the certificates in force stay so: {error}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! OverrideTarget the administration's listener lists, of limits that reveal them.
+//! The subjects that the admin listener lists, of limits that reveal them.
 
 use std::sync::Arc;
 

@@ -269,11 +269,11 @@ impl fmt::Display for Event<'_> {
         match (self.operation, decision) {
             (Operation::Charge { .. }, Decision::Admitted) => f.write_str("admitted, ")?,
             (Operation::Charge { .. }, Decision::Refused) => {
-                write!(f, "refused ({:?}), ", reading.admission)?
+                write!(f, "refused ({:?}), ", reading.admission)?;
             }
             (Operation::Reserve { .. }, Decision::Admitted) => f.write_str("held, ")?,
             (Operation::Reserve { .. }, Decision::Refused) => {
-                write!(f, "refused ({:?}), ", reading.admission)?
+                write!(f, "refused ({:?}), ", reading.admission)?;
             }
             (Operation::Refund { .. }, _) => write!(f, "gave back {}, ", reading.refunded)?,
             (Operation::Settle { .. } | Operation::Extend { .. }, _)

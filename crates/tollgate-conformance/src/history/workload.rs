@@ -28,7 +28,7 @@ pub enum Refunds {
     Often,
 }
 
-/// OverrideTarget a call charges.
+/// The subjects that a call charges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subjects {
     /// One subject, on each of the call's limits.
@@ -52,7 +52,7 @@ pub struct Workload {
     pub calls: u64,
     /// Whether they give back.
     pub refunds: Refunds,
-    /// OverrideTarget a call charges.
+    /// The subjects that a call charges.
     pub of_a_call: Subjects,
     clock: AtomicU64,
 }

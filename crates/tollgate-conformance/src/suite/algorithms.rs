@@ -94,10 +94,10 @@ async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
             let peek = scene.peek(0).await;
             match refusals {
                 Refusals::Free => {
-                    assert_eq!((peek.admission, peek.used), (Admission::Now, 1), "{case}")
+                    assert_eq!((peek.admission, peek.used), (Admission::Now, 1), "{case}");
                 }
                 Refusals::Counted => {
-                    assert!(peek.used >= 2 && peek.admission != Admission::Now, "{case}")
+                    assert!(peek.used >= 2 && peek.admission != Admission::Now, "{case}");
                 }
             }
         }

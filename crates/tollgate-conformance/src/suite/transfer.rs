@@ -1,4 +1,4 @@
-//! CellTransfer that are read out of one store and taken in by another.
+//! Cells that are read out of one store and taken in by another.
 
 use std::collections::BTreeMap;
 

@@ -83,8 +83,8 @@ fn what_decides_reads_no_clock() {
     const WAIT: [&str; 4] = [
         "crates/tollgate/src/clock.rs",
         "crates/tollgate/src/limiter/queue.rs",
-        "crates/tollgate/src/store/leased/sweeper.rs",
-        "crates/tollgate/src/store/repair/pass.rs",
+        "crates/tollgate/src/store/failover_replay/pass.rs",
+        "crates/tollgate/src/store/quota_lease/sweeper.rs",
     ];
     let decides =
         ["crates/tollgate-core/src/", "crates/tollgate/src/", "crates/tollgate-policy/src/"];
@@ -102,11 +102,14 @@ fn only_decide_carries_out_the_step_of_an_algorithm() {
     let files = shipped_below("crates/tollgate-core/src/").into_iter();
     let outside = files.filter(|(name, _)| !name.starts_with("crates/tollgate-core/src/algo/"));
     let named =
-        outside.filter(|(_, text)| text.split(|it| !is_word(it)).any(|word| word == "Step"));
+        outside.filter(|(_, text)| text.split(|it| !is_word(it)).any(|word| word == "CellStep"));
     let named: Vec<_> = named.map(|(name, _)| name).collect();
     assert_eq!(named, ["crates/tollgate-core/src/decide.rs"]);
     let algo = fs::read_to_string(root().join("crates/tollgate-core/src/algo/mod.rs")).unwrap();
-    assert!(algo.contains("pub(crate) trait Step {"), "the step can be named outside of the core");
+    assert!(
+        algo.contains("pub(crate) trait CellStep {"),
+        "the step can be named outside of the core"
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub enum OnChange {
     Restart,
     /// The same part of the capacity stays used, whatever becomes of its numbers or its algorithm:
     /// of half of the old quota, half of the new one. Requests in flight start afresh. Where a store
-    /// does not take it over ([`Limit::former`]) this is [`Restart`](Self::Restart).
+    /// does not take it over ([`Limit::predecessor`]) this is [`Restart`](Self::Restart).
     Scale,
 }
 

@@ -1,11 +1,11 @@
-//! What clients are answered, beside the upstream's own words.
+//! The settings of responses: headers, refunds and refusals.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::rule::OnFailure;
 
-/// A family of header fields that tell a client how it stands.
+/// A family of header fields that report the status to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderProfile {
     /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
@@ -19,30 +19,30 @@ pub enum HeaderProfile {
     ThreeFields,
 }
 
-/// How to answer.
+/// The settings of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseSettings {
-    /// Which header profiles to send, all of them on every limited answer.
+    /// The header profiles to send; all of them are sent on every limited response.
     pub headers: Vec<HeaderProfile>,
-    /// Statuses of the service's answer that give the charge back.
+    /// The status codes of the service that refund the charge.
     pub refund_statuses: Vec<u16>,
-    /// Whether a request is given back that the proxy could not get answered by its upstream.
+    /// Whether a request that the upstream did not answer is refunded.
     pub refund_upstream_failure: RefundPolicy,
-    /// The status of a refusal: 429 by default, GitHub's 403 also is in use.
+    /// The status code of a refusal: 429 by default. GitHub's 403 is also in use.
     pub refuse_status: u16,
-    /// The path at which a client sees all its statuses, never charged; none by default.
+    /// The path at which a client reads all its statuses, never charged; none by default.
     pub status_path: Option<Box<str>>,
-    /// What becomes of charges that no rule speaks of, while the store has no answer.
+    /// The fallback for charges without a rule while the store does not answer.
     pub on_failure: OnFailure,
 }
 
-/// Whether a charge is given back.
+/// Whether a charge is refunded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RefundPolicy {
-    /// The charge stands.
+    /// The charge is kept.
     #[default]
     Keep,
-    /// The charge is given back.
+    /// The charge is refunded.
     Refund,
 }
 

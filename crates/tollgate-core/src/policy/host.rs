@@ -1,8 +1,8 @@
-//! The host that was asked for, as policies name hosts.
+//! The requested host in the form that policies use.
 
 use alloc::string::String;
 
-/// The host in lower case, without a port or the dot that may end it.
+/// Returns the host in lower case, without a port or a trailing dot.
 pub(super) fn host_name(host: &str) -> String {
     let without_port = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -1,4 +1,4 @@
-//! Which requests a rule speaks of.
+//! The conditions of a rule.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,68 +9,68 @@ use super::host::host_name;
 use super::path::{NormalPath, PathPattern};
 use crate::attributes::RequestAttributes;
 
-/// Conditions that must all hold; of several values in one, any may. None at all hold for every
-/// request.
+/// Conditions that must all be met; a condition with several values is met by any of them. An empty
+/// set matches every request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMatch {
-    /// Methods in capitals. Upper and lower case do not differ.
+    /// Methods in capitals, compared without regard to case.
     pub methods: Vec<Box<str>>,
     /// Path patterns.
     pub paths: Vec<PathPattern>,
-    /// Hosts, in lower case and without a port; `*.example.com` stands for every name below it.
+    /// Hosts, in lower case and without a port; `*.example.com` matches every name below it.
     pub hosts: Vec<Box<str>>,
-    /// Headers that must be there.
+    /// Headers that must be present.
     pub headers: Vec<HeaderMatch>,
-    /// Dimensions that the request must have a value for; indices into the policy's.
+    /// Dimensions for which the request must have a value; indices into the policy's dimensions.
     pub has: Vec<usize>,
-    /// Dimensions that it must have none for.
+    /// Dimensions for which the request must have no value.
     pub lacks: Vec<usize>,
 }
 
-/// A header that must be there.
+/// A header that must be present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderMatch {
-    /// Its name in lower case.
+    /// The name in lower case.
     pub name: Box<str>,
-    /// The value it must have, white space around it apart; any if none is given.
+    /// The required value, without surrounding white space; `None` for any value.
     pub value: Option<Box<str>>,
 }
 
 /// The first condition of a rule that a request does not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// No path pattern fits.
+    /// No path pattern matches.
     Path,
-    /// No method fits.
+    /// No method matches.
     Method,
-    /// No host fits.
+    /// No host matches.
     Host,
-    /// A header is not there, or has another value; its index in [`RequestMatch::headers`].
+    /// A header is missing or has another value; its index in [`RequestMatch::headers`].
     Header(usize),
-    /// It has no value for this dimension; an index into the policy's.
+    /// The request has no value for this dimension; an index into the policy's dimensions.
     Has(usize),
-    /// It has a value for this dimension; an index into the policy's.
+    /// The request has a value for this dimension; an index into the policy's dimensions.
     Lacks(usize),
 }
 
-/// What matched: for the dimensions that are read from it.
+/// The match of a rule, from which dimensions are read.
 pub(super) struct Matched<'a> {
     pub(super) rule: &'a str,
     pub(super) pattern: Option<&'a PathPattern>,
     pub(super) path: &'a NormalPath<'a>,
-    /// The first value that services read in different ways.
+    /// The first ambiguous value.
     pub(super) ambiguity: &'a Cell<Option<Ambiguity>>,
 }
 
 impl Matched<'_> {
-    /// Remembers that a value can be read in different ways; the first one stands.
+    /// Records an ambiguous value, unless one is recorded already.
     pub(super) fn note(&self, ambiguity: Ambiguity) {
         self.ambiguity.set(self.ambiguity.get().or(Some(ambiguity)));
     }
 }
 
 impl RequestMatch {
-    /// Checks what the rule says of the caller: hosts and headers, not method or path.
+    /// Checks the conditions about the caller: hosts and headers, not method or path.
     pub(super) fn check_caller(&self, attributes: &RequestAttributes<'_>) -> Result<(), Mismatch> {
         let host = || attributes.host.map(host_name);
         let speaks_of_host = self.hosts.is_empty()
@@ -84,12 +84,13 @@ impl RequestMatch {
         }
     }
 
-    /// Whether the method fits.
+    /// Returns whether the method matches.
     pub(super) fn matches_method(&self, method: &str) -> bool {
         self.methods.is_empty() || self.methods.iter().any(|own| own.eq_ignore_ascii_case(method))
     }
 
-    /// The pattern that the path fits: `None` if none does, `Some(None)` if there are no patterns.
+    /// Returns the pattern that matches the path: `None` if none does, `Some(None)` if there are no
+    /// patterns.
     pub(super) fn pattern(&self, path: &NormalPath<'_>) -> Option<Option<&PathPattern>> {
         if self.paths.is_empty() {
             return Some(None);

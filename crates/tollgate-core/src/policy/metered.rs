@@ -1,5 +1,5 @@
-//! Costs that are known only afterwards: what is reserved when a request arrives, and what of its
-//! answer tells the real cost.
+//! Metered costs: the units to reserve when a request arrives, and how the response determines the
+//! actual cost.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,80 +10,80 @@ use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
 use crate::time::Millis;
 
-/// A limit of a rule whose cost the answer tells.
+/// A limit of a rule whose cost is read from the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeteredLimit {
-    /// Index into [`Policy::limits`](super::Policy::limits). The rule uses it; the cost there is
-    /// what is reserved of a request that does not say.
+    /// Index into [`Policy::limits`](super::Policy::limits). The rule uses this limit; the cost
+    /// there is reserved for a request that does not specify an amount.
     pub limit: usize,
-    /// What tells the cost.
+    /// How the cost is measured.
     pub meter: Arc<Meter>,
-    /// What of a request says how much to reserve; `None` where nothing does.
+    /// How the request determines the units to reserve; `None` if it does not.
     pub reserve: Option<ReservationAmount>,
 }
 
-/// What of an answer tells what its request cost.
+/// How the response determines the cost of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meter {
-    /// The whole number in a header field.
+    /// The integer in a header field.
     Header {
         /// The field's name in lower case.
         field: Box<str>,
     },
-    /// The whole number there in its body, which is JSON; in a stream of server-sent events the
-    /// last that any event has there.
+    /// The integer at a pointer in the JSON body. In a stream of server-sent events, the last event
+    /// with a value counts.
     Json {
-        /// Where it stands.
+        /// The position of the value.
         pointer: JsonPointer,
     },
-    /// The length of its body: a unit for each so many bytes begun.
+    /// The length of the body, in units of `bytes`, rounded up.
     Size {
-        /// Bytes of one unit.
+        /// Bytes per unit.
         bytes: NonZeroU64,
     },
-    /// The time from the request's arrival to the end of the answer's body: a unit for each so long
-    /// begun.
+    /// The time from the arrival of the request to the end of the response body, in units of
+    /// `each`, rounded up.
     Time {
         /// The time of one unit, at least 1 ms.
         each: Millis,
     },
 }
 
-/// What of a request says how much it may cost.
+/// How a request determines the units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationAmount {
-    /// Where it says so.
+    /// The position of the number in the request.
     pub source: ReservationSource,
-    /// The most that is reserved, whatever it says.
+    /// The most units to reserve, whatever the request contains.
     pub at_most: Option<Cost>,
 }
 
-/// Where a request says how much it may cost.
+/// The position in a request of the number of units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservationSource {
-    /// The whole number in a header field.
+    /// The integer in a header field.
     Header {
         /// The field's name in lower case.
         field: Box<str>,
     },
-    /// The whole number there in its body, which is JSON.
+    /// The integer at a pointer in the JSON body.
     Json {
-        /// Where it stands.
+        /// The position of the value.
         pointer: JsonPointer,
     },
 }
 
-/// Units that are reserved until a meter tells what they really were.
+/// Units that are reserved until a meter measures the actual cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// What tells the cost.
+    /// How the cost is measured.
     pub meter: Arc<Meter>,
-    /// What is reserved until then.
+    /// The reserved units.
     pub reserved: Cost,
 }
 
 impl Meter {
-    /// What `bytes` of a body cost, or nothing of a meter that does not count them.
+    /// Returns the cost of a body of `bytes`; `None` if the meter does not count bytes.
     #[must_use]
     pub const fn of_size(&self, bytes: u64) -> Option<Cost> {
         match self {
@@ -92,7 +92,7 @@ impl Meter {
         }
     }
 
-    /// What it costs to have taken `time`, or nothing of a meter that does not measure it.
+    /// Returns the cost of a request that took `time`; `None` if the meter does not measure time.
     #[must_use]
     pub fn of_time(&self, time: Millis) -> Option<Cost> {
         match self {
@@ -103,8 +103,8 @@ impl Meter {
 }
 
 impl MeteredLimit {
-    /// What is reserved of a request, at least one unit: a reservation of nothing could not be
-    /// settled. `otherwise` where it does not say.
+    /// Returns the units to reserve for a request, at least 1 because an empty reservation cannot
+    /// be settled. `otherwise` applies if the request does not specify an amount.
     pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
         let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
         let reserved = said.unwrap_or(otherwise).max(Cost::ONE);
@@ -126,8 +126,8 @@ impl ReservationAmount {
     }
 }
 
-/// A cost in decimal digits, perhaps with white space around them; what is above the largest cost
-/// is the largest.
+/// Parses a cost in decimal digits, optionally surrounded by white space. Numbers above the largest
+/// cost saturate.
 #[must_use]
 pub fn whole_number(text: &[u8]) -> Option<Cost> {
     let digits = text.trim_ascii();

@@ -1,6 +1,6 @@
-//! From a request to its charges: subjects, limits by name, rules in order.
+//! The policy: subjects, limits and rules, which map a request to its charges.
 //!
-//! This is the policy as meant. The file as written is the business of `tollgate-policy`.
+//! This is the compiled policy. The crate `tollgate-policy` reads the file format.
 
 pub mod address;
 mod ambiguity;
@@ -42,26 +42,26 @@ pub use subject::{Dimension, SubjectSource};
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
-/// Which of the rules that match decide.
+/// Which of the matching rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMode {
-    /// The first rule that matches, alone.
+    /// Only the first matching rule.
     #[default]
     FirstMatch,
-    /// Every rule that matches, as one charge.
+    /// Every matching rule, as one charge.
     AllMatches,
 }
 
-/// A limit and the dimensions of whom it limits.
+/// A limit and the dimensions of its subjects.
 #[derive(Clone, Debug)]
 pub struct LimitBinding {
     /// The limit.
     pub limit: Arc<Limit>,
-    /// Indices into [`Policy::dimensions`]; none for one counter over everybody.
+    /// Indices into [`Policy::dimensions`]; empty for one counter for all requests.
     pub per: Vec<usize>,
 }
 
-/// A policy, checked: every index points to something.
+/// A validated policy: every index refers to an existing entry.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub(crate) dimensions: Vec<Dimension>,
@@ -71,14 +71,14 @@ pub struct Policy {
     pub(crate) forwarding: Forwarding,
     pub(crate) answers: ResponseSettings,
     pub(crate) paths: PathOptions,
-    /// In the order of their names.
+    /// Sorted by name.
     pub(crate) domains: Vec<Domain>,
     pub(crate) shedding: Shedding,
 }
 
 impl Policy {
-    /// Puts a policy together; `None` if a limit names a dimension, or a rule a limit or a
-    /// dimension, that is not there, or a rule meters a limit that it does not use.
+    /// Creates a policy; `None` if a limit refers to a missing dimension, a rule refers to a
+    /// missing limit or dimension, or a rule meters a limit that it does not use.
     #[must_use]
     pub fn new(
         dimensions: Vec<Dimension>,
@@ -108,7 +108,7 @@ impl Policy {
         })
     }
 
-    /// Sets which proxies are believed about the client's address.
+    /// Sets the proxies that are trusted to report the client's address.
     #[must_use]
     pub fn with_forwarding(mut self, forwarding: Forwarding) -> Self {
         self.forwarding = forwarding;
@@ -128,7 +128,7 @@ impl Policy {
         self
     }
 
-    /// Sets what clients are answered.
+    /// Sets the responses to clients.
     #[must_use]
     pub fn with_answers(mut self, answers: ResponseSettings) -> Self {
         self.answers = answers;
@@ -136,7 +136,7 @@ impl Policy {
     }
 
     /// Sets the descriptor trees; `None` if two domains have one name, a tree is deeper than
-    /// [`MAX_DEPTH`](descriptors::MAX_DEPTH), or names a limit that is not there.
+    /// [`MAX_DEPTH`](descriptors::MAX_DEPTH), or a tree refers to a missing limit.
     #[must_use]
     pub fn with_descriptors(mut self, mut domains: Vec<Domain>) -> Option<Self> {
         domains.sort_by(|one, other| one.name.cmp(&other.name));
@@ -146,8 +146,9 @@ impl Policy {
         (!is_twice && are_whole).then_some(self)
     }
 
-    /// This policy in the place of `old` at `now`: each limit that keeps its counters
-    /// [in the place of](Limit::replacing) the old one, or [with_predecessor](Limit::with_predecessor) it.
+    /// Returns this policy as the replacement of `old` at `now`. Each limit that keeps its counters
+    /// [replaces](Limit::replacing) the old one or [has it as its
+    /// predecessor](Limit::with_predecessor).
     #[must_use]
     pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
         for binding in &mut self.limits {
@@ -169,7 +170,7 @@ impl Policy {
         self
     }
 
-    /// Whether anything is read from the bodies of requests, so that a listener has reason to read them.
+    /// Returns whether the policy reads request bodies, which a listener must then buffer.
     #[must_use]
     pub fn reads_bodies(&self) -> bool {
         let is_json =
@@ -180,55 +181,55 @@ impl Policy {
             || sources.any(|source| matches!(source, ReservationSource::Json { .. }))
     }
 
-    /// The dimensions of subjects.
+    /// Returns the dimensions of subjects.
     #[must_use]
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
 
-    /// The limits.
+    /// Returns the limits.
     #[must_use]
     pub fn limits(&self) -> &[LimitBinding] {
         &self.limits
     }
 
-    /// The rules, in their order.
+    /// Returns the rules, in their order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Which of the rules that match decide.
+    /// Returns which of the matching rules apply.
     #[must_use]
     pub const fn match_mode(&self) -> MatchMode {
         self.match_mode
     }
 
-    /// Which proxies are believed.
+    /// Returns the trusted proxies.
     #[must_use]
     pub const fn forwarding(&self) -> &Forwarding {
         &self.forwarding
     }
 
-    /// How paths are compared with the patterns of the rules.
+    /// Returns how paths are compared with the patterns of the rules.
     #[must_use]
     pub const fn paths(&self) -> PathOptions {
         self.paths
     }
 
-    /// What clients are answered.
+    /// Returns the settings of responses to clients.
     #[must_use]
     pub const fn answers(&self) -> &ResponseSettings {
         &self.answers
     }
 
-    /// The descriptor trees, in the order of their domains' names.
+    /// Returns the descriptor trees, sorted by domain name.
     #[must_use]
     pub fn domains(&self) -> &[Domain] {
         &self.domains
     }
 
-    /// The descriptor tree of the domain `name`.
+    /// Returns the descriptor tree of the domain `name`.
     #[must_use]
     pub fn descriptors(&self, name: &str) -> Option<&Domain> {
         let at = self.domains.binary_search_by(|domain| (*domain.name).cmp(name)).ok()?;

@@ -1,4 +1,4 @@
-//! Charges by name: a limit and who is limited, as a program says them that has no request.
+//! Charges by name: a limit and a subject from a caller that has no request.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -16,22 +16,22 @@ use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode,
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject, Value};
 
-/// One limit by its name, and who is limited.
+/// A limit by its name, and the subject to charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// The limit's name.
     pub limit: &'a str,
-    /// What it costs.
+    /// The cost.
     pub cost: Cost,
-    /// A value for each dimension of the limit, in any order; `None` says that there is none, as of
-    /// a request without that header.
+    /// A value for each dimension of the limit, in any order; `None` if there is none, as for a
+    /// request without that header.
     pub subject: &'a [(&'a str, Option<&'a str>)],
 }
 
-/// What is charged by name, and what becomes of it while the store has no answer.
+/// The charges by name, and the fallback while the store does not answer.
 #[derive(Clone, Debug, Default)]
 pub struct NamedPlan {
-    /// At most one charge a limit and subject.
+    /// At most one charge per limit and subject.
     pub planned: Vec<PlannedCharge>,
     /// The strictest `on_failure` of the rules that enforce these limits. A limit that no rule
     /// enforces counts with the default.
@@ -39,11 +39,10 @@ pub struct NamedPlan {
 }
 
 impl Policy {
-    /// What `charges` are, all of them together: the counters are the same that requests with these
-    /// values are counted in.
+    /// Resolves `charges`. They use the same counters as requests with these values.
     ///
     /// # Errors
-    /// [`NameError`] and the index of the charge that names what is not there.
+    /// [`NameError`] and the index of the invalid charge.
     pub fn plan_named<'a>(
         &self,
         charges: impl IntoIterator<Item = Named<'a>>,
@@ -95,10 +94,11 @@ impl Policy {
 }
 
 impl Dimension {
-    /// The pair of this dimension that requests with `value` have, as a subject of nothing else.
+    /// Returns the pair of this dimension for requests with `value`, as a subject with no other
+    /// pair.
     ///
     /// # Errors
-    /// [`NameError`] if no request has such a value.
+    /// [`NameError`] if no request can have such a value.
     pub fn pair(&self, value: Option<&str>, key: &dyn KeyedHash) -> Result<Subject, NameError> {
         let given = self.given(&[(&*self.name, value)])?;
         Ok(Subject::new([(&*self.name, self.value(given.as_deref()))], key))
@@ -112,14 +112,14 @@ impl Dimension {
         }
     }
 
-    /// The value that `subject` gives, in the form that it has when it is read from a request.
+    /// Converts the value in `subject` to the form of a value that is read from a request.
     fn given<'v>(
         &self,
         subject: &[(&str, Option<&'v str>)],
     ) -> Result<Option<Cow<'v, str>>, NameError> {
         let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);
         if let SubjectSource::Constant { value } = &self.source {
-            // There is no other, so nobody needs to say it.
+            // The only possible value, so callers may omit it.
             return match given {
                 None => Ok(Some(String::from(&**value).into())),
                 Some(Some(given)) if *given == **value => Ok(Some(given.into())),
@@ -137,7 +137,7 @@ impl Dimension {
         Ok(match &self.source {
             SubjectSource::Credential { header } => {
                 let malformed = |_| NameError::Credential(self.name.clone());
-                // Cut at ASCII, so what is left is text.
+                // The cut is at an ASCII byte, so the rest is valid text.
                 match credential(header, given.as_bytes()).map_err(malformed)? {
                     Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
                     Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
@@ -160,11 +160,11 @@ impl Dimension {
     }
 }
 
-/// Why a charge by name means nothing in this policy.
+/// The reason why a charge by name is invalid in this policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
-    /// There is no limit of this name.
+    /// The policy has no limit of this name.
     Limit(Box<str>),
     /// The limit does not count by this dimension.
     Dimension(Box<str>),

@@ -1,4 +1,4 @@
-//! What one request will be charged.
+//! The plan: the charges of one request.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,21 +17,21 @@ use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::Limit;
 
-/// One limit, for one subject, at one cost.
+/// A charge on one limit, for one subject, at one cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedCharge {
     /// The limit.
     pub limit: Arc<Limit>,
-    /// Who is limited.
+    /// The subject.
     pub subject: Subject,
-    /// What it costs, with what is reserved of it.
+    /// The cost, including the reserved units.
     pub cost: Cost,
-    /// What of the cost is reserved until the answer tells.
+    /// The parts of the cost that are reserved until the response determines them.
     pub estimates: Vec<Estimate>,
 }
 
 impl PlannedCharge {
-    /// A charge whose cost is known.
+    /// Creates a charge with a known cost.
     #[must_use]
     pub const fn new(limit: Arc<Limit>, subject: Subject, cost: Cost) -> Self {
         Self { limit, subject, cost, estimates: Vec::new() }
@@ -44,53 +44,54 @@ impl PlannedCharge {
     }
 }
 
-/// What one request will be charged: at most one charge a limit and subject.
+/// The charges of one request: at most one per limit and subject.
 #[derive(Clone, Debug, Default)]
 pub struct Plan<'p> {
     /// The rules that matched.
     pub rules: Vec<&'p Rule>,
-    /// What decides whether it passes, all or nothing.
+    /// The charges that decide whether the request is admitted, all or nothing.
     pub enforced: Vec<PlannedCharge>,
-    /// What is counted and judged beside it, all or nothing, and stops nobody.
+    /// The charges of shadow rules, counted all or nothing in a separate store call. They never
+    /// refuse.
     pub shadowed: Vec<PlannedCharge>,
-    /// How much the request matters when some are shed: the highest word of its rules, or its
-    /// method's.
+    /// The priority for load shedding: the highest of the matching rules, or the method's.
     pub priority: Priority,
-    /// The names of those rules that matched and that a switch keeps from refusing.
+    /// The names of the matching rules that a switch keeps from refusing.
     pub unenforced: Vec<Arc<str>>,
-    /// Why services might read the request differently from this plan, if they might. Whoever holds
-    /// the request should refuse it with 400: the charges here count its path by its decoded
-    /// segments, and a subject that can be read in different ways as absent.
+    /// Why a service might interpret the request differently from this plan. The caller should
+    /// refuse such a request with 400: the plan uses the decoded segments of its path and treats an
+    /// ambiguous subject as absent.
     pub ambiguity: Option<Ambiguity>,
 }
 
-/// What was said of a rule in the place of its policy's word, for a time.
+/// A temporary override of a rule's mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleSwitch {
-    /// Nothing: the policy's word counts.
+    /// No override: the policy's mode applies.
     #[default]
     On,
-    /// It counts and judges as in shadow mode.
+    /// The rule counts and evaluates as in shadow mode.
     Counted,
-    /// It matches requests as before, and asks none of its limits.
+    /// The rule still matches requests and charges none of its limits.
     Off,
 }
 
 impl Plan<'_> {
-    /// When what is enforced is charged: on completion only if every rule says so.
+    /// Returns when the enforced charges are made: on completion only if every enforcing rule says
+    /// so.
     #[must_use]
     pub fn charge(&self) -> ChargeOn {
         self.enforcing().map(|rule| rule.charge).max().unwrap_or_default()
     }
 
-    /// What becomes of the request while the store has no answer: the strictest rule's word.
+    /// Returns the fallback while the store does not answer: the strictest of the enforcing rules.
     #[must_use]
     pub fn on_failure(&self) -> OnFailure {
         self.enforcing().map(|rule| rule.on_failure).max().unwrap_or_default()
     }
 
-    /// How long the request waits for a place in flight: as the first of its rules says that
-    /// speaks of it.
+    /// Returns how long the request waits for a permit: the setting of the first enforcing rule
+    /// that has one.
     #[must_use]
     pub fn queue(&self) -> Option<Queue> {
         self.enforcing().find_map(|rule| rule.queue)
@@ -104,13 +105,14 @@ impl Plan<'_> {
 }
 
 impl Policy {
-    /// Which rules `attributes` meet, and what they are charged.
+    /// Returns the rules that match `attributes` and their charges.
     #[must_use]
     pub fn plan(&self, attributes: &RequestAttributes<'_>, key: &dyn KeyedHash) -> Plan<'_> {
         self.plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// As [`plan`](Self::plan), by what `switch` says of each rule that matches.
+    /// Does the same as [`plan`](Self::plan), with the override that `switch` returns for each
+    /// matching rule.
     #[must_use]
     pub fn plan_switched(
         &self,
@@ -152,7 +154,8 @@ impl Policy {
         plan
     }
 
-    /// Why a request with this path is refused, if it is.
+    /// Returns why a request with this path is refused as ambiguous, if the policy refuses such
+    /// paths.
     fn ambiguity_of(&self, path: &NormalPath<'_>) -> Option<Ambiguity> {
         match self.paths.ambiguous {
             AmbiguousPaths::Refuse => path.ambiguity(),
@@ -160,7 +163,8 @@ impl Policy {
         }
     }
 
-    /// The first condition of `rule` that `attributes` do not meet, or `None` if it matches.
+    /// Returns the first condition of `rule` that `attributes` do not meet, or `None` if it
+    /// matches.
     #[must_use]
     pub fn first_mismatch(
         &self,
@@ -171,8 +175,8 @@ impl Policy {
         self.matched(rule, attributes, &path, &Cell::new(None)).err()
     }
 
-    /// Every visible limit that `attributes`' caller can meet at any path, one for each resource, at no
-    /// cost: of several the one whose rule comes first.
+    /// Returns a peek for every visible limit that the client of `attributes` can meet at any path.
+    /// If several limits share a resource, the one of the earliest rule is used.
     #[must_use]
     pub fn status_plan(
         &self,
@@ -182,8 +186,9 @@ impl Policy {
         self.status_plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// As [`status_plan`](Self::status_plan), by what `switch` says of each rule that refuses:
-    /// one that a switch keeps from refusing tells of no limit.
+    /// Does the same as [`status_plan`](Self::status_plan), with the override that `switch` returns
+    /// for each enforcing rule. The limits of a rule that is switched off or only counted are left
+    /// out.
     #[must_use]
     pub fn status_plan_switched(
         &self,
@@ -264,7 +269,7 @@ impl Policy {
     }
 }
 
-/// Adds a charge; one on the same limit and subject costs what both cost.
+/// Adds a charge; costs on the same limit and subject are summed.
 pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     let same = |old: &&mut PlannedCharge| {
         Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject

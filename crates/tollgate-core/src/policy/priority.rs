@@ -1,28 +1,29 @@
-//! How much a request matters when not all of them can be served.
+//! The priority of a request for load shedding.
 
-/// How much a request matters, in the order in which requests are shed: the first ones first.
+/// The priority of a request. Variants are in the order in which requests are shed.
 ///
-/// After the four kinds of traffic that Stripe sheds by ("Scaling your API with rate limiters",
-/// 2017).
+/// They follow the four kinds of traffic that Stripe sheds by ("Scaling your API with rate
+/// limiters", 2017).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Trials of integrators: nobody's business hangs on them.
+    /// Test traffic of integrators, which no business depends on.
     Test,
-    /// What asks for data, and can ask again.
+    /// Requests that read data and can be retried.
     Read,
-    /// What changes data.
+    /// Requests that change data.
     #[default]
     Write,
-    /// What the business lives by. It is shed last, and by the fleet only at its whole capacity.
+    /// Requests that the business depends on. They are shed last, and by the fleet only at its
+    /// whole capacity.
     Critical,
 }
 
 impl Priority {
-    /// All of them, in the order in which they are shed.
+    /// All priorities, in the order in which they are shed.
     pub const ALL: [Self; 4] = [Self::Test, Self::Read, Self::Write, Self::Critical];
 
-    /// The priority of a request whose rule does not say: methods that only read are
-    /// [`Read`](Self::Read), all others [`Write`](Self::Write).
+    /// Returns the priority of a request whose rule has none: [`Read`](Self::Read) for methods that
+    /// only read, [`Write`](Self::Write) for all others.
     #[must_use]
     pub fn of_method(method: &str) -> Self {
         match method {
@@ -31,7 +32,7 @@ impl Priority {
         }
     }
 
-    /// The word for it, in policy files, answers and metrics.
+    /// Returns its name in policy files, responses and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

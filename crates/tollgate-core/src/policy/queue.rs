@@ -1,21 +1,22 @@
-//! How long requests wait for a place in flight.
+//! How long requests wait for a permit.
 
 use crate::time::Millis;
 
-/// The longest that a request may wait.
+/// The longest time that a request may wait.
 pub const MAX_QUEUE_WAIT: Millis = Millis::from_secs(60);
 
-/// How many may wait for one subject's places where nothing says otherwise.
+/// The default number of requests that may wait for one subject's permits.
 pub const DEFAULT_QUEUE_LENGTH: usize = 100;
 
-/// The most that may wait for one subject's places.
+/// The largest number of requests that may wait for one subject's permits.
 pub const MAX_QUEUE_LENGTH: usize = 1_000;
 
-/// How long requests wait where nothing but concurrency limits refuses them.
+/// How long requests wait if only concurrency limits refuse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// How long each of them waits at most.
+    /// The longest time that a request waits.
     pub wait: Millis,
-    /// How many of one subject wait at a time, on each node. Whoever comes then is refused at once.
+    /// The most requests of one subject that wait at a time on each node. Further ones are refused
+    /// at once.
     pub length: usize,
 }

@@ -1,4 +1,4 @@
-//! One rule: which requests, which limits, and how they are held to them.
+//! A rule: the requests that it matches, the limits that it charges, and how it enforces them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,33 +9,34 @@ use super::priority::Priority;
 use super::queue::Queue;
 use crate::cost::Cost;
 
-/// One rule: which requests, which limits.
+/// A rule: the requests that it matches and the limits that it charges.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Its name, unique in the policy.
+    /// The name, unique in the policy.
     pub name: Arc<str>,
-    /// Which requests it speaks of.
+    /// The requests that the rule matches.
     pub matches: RequestMatch,
-    /// What they are charged.
+    /// The limits that a matching request is charged on.
     pub limits: Vec<LimitRef>,
-    /// Those of its limits whose cost the answer tells, each at most once. They are reserved when a
-    /// request arrives, by whoever sees its answer; everybody else charges what would be reserved.
+    /// The limits whose cost is read from the response, each at most once. A component that sees
+    /// the response reserves units when the request arrives; others charge the amount of the
+    /// reservation.
     pub metered: Vec<MeteredLimit>,
-    /// Whether it refuses.
+    /// Whether the rule refuses requests.
     pub mode: RuleMode,
-    /// When it charges.
+    /// When the rule charges.
     pub charge: ChargeOn,
-    /// What it does while the store has no answer.
+    /// What the rule does while the store does not answer.
     pub on_failure: OnFailure,
-    /// How much its requests matter when some are shed; if it does not say, by their method.
+    /// The priority of its requests for load shedding; `None` derives it from the method.
     pub priority: Option<Priority>,
-    /// How long its requests wait for a place in flight, if they do.
+    /// How long its requests wait for a permit; `None` refuses them at once.
     pub queue: Option<Queue>,
 }
 
 impl Rule {
-    /// A rule that refuses, charges when the request arrives, and for want of the store decides by
-    /// this node's share. Its requests matter by their methods, and wait for nothing.
+    /// Creates a rule that refuses, charges on arrival, and falls back to this node's share of each
+    /// limit. It has no queue, and its requests have the priority of their methods.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, matches: RequestMatch, limits: Vec<LimitRef>) -> Self {
         let (mode, charge) = (RuleMode::default(), ChargeOn::default());
@@ -45,45 +46,46 @@ impl Rule {
     }
 }
 
-/// A limit as a rule uses it.
+/// A limit that a rule charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitRef {
     /// Index into [`Policy::limits`](super::Policy::limits).
     pub limit: usize,
-    /// What one request costs, or where the answer tells that, what is reserved until then.
+    /// The cost of one request, or the units to reserve if the response determines the cost.
     pub cost: Cost,
 }
 
-/// Whether a rule refuses or only counts what it would refuse.
+/// Whether a rule refuses requests or only counts the requests that it would refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleMode {
-    /// Refuses.
+    /// Refuses requests.
     #[default]
     Enforce,
-    /// Charges and judges by itself, and lets everything pass.
+    /// Charges in a separate store call, evaluates, and never refuses.
     Shadow,
 }
 
-/// When a request is charged. In the order of exactness.
+/// When a request is charged. Variants are ordered by exactness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChargeOn {
-    /// When its answer is known, unless that answer is free. On arrival it is only looked at, which
-    /// a replica can answer: requests in flight together may pass a limit that has room for one.
+    /// On completion, unless the response is free. On arrival the limits are only peeked, which a
+    /// replica can answer. Concurrent requests may together exceed a limit that has room for one.
     Completion,
-    /// When it arrives, given back if its answer turns out free: exact.
+    /// On arrival, refunded if the response turns out free: exact.
     #[default]
     Arrival,
 }
 
-/// What becomes of a request while the store has no answer. In the order of strictness.
+/// What happens to a request while the store does not answer. Variants are ordered by strictness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnFailure {
-    /// It passes: an outage of the limiter is not one of the service.
+    /// The request is admitted: an outage of the limiter does not become one of the service.
     Allow,
-    /// This node decides alone, by its share of each limit and from the last status that it saw.
-    /// It passes where nothing stands in for the store.
+    /// This node decides alone, with its share of each limit and the last status that it received.
+    /// It admits the request if no fallback is configured.
     #[default]
     Local,
-    /// It is refused with 503: where passing unlimited is worse, such as sign-in.
+    /// The request is refused with 503, for endpoints where unlimited requests are worse, such as
+    /// sign-in.
     Deny,
 }

@@ -5,7 +5,7 @@ use crate::decode::{Flag, OneOrMore, Text, keys};
 
 keys! {
     /// The listeners through which other programs ask `tollgate serve`. What its flags say goes first.
-    struct Serve as "doors" {
+    struct Serve as "listeners" {
         /// HTTP with JSON, and the sub-requests of other proxies.
         http: Listener,
         /// Envoy's rate limit service.
@@ -32,7 +32,7 @@ keys! {
 
 keys! {
     /// One listener: where it listens, and who may enter.
-    struct Listener as "a door", requires "listen" {
+    struct Listener as "a listener", requires "listen" {
         /// An address and a port, `unix:/PATH`, or `systemd:NAME` for a socket that the service manager opened.
         listen: Text,
         /// The tokens of which a client has to show one, a line each. A listener that other machines reach needs them.

@@ -44,7 +44,7 @@ fn a_promise_that_is_not_kept_is_found() {
     for wrong in ["0ms 22 admitted", "0ms 1 refused, again in 100ms"] {
         let mut requested = Asked { policy: policy(), model: Model::new(), requests: 0 };
         let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            requested.keeps(wrong, "page")
+            requested.keeps(wrong, "page");
         }));
         assert!(kept.is_err(), "{wrong}");
     }

@@ -241,8 +241,8 @@ fn stripe() {
 struct Body<'a>(&'a [(&'a str, &'a str)]);
 
 impl Headers for Body<'_> {
-    fn value(&self, name: &str, _index: usize) -> Option<&[u8]> {
-        (name == "authorization").then_some(b"Bearer k")
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        (name == "authorization" && index == 0).then_some(b"Bearer k")
     }
 
     fn in_body(&self, pointer: &JsonPointer) -> Option<String> {

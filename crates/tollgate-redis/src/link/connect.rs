@@ -100,7 +100,7 @@ impl RequiredRole {
         match (self, &server_report.replication) {
             (Self::Primary, _) | (Self::ReportingPrimary(_), None) => {}
             (Self::ReportingPrimary(progress), Some(replication)) => {
-                progress.observe(replication, server_report.at)
+                progress.observe(replication, server_report.at);
             }
             (Self::Replica(progress), Some(replication)) => {
                 return progress

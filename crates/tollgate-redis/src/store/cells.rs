@@ -1,4 +1,4 @@
-//! CellTransfer that are read out of a server, and taken in by it.
+//! Cells that are read out of a server, and taken in by it.
 
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 

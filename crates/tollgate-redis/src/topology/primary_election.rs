@@ -46,7 +46,7 @@ struct ServerClaim {
     at: Instant,
 }
 
-/// OverrideTarget a sentinel takes for the primary.
+/// The server that a sentinel reports as the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SentinelVote {
     /// The primary's address.

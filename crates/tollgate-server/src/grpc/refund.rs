@@ -9,7 +9,7 @@ use tollgate::core::{
 
 /// Gives `cost` back to the window in force, at most what was taken of it, and tells how the limit
 /// then stands. Where nothing is counted nothing is stored; where an override says that nothing is,
-/// nothing is given back, and there is no limit_status.
+/// nothing is refunded, and there is no status.
 ///
 /// Of a sliding window it is the newest block that is given back to. What a concurrency limit or a
 /// log holds belongs to single requests: without their receipts it stays.

@@ -42,7 +42,7 @@ pub struct HttpOptions {
     /// Who keeps the overrides that administrators set at `/v1/overrides`; nobody by default. It
     /// has to put them in force where this limiter [finds](Limiter::overrides) them.
     pub overrides: Option<Arc<dyn OverrideStore>>,
-    /// OverrideTarget administrators are told of at `GET /v1/top`; nobody by default.
+    /// The subjects that `GET /v1/top` lists for administrators; none by default.
     pub top: Option<Arc<Top>>,
     /// Who lists subjects to administrators at `GET /v1/subjects`; by default those of
     /// [`top`](Self::top) are all.

@@ -16,7 +16,7 @@ use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
 use super::wire::{MAX_LIMITS, OverrideDetails, Source, SubjectStatusResponse};
 
-/// Whose limit_status is asked: limits, and values for what they count by.
+/// The limits and the subject values of a status query.
 struct StatusQuery {
     limits: Vec<String>,
     subject: Vec<(String, Option<String>)>,

@@ -1,4 +1,4 @@
-//! OverrideTarget an override is about, by the names of the policy.
+//! The target of an override, by the names of the policy.
 
 use tollgate::HashKey;
 use tollgate::core::key::HASH;

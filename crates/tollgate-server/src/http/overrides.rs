@@ -115,10 +115,10 @@ impl<S: Store> App<S> {
                     switch = Some(TargetSelector::Everybody);
                 }
                 ("rule", ..) => {
-                    switch = Some(TargetSelector::Rule(value.as_deref().unwrap_or_default()))
+                    switch = Some(TargetSelector::Rule(value.as_deref().unwrap_or_default()));
                 }
                 ("shedding", ..) => {
-                    switch = Some(TargetSelector::Shedding(shedder(value.as_deref())?))
+                    switch = Some(TargetSelector::Shedding(shedder(value.as_deref())?));
                 }
                 (_, Some(dimension), _) => subject.push((dimension, value.as_deref())),
                 (_, _, Some(dimension)) => group.push((dimension, value.as_deref())),

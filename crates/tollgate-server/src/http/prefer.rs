@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName};
 /// The header field.
 pub(super) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
-/// How much a evaluation tells.
+/// How much an evaluation tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Detail {
     /// All there is.

@@ -264,7 +264,7 @@ impl Post {
         match state {
             ExportState::Healthy => tracing::info!(%collector, "the collector takes spans again"),
             ExportState::Failing => {
-                tracing::warn!(%collector, "spans are lost: the collector: {why}")
+                tracing::warn!(%collector, "spans are lost: the collector: {why}");
             }
         }
     }

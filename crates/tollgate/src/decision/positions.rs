@@ -1,4 +1,4 @@
-//! Which charge of a plan each status of a decision belongs to.
+//! The mapping between the statuses of a decision and the charges of its plan.
 
 /// The position of a charge in its [`Plan`](tollgate_core::policy::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum PlanPosition {
     Shadowed(usize),
 }
 
-/// Where a decision has the status of a charge.
+/// The position of a charge's status in a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evaluated {
     /// At this index of its evaluation.
@@ -18,10 +18,10 @@ pub(crate) enum Evaluated {
     Counted(usize),
 }
 
-/// Which charge of a plan each status of a decision belongs to.
+/// The mapping between the statuses of a decision and the charges of its plan.
 ///
-/// A plan that is evaluated as it is needs no table: the statuses of the evaluation are those of its
-/// enforced charges, the statuses of the shadow evaluation those of its shadowed charges.
+/// A plan that is evaluated unchanged needs no table: the statuses of the evaluation are those of
+/// its enforced charges, the statuses of the shadow evaluation those of its shadowed charges.
 #[derive(Clone, Debug, Default)]
 pub struct ChargePositions(Option<Box<Table>>);
 
@@ -33,8 +33,9 @@ struct Table {
 }
 
 impl ChargePositions {
-    /// The positions of a plan with `shadowed` shadowed charges, some of whose enforced charges are
-    /// only counted, after the shadowed ones: `are_enforced` has one element for each of them.
+    /// Returns the positions of a plan with `shadowed` shadowed charges. Some of its enforced
+    /// charges are only counted, after the shadowed ones: `are_enforced` has one element for each
+    /// enforced charge.
     pub(crate) fn split(are_enforced: &[bool], shadowed: usize) -> Self {
         let mut enforced = Vec::new();
         let mut counted: Vec<_> = (0..shadowed).map(PlanPosition::Shadowed).collect();
@@ -60,7 +61,8 @@ impl ChargePositions {
         }
     }
 
-    /// Returns where the charge at `position` of the plan was evaluated; `None` if it was not.
+    /// Returns the position at which the charge at `position` of the plan was evaluated; `None` if
+    /// it was not.
     pub(crate) fn find(&self, position: PlanPosition) -> Option<Evaluated> {
         let (enforced, counted) = match self.0.as_deref() {
             Some(table) => (table.enforced.as_ref(), table.counted.as_ref()),
@@ -80,8 +82,8 @@ impl ChargePositions {
         in_enforced.map(Evaluated::Enforced).or_else(|| in_counted().map(Evaluated::Counted))
     }
 
-    /// Keeps of one list the charges at the indices `kept`; the store is not asked about the
-    /// others. `list` makes the list's positions.
+    /// Keeps the charges at the indices `kept` of one list; the others are not sent to the store.
+    /// `list` creates the list's positions.
     pub(crate) fn keep(&mut self, list: fn(usize) -> Evaluated, kept: &[usize]) {
         let positions = kept.iter().map(|index| self.of(list(*index))).collect();
         let table = self.0.get_or_insert_default();

@@ -1,10 +1,12 @@
-//! Where profiles write: the head of an answer, or whatever else holds fields.
+//! The target that header profiles write into: a response's header fields, or another collection of
+//! fields.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// What profiles write into: the head of an answer, or a document that tells of one.
+/// A target of header profiles: a response's header fields, or a document that describes a
+/// response.
 pub trait Fields {
-    /// Makes `value` the only one of the field `name`, which is in lower case.
+    /// Sets the field `name`, which is in lower case, to `value` only.
     fn set(&mut self, name: &'static str, value: FieldValue);
 
     /// Adds `value` to the list in the field `name`, which is in lower case.
@@ -37,7 +39,7 @@ impl Fields for HeaderMap {
 fn header_value(value: FieldValue) -> Option<HeaderValue> {
     match value {
         FieldValue::Number(number) => Some(HeaderValue::from(number)),
-        // What names of limits are made of always is a header value.
+        // The names of limits contain only characters that are valid in header values.
         FieldValue::Text(text) => HeaderValue::try_from(text).ok(),
     }
 }

@@ -6,7 +6,7 @@ use tollgate_core::{Algorithm, Evaluation, Limit, Unit};
 use super::FieldValue::Text;
 use super::{Fields, push_number, seconds_to_reset};
 
-/// Bytes of one limit in either field, as names go: most need no more.
+/// The usual size of one limit in either field, in bytes: most names need no more.
 const USUAL: usize = 48;
 
 pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
@@ -30,14 +30,15 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
     fields.add("ratelimit", Text(statuses));
 }
 
-/// One more item of a list: its name, which holds nothing to escape.
+/// Appends an item to a list: its name, which needs no escapes.
 fn begin_item(list: &mut String, name: &str) {
     list.push_str(if list.is_empty() { "\"" } else { ", \"" });
     list.push_str(name);
     list.push('"');
 }
 
-/// `q`, `qu` and `w` of a limit. The window is whole seconds or, where it has none, left out.
+/// Appends `q`, `qu` and `w` of a limit. The window is in whole seconds, and is omitted if the
+/// limit has none.
 fn push_parameters(policies: &mut String, limit: &Limit) {
     policies.push_str(";q=");
     push_number(policies, limit.capacity());

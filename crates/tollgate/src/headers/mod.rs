@@ -1,6 +1,6 @@
-//! What clients are told: a evaluation as header fields, one file a profile.
+//! An evaluation as response header fields, one file per profile.
 //!
-//! Nothing is computed here but the form: whole seconds, rounded up.
+//! The profiles compute nothing but the form: whole seconds, rounded up.
 
 mod draft_03;
 mod fields;
@@ -13,11 +13,11 @@ use tollgate_core::{Evaluation, LimitStatus, Timestamp};
 
 pub use fields::{FieldValue, Fields};
 
-/// Adds what `profiles` say of `evaluation` to `fields`, such as a `HeaderMap`.
+/// Adds the fields of `profiles` for `evaluation` to `fields`, such as a `HeaderMap`.
 ///
-/// Fields of one value replace what an upstream sent; lists (`ratelimit`, `ratelimit-policy`) keep
-/// it, since an upstream's own limits are as true as ours. A refusal shows no status that would
-/// contradict it. `retry-after` is on refusals only, at least 1.
+/// A field with one value replaces the upstream's; a list (`ratelimit`, `ratelimit-policy`) keeps
+/// the upstream's items, since an upstream's own limits are equally valid. A refusal shows no
+/// status that would contradict it. `retry-after` is on refusals only, at least 1.
 pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut impl Fields) {
     for profile in profiles {
         match profile {
@@ -32,18 +32,19 @@ pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut i
     }
 }
 
-/// Whole seconds to wait after a refusal, at least 1; `None` if it was admitted, or if no wait helps.
+/// Returns the whole seconds to wait after a refusal, at least 1; `None` if the request was
+/// admitted, or if no wait helps.
 #[must_use]
 pub fn retry_after_seconds(evaluation: &Evaluation) -> Option<u64> {
     evaluation.retry_after().map(|wait| wait.as_secs_ceil().max(1))
 }
 
-/// Whole seconds from the decision to the reset.
+/// Returns the whole seconds from the decision to the reset.
 fn seconds_to_reset(status: &LimitStatus, now: Timestamp) -> u64 {
     status.resets_at.since(now).as_secs_ceil()
 }
 
-/// Appends a number's digits. Formatting machinery costs more than the whole field otherwise.
+/// Appends a number's digits. The standard formatting would cost more than the rest of the field.
 fn push_number(text: &mut String, number: u64) {
     text.push_str(itoa::Buffer::new().format(number));
 }

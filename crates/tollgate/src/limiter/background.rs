@@ -1,4 +1,4 @@
-//! Work after responses, which no client waits for.
+//! Store calls after responses, for which no client waits.
 
 use std::future::Future;
 use std::sync::Arc;

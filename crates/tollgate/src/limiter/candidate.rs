@@ -9,7 +9,7 @@ use crate::decision::Evaluated;
 
 /// The candidate of a limit, to be charged for the same request.
 pub(super) struct Candidate {
-    /// Where the decision has the status of the limit.
+    /// The position of the limit's status in the decision.
     pub(super) evaluated: Evaluated,
     /// The status of the limit in force.
     pub(super) live: LimitStatus,
@@ -18,8 +18,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The candidates of the limits of `planned`, whose statuses are those of `evaluation`; `mode` says
-    /// whether they were enforced.
+    /// Returns the candidates of the limits of `planned`, whose statuses are those of `evaluation`.
+    /// `mode` reports whether the limits were enforced.
     pub(super) fn of(
         mode: RuleMode,
         planned: &[PlannedCharge],

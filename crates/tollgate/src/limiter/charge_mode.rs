@@ -7,17 +7,17 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::decision::is_charged_later;
 
-/// What a decision reserves until the real cost of the request is known.
+/// The limits whose units a decision reserves until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reservation {
-    /// Nothing. A limit whose cost the response reports is charged what a reservation would hold.
+    /// None. A limit whose cost the response reports is charged the amount of its reservation.
     #[default]
     Nothing,
     /// The limits whose cost the response reports, each for its
     /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); the others are charged. The caller
     /// [extends](super::Limiter::hold_on) and [settles](super::Limiter::settle_metered_at) it.
     Metered,
-    /// Every limit, for this time or as long as the limit allows, on arrival.
+    /// Every limit, on arrival, for this time or as long as the limit allows.
     All(Millis),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum ChargeMode {
     Metered(ChargeOn, Timestamp),
 }
 
-/// What the store does for one charge.
+/// The store's operation for one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Take,
@@ -41,7 +41,7 @@ pub(super) enum Action {
 }
 
 impl ChargeMode {
-    /// The mode of a decision at `now`.
+    /// Returns the mode of a decision at `now`.
     pub(super) const fn new(reservation: Reservation, charge: ChargeOn, now: Timestamp) -> Self {
         match reservation {
             Reservation::Nothing => Self::Charge(charge),
@@ -50,7 +50,7 @@ impl ChargeMode {
         }
     }
 
-    /// The mode of charges that never reject: they do not wait for the response.
+    /// Returns the mode of charges that never reject: they do not wait for the response.
     pub(super) const fn on_arrival(self) -> Self {
         match self {
             Self::Charge(_) => Self::Charge(ChargeOn::Arrival),
@@ -59,7 +59,7 @@ impl ChargeMode {
         }
     }
 
-    /// What the store is asked about `planned`.
+    /// Returns the operation to send to the store for `planned`.
     pub(super) fn ask(self, planned: &PlannedCharge, id: ChargeId) -> Operation {
         let cost = planned.cost;
         match self.action(planned) {
@@ -69,7 +69,7 @@ impl ChargeMode {
         }
     }
 
-    /// What the store does for `planned`.
+    /// Returns whether the store charges, looks at or reserves `planned`.
     pub(super) fn action(self, planned: &PlannedCharge) -> Action {
         match self {
             Self::Reserve(until) => Action::Reserve(until),

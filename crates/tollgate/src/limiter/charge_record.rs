@@ -1,4 +1,5 @@
-//! What a store call charged and reserved for a request, and what is still to be charged.
+//! The charges and reservations that a store call made for a request, and the charges still to be
+//! made.
 
 use tollgate_core::charge::{ChargeId, ChargePosition};
 use tollgate_core::policy::PlannedCharge;
@@ -8,27 +9,28 @@ use super::charge_mode::{Action, ChargeMode};
 use crate::decision::Pending;
 use crate::receipt::{Purpose, Receipt};
 
-/// What a store call charged and reserved for a request, and what is still to be charged.
+/// The charges and reservations that a store call made for a request, and the charges still to be
+/// made.
 #[derive(Default)]
 pub(super) struct ChargeRecord {
-    /// What was charged; in [`ChargeMode::Reserve`] what was reserved.
+    /// The receipt of the charges; in [`ChargeMode::Reserve`] of the reservation.
     pub(super) receipt: Option<Receipt>,
-    /// What was reserved until the response reports its cost.
+    /// The receipt of the units that are reserved until the response reports its cost.
     pub(super) reserved: Option<Receipt>,
-    /// What was only looked at.
+    /// The charges that were only looked at.
     pub(super) pending: Option<Pending>,
 }
 
 impl ChargeRecord {
-    /// The record of the charges `planned`, which the store answered with `readings`. Empty if the
-    /// store refused them.
+    /// Returns the record of the charges `planned`, for which the store returned `readings`. Empty
+    /// if the store refused them.
     pub(super) fn of(
         id: ChargeId,
         mode: ChargeMode,
         planned: Vec<PlannedCharge>,
         readings: &Readings,
     ) -> Self {
-        // The charges are all or nothing, whatever the looks found.
+        // The store makes all charges or none, whatever the result of the looks.
         let mut read = planned.iter().zip(readings.iter());
         if !read.all(|(one, reading)| {
             mode.action(one) == Action::Look || reading.admission == Admission::Now
@@ -59,7 +61,7 @@ impl ChargeRecord {
         let receipt = receipt(id, Purpose::Charge, taken.into_iter());
         let pending = Pending::new(looked_at);
         match mode {
-            // The caller asked for the reservation and settles it.
+            // The caller requested the reservation and settles it.
             ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
             ChargeMode::Charge(_) | ChargeMode::Metered(..) => Self { receipt, reserved, pending },
         }
@@ -71,7 +73,7 @@ impl ChargeRecord {
     }
 }
 
-/// The receipt of `charged`, if anything was.
+/// Returns the receipt of `charged`; `None` if nothing was charged.
 fn receipt(
     id: ChargeId,
     purpose: Purpose,

@@ -16,7 +16,7 @@ use crate::overrides::Effect;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Charges what cannot reject the request that `decision` is about, and adds it to the
+    /// Makes the charges that cannot reject the request of `decision`, and adds the result to the
     /// decision: `counted` in one store call, and the candidates of all limits in another.
     pub(super) async fn evaluate_counted(
         &self,
@@ -68,7 +68,7 @@ impl<S: Store> Limiter<S> {
         }
         let (live, planned): (Vec<_>, Vec<_>) =
             candidates.into_iter().map(|one| ((one.evaluated, one.live), one.planned)).unzip();
-        // Which of the candidates the store is asked about: an override may lift one.
+        // The candidates that are sent to the store: an override may lift one.
         let mut asked = ChargePositions::default();
         let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut asked);
         let outcome =
@@ -93,7 +93,7 @@ impl<S: Store> Limiter<S> {
 }
 
 impl Decision {
-    /// Adds what was charged for the same request and cannot reject it.
+    /// Adds the charges of the same request that cannot reject it.
     fn add(&mut self, record: ChargeRecord) {
         self.receipt = Receipt::joined(self.receipt.take(), record.receipt);
         self.reserved = Receipt::joined(self.reserved.take(), record.reserved);

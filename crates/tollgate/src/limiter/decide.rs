@@ -1,4 +1,4 @@
-//! The one way to decide: a request goes in, a decision comes out.
+//! The limiter's decisions: one function for every request.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::overrides::Effect;
 use crate::receipt::new_charge_id;
 use crate::revision::Revision;
 
-/// What the limiter decides on: the charges of one request, and how to charge them.
+/// The limiter's input for one decision: the charges of one request, and how to charge them.
 ///
-/// [`new`](Self::new) takes everything from the rules of the plan; change what the caller knows
-/// better with the update syntax.
+/// [`new`](Self::new) takes every field from the rules of the plan; replace single fields with the
+/// update syntax.
 ///
 /// # Examples
 ///
@@ -49,9 +49,9 @@ pub struct DecisionRequest<'p> {
     pub plan: Plan<'p>,
     /// When the enforced charges are made. [`Reservation::All`] is always on arrival.
     pub charge: ChargeOn,
-    /// What the request gets while the store does not answer.
+    /// How the request is decided while the store does not answer.
     pub on_failure: OnFailure,
-    /// What is reserved until its real cost is known.
+    /// The limits that are reserved until the real cost is known.
     pub reservation: Reservation,
     /// How long the request waits for a free slot of a concurrency limit. The evaluation then has the
     /// time at which the decision was made.
@@ -59,7 +59,8 @@ pub struct DecisionRequest<'p> {
 }
 
 impl<'p> DecisionRequest<'p> {
-    /// A request for `plan` on the terms of its rules, that reserves nothing and does not wait.
+    /// Creates a request for `plan` on the terms of its rules. It reserves nothing and does not
+    /// wait.
     #[must_use]
     pub fn new(now: Timestamp, policy: &'p Arc<Revision>, plan: Plan<'p>) -> Self {
         let (charge, on_failure) = (plan.charge(), plan.on_failure());
@@ -67,7 +68,7 @@ impl<'p> DecisionRequest<'p> {
         Self { now, policy, plan, charge, on_failure, reservation, queue }
     }
 
-    /// A request for the charges `enforced`, which no rule planned: charged on arrival.
+    /// Creates a request for the charges `enforced`, which no rule planned: charged on arrival.
     #[must_use]
     pub fn of_charges(
         now: Timestamp,
@@ -118,8 +119,8 @@ impl<S: Store> Limiter<S> {
         self.decide(DecisionRequest { reservation, ..DecisionRequest::new(now, &policy, plan) })
     }
 
-    /// Returns what `policy` charges a request. [Overrides](crate::overrides::OverrideTarget::Rule) switch
-    /// rules off or to shadow mode.
+    /// Returns the charges that `policy` plans for a request.
+    /// [Overrides](crate::overrides::OverrideTarget::Rule) switch rules off or to shadow mode.
     #[must_use]
     pub fn plan_at<'p>(
         &self,

@@ -13,7 +13,7 @@ use super::charge_mode::ChargeMode;
 use super::charge_record::ChargeRecord;
 use super::overrides::Resolved;
 
-/// What happens if the store does not answer, or if only a concurrency limit has no free slot.
+/// The behavior if the store does not answer, or if only a concurrency limit has no free slot.
 #[derive(Clone, Copy)]
 pub(super) struct FailureTerms {
     pub(super) on_failure: OnFailure,
@@ -21,7 +21,7 @@ pub(super) struct FailureTerms {
 }
 
 impl FailureTerms {
-    /// The terms of charges that cannot reject: they do not wait, and keep what a fallback charged.
+    /// The terms of charges that cannot reject: they do not wait, and a fallback's charges remain.
     pub(super) const COUNTED: Self = Self { on_failure: OnFailure::Local, queue: None };
 }
 
@@ -35,9 +35,10 @@ pub(super) struct EvaluationOutcome {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Charges everything in `charges` or nothing, looks at what is charged later, and records both.
+    /// Makes all of `charges` or none, looks at the limits that are charged later, and records
+    /// both.
     ///
-    /// Every decision moves this future: it keeps no value twice, and rare work is boxed.
+    /// Every decision moves this future, so it stores no value twice and boxes rare work.
     pub(super) async fn evaluate(
         &self,
         now: Timestamp,
@@ -89,7 +90,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Refunds what an outcome that is not [final](EvaluationOutcome::is_final) charged.
+    /// Refunds the charges of an outcome that is not [final](EvaluationOutcome::is_final).
     async fn undo(
         &self,
         now: Timestamp,
@@ -98,7 +99,7 @@ impl<S: Store> Limiter<S> {
     ) -> EvaluationOutcome {
         if !outcome.evaluation.is_admitted() {
             let ChargeRecord { receipt, reserved, .. } = std::mem::take(&mut outcome.record);
-            // What stays are the units of limits that count refusals.
+            // Units of limits that count refusals remain charged.
             let permits = receipt.map(|taken| taken.split_permits().1);
             for receipt in permits.into_iter().chain(reserved) {
                 let _ = self.refund_at(now, receipt).await;
@@ -126,7 +127,7 @@ impl<S: Store> Limiter<S> {
         self.apply(now, planned, |planned| Operation::Charge { cost: planned.cost, id }).await
     }
 
-    /// Asks the store about all of `planned` in one call.
+    /// Sends all of `planned` to the store in one call.
     pub(super) async fn apply(
         &self,
         now: Timestamp,
@@ -150,8 +151,8 @@ impl<S: Store> Limiter<S> {
 }
 
 impl EvaluationOutcome {
-    /// Whether what was charged stays charged: not what a look refused, and not what a fallback
-    /// charged for rules that do not ask for one.
+    /// Whether the charges remain. They do not if a look refused the request, or if a fallback made
+    /// them for rules without a fallback.
     fn is_final(&self, on_failure: OnFailure) -> bool {
         let is_wanted = on_failure == OnFailure::Local;
         let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;
@@ -172,7 +173,7 @@ impl EvaluationOutcome {
     }
 }
 
-/// The statuses of `planned` after the store answered with `readings`.
+/// Returns the statuses of `planned` after the store returned `readings`.
 pub(super) fn evaluate_readings(
     now: Timestamp,
     planned: &[PlannedCharge],

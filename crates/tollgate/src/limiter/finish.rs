@@ -10,7 +10,7 @@ use crate::decision::{Completion, Decision, Pending, Settlement};
 use crate::receipt::{Receipt, new_charge_id};
 
 impl<S: Store> Limiter<S> {
-    /// Charges what `pending` holds, now that the response is known.
+    /// Makes the charges of `pending`, now that the response is known.
     ///
     /// This charge never takes a limit above its quota. Requests that looked at the last units at
     /// the same time were all admitted, and only the first are counted: a limit admits above its
@@ -100,9 +100,9 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store + 'static> Limiter<S> {
-    /// Ends `decision`, now that its response is known: charges `pending`, or refunds what was
-    /// charged for a response that is free. Updates the evaluation for the client. The store calls
-    /// happen in the background.
+    /// Ends `decision`, now that its response is known: charges `pending`, or refunds the charges
+    /// if the response is free. Updates the evaluation for the client. The store calls happen in
+    /// the background.
     pub(crate) fn finish(
         self: &Arc<Self>,
         decision: &mut Decision,
@@ -130,7 +130,7 @@ impl<S: Store + 'static> Limiter<S> {
         decision.settle(settlement, now);
     }
 
-    /// Charges what `pending` holds, in the background.
+    /// Makes the charges of `pending`, in the background.
     pub(crate) fn complete_in_background(
         self: &Arc<Self>,
         now: Timestamp,

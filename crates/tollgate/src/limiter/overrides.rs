@@ -12,9 +12,9 @@ use crate::receipt::Receipt;
 
 /// Charges after the overrides in force were applied to them.
 pub(super) enum Resolved {
-    /// The store evaluates these.
+    /// The charges that the store evaluates.
     Charges(Vec<PlannedCharge>),
-    /// Overrides block these subjects: nothing is charged, and these are the statuses.
+    /// The statuses of subjects that overrides block. Nothing is charged for them.
     Blocked(Vec<PlannedCharge>, Vec<LimitStatus>),
 }
 
@@ -27,8 +27,8 @@ impl<S> Limiter<S> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Returns the limit by which `subject` is counted at `now` where the policy says `limit`: that
-    /// limit, or the one that an override replaces it with; `None` if an override lifts it.
+    /// Returns the limit that replaces the policy's `limit` for `subject` at `now`: the limit of an
+    /// override, or `limit` itself; `None` if an override lifts it.
     #[must_use]
     pub fn counted_by(
         &self,
@@ -47,8 +47,8 @@ impl<S: Store> Limiter<S> {
 
     /// Applies the overrides in force at `now` to one `list` of charges.
     ///
-    /// Returns what is left to evaluate, and the overrides that were applied, in the plan's order.
-    /// Removes from `positions` the charges that the store is not asked about.
+    /// Returns the charges that remain to be evaluated, and the overrides that were applied, in the
+    /// plan's order. Removes from `positions` the charges that are not sent to the store.
     pub(super) fn apply_overrides(
         &self,
         now: Timestamp,
@@ -93,8 +93,8 @@ impl<S: Store> Limiter<S> {
         (resolved, applied)
     }
 
-    /// Replaces the limits of `receipt` by those that overrides put in their places: a refund is
-    /// not cut to the policy's smaller bucket, and a settlement has the room that its subject has.
+    /// Replaces the limits of `receipt` by the limits of overrides: a refund is not cut to the
+    /// policy's smaller bucket, and a settlement can use the override's quota.
     pub(super) fn with_overridden_limits(&self, now: Timestamp, receipt: Receipt) -> Receipt {
         receipt.by(|limit, subject| {
             match self.overrides.resolve(limit, subject, &self.key, now)?.0 {
@@ -107,7 +107,7 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// The status of a blocked subject: all of the limit is used until then.
+/// Returns the status of a blocked subject: the whole limit is used until the override expires.
 fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
     LimitStatus {
         limit: Arc::clone(&planned.limit),

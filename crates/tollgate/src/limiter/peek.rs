@@ -13,12 +13,12 @@ use super::evaluate::evaluate_readings;
 use super::overrides::Resolved;
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
 
-/// What a decision on a request would be now.
+/// The decision that a request would get now.
 #[derive(Clone, Debug)]
 pub struct Peek {
     /// The status of every limit that would decide.
     pub evaluation: Evaluation,
-    /// What answered.
+    /// The source of the statuses.
     pub source: DecisionSource,
     /// The overrides that replace limits, in the order of the charges.
     pub overrides: Vec<AppliedOverride>,
@@ -47,7 +47,7 @@ impl<S: Store> Limiter<S> {
         Ok(Peek { evaluation, source, overrides })
     }
 
-    /// Returns the status of every limit of `planned` at `now`, and what answered. Charges nothing;
+    /// Returns the status of every limit of `planned` at `now`, and their source. Charges nothing;
     /// includes limits that are not enforced for their subjects.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! Requests that wait for a free slot of a concurrency limit, in the order in which they arrived.
 //!
 //! Every node has its own queues, one for each subject of a concurrency limit. Only the first
-//! request of a queue asks the store: when a slot is freed on its node, and every [`QUEUE_POLL`]
-//! for slots that other nodes freed. A queue of any length therefore costs the store at most that.
+//! request of a queue queries the store: when a slot is freed on its node, and every [`QUEUE_POLL`]
+//! for slots that other nodes freed. The load on the store therefore does not depend on the length
+//! of the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,24 +22,24 @@ use tollgate_core::{
 use super::Limiter;
 use crate::receipt::Receipt;
 
-/// How often the first request of a queue asks for slots that other nodes freed.
+/// The interval at which the first request of a queue queries for slots that other nodes freed.
 pub const QUEUE_POLL: Duration = Duration::from_millis(50);
 
 /// The most requests that wait on one node at a time, in all queues together.
 pub const MAX_QUEUED: usize = 10_000;
 
-/// When the store was asked, and its answer.
+/// The time of a store call, and the store's answer.
 type Answered = (Timestamp, Result<Readings, StoreError>);
 
 impl<S: Store> Limiter<S> {
-    /// Returns how many requests wait for a slot on this node.
+    /// Returns the number of requests that wait for a slot on this node.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.queues.queued.load(Ordering::Relaxed)
     }
 
-    /// Asks the store about all of `planned`. If only slots are missing, waits in a queue, for no
-    /// longer than `queue` says.
+    /// Sends all of `planned` to the store. If only slots are missing, waits in a queue, at most
+    /// for the time of `queue`.
     pub(super) async fn apply_queued(
         &self,
         now: Timestamp,
@@ -69,8 +70,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Waits to be the first of the queue, and then for a slot. At its deadline the request asks
-    /// once more: the requests before it arrived earlier and have left.
+    /// Waits to be the first of the queue, and then for a slot. At its deadline the request queries
+    /// the store once more: the requests before it arrived earlier and have left.
     async fn wait_for_slot(
         &self,
         ticket: &Ticket<'_>,
@@ -93,8 +94,9 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Asks the store although the queue is full. Free slots belong to the requests that wait, so
-    /// this only looks; it charges if no slot is missing, because then no request waits any more.
+    /// Queries the store although the queue is full. Free slots belong to the requests that wait,
+    /// so this only looks; it charges if no slot is missing, because then no request waits any
+    /// more.
     async fn apply_past_full_queue(
         &self,
         now: Timestamp,
@@ -136,7 +138,7 @@ pub(super) struct Queues {
     by_key: Mutex<HashMap<QueueKey, (Arc<SlotQueue>, usize)>>,
 }
 
-/// The name of a limit, and the subject whose slots they are.
+/// The name of a limit, and the subject that the slots belong to.
 type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
@@ -157,7 +159,7 @@ struct Ticket<'l> {
 impl Queues {
     /// Notifies the first request of each queue whose slots `receipt` freed.
     pub(super) fn slots_freed(&self, receipt: &Receipt) {
-        // A request that joins after this asks the store after the slot was freed.
+        // A request that joins after this queries the store after the slot was freed.
         if self.queued.load(Ordering::SeqCst) == 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Receipts that were sealed as text for a client, and come back.
+//! Receipts that were sealed as text for a client, and are presented again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::revision::Revision;
 /// The result of redeeming a receipt.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
-    /// The policy by which the receipt was read.
+    /// The policy that the receipt was read with.
     pub policy: Arc<Revision>,
-    /// Each limit that was charged and still is in the policy; empty if the receipt has expired.
+    /// Each charged limit that the policy still has; empty if the receipt has expired.
     pub limits: Vec<Refunded>,
-    /// What the receipt did.
+    /// The effect of the receipt.
     pub outcome: Outcome,
 }
 
-/// What a receipt did.
+/// The effect of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It refunded what was charged, or what was left of it.
+    /// It refunded its charges, or the part of them that was left.
     Refunded,
     /// Nothing: it was refunded before, its windows are over, or it is empty.
     Unchanged,
@@ -33,7 +33,7 @@ pub enum Outcome {
     Expired,
 }
 
-/// What was refunded to one limit, and the status of the limit afterwards.
+/// The refund of one limit, and the status of the limit afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refunded {
     /// Whole units; 0 if the window is over or they were refunded before.
@@ -43,7 +43,7 @@ pub struct Refunded {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Returns the text of a receipt for a charge that was made at `charged_at`: for clients that
+    /// Returns the text of a receipt for a charge that was made at `charged_at`, for clients that
     /// refund later, on this node or on another one with the same key. It can be redeemed often and
     /// refunds once.
     #[must_use]
@@ -55,7 +55,8 @@ impl<S: Store> Limiter<S> {
         receipt.seal(&self.key, charged_at)
     }
 
-    /// Refunds what the `text` of a receipt proves. Redeeming it again changes nothing more.
+    /// Refunds the charges that the `text` of a receipt proves. Redeeming it again has no further
+    /// effect.
     ///
     /// # Errors
     /// [`RedeemError`] if the text is not a valid receipt, or if the store does not answer; the
@@ -66,9 +67,9 @@ impl<S: Store> Limiter<S> {
         self.redeem(now, policy, opened).await
     }
 
-    /// Releases the permits that the `text` of a receipt proves, and keeps what was counted, as the
-    /// ordinary end of a request does. A reservation is released as a whole. Releasing again changes
-    /// nothing more.
+    /// Releases the permits that the `text` of a receipt proves, and keeps counted units, as the
+    /// ordinary end of a request does. Releases a reservation as a whole. Releasing again has no
+    /// further effect.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at).
@@ -104,7 +105,7 @@ impl<S: Store> Limiter<S> {
         self.notify_holds(&refunds, &readings);
         let readings = readings.map_err(RedeemError::Store)?;
         self.queues.slots_freed(&receipt);
-        // A fallback did not charge it.
+        // A fallback did not make this charge.
         if let DecisionSource::Fallback(error) | DecisionSource::Failure(error) = readings.source()
         {
             return Err(RedeemError::Store(error));

@@ -15,7 +15,7 @@ use crate::revision::Revision;
 /// The result of settling or extending a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// It was held, and is settled or extended now.
+    /// The reservation was open, and is settled or extended now.
     Done,
     /// Nothing changed: it was settled before, or expired.
     Unchanged,
@@ -23,18 +23,18 @@ pub enum HoldOutcome {
     Expired,
 }
 
-/// What a settlement did.
+/// The result of a settlement.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// The policy by which the receipt was read.
+    /// The policy that the receipt was read with.
     pub policy: Arc<Revision>,
-    /// Each limit that was reserved and still is in the policy; empty if the receipt has expired.
+    /// Each reserved limit that the policy still has; empty if the receipt has expired.
     pub limits: Vec<SettledLimit>,
     /// Whether a reservation was settled.
     pub outcome: HoldOutcome,
 }
 
-/// What a settlement did to one limit, and the status of the limit afterwards.
+/// The settlement of one limit, and the status of the limit afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledLimit {
     /// Whole units that were refunded; 0 if the window is over.
@@ -45,14 +45,14 @@ pub struct SettledLimit {
     pub status: LimitStatus,
 }
 
-/// What an extension did.
+/// The result of an extension.
 #[derive(Clone, Debug)]
 pub struct Extended {
-    /// The policy by which the receipt was read.
+    /// The policy that the receipt was read with.
     pub policy: Arc<Revision>,
     /// Whether every limit still held the reservation.
     pub outcome: HoldOutcome,
-    /// When the first limit releases it, if all of them held it.
+    /// The time at which the first limit releases it, if all of them held it.
     pub until: Timestamp,
     /// The text to use from now on. The old text is valid until its own end only.
     pub receipt: Option<String>,
@@ -61,8 +61,8 @@ pub struct Extended {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Replaces what `receipt` holds by the real cost. `real` returns it for a limit and the amount
-    /// that the limit holds: the rest is refunded, and what exceeds it is charged now.
+    /// Replaces the reserved amounts of `receipt` by the real cost. `real` returns the cost for a
+    /// limit and its reserved amount: the rest is refunded, and an excess is charged now.
     ///
     /// # Errors
     /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
@@ -77,7 +77,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Does the same as [`settle`](Self::settle) with the `text` of a receipt, at the time `now`.
-    /// Settling again changes nothing more.
+    /// Settling again has no further effect.
     ///
     /// # Errors
     /// As [`settle`](Self::settle). If the store does not answer, the text can be used again.
@@ -92,8 +92,8 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(now, policy, opened, real).await
     }
 
-    /// Extends what the `text` of a receipt holds until `hold_for` after `now`, or as far as each
-    /// limit allows. Never shortens it.
+    /// Extends the reservation of the `text` of a receipt until `hold_for` after `now`, or as far
+    /// as each limit allows. Never shortens it.
     ///
     /// # Errors
     /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the

@@ -8,8 +8,8 @@ use super::Limiter;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Replaces what `reserved` holds by the cost that each meter reports; where a meter reports
-    /// none, the reserved amount is charged. Settling again changes nothing more.
+    /// Replaces the reserved amounts of `reserved` by the cost that each meter reports. If a meter
+    /// reports none, the reserved amount is charged. Settling again has no further effect.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer; the reservation then expires as before.
@@ -38,7 +38,7 @@ impl<S: Store> Limiter<S> {
         answer.map(|_| ())
     }
 
-    /// Extends what `reserved` holds, as far as each limit allows.
+    /// Extends the reservation of `reserved`, as far as each limit allows.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer; the reservation then expires as before.

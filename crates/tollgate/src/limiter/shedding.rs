@@ -21,7 +21,7 @@ use crate::shed::{FLEET_RETRY_AFTER, InFlightSlot, ShedCause, ShedDecision, TICK
 /// How often [`Limiter::watch_load`] measures how late its task runs.
 pub const PROBE_PERIOD: Duration = Duration::from_millis(20);
 
-/// How often it checks whether a new policy sheds load, while none does.
+/// The interval at which it checks whether a new policy sheds load, while none does.
 const IDLE_PERIOD: Duration = Duration::from_millis(TICK.get() * 10);
 
 /// The permits that an admitted request holds while it runs.
@@ -69,7 +69,7 @@ impl<S: Store> Limiter<S> {
             let Some((mode, planned)) = fleet else {
                 return Ok(AdmissionPermits { slot, fleet: None });
             };
-            // Boxed: it must not enlarge the future where requests of all nodes are not limited.
+            // Boxed: it must not enlarge the future if the requests of all nodes are not limited.
             let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;
             Ok(AdmissionPermits { slot, fleet })
         }
@@ -106,7 +106,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// The load of this node, and counts of what was shed.
+    /// Returns the load of this node, and counts of the requests that were shed.
     #[must_use]
     pub const fn worker(&self) -> &Arc<Worker> {
         &self.worker

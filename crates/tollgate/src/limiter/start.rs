@@ -11,7 +11,7 @@ use super::shedding::AdmissionPermits;
 use crate::decision::Decision;
 use crate::shed::ShedDecision;
 
-/// What the limiter answers when a request arrives.
+/// The limiter's answer to the arrival of a request.
 #[expect(clippy::large_enum_variant, reason = "most requests have it; a box costs an allocation")]
 pub(crate) enum Started<H> {
     /// The client asked for the status of its limits.
@@ -22,7 +22,7 @@ pub(crate) enum Started<H> {
     Decided(H, Decision),
 }
 
-/// What a request is waiting for.
+/// The work that decides on an arriving request.
 enum Starting<Look, Admit, Decide> {
     Status(Look),
     Decision(Admit, Decide),
@@ -30,10 +30,10 @@ enum Starting<Look, Admit, Decide> {
 
 impl<S: Store> Limiter<S> {
     /// Starts a request: answers the status path, sheds load, or decides. Reads the clock and the
-    /// policy once. The [metered](Reservation::Metered) limits are reserved.
+    /// policy once. Reserves the [metered](Reservation::Metered) limits.
     ///
-    /// `hold` makes a guard of the permits that an admitted request holds. The guard releases them
-    /// when the request is refused, or when this future is dropped.
+    /// `hold` creates a guard for the permits of an admitted request. The guard releases them when
+    /// the request is refused, or when this future is dropped.
     pub(crate) fn start<H: Send, F>(
         &self,
         attributes: &RequestAttributes<'_>,

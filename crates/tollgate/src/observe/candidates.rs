@@ -11,9 +11,9 @@ pub struct CandidateCounts {
     pub both_admit: u64,
     /// Both refused.
     pub both_refuse: u64,
-    /// The limit refused what the candidate would have admitted.
+    /// The limit refused, and the candidate would have admitted.
     pub only_live_refuses: u64,
-    /// The limit admitted what the candidate would have refused.
+    /// The limit admitted, and the candidate would have refused.
     pub only_candidate_refuses: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Counts of decisions by limit, result and what decided.
+//! Counts of decisions by limit, result and decider.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,19 +12,19 @@ use super::candidates::{CandidateCounters, CandidateCounts};
 use super::rows::{Pools, Rows};
 use crate::decision::Decision;
 
-/// Counts decisions by limit, result and what decided.
+/// Counts decisions by limit, result and decider.
 ///
 /// Its table has a row for each limit of the policy, up to
-/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). When the policy is replaced, limits keep their
-/// rows, also those that were removed: no counter decreases. A decision costs one addition, and one
-/// or two for each of its limits; it allocates nothing and takes no lock.
+/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). When the policy is replaced, limits keep
+/// their rows, also those that were removed: no counter decreases. A decision costs one addition,
+/// and one or two for each of its limits; it allocates nothing and takes no lock.
 #[derive(Debug)]
 pub struct Decisions {
     rows: ArcSwap<Rows<Row>>,
     whole: Counts,
 }
 
-/// What decided, without the reason.
+/// The component that decided, without the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
     /// The store.
@@ -39,7 +39,7 @@ pub enum Decider {
     Failure,
 }
 
-/// Decisions of one kind, by what decided, in the order of [`Decider::ALL`].
+/// Decisions of one kind by decider, in the order of [`Decider::ALL`].
 pub type ByDecider = [u64; Decider::ALL.len()];
 
 /// The counts of one limit.
@@ -101,7 +101,7 @@ impl Decisions {
         }
     }
 
-    /// All decisions by what decided: those that admitted, and those that refused.
+    /// Returns all decisions by decider: those that admitted, and those that refused.
     #[must_use]
     pub fn totals(&self) -> (ByDecider, ByDecider) {
         (read(&self.whole.admitted), read(&self.whole.refused))
@@ -147,7 +147,7 @@ fn count_shadow(rows: &Rows<Row>, shadow: &Evaluation) {
     }
 }
 
-/// Counters by what decided.
+/// Counters by decider.
 type Counters = [AtomicU64; Decider::ALL.len()];
 
 #[derive(Debug, Default)]

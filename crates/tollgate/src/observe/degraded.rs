@@ -34,7 +34,7 @@ pub struct Degraded {
 pub struct DegradedCount {
     /// The rule; `None` for all rules that the policy does not have.
     pub rule: Option<Arc<str>>,
-    /// What decided, and why the store did not.
+    /// The decider, and why the store did not decide.
     pub source: DecisionSource,
     /// The number of decisions. A decision of several rules counts for each of them.
     pub decisions: u64,

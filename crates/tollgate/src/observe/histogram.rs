@@ -1,4 +1,4 @@
-//! How long things took, counted by how long.
+//! Histograms of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Stopwatch;
 
 /// The upper bounds of the buckets, in microseconds: from a decision in this process to one that
-/// waited for a store far away. What took longer is counted after them.
+/// waited for a distant store. Longer durations are counted in one more bucket.
 pub const DURATION_BUCKETS: [u64; 14] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000,
@@ -19,15 +19,15 @@ pub struct Histogram {
     sum_micros: AtomicU64,
 }
 
-/// What a [`Histogram`] held at one time.
+/// A snapshot of a [`Histogram`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     counts: [u64; DURATION_BUCKETS.len() + 1],
-    /// All durations together, in microseconds.
+    /// The sum of all durations, in microseconds.
     pub sum_micros: u64,
 }
 
-/// Measures until it is dropped: of what is given up too, which took longest.
+/// Measures the time until it is dropped. This includes work that is cancelled, which took longest.
 #[derive(Debug)]
 pub(crate) struct Measuring<'h> {
     histogram: &'h Histogram,
@@ -35,12 +35,12 @@ pub(crate) struct Measuring<'h> {
 }
 
 impl Histogram {
-    /// Counts the time from now until what is returned is dropped.
+    /// Returns a guard. When it is dropped, the time since this call is counted.
     pub(crate) fn measure(&self) -> Measuring<'_> {
         Measuring { histogram: self, since: Stopwatch::start() }
     }
 
-    /// Counts `duration` in the first bucket that holds it.
+    /// Counts `duration` in the first bucket whose bound is not below it.
     pub fn observe(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let bucket = DURATION_BUCKETS.partition_point(|bound| *bound < micros);
@@ -48,7 +48,7 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// What it holds.
+    /// Returns a snapshot.
     #[must_use]
     pub fn read(&self) -> Observed {
         let count = |bucket: usize| self.counts[bucket].load(Ordering::Relaxed);
@@ -66,16 +66,17 @@ impl Drop for Measuring<'_> {
 }
 
 impl Observed {
-    /// No duration at all.
+    /// A snapshot without durations.
     pub const NOTHING: Self = Self { counts: [0; DURATION_BUCKETS.len() + 1], sum_micros: 0 };
 
-    /// How many durations there were.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Each bound in microseconds with how many durations were no longer; the last has no bound.
+    /// Returns each bound in microseconds with the number of durations up to it; the last has no
+    /// bound.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         let bounds = DURATION_BUCKETS.iter().copied().map(Some).chain([None]);
         bounds.zip(&self.counts).scan(0, |all, (bound, count)| {

@@ -1,4 +1,4 @@
-//! Counts of what is held for a time: permits of concurrency limits, and reservations.
+//! Counts of permits of concurrency limits, and of reservations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,17 @@ use crate::decision::Decision;
 
 /// Counts the permits of concurrency limits and the reservations that this node opened and ended.
 ///
-/// A request that holds units of two limits counts twice. Another node may end what this node
-/// opened, or it expires, which no node observes. Over all nodes, the number opened minus the
-/// numbers settled and released is what is held now plus what expired. The rows are those of
-/// [`Decisions`](super::Decisions), and two for the limits by which the fleet sheds load. A charge
-/// that holds nothing costs one comparison.
+/// A request that holds units of two limits counts twice. Another node may end a permit or
+/// reservation that this node opened, or it expires, which no node observes. Over all nodes, the
+/// number opened minus the numbers settled and released is the number open now plus the number
+/// expired. The rows are those of [`Decisions`](super::Decisions), and two for the limits by which
+/// the fleet sheds load. A charge that opens and ends nothing costs one comparison.
 #[derive(Debug)]
 pub struct Reservations {
     rows: ArcSwap<Rows<Row>>,
 }
 
-/// What one limit held.
+/// The counts of one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationCounts {
     /// The limit's name, or [`OTHER`](super::OTHER).
@@ -35,9 +35,9 @@ pub struct ReservationCounts {
     pub settled: u64,
     /// Permits and reservations that it released.
     pub released: u64,
-    /// Those that it ended when they had expired or were ended already.
+    /// Permits and reservations that it ended when they had expired or had been ended already.
     pub late: u64,
-    /// Those whose end the store did not answer: they expire.
+    /// Permits and reservations whose end the store did not answer: they expire.
     pub unanswered: u64,
 }
 

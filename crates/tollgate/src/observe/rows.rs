@@ -1,46 +1,49 @@
-//! One row for each limit, found by where the limit lies.
+//! One row of counters for each limit, found by the limit's address in memory.
 
 use std::sync::Arc;
 
 use tollgate_core::{Limit, Policy};
 
-/// The most limits that are told apart. What others decide is counted together, under [`OTHER`].
+/// The most limits with a row of their own. Decisions of further limits are counted together, under
+/// [`OTHER`].
 pub const MAX_COUNTED_LIMITS: usize = 1_000;
 
-/// The name under which limits are counted that are not told apart. A limit of this name is one of
-/// them.
+/// The name of the row of all limits without a row of their own. A limit of this name is counted
+/// there too.
 pub const OTHER: &str = "other";
 
-/// The rows of all limits that ever were, and those of the policy in force by where they lie.
+/// The rows of all limits that were ever in force, and an index by address of the current policy's.
 #[derive(Debug)]
 pub(super) struct Rows<R> {
-    /// Sorted by address. Each holds its limit, so that no other lies there meanwhile.
+    /// Sorted by address. Each entry keeps its limit alive, so its address is not reused.
     in_force: Vec<(Arc<Limit>, Arc<R>)>,
-    /// In the order in which they came in force.
+    /// In the order in which the limits came into force.
     rows: Vec<(Box<str>, Arc<R>)>,
-    /// Sorted by name: names come from policies, so that nobody makes them hard to tell apart.
+    /// Sorted by name. Names come from policies, so no client can choose names that slow the
+    /// lookup.
     by_name: Vec<(Box<str>, Arc<R>)>,
     other: Arc<R>,
     pools: Pools,
 }
 
-/// What becomes of the limits by which the fleet sheds.
+/// How the limits by which the fleet sheds load are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pools {
-    /// They have rows as limits do.
+    /// They have rows like other limits.
     Counted,
-    /// They have none: what the fleet sheds is no decision by limits.
+    /// They have no rows: load shedding is not a decision by limits.
     Apart,
 }
 
 impl<R: Default> Rows<R> {
-    /// Those of the limits of `policy`, up to [`MAX_COUNTED_LIMITS`], and [`OTHER`] for the rest.
+    /// Creates the rows of the limits of `policy`, up to [`MAX_COUNTED_LIMITS`], and [`OTHER`] for
+    /// the rest.
     pub(super) fn of(policy: &Policy, pools: Pools) -> Self {
         let (other, in_force) = (Arc::default(), Vec::new());
         Self { in_force, rows: Vec::new(), by_name: Vec::new(), other, pools }.extended(policy)
     }
 
-    /// These rows with the limits of `policy` in force.
+    /// Returns these rows with the limits of `policy` in force.
     pub(super) fn extended(&self, policy: &Policy) -> Self {
         let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
         let mut in_force = Vec::with_capacity(policy.limits().len());
@@ -66,8 +69,8 @@ impl<R: Default> Rows<R> {
         Self { in_force, rows, by_name, other: Arc::clone(&self.other), pools: self.pools }
     }
 
-    /// The row of `limit`. One that is not of the policy in force is looked up by its name: a
-    /// request brought it along, an override made it, or it was asked while the policy was replaced.
+    /// Returns the row of `limit`. A limit that the policy in force does not have is found by its
+    /// name: it came with a request, from an override, or from a policy that was just replaced.
     pub(super) fn row(&self, limit: &Limit) -> &R {
         let address = std::ptr::from_ref(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
@@ -79,14 +82,14 @@ impl<R: Default> Rows<R> {
         }
     }
 
-    /// Every row with its limit's name, [`OTHER`] last.
+    /// Returns every row with its limit's name, [`OTHER`] last.
     pub(super) fn named(&self) -> impl Iterator<Item = (&str, &R)> {
         let rows = self.rows.iter().map(|(name, row)| (&**name, &**row));
         rows.chain([(OTHER, &*self.other)])
     }
 }
 
-/// Where `name` is among what is sorted by name, or would be.
+/// Returns the index of `name` in the list sorted by name, or the index at which to insert it.
 fn place<R>(by_name: &[(Box<str>, R)], name: &str) -> Result<usize, usize> {
     by_name.binary_search_by(|(other, _)| (**other).cmp(name))
 }

@@ -1,4 +1,4 @@
-//! A table as bytes, as it lies in a store.
+//! The binary encoding of an override table, as it is kept in a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use tollgate_core::{Subject, Timestamp};
 use super::table::{OverrideTable, TableVersion};
 use super::{Effect, MAX_OVERRIDES, Override, OverrideScope, OverrideTarget, SheddingTarget};
 
-/// The form of what follows. Another form is another number.
+/// The newest version of the encoding. An incompatible encoding gets another number.
 const FORM: u8 = 3;
 
-/// The oldest form: it knows neither everybody nor what is only counted. The next one knows no
-/// switches of rules and of shedding. What a form can say is written in it, for nodes of older
-/// versions.
+/// The oldest version of the encoding, without overrides of everybody and [`Effect::Counted`].
+/// Version 2 lacks switches of rules and of load shedding. A table is written in the oldest version
+/// that can represent it, for nodes that run older releases.
 const OLDEST: u8 = 1;
 
 impl OverrideTable {
-    /// The table as bytes.
+    /// Encodes the table.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let form = self.overrides().iter().map(|one| form_of(one)).max().unwrap_or(OLDEST);
@@ -29,10 +29,10 @@ impl OverrideTable {
         out
     }
 
-    /// The table that [`to_bytes`](Self::to_bytes) made bytes of.
+    /// Decodes a table that [`to_bytes`](Self::to_bytes) encoded.
     ///
     /// # Errors
-    /// [`TableError`] for anything else.
+    /// [`TableError`] if the bytes are anything else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TableError> {
         let (form, mut rest) = bytes.split_first().ok_or(TableError::Garbled)?;
         if !(OLDEST..=FORM).contains(form) {
@@ -42,12 +42,12 @@ impl OverrideTable {
     }
 }
 
-/// Why bytes are no table.
+/// Why bytes are not a valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
-    /// They are of another form, of which this version knows nothing.
+    /// The encoding has a version that this release does not support.
     Form(u8),
-    /// They are of no form.
+    /// The bytes are not a table in any supported version.
     Garbled,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// The oldest form that can say it.
+/// Returns the oldest version of the encoding that can represent the override.
 fn form_of(one: &Override) -> u8 {
     match (&one.target.target, one.effect) {
         (OverrideTarget::Rule(_) | OverrideTarget::Shedding(_), _) => FORM,
@@ -111,7 +111,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Names, subjects and reasons are bounded far below.
+    // Names, subjects and reasons are bounded far below `u32::MAX`.
     out.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     out.extend_from_slice(bytes);
 }

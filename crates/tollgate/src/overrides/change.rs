@@ -1,4 +1,4 @@
-//! A change of one override, and why it is not made.
+//! A change of one override, and the reasons why a change fails.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use super::{MAX_OVERRIDES, Override, OverrideScope};
 /// A change of one override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideChange {
-    /// This one, in the place of what was said of the same target.
+    /// Sets this override, and replaces an earlier one of the same target.
     Set(Override),
-    /// None of this target any more.
+    /// Removes the override of this target.
     Remove(OverrideScope),
 }
 
@@ -19,18 +19,18 @@ pub enum OverrideChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverrideStoreError {
-    /// There are [`MAX_OVERRIDES`] already.
+    /// [`MAX_OVERRIDES`] are in force already.
     Full,
-    /// There is none of that target.
+    /// The target has no override.
     Missing,
-    /// Others changed them each time it was tried.
+    /// Concurrent changes won at every attempt.
     Contended,
-    /// What keeps them did not answer; it is not known whether the change was made.
+    /// The store did not answer; it is unknown whether the change was made.
     Store(StoreError),
 }
 
 impl OverrideChange {
-    /// OverrideTarget and what it is about.
+    /// Returns the target of the override.
     #[must_use]
     pub const fn target(&self) -> &OverrideScope {
         match self {

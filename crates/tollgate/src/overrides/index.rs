@@ -1,4 +1,4 @@
-//! The overrides in force, found by whom they are about.
+//! The overrides in force, indexed by target.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -16,45 +16,46 @@ use super::{Effect, Override, OverrideTarget, in_order};
 
 /// The overrides that are in force on this node.
 ///
-/// Whoever decides looks them up in memory: one relaxed load while there are none; else a keyed
-/// hash of each value of the subject, and a lookup for it, each of its values and each length of
-/// network that there is an override of.
+/// A lookup takes no call. It costs one relaxed load while there are no overrides; otherwise a
+/// keyed hash of each value of the subject, and a lookup for the subject, for each of its values,
+/// and for each prefix length of the networks that have an override.
 #[derive(Default)]
 pub struct Overrides {
-    /// Whether there are any: all that is read while there are none.
+    /// Whether there are any overrides. While there are none, nothing else is read.
     any: AtomicBool,
     index: ArcSwap<Index>,
-    /// Held while the next table is made of the last one.
+    /// Locked while the next table is made from the current one.
     changing: Mutex<()>,
 }
 
-/// What an override makes of a limit.
+/// The effect of an override on a limit.
 #[derive(Clone, Debug)]
 pub(crate) enum ResolvedOverride {
-    /// This limit decides instead.
+    /// This limit replaces the policy's.
     Limit(Arc<Limit>),
-    /// Nothing limits.
+    /// The limit does not apply.
     Unlimited,
-    /// Nobody passes before that moment.
+    /// Every request is refused before that time.
     Blocked(Timestamp),
-    /// The limit counts, and stops nobody.
+    /// The limit counts and does not refuse.
     Counted,
 }
 
 impl Overrides {
-    /// The table in force.
+    /// Returns the table in force.
     #[must_use]
     pub fn table(&self) -> Arc<OverrideTable> {
         Arc::clone(&self.index.load().table)
     }
 
-    /// Puts `table` in force.
+    /// Replaces the table in force by `table`.
     pub fn set(&self, table: Arc<OverrideTable>) {
         let _changing = self.changing.lock();
         self.install(table);
     }
 
-    /// Puts in force what `make` makes of the table in force, of two at once one after the other.
+    /// Replaces the table in force by the one that `make` creates from it. Concurrent updates run
+    /// one after the other.
     pub(super) fn update<T, E>(
         &self,
         make: impl FnOnce(&OverrideTable) -> Result<(T, Arc<OverrideTable>), E>,
@@ -71,7 +72,7 @@ impl Overrides {
         self.any.store(any, Ordering::Release);
     }
 
-    /// What is said of `subject` at `now`, before what `limit` says; `None` if nothing is.
+    /// Returns the override that replaces `limit` for `subject` at `now`; `None` if there is none.
     #[must_use]
     pub fn find(
         &self,
@@ -87,13 +88,14 @@ impl Overrides {
         Some(Arc::clone(&index.find(limit, subject, key, now)?.said))
     }
 
-    /// What is said of everybody at `now`, before what `limit` says: its switch.
+    /// Returns the override of `limit` for everybody at `now`: its kill switch.
     #[must_use]
     pub fn switch_of(&self, limit: &Limit, now: Timestamp) -> Option<Arc<Override>> {
         best(&self.index.load().everybody, limit, now).map(|entry| Arc::clone(&entry.said))
     }
 
-    /// The last word on what `is_meant` finds, of rules and of shedding.
+    /// Returns the latest override in force at `now` of a rule or of load shedding whose target
+    /// `is_meant` accepts.
     pub(super) fn switch(
         &self,
         now: Timestamp,
@@ -107,13 +109,13 @@ impl Overrides {
         lasting.rev().find(|said| is_meant(&said.target.target)).cloned()
     }
 
-    /// Whether none are in force, by one relaxed load.
+    /// Whether there are no overrides, by one relaxed load.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// What an override makes of `limit` for `subject` at `now`, and which one does; `None` if there
-    /// is none.
+    /// Returns the effect of the override of `limit` for `subject` at `now`, and the override;
+    /// `None` if there is none.
     pub(crate) fn resolve(
         &self,
         limit: &Arc<Limit>,
@@ -138,11 +140,11 @@ impl fmt::Debug for Overrides {
     }
 }
 
-/// An override, and the limit that it made last.
+/// An override, and the limit that was last created from it.
 #[derive(Debug)]
 struct Entry {
     said: Arc<Override>,
-    /// The limit of the policy, and what became of it, if it can count the quota.
+    /// The policy's limit, and its replacement if the limit can count the override's quota.
     made: ArcSwapOption<(Arc<Limit>, Option<Arc<Limit>>)>,
 }
 
@@ -154,7 +156,7 @@ impl Entry {
             Effect::Counted => return Some(ResolvedOverride::Counted),
             Effect::Quota { quota, burst } => (quota, burst),
         };
-        // It holds the limit, so that no other lies there meanwhile.
+        // The entry keeps the limit alive, so its address cannot be reused for another limit.
         if let Some(made) = &*self.made.load()
             && Arc::ptr_eq(&made.0, limit)
         {
@@ -166,24 +168,24 @@ impl Entry {
     }
 }
 
-/// Overrides by whom they are about; those of one target differ in their limits.
+/// Overrides by target. The overrides of one target differ in their limits.
 #[derive(Debug, Default)]
 struct Index {
     table: Arc<OverrideTable>,
-    /// By veiled subjects.
+    /// Indexed by the bytes of veiled subjects.
     subjects: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
-    /// By veiled pairs.
+    /// Indexed by the bytes of veiled pairs.
     values: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
     networks: HashMap<Box<str>, Networks>,
     everybody: Vec<Arc<Entry>>,
-    /// What is said of rules and of shedding.
+    /// Overrides of rules and of load shedding.
     switches: Vec<Arc<Override>>,
 }
 
-/// Networks of one dimension.
+/// The networks of one dimension.
 #[derive(Debug, Default)]
 struct Networks {
-    /// The lengths that there are, by which looking up is bounded.
+    /// The prefix lengths in use. A lookup tries only these.
     lengths: BTreeSet<u8>,
     entries: HashMap<Network, Vec<Arc<Entry>>>,
 }
@@ -239,7 +241,7 @@ impl Index {
         by_network.or_else(|| best(&self.everybody, limit, now))
     }
 
-    /// What is said of networks that `subject` lies in, the smallest first.
+    /// Returns the overrides of networks that contain `subject`, the smallest network first.
     fn networks_of(&self, subject: &Subject) -> impl Iterator<Item = &Vec<Arc<Entry>>> {
         let pairs = (!self.networks.is_empty()).then(|| subject.pairs()).into_iter().flatten();
         pairs.flat_map(|(name, stored)| {
@@ -252,13 +254,14 @@ impl Index {
     }
 }
 
-/// The network that a value names, if it is an address or a network.
+/// Parses a value as a network; `None` if it is neither an address nor a network.
 fn network(stored: Stored<'_>) -> Option<Network> {
     let Stored::Clear(bytes) = stored else { return None };
     Network::parse(std::str::from_utf8(bytes).ok()?).ok()
 }
 
-/// Of the overrides of one target that of this limit, or that of all limits.
+/// Returns the override of this limit among the overrides of one target, or else the one of all
+/// limits.
 fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
     let lasting = entries
         .iter()

@@ -1,4 +1,4 @@
-//! Who keeps the overrides that a node holds.
+//! Stores of overrides.
 
 use std::fmt;
 use std::future::Future;
@@ -12,46 +12,46 @@ use super::change::{OverrideChange, OverrideStoreError};
 use super::index::Overrides;
 use super::table::OverrideTable;
 
-/// Keeps overrides, and makes them known to every node that shares them.
+/// Stores overrides and distributes them to every node that shares them.
 pub trait OverrideStore: fmt::Debug + Send + Sync {
-    /// Makes `change`. Once it has answered the change is in force on this node, and kept where
-    /// other nodes find it.
+    /// Applies `change`. When the future returns `Ok`, the change is in force on this node and is
+    /// stored where the other nodes read it.
     fn change(
         &self,
         now: Timestamp,
         change: OverrideChange,
     ) -> Pin<Box<dyn Future<Output = Result<ChangeResult, OverrideStoreError>> + Send + '_>>;
 
-    /// The table that is in force on this node.
+    /// Returns the table that is in force on this node.
     fn table(&self) -> Arc<OverrideTable>;
 
-    /// Where overrides are kept, and how that stands.
+    /// Returns where overrides are stored, and whether the last read succeeded.
     fn storage(&self) -> OverrideStorage;
 }
 
-/// What a change made.
+/// The result of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeResult {
-    /// What was in force of the same target.
+    /// The override of the same target that was in force before the change.
     pub before: Option<Arc<Override>>,
-    /// What is in force now.
+    /// The table that is in force now.
     pub table: Arc<OverrideTable>,
 }
 
-/// Where overrides are kept, and how that stands.
+/// Where overrides are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideStorage {
-    /// In this process: they end with it, and other nodes know nothing of them.
+    /// In this process: they end with it, and other nodes do not receive them.
     InProcess,
-    /// In the store, where every node finds them.
+    /// In the store, where every node reads them.
     InStore {
-        /// Why they could not be read the last time, if so; the last ones that were read stay in
+        /// Why the last read failed, if it did. The overrides of the last successful read stay in
         /// force.
         failure: Option<String>,
     },
 }
 
-/// In this process.
+/// Stores overrides in this process.
 impl OverrideStore for Arc<Overrides> {
     fn change(
         &self,

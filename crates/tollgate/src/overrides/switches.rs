@@ -1,4 +1,4 @@
-//! Switches of rules and of load shedding: for who has to stop them at once.
+//! Switches of rules and of load shedding, which operators use to stop them at once.
 
 use std::sync::Arc;
 
@@ -10,29 +10,30 @@ use super::index::Overrides;
 use super::{Effect, Override, OverrideTarget, SheddingTarget};
 
 impl Overrides {
-    /// What is said of the rule of this name at `now`.
+    /// Returns the override of the rule `name` that is in force at `now`.
     #[must_use]
     pub fn rule_switch(&self, name: &str, now: Timestamp) -> Option<Arc<Override>> {
         self.switch(now, |target| matches!(target, OverrideTarget::Rule(rule) if **rule == *name))
     }
 
-    /// What is said of `target` at `now`.
+    /// Returns the override of `target` that is in force at `now`.
     #[must_use]
     pub fn shedding_switch(&self, target: SheddingTarget, now: Timestamp) -> Option<Arc<Override>> {
         self.switch(now, |candidate| *candidate == OverrideTarget::Shedding(target))
     }
 
-    /// What becomes of `rule` at `now`.
+    /// Returns whether `rule` is on, off or only counted at `now`.
     pub(crate) fn switched(&self, rule: &Rule, now: Timestamp) -> RuleSwitch {
         self.rule_switch(&rule.name, now).map_or(RuleSwitch::On, |said| match said.effect {
             Effect::Unlimited => RuleSwitch::Off,
             Effect::Counted => RuleSwitch::Counted,
-            // Of a rule nobody says so.
+            // Overrides of rules never have these effects.
             Effect::Quota { .. } | Effect::Blocked => RuleSwitch::On,
         })
     }
 
-    /// How far `target` is unenforced at `now`, by itself or with all others.
+    /// Returns the mode that overrides of `target` and of [`SheddingTarget::All`] set at `now`: the
+    /// milder of the two.
     pub(crate) fn shed_mode(&self, target: SheddingTarget, now: Timestamp) -> ShedMode {
         let of = |target| {
             self.shedding_switch(target, now).map_or(ShedMode::Enforce, |said| mode(&said))

@@ -8,53 +8,55 @@ use tollgate_core::Timestamp;
 use super::change::{OverrideChange, OverrideStoreError};
 use super::{MAX_OVERRIDES, Override, OverrideScope};
 
-/// All overrides in one version. It is never changed: a change makes the next one.
+/// One version of all overrides. Immutable: a change creates the next version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OverrideTable {
     version: TableVersion,
     overrides: Vec<Arc<Override>>,
 }
 
-/// Which table: a count of changes, and a number that was drawn at random, by which two are told
-/// apart that followed the same one.
+/// The version of a table: the number of changes, and a random number, which differs between two
+/// tables that were made from the same predecessor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableVersion {
-    /// How many changes led to it; zero where nobody has made one.
+    /// The number of changes that led to the table; 0 if there was none.
     pub changes: u64,
-    /// Drawn at random by who made the last one.
+    /// A random number of the node that made the last change.
     pub drawn: u64,
 }
 
 impl OverrideTable {
-    /// These overrides in this version; `None` if there are more than [`MAX_OVERRIDES`].
+    /// Creates a table of these overrides in this version; `None` if there are more than
+    /// [`MAX_OVERRIDES`].
     #[must_use]
     pub fn new(version: TableVersion, overrides: Vec<Arc<Override>>) -> Option<Self> {
         (overrides.len() <= MAX_OVERRIDES).then_some(Self { version, overrides })
     }
 
-    /// Its version.
+    /// Returns the version.
     #[must_use]
     pub const fn version(&self) -> TableVersion {
         self.version
     }
 
-    /// All of them, the oldest first; also those that are over since the last change.
+    /// Returns all overrides, the oldest first, including those that expired after the last change.
     #[must_use]
     pub fn overrides(&self) -> &[Arc<Override>] {
         &self.overrides
     }
 
-    /// That of `target`, unless it is over at `now`.
+    /// Returns the override of `target`, unless it has expired at `now`.
     #[must_use]
     pub fn get(&self, target: &OverrideScope, now: Timestamp) -> Option<&Arc<Override>> {
         self.overrides.iter().find(|one| one.target == *target && now < one.expires_at)
     }
 
-    /// The table that follows by `change` at `now`, without what is over then.
+    /// Returns the next table: this one after `change` at `now`, without overrides that have
+    /// expired.
     ///
     /// # Errors
-    /// [`OverrideStoreError::Full`] if there would be more than [`MAX_OVERRIDES`], [`OverrideStoreError::Missing`] if
-    /// what is to be removed is not there.
+    /// [`OverrideStoreError::Full`] if there would be more than [`MAX_OVERRIDES`],
+    /// [`OverrideStoreError::Missing`] if the override to remove does not exist.
     pub fn changed(
         &self,
         change: &OverrideChange,
@@ -75,7 +77,7 @@ impl OverrideTable {
         Self::new(version, overrides).ok_or(OverrideStoreError::Full)
     }
 
-    /// When the last of them is over.
+    /// Returns the time at which the last override expires.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.overrides.iter().map(|one| one.expires_at).max().unwrap_or_default()

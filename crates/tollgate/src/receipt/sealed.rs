@@ -1,7 +1,8 @@
-//! A receipt as text that leaves the process: opaque, and worth nothing if a letter is changed.
+//! Receipts as text that leaves the process: opaque, and invalid if one letter is changed.
 //!
-//! URL-safe base64 of a version, what was charged, until when it can be given back, and a seal
-//! under the deployment's key. It holds subjects as stores do: credentials as their keyed hashes.
+//! The text is URL-safe base64 of a version, the charges, the time until which they can be
+//! refunded, and a seal under the deployment's key. It contains subjects as stores do: credentials
+//! as their keyed hashes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,26 +16,27 @@ use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
 use super::{Entry, Purpose, Receipt};
 use crate::hash_key::HashKey;
 
-/// The version of what was charged, and the one of what is reserved.
+/// The version of a receipt of charges. [`RESERVED`] is the version of a receipt of a reservation.
 const VERSION: u8 = 1;
 const RESERVED: u8 = 2;
 const SEAL: usize = 16;
 
 /// Bytes before the entries: version, id and expiry.
 const HEAD: usize = 1 + 16 + 8;
-/// Bytes of an entry without its subject: limit, kind, cost, mark and length.
+/// Bytes of an entry without its subject: limit, kind, cost, position and length.
 const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
 
-/// A receipt that came back.
+/// A receipt that was read from its text.
 pub(crate) struct UnsealedReceipt {
-    /// Without what the policy has no limit for any more.
+    /// The receipt, without entries of limits that the policy no longer has.
     pub(crate) receipt: Receipt,
-    /// Nothing of it can be given back from this moment on.
+    /// The time from which nothing of it can be refunded.
     pub(crate) expires_at: Timestamp,
 }
 
 impl Receipt {
-    /// The text of what was charged at `now`. Who holds it can give the charge back.
+    /// Returns the text of a receipt for charges that were made at `now`. Every client that has the
+    /// text can refund them.
     pub(crate) fn seal(&self, key: &HashKey, now: Timestamp) -> String {
         let (version, expires_at) = match self.purpose {
             Purpose::Charge => {
@@ -59,8 +61,8 @@ impl Receipt {
         text
     }
 
-    /// Reads what [`seal`](Self::seal) wrote under the same key, on this node or another. As a text
-    /// can be shown twice, what it gives back is guarded.
+    /// Reads the text that [`seal`](Self::seal) wrote under the same key, on this node or another.
+    /// A text can be presented twice, so the store deduplicates its refunds by the charge's id.
     pub(crate) fn open(
         text: &str,
         key: &HashKey,
@@ -76,7 +78,7 @@ impl Receipt {
         if !bool::from(key.seal(sealed).ct_eq(seal)) {
             return Err(ReceiptError::Foreign);
         }
-        // Who sealed it wrote it well, unless a key is shared by something else.
+        // A text with a valid seal is well formed, unless another program uses the same key.
         let (version, rest) = sealed.split_first().ok_or(ReceiptError::Garbled)?;
         read(*version, rest, policy).ok_or(ReceiptError::Garbled)
     }
@@ -98,7 +100,8 @@ fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<UnsealedReceipt
 }
 
 impl Entry {
-    /// Until when it can be given back; a lease that nobody renews ends by itself.
+    /// Returns the time until which it can be refunded. A permit that is not renewed expires by
+    /// itself.
     fn refundable_until(&self, charged_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => charged_at.after(limit.permit_ttl()),
@@ -106,7 +109,8 @@ impl Entry {
         }
     }
 
-    /// Until when it is held that was to be held `until` then, as of `asked_at`.
+    /// Returns the time at which a reservation ends that was requested at `asked_at` to last until
+    /// `until`.
     pub(super) fn held_until(&self, until: Timestamp, asked_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => asked_at.after(limit.permit_ttl()),
@@ -116,7 +120,7 @@ impl Entry {
 
     fn write(&self, bytes: &mut Vec<u8>) {
         let subject = self.subject.as_bytes();
-        // A subject is a few short values: no address space holds one that is longer.
+        // The length always fits: a subject is a few short values.
         let length = u32::try_from(subject.len()).unwrap_or(u32::MAX);
         bytes.extend(self.limit.state_digest().to_be_bytes());
         bytes.push(kind(&self.limit));
@@ -126,8 +130,9 @@ impl Entry {
         bytes.extend(subject);
     }
 
-    /// `None` if there is no whole one; `Some(None)` if the policy has no such limit any more, or
-    /// one that counts in another way or place, to which the mark means nothing.
+    /// Reads one entry. Returns `None` if it is incomplete; `Some(None)` if the policy no longer
+    /// has the limit, or counts it by another algorithm or in another place, which makes the
+    /// position meaningless.
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
         let [charged_kind] = take(rest)?;
@@ -149,7 +154,7 @@ impl Entry {
     }
 }
 
-/// A number for each algorithm that never changes.
+/// Returns a number for each algorithm that never changes.
 const fn kind(limit: &Limit) -> u8 {
     match limit.algorithm() {
         Algorithm::FixedWindow(_) => 1,
@@ -167,17 +172,17 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// Why a text is no receipt.
+/// Why a text is not a valid receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiptError {
-    /// It is not what a receipt looks like.
+    /// It does not have the form of a receipt.
     Garbled,
-    /// It is of a version that this one does not read.
+    /// It has a version that this release does not support.
     Version(u8),
     /// It was changed, or written under another key.
     Foreign,
-    /// It proves a charge, and no reservation.
+    /// It proves a charge, not a reservation.
     NotReserved,
 }
 

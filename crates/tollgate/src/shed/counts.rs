@@ -1,4 +1,4 @@
-//! What was shed, counted.
+//! Counts of requests that were shed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use tollgate_core::policy::shedding::ShedMode;
 
 use super::decision::{ShedCause, ShedDecision};
 
-/// Requests that were shed, by priority, cause and mode. Counting waits for nobody.
+/// Counts of requests that were shed, by priority, cause and mode. Counting takes no lock.
 #[derive(Debug, Default)]
 pub struct ShedCounts {
     enforced: Table,
@@ -16,16 +16,16 @@ pub struct ShedCounts {
 
 type Table = [[AtomicU64; ShedCause::ALL.len()]; Priority::ALL.len()];
 
-/// What was counted of one kind.
+/// The counts of one priority and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShedCount {
-    /// How much the requests matter.
+    /// The priority of the requests.
     pub priority: Priority,
-    /// What there was too much of.
+    /// The cause of the shedding.
     pub cause: ShedCause,
-    /// How many were shed.
+    /// The number of requests that were shed.
     pub shed: u64,
-    /// How many would have been, and passed.
+    /// The number of requests that shadow mode admitted and enforcement would have shed.
     pub shadowed: u64,
 }
 
@@ -39,7 +39,7 @@ impl ShedCounts {
         cell(table, shed.priority, shed.cause).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Every kind, also those that there were none of.
+    /// Returns the counts of every priority and cause, including zeros.
     pub fn read(&self) -> impl Iterator<Item = ShedCount> {
         let kinds = Priority::ALL.into_iter();
         let kinds = kinds.flat_map(|priority| ShedCause::ALL.map(|cause| (priority, cause)));

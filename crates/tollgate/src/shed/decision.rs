@@ -1,41 +1,41 @@
-//! What became of a request that was shed.
+//! The result of shedding a request.
 
 use tollgate_core::Millis;
 use tollgate_core::policy::Priority;
 
-/// When a request may try again that the fleet had no place for: places come free with every
-/// answer, so that nobody knows better.
+/// The `Retry-After` of a request for which the fleet has no free slot. Every response frees a
+/// slot, so no better estimate exists.
 pub const FLEET_RETRY_AFTER: Millis = Millis::from_secs(1);
 
-/// A request that was shed: it was charged nothing.
+/// A request that was shed. No limit was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShedDecision {
-    /// How much it matters.
+    /// The priority of the request.
     pub priority: Priority,
-    /// What there was too much of.
+    /// The cause.
     pub cause: ShedCause,
-    /// When requests that matter as much have a chance again.
+    /// The time after which requests of this priority may be admitted again.
     pub retry_after: Millis,
 }
 
-/// What there was too much of.
+/// The kind of load that was too high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShedCause {
     /// Requests in flight across the fleet.
     Fleet,
-    /// Requests in flight in this node.
+    /// Requests in flight on this node.
     InFlight,
-    /// Waiting in this node.
+    /// The time that requests wait on this node.
     QueueDelay,
-    /// Lateness of this node's tasks.
+    /// The delay of this node's tasks.
     LoopDelay,
 }
 
 impl ShedCause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 4] = [Self::Fleet, Self::InFlight, Self::QueueDelay, Self::LoopDelay];
 
-    /// The word for it, in answers and metrics.
+    /// Returns the name in responses and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

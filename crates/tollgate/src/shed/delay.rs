@@ -1,40 +1,40 @@
-//! Delays that stay, told from those that pass.
+//! Persistent delays, distinguished from short ones.
 
 use tollgate_core::{Millis, Timestamp};
 
-/// For how long a delay must not have gone away once to count.
+/// The time for which a delay must persist without a break to count.
 pub const INTERVAL: Millis = Millis::new(100);
 
-/// The least delay of the last whole [`INTERVAL`]: what a burst leaves behind is gone by then, what
-/// is left is a queue that stands. After `CoDel` (Nichols and Jacobson, "Controlling Queue Delay",
-/// 2012).
+/// The least delay of the last whole [`INTERVAL`]. The delay of a burst has passed by then; a delay
+/// that remains is a persistent queue. After `CoDel` (Nichols and Jacobson, "Controlling Queue
+/// Delay", 2012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PersistentDelay {
-    /// The beginning of the interval under way.
+    /// The start of the current interval.
     began_at: Timestamp,
-    /// The least of it, in microseconds, if anything was seen.
+    /// The least delay of the current interval, in microseconds; `None` if none was observed.
     least: Option<u64>,
-    /// The least of the interval before.
+    /// The least delay of the interval before.
     persistent: Option<u64>,
 }
 
 impl PersistentDelay {
-    /// Takes a delay of so many microseconds in, which was seen `now`.
+    /// Records a delay of `micros` that was observed at `now`.
     pub fn observe(&mut self, now: Timestamp, micros: u64) {
         self.turn(now);
         self.least = Some(self.least.map_or(micros, |least| least.min(micros)));
     }
 
-    /// The delay that stands `now`, in microseconds; none where none was seen.
+    /// Returns the persistent delay at `now`, in microseconds; 0 if none was observed.
     pub fn micros(&mut self, now: Timestamp) -> u64 {
         self.turn(now);
         self.persistent.unwrap_or(0)
     }
 
-    /// Ends the interval under way if it is over.
+    /// Ends the current interval if it is over.
     fn turn(&mut self, now: Timestamp) {
         let intervals = match now < self.began_at {
-            // The clock was set back: nothing is known of this time.
+            // The clock was set back: there are no observations of this time.
             true => u64::MAX,
             false => now.since(self.began_at).get() / INTERVAL.get(),
         };

@@ -1,17 +1,18 @@
-//! Load shedding: what is refused with 503 when there is more to do than can be done, so that what
-//! matters most is still done in time.
+//! Load shedding: refuses requests with 503 under overload, so the most important requests are
+//! still served in time.
 //!
 //! Two shedders, after Stripe's ("Scaling your API with rate limiters", 2017), each with a mode of
 //! its own and one [`ShedMode`](tollgate_core::policy::shedding::ShedMode) over both:
 //!
-//! - the **fleet** sheds what is not critical when it would take the places that are kept for
-//!   critical requests: two concurrency limits in the store, which all nodes share;
-//! - each **worker** sheds by its own load, the lowest [`Priority`] first: requests in flight beside
-//!   a bound, which may be [adaptive](Adaptive), how long they queue, and how late tasks run. How
-//!   much it sheds follows a [`ShedLevel`] that rises and falls slowly.
+//! - the **fleet** sheds requests that are not critical when they would use the slots that are
+//!   reserved for critical requests: two concurrency limits in the store, which all nodes share;
+//! - each **worker** sheds by its own load, the lowest [`Priority`] first: requests in flight
+//!   compared with a bound, which may be [adaptive](Adaptive), how long they queue, and how late
+//!   tasks run. A [`ShedLevel`] that rises and falls slowly sets the share of requests that it
+//!   sheds.
 //!
-//! [`Limiter::enter`](crate::Limiter::enter) asks both, before any limit is charged, and
-//! [`tower::Layer`](crate::tower::Layer) does so for every request.
+//! [`Limiter::enter`](crate::Limiter::enter) checks both before any limit is charged, and
+//! [`tower::Layer`](crate::tower::Layer) calls it for every request.
 
 mod adaptive;
 mod counts;

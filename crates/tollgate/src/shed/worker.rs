@@ -19,10 +19,10 @@ pub const HARD_LIMIT_FACTOR: u32 = 2;
 
 /// The load of one node, and which requests it sheds.
 ///
-/// The [`ShedLevel`] says which share of which priority is shed. Above [`HARD_LIMIT_FACTOR`] times the bound on
-/// requests in flight everything but critical requests is shed at once. A request that is shed in
-/// shadow mode is admitted and not counted as in flight, so that the others are shed as if the mode
-/// were enforced.
+/// The [`ShedLevel`] sets the share of each priority that is shed. Above [`HARD_LIMIT_FACTOR`]
+/// times the bound on requests in flight, all requests except critical ones are shed at once. A
+/// request that is shed in shadow mode is admitted and not counted as in flight, so the others are
+/// shed as if the mode were enforced.
 #[derive(Debug, Default)]
 pub struct Worker {
     state: Mutex<State>,
@@ -45,7 +45,7 @@ struct State {
 /// The status of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Requests in flight that hold a [`InFlightSlot`](super::Permit).
+    /// Requests in flight that hold a [`InFlightSlot`](super::InFlightSlot).
     pub in_flight: u32,
     /// The bound on requests in flight, if there is one.
     pub bound: Option<NonZeroU32>,

@@ -1,4 +1,4 @@
-//! All or nothing over state that has several partitions.
+//! All-or-nothing calls over state that is split into partitions.
 
 mod span;
 
@@ -16,20 +16,21 @@ use super::owned_charge::OwnedCharge;
 use crate::trace::instrument;
 use span::{span, takes};
 
-/// The most calls over several partitions at one time; one more is [`StoreError::Unavailable`].
+/// The maximum number of concurrent calls that span several partitions.
 ///
-/// Each may hold units at partitions that do not answer, so their number has to have an end.
+/// Further calls fail with [`StoreError::Unavailable`]. The number is bounded because each call may
+/// hold units at partitions that do not answer.
 pub const MAX_SPANNING_CALLS: usize = 4_096;
 
-/// State that is kept at several partitions, each a store by itself.
+/// State that is split into several partitions, each a store by itself.
 pub trait Partitions: Send + Sync {
-    /// The number of the partition of what `subject` uses.
+    /// Returns the index of the partition that keeps the counters of `subject`.
     fn partition(&self, subject: &Subject) -> usize;
 
-    /// Carries `charges` out at `partition`, which is that of all their subjects.
+    /// Applies `charges` at `partition`, which must be the partition of all their subjects.
     ///
     /// # Errors
-    /// [`StoreError`] if that partition could not say.
+    /// [`StoreError`] if the partition does not answer.
     fn apply_at(
         &self,
         partition: usize,
@@ -38,12 +39,13 @@ pub trait Partitions: Send + Sync {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
 }
 
-/// [`Partitions`] whose cells can be read out and taken in, as [`CellTransfer`](tollgate_core::CellTransfer) says.
+/// [`Partitions`] whose cells can be read and joined, as in
+/// [`CellTransfer`](tollgate_core::CellTransfer).
 pub trait PartitionedCells: Partitions {
-    /// The cells for `places`, whose subjects all live at `partition`.
+    /// Reads the cells for `places`, whose subjects all belong to `partition`.
     ///
     /// # Errors
-    /// [`StoreError`] if that partition could not say.
+    /// [`StoreError`] if the partition does not answer.
     fn cells_at(
         &self,
         partition: usize,
@@ -51,10 +53,10 @@ pub trait PartitionedCells: Partitions {
         places: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
 
-    /// Joins `cells`, whose subjects all live at `partition`, with what is kept there.
+    /// Joins `cells`, whose subjects all belong to `partition`, with the cells stored there.
     ///
     /// # Errors
-    /// [`StoreError`] if that partition could not say.
+    /// [`StoreError`] if the partition does not answer.
     fn join_at(
         &self,
         partition: usize,
@@ -63,72 +65,76 @@ pub trait PartitionedCells: Partitions {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// [`PartitionedCells`] of which each is of one history at a time, as
-/// [`ReplicationEpochs`](tollgate_core::ReplicationEpochs) says of a whole store.
+/// [`PartitionedCells`] in which each partition has one replication epoch at a time, as
+/// [`ReplicationEpochs`](tollgate_core::ReplicationEpochs) defines it for a whole store.
 ///
-/// Several partitions may be of one history, as those are that one server keeps. No two histories have
-/// the same number, except zero, which is that of a partition whose history nobody knows yet.
+/// Partitions on the same server share an epoch. Every epoch has a different number, except zero,
+/// which means that the epoch of the partition is not known yet.
 pub trait PartitionedEpochs: PartitionedCells {
-    /// The number of the history that charges at `partition` would go to now.
+    /// Returns the number of the epoch to which charges at `partition` are sent now.
     fn epoch_at(&self, partition: usize) -> u64;
 
-    /// Whether charges at `partition` are held now, because its history is not released.
+    /// Returns whether charges at `partition` are paused because its epoch is not released yet.
     fn is_paused_at(&self, partition: usize) -> bool;
 
-    /// For how long nothing had been answered at `partition` when its history began.
+    /// Returns how long `partition` had not answered when its epoch began.
     fn outage_at(&self, partition: usize) -> Millis;
 
-    /// One partition of each history that is held now.
+    /// Returns one partition of each epoch that is paused now.
     fn held(&self) -> Vec<usize>;
 
-    /// Charges may go to `history`, at whichever partitions are of it. One that is in force nowhere
-    /// changes nothing.
+    /// Allows charges to the epoch `history` at every partition that has it. Does nothing if no
+    /// partition has that epoch now.
     fn release(&self, history: u64);
 }
 
-/// Makes calls over several [`Partitions`] all or nothing.
+/// A store that makes calls over several [`Partitions`] all or nothing.
 ///
-/// A call with one partition is passed on as it is: one step, exact, at no cost. One that spans partitions
-/// is taken at each of them at the same time. If a partition refuses, or has no answer, what the others
-/// took is given back to where it was taken.
+/// A call with one partition is passed on unchanged: one exact step without extra cost. A call that
+/// spans partitions is applied at all of them in parallel. If a partition refuses or does not
+/// answer, the charges at the others are refunded.
 ///
-/// # What it keeps
-/// - Admitted means charged at every partition, refused means charged at none, apart from limits that
-///   count refusals, which count this one once. Nothing is ever admitted beyond a quota.
-/// - That is so whether or not anyone still waits: the call goes on without its caller.
-/// - Readings are in order; what was given back reads as if it had not been taken.
+/// # Guarantees
+/// - An admitted call is charged at every partition. A refused call is charged at none, except on
+///   limits that count refusals, which count it once. No call is admitted beyond a quota.
+/// - The call continues if its caller stops waiting, and the same holds for it.
+/// - Readings are in the order of the charges. Refunded charges read as if they had not been made.
 ///
-/// # What it weakens
-/// - **The moment.** Between taking and giving back, which takes one more round trip, others see
-///   those units in use. Another caller can be told up to [`max_held_units`] units too many, and be
-///   refused for them; a window can have been opened for nothing. It costs refusals, never admits.
-/// - **The answer.** With a partition's error the whole call has no answer. What that partition may have
-///   taken unheard stays taken until its window is over; so does what could not be given back,
-///   which [`Atomic::unrefunded`] counts. Where another partition refused, what counts refusals did.
-/// - **The cost.** Admitted: a call to each partition, side by side. Refused: once more to those that
-///   had taken. See [`max_store_calls`].
+/// # Limitations
+/// - **Isolation.** Between the charge and its refund, one round trip later, other calls see those
+///   units as used. Another caller can see up to [`max_held_units`] units too many and be refused
+///   for them, and a window can be opened for nothing. This can refuse too much but never admit too
+///   much.
+/// - **Errors.** If a partition fails, the whole call fails. Units that this partition charged
+///   without an answer stay used until their window ends, as do failed refunds, which
+///   [`Atomic::unrefunded`] counts. If another partition refused, this includes the units on limits
+///   that count refusals.
+/// - **Cost.** An admitted call costs one call to each partition, in parallel. A refused call costs
+///   one more call to each partition that charged. See [`max_store_calls`].
 pub struct Atomic<H> {
     partitions: Arc<H>,
     permits: Arc<Semaphore>,
     unrefunded: Arc<AtomicU64>,
 }
 
-/// The units by which another caller may see a limit more used than it is, while `spanning` calls
-/// that will be refused elsewhere each hold `cost`.
+/// Returns the maximum units by which a limit may look more used than it is, while each of
+/// `spanning` calls that another partition will refuse holds `cost`.
 #[must_use]
 pub const fn max_held_units(spanning: u64, cost: Cost) -> u64 {
     spanning.saturating_mul(cost.get())
 }
 
-/// The calls that one call over `partitions` partitions comes to, at most: one round trip of `partitions` calls,
-/// and if a partition refuses or fails a second one to the others.
+/// Returns the maximum number of store calls for one call over `partitions` partitions.
+///
+/// That is one round trip of `partitions` calls and, if a partition refuses or fails, a second
+/// round trip to the others.
 #[must_use]
 pub const fn max_store_calls(partitions: usize) -> usize {
     if partitions <= 1 { partitions } else { partitions + partitions - 1 }
 }
 
 impl<H: Partitions> Atomic<H> {
-    /// A store over `partitions`.
+    /// Creates a store over `partitions`.
     #[must_use]
     pub fn new(partitions: H) -> Self {
         Self {
@@ -144,13 +150,13 @@ impl<H: Partitions> Atomic<H> {
         &self.partitions
     }
 
-    /// How many charges were taken for nothing and could not be given back.
+    /// Returns the number of charges of refused or failed calls that could not be refunded.
     #[must_use]
     pub fn unrefunded(&self) -> u64 {
         self.unrefunded.load(Ordering::Relaxed)
     }
 
-    /// The partition of all `charges`, or `None` if they have several.
+    /// Returns the partition of all `charges`, or `None` if they span several.
     fn common_partition(&self, charges: &[Charge<'_>]) -> Option<usize> {
         let (first, rest) = charges.split_first()?;
         let partition = self.partitions.partition(first.subject);
@@ -176,7 +182,8 @@ impl<H: Partitions + 'static> Store for Atomic<H> {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             return Err(StoreError::Unavailable);
         };
-        // On a task of its own, so that a caller who leaves does not leave half a call behind.
+        // The call runs in its own task: a caller that stops waiting must not leave half a call
+        // behind.
         let owned: Vec<_> = charges.iter().map(OwnedCharge::new).collect();
         let (partitions, unrefunded) = (Arc::clone(&self.partitions), Arc::clone(&self.unrefunded));
         let spanning = async move {

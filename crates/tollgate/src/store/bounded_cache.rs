@@ -1,4 +1,4 @@
-//! What was last heard of a limit and a subject: a table of fixed size that forgets.
+//! A cache of fixed size for the last known state of a limit and a subject.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tollgate_core::{Charge, Timestamp};
 
-/// Entries that share a lock and compete for the same places.
+/// The entries in one set: they share a lock and compete for the same slots.
 const WAYS: usize = 8;
 
-/// At most so many values as were asked for, rounded up to a power of two.
+/// A cache of at most the requested number of values, rounded up to a power of two.
 ///
-/// Source: set-associative caches. A key has [`WAYS`] places; where they are full, the value that
-/// is [worth](EvictionPriority) least makes way, and nothing else is touched. Nothing is allocated after the
-/// start, and no call looks at more than one set.
+/// Source: set-associative caches. A key has [`WAYS`] slots; if they are full, the value with the
+/// lowest [priority](EvictionPriority) is evicted, and no other value is affected. Nothing is
+/// allocated after the creation, and lookups and updates of a key access a single set.
 pub(super) struct BoundedCache<V> {
     hasher: SipHasher13,
     sets: Box<[Mutex<Set<V>>]>,
@@ -23,26 +23,27 @@ pub(super) struct BoundedCache<V> {
 
 type Set<V> = [Option<(Key, V)>; WAYS];
 
-/// A keyed hash of a limit and a subject, under a key that never leaves the process: 128 bits wide,
-/// so that two that are alike need not be feared.
+/// A hash of a limit and a subject, keyed with a secret that never leaves the process. It has 128
+/// bits, so collisions are negligible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(u128);
 
 impl Key {
-    /// The part that it belongs to where there are so many, by other bits than those of its set.
+    /// Returns the index of one of several parts, from other bits than those that select the set.
     pub(super) const fn part_of(self, parts: usize) -> usize {
         (self.0 >> 64) as usize % parts
     }
 }
 
-/// Which value makes way for another.
+/// The order in which values are evicted.
 pub(super) trait EvictionPriority {
-    /// The smallest makes way first; zero for what says nothing any more.
+    /// Returns the priority: the lowest is evicted first, and zero means that the value is
+    /// obsolete.
     fn eviction_priority(&self, now: Timestamp) -> u64;
 }
 
 impl<V: Copy + EvictionPriority> BoundedCache<V> {
-    /// An empty table for `entries` values, at least one set.
+    /// Creates an empty cache for `entries` values, with at least one set.
     pub(super) fn new(entries: usize) -> Self {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
         let source = RandomState::new();
@@ -52,7 +53,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// The key of what `charge` is about. A limit that was changed is another limit.
+    /// Returns the key of the limit and subject of `charge`. A changed limit has another key.
     pub(super) fn key(&self, charge: &Charge<'_>) -> Key {
         let mut hasher = self.hasher;
         let limit = charge.limit;
@@ -64,7 +65,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         Key(hasher.finish128().as_u128())
     }
 
-    /// The key of one part of what `key` is about.
+    /// Returns the key of one part of the state under `key`.
     pub(super) fn part(&self, key: Key, part: u128) -> Key {
         let mut hasher = self.hasher;
         hasher.write_u128(key.0);
@@ -72,19 +73,19 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         Key(hasher.finish128().as_u128())
     }
 
-    /// What was put under `key`, unless it made way.
+    /// Returns the value under `key`, unless it was evicted.
     pub(super) fn get(&self, key: Key) -> Option<V> {
         let set = self.set(key).lock();
         set.iter().flatten().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
 
-    /// Puts `value` under `key`, where it may push out what is worth least at `now`.
+    /// Stores `value` under `key`. It may evict the value with the lowest priority at `now`.
     pub(super) fn put(&self, key: Key, value: V, now: Timestamp) {
         self.update(key, now, |_| Some(value));
     }
 
-    /// Puts what `change` makes of what is under `key` there, where it may push out what is worth
-    /// least at `now`; or nothing.
+    /// Stores the value that `change` returns for the current value of `key`, if it returns one. It
+    /// may evict the value with the lowest priority at `now`.
     pub(super) fn update(
         &self,
         key: Key,
@@ -107,13 +108,13 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// All that is kept, in no order.
+    /// Returns all values, in no particular order.
     pub(super) fn values(&self) -> Vec<V> {
         let values = |set: &Mutex<Set<V>>| set.lock().map(|place| place.map(|(_, value)| value));
         self.sets.iter().flat_map(values).flatten().collect()
     }
 
-    /// Forgets whatever is such; looks at every set.
+    /// Removes all values that match; scans every set.
     pub(super) fn forget_all(&self, is_such: impl Fn(&V) -> bool) {
         for set in &self.sets {
             for place in set.lock().iter_mut() {
@@ -124,7 +125,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// Forgets what is under `key`, if it is such.
+    /// Removes the value under `key` if it matches.
     pub(super) fn forget_if(&self, key: Key, is_such: impl Fn(&V) -> bool) {
         let mut set = self.set(key).lock();
         for place in set.iter_mut() {
@@ -134,7 +135,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// The most values that it ever holds.
+    /// Returns the maximum number of values.
     pub(super) fn capacity(&self) -> usize {
         self.sets.len() * WAYS
     }

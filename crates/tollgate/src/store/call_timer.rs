@@ -1,19 +1,18 @@
-//! A store whose calls are timed.
+//! Latency measurement of store calls.
 
 use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
 
 use crate::observe::{Histogram, Observed};
 
-/// Counts how long each call of a store took.
+/// A store that measures the duration of each call of the inner store.
 ///
-/// # What it keeps
-/// Every answer, unchanged.
+/// # Guarantees
+/// Every answer is returned unchanged.
 ///
-/// # What it weakens
-/// Nothing. A call costs two readings of a clock and two relaxed additions. A call that is given
-/// up before its answer counts with the time until then: left out, a store that stopped answering
-/// would look as fast as before. CellTransfer that are read or joined, which no client waits for, are not
-/// counted.
+/// # Limitations
+/// A call costs two clock readings and two relaxed additions. A call that is cancelled before its
+/// answer counts with the time until then; otherwise a store that stopped answering would look as
+/// fast as before. Reading and joining cells is not measured, because no client waits for it.
 #[derive(Debug)]
 pub struct CallTimer<S> {
     store: S,
@@ -21,7 +20,7 @@ pub struct CallTimer<S> {
 }
 
 impl<S> CallTimer<S> {
-    /// `store`, of which nothing was asked yet.
+    /// Wraps `store` with an empty measurement.
     #[must_use]
     pub fn new(store: S) -> Self {
         Self { store, durations: Histogram::default() }
@@ -33,7 +32,7 @@ impl<S> CallTimer<S> {
         &self.store
     }
 
-    /// How long its calls took.
+    /// Returns the measured durations of its calls.
     #[must_use]
     pub fn durations(&self) -> Observed {
         self.durations.read()

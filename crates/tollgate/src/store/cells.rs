@@ -1,4 +1,4 @@
-//! CellTransfer pass through wrappers to the stores that keep them.
+//! Cell transfer through wrappers to the stores that keep the cells.
 
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
@@ -69,7 +69,7 @@ impl<S: CellTransfer> CellTransfer for Deadline<S> {
     }
 }
 
-/// What stands in for a store keeps no cells of its own that could move.
+/// Transfers only the cells of the main store: a fallback has no cells that could move.
 impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
     fn cells(
         &self,
@@ -88,7 +88,7 @@ impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
     }
 }
 
-/// A join only makes refusals truer that are remembered.
+/// Passes cells through. A join only raises usage, so cached refusals stay valid.
 impl<S: CellTransfer> CellTransfer for DenyCache<S> {
     fn cells(
         &self,

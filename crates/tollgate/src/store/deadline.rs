@@ -1,4 +1,4 @@
-//! An answer in time, or none.
+//! A time limit for store calls.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,25 +6,27 @@ use std::time::Duration;
 
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
-/// How long a store may take unless another time is set.
+/// The default time that a store call may take.
 pub const DEFAULT_BUDGET: Duration = Duration::from_millis(15);
 
-/// How late a timer of the runtime may be on a machine that has nothing else to do.
+/// The maximum delay of a runtime timer on an idle machine.
 pub const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
-/// Answers [`StoreError::TimedOut`] when a store does not answer within its budget.
+/// A store that returns [`StoreError::TimedOut`] if the inner store does not answer within its
+/// budget.
 ///
-/// # What it keeps
-/// Every answer that comes in time, unchanged. No call takes longer than
+/// # Guarantees
+/// Answers within the budget are returned unchanged. No call takes longer than
 /// [`max_wait`](Self::max_wait), whatever the store waits for.
 ///
-/// # What it weakens
-/// After [`StoreError::TimedOut`] nobody knows whether the call was carried out: the store's future
-/// is dropped, which by the store's contract gives up the answer and not the call. At most the
-/// call's own cost can be charged without an admission, and nothing can be admitted uncharged.
+/// # Limitations
+/// After [`StoreError::TimedOut`] the caller cannot know whether the call was applied: dropping the
+/// store's future discards the answer but, by the contract of [`Store`], does not cancel the call.
+/// At most the call's own cost is charged without an admission; no request is admitted without a
+/// charge.
 ///
-/// It needs a tokio runtime with a timer, and a store that waits: one that blocks its thread
-/// stops the timer too.
+/// It needs a tokio runtime with a timer and a store that does not block its thread: a blocked
+/// thread stops the timer too.
 pub struct Deadline<S> {
     store: S,
     budget: Duration,
@@ -32,13 +34,13 @@ pub struct Deadline<S> {
 }
 
 impl<S> Deadline<S> {
-    /// `store`, with [`DEFAULT_BUDGET`].
+    /// Wraps `store` with [`DEFAULT_BUDGET`].
     #[must_use]
     pub const fn new(store: S) -> Self {
         Self { store, budget: DEFAULT_BUDGET, missed: AtomicU64::new(0) }
     }
 
-    /// Sets how long the store may take; tokio rounds it up to a millisecond.
+    /// Sets how long a store call may take. Tokio rounds it up to a millisecond.
     #[must_use]
     pub const fn with_budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
@@ -51,13 +53,13 @@ impl<S> Deadline<S> {
         &self.store
     }
 
-    /// The longest that a call takes, besides what the machine needs to run the task again.
+    /// Returns the maximum duration of a call, without the time until the task is scheduled again.
     #[must_use]
     pub const fn max_wait(&self) -> Duration {
         self.budget.saturating_add(TIMER_GRAIN)
     }
 
-    /// How many calls were not answered in time.
+    /// Returns the number of calls that timed out.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What was refused until a known time is refused again without asking.
+//! A cache of refusals, which are repeated without a store call while they are valid.
 
 mod ttl;
 
@@ -14,56 +14,59 @@ use tollgate_core::{
 use super::bounded_cache::{BoundedCache, EvictionPriority};
 use ttl::Set;
 
-/// The refusals that are remembered unless another number is set.
+/// The default number of cached refusals.
 pub const DEFAULT_ENTRIES: usize = 16_384;
 
-/// How long a refusal is remembered that a refund may end, unless another time is set.
+/// The default time for which a refusal is cached if a refund may end it earlier.
 pub const DEFAULT_DENY_TTL: Millis = Millis::new(5);
 
-/// The longest that a refusal is remembered before the store is asked again: an operator who
-/// resets a subject, and a store that lost its state, are heard of within that time.
+/// The maximum time for which a refusal is cached before the store is queried again. Within this
+/// time the node notices that an operator reset a subject or that the store lost its state.
 pub const MAX_DENY_TTL: Millis = Millis::from_secs(1);
 
-/// How old a status may be that is shown beside a remembered refusal, unless another age is set.
+/// The default maximum age of the statuses of other limits in a cached refusal.
 pub const DEFAULT_STATUS_MAX_AGE: Millis = Millis::from_secs(1);
 
-/// How long a limit's refusals are remembered.
+/// How long the refusals of a limit are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenyCacheTtl {
-    /// Not at all: the store is always asked.
+    /// No caching: every call is sent to the store.
     Off,
-    /// At most so long, because a refund may free units.
+    /// At most this long, because a refund may free units.
     AtMost(Millis),
-    /// As long as it holds and at most [`MAX_DENY_TTL`] after it was heard, for limits whose charges
-    /// nobody ever gives back. Only a fixed window that is used up stands unchanged until a known
-    /// time; anything else is asked.
+    /// Until the reset, and at most [`MAX_DENY_TTL`] after the answer, for limits whose charges are
+    /// never refunded. Only a fixed window that is used up has a status that is constant until a
+    /// known time; all other calls are sent to the store.
     UntilReset,
 }
 
-/// Refuses by itself what the store refused and would refuse again.
+/// A store that repeats the refusals of the inner store from a cache.
 ///
-/// A take that does not fit before a known moment will not, by whomever it is asked, until then:
-/// others can only use more. What frees units earlier is a refund, a settlement, or an operator
-/// who has them forgotten.
+/// A charge that does not fit before a known time does not fit earlier for any caller, because
+/// other callers can only use more. Only a refund, a settlement or a reset by an operator frees
+/// units earlier.
 ///
-/// # What it keeps
-/// - Nothing is admitted that the store would not admit; only refusals are remembered.
-/// - With [`DenyCacheTtl::UntilReset`] the refusal of a fixed window that is used up is exact in every
-///   number, as long as its charges are not given back and the store does not lose its state.
-/// - Peeks, looks, refunds, renewals and forgettings are always asked, and a refund or a forgetting
-///   that passes here ends what is remembered. Calls that touch a limit that counts refusals, or a concurrency limit that
-///   refused, are always asked. Answers of a stand-in are not remembered.
+/// # Guarantees
+/// - Only refusals are cached, so nothing is admitted that the store would not admit.
+/// - With [`DenyCacheTtl::UntilReset`], every number in the refusal of a used-up fixed window is
+///   exact, provided that its charges are not refunded and the store does not lose its state.
+/// - Peeks, reads, refunds, renewals and resets are always sent to the store. A refund or reset
+///   that passes through this cache removes the cached refusal. Calls that touch a limit that
+///   counts refusals, or a concurrency limit that refused, are always sent to the store. Answers of
+///   a fallback are not cached.
 ///
-/// # What it weakens
-/// - With [`DenyCacheTtl::AtMost`] a client can be refused for [`max_stale_refusal`](Self::max_stale_refusal)
-///   after units were given back elsewhere, and is told what was used that long ago.
-/// - A caller whose clock lags behind a reset that the clocks of other nodes have passed is refused
-///   here until its own has passed it, where the store may count it in the next window already.
-/// - The other limits of a call that was refused are shown as they were at most
-///   [`with_status_max_age`](Self::with_status_max_age) ago; with zero a call is answered only if each of its
-///   limits is remembered to refuse.
+/// # Limitations
+/// - With [`DenyCacheTtl::AtMost`], a client can be refused for up to
+///   [`max_stale_refusal`](Self::max_stale_refusal) after units were refunded through another node.
+///   The reported usage is up to that old.
+/// - If a caller's clock lags behind the reset that other nodes have already passed, it is refused
+///   here until its own clock passes the reset, although the store may already count in the next
+///   window.
+/// - The other limits of a refused call are reported as they were at most
+///   [`with_status_max_age`](Self::with_status_max_age) ago. With zero, a call is answered from the
+///   cache only if a refusal is cached for each of its limits.
 ///
-/// Remembers a bounded number of limits and subjects, the longest refusals first.
+/// The number of cached limits and subjects is bounded. Refusals that last longest are kept first.
 pub struct DenyCache<S> {
     store: S,
     ttl: Set,
@@ -73,17 +76,18 @@ pub struct DenyCache<S> {
     answered: AtomicU64,
 }
 
-/// What a limit answered in a call that was refused.
+/// The reading of one limit in a refused call.
 #[derive(Clone, Copy)]
 struct CachedRefusal {
-    /// The cost that it is the answer to.
+    /// The cost of the charge that was answered.
     cost: Cost,
-    /// What the limit held that answered: an override or another policy may have changed it since.
+    /// The capacity of the limit at the time of the answer. An override or another policy may have
+    /// changed it since.
     capacity: u64,
-    /// The largest cost that has the same answer where the limit is used up, else zero.
+    /// The largest cost that gets the same answer if the limit is used up; else zero.
     same_up_to: u64,
     heard_at: Timestamp,
-    /// Its first moment without meaning.
+    /// The time from which the reading is no longer valid.
     until: Timestamp,
     reading: Reading,
 }
@@ -95,7 +99,7 @@ impl EvictionPriority for CachedRefusal {
 }
 
 impl<S> DenyCache<S> {
-    /// `store`, whose refusals are remembered for [`DEFAULT_DENY_TTL`].
+    /// Wraps `store` and caches its refusals for [`DEFAULT_DENY_TTL`].
     #[must_use]
     pub fn new(store: S) -> Self {
         Self {
@@ -108,34 +112,35 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Sets how long refusals are remembered, or that they are not.
+    /// Sets how long refusals are cached, or disables caching.
     #[must_use]
     pub fn with_ttl(self, ttl: DenyCacheTtl) -> Self {
         self.set_ttl(ttl);
         self
     }
 
-    /// As [`with_ttl`](Self::with_ttl), while it is asked: what was remembered for longer is
-    /// forgotten.
+    /// Sets the TTL as [`with_ttl`](Self::with_ttl) does, while the cache is in use. Refusals that
+    /// are older than the new TTL are no longer returned.
     pub fn set_ttl(&self, ttl: DenyCacheTtl) {
         self.ttl.set(ttl);
     }
 
-    /// Sets it for the limit of this name.
+    /// Sets the TTL for the limit named `limit`.
     #[must_use]
     pub fn with_ttl_for(mut self, limit: &str, ttl: DenyCacheTtl) -> Self {
         self.of_limits.insert(limit.into(), ttl);
         self
     }
 
-    /// Sets how old the statuses of limits may be that admitted what another one refused.
+    /// Sets the maximum age of the reported statuses of limits that admitted a charge which another
+    /// limit refused.
     #[must_use]
     pub fn with_status_max_age(mut self, age_max: Millis) -> Self {
         self.status_max_age = age_max;
         self
     }
 
-    /// Sets how many limits and subjects are remembered, rounded up to a power of two.
+    /// Sets how many limits and subjects are cached, rounded up to a power of two.
     #[must_use]
     pub fn with_entries(mut self, entries: usize) -> Self {
         self.entries = BoundedCache::new(entries);
@@ -148,8 +153,10 @@ impl<S> DenyCache<S> {
         &self.store
     }
 
-    /// How long after a refund on another node `limit` may still be refused here. Of limits that
-    /// are remembered until their reset there are no refunds.
+    /// Returns how long after a refund through another node this node may still refuse on `limit`.
+    ///
+    /// It is zero for limits that are cached until their reset, because their charges are not
+    /// refunded.
     #[must_use]
     pub fn max_stale_refusal(&self, limit: &Limit) -> Millis {
         match self.ttl_for(limit) {
@@ -158,7 +165,7 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// How many calls were refused without asking.
+    /// Returns the number of calls that were refused from the cache.
     #[must_use]
     pub fn hits(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
@@ -171,7 +178,7 @@ impl<S> DenyCache<S> {
         self.of_limits.get(limit.name()).copied().unwrap_or_else(|| self.ttl.get())
     }
 
-    /// The readings of a call that is known to be refused.
+    /// Returns the readings of the call if the cache shows that it is refused.
     fn remembered(&self, now: Timestamp, charges: &[Charge<'_>]) -> Option<Readings> {
         let mut readings = Readings::new();
         for charge in charges {
@@ -181,14 +188,14 @@ impl<S> DenyCache<S> {
             }
             let known = self.entries.get(self.entries.key(charge))?;
             let answers = known.cost == cost || cost.get() <= known.same_up_to;
-            // Time may have been set back; what was heard later says nothing of now.
+            // The clock may have been set back: a reading from a later time is not valid now.
             if known.capacity != charge.limit.capacity() {
                 return None;
             }
             if !answers || now < known.heard_at || now >= known.until {
                 return None;
             }
-            // How long refusals are remembered may have been set anew since.
+            // The TTL may have been changed since.
             if now >= self.until(known.heard_at, charge.limit, &known.reading) {
                 return None;
             }
@@ -198,7 +205,7 @@ impl<S> DenyCache<S> {
         is_refused.then(|| readings.with_source(DecisionSource::DenyCache))
     }
 
-    /// Remembers a call that the store refused.
+    /// Caches the readings of a call that the store refused.
     fn remember(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
         let is_such = readings.source() == DecisionSource::Store
             && !readings.all_admitted()
@@ -220,7 +227,7 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// The moment until which this reading stands for what the store would say.
+    /// Returns the time until which the store would answer with this reading.
     fn until(&self, now: Timestamp, limit: &Limit, reading: &Reading) -> Timestamp {
         let is_in_flight = matches!(limit.algorithm(), Algorithm::Concurrency(_));
         match (reading.admission, self.ttl_for(limit)) {
@@ -239,8 +246,9 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Drops what a refund or a forgetting may have made untrue, and what is over: a clock that lags
-    /// would find it in force again, when the store is in the next window already.
+    /// Removes expired refusals and those that a refund, settlement or reset may have ended. A node
+    /// whose clock lags would otherwise apply an expired refusal while the store counts in the next
+    /// window.
     fn invalidate(&self, now: Timestamp, charges: &[Charge<'_>]) {
         for charge in charges {
             let is_freed = matches!(
@@ -286,7 +294,8 @@ impl<S: fmt::Debug> fmt::Debug for DenyCache<S> {
     }
 }
 
-/// The cost of a take that a refusal leaves uncounted; nothing else is answered from memory.
+/// Returns the cost of a charge on a limit that does not count refusals. Only such charges are
+/// answered from the cache.
 fn counted_cost(charge: &Charge<'_>) -> Option<Cost> {
     match charge.operation {
         Operation::Charge { cost, .. }
@@ -298,8 +307,8 @@ fn counted_cost(charge: &Charge<'_>) -> Option<Cost> {
     }
 }
 
-/// Whether nothing fits before a known moment, whatever it costs, and nothing can change till then:
-/// what is held may be settled at any time.
+/// Returns whether no charge of any cost fits before a known time, and nothing can change until
+/// then. Reserved units exclude this, because they may be settled at any time.
 fn is_used_up(limit: &Limit, reading: &Reading) -> bool {
     let is_fixed = matches!(limit.algorithm(), Algorithm::FixedWindow(_));
     is_fixed && reading.used >= limit.capacity() && reading.reserved == 0

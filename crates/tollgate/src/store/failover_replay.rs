@@ -1,4 +1,4 @@
-//! A store that lost the end of what it had answered is told it again.
+//! Replay of recent charges to a store that lost the last part of its data in a failover.
 
 mod charge_log;
 mod partitions;
@@ -25,85 +25,90 @@ pub use recorded_state::MAX_SUBJECT_BYTES;
 use recorded_state::RecordedState;
 use single_partition::SinglePartition;
 
-/// How long what was heard is remembered, unless another time is set: longer than a replica that
-/// is fit to be promoted lags.
+/// The default retention of recorded answers: longer than the replication lag of a replica that is
+/// fit for promotion.
 pub const DEFAULT_RETENTION: Millis = Millis::from_secs(3);
 
-/// The longest outage that does not count: what was heard before a longer one is too old to be told
-/// a store that others may have used meanwhile. Sentinels and clusters decide sooner.
+/// The longest outage that is added to the retention. Answers from before a longer outage are too
+/// old to replay to a store that other nodes may have used since. Sentinel and Redis Cluster fail
+/// over sooner.
 pub const MAX_OUTAGE: Millis = Millis::from_secs(60);
 
-/// The most things that are remembered of one store, unless another number is set: one for a limit
-/// and a subject, or for each block, moment or lease of them. About a megabyte.
+/// The default maximum number of entries recorded for one store: one for each limit and subject, or
+/// for each of their blocks, times or permits. About a megabyte.
 pub const DEFAULT_ENTRIES: usize = 8_192;
 
-/// The longest that charges are held back by one repair, unless another time is set.
+/// The default maximum time for which one replay pauses charges.
 pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 
-/// Makes a store whole after a failover, from what this node heard of it before.
+/// A store that replays recent charges to the inner store after a failover.
 ///
-/// A replica that takes over lacks what the old primary answered in the last moments. Each answer
-/// told how a limit stood, and the newest are remembered here. When the store's
-/// [history](ReplicationEpochs::history) is another one, charges wait until what is remembered has been
-/// [joined](CellTransfer::join) with what is there; then they go to it. Joining gives the larger of both,
-/// so that every node may do it, in any order and more than once.
+/// A promoted replica lacks the last charges of the old primary. Each answer reports the status of
+/// a limit, and this wrapper records the newest ones. When the store's [replication
+/// epoch](ReplicationEpochs::history) changes, charges are paused until the recorded state is
+/// [joined](CellTransfer::join) into the store; then they are sent to it. A join keeps the larger
+/// of both values, so every node may replay, in any order and more than once.
 ///
-/// # What it keeps
-/// - Answers, unchanged. Calls that only read are passed on at all times.
-/// - Nothing is joined that was not used: of fixed windows and token buckets it is what a reading
-///   told, of leases each one by its id, of sliding windows, logs and two-bucket estimates what
-///   this node itself was admitted, at its place.
-/// - What is given back or forgotten through this node lowers what is remembered. Answers of calls
-///   that were under way then do not raise it again.
-/// - One repair at a time holds charges back for [`with_time`](Self::with_time) at most, counted
-///   from when the store could be reached, and one more question to it. A caller waits within the
-///   deadline around this store, and what it joined until then stays joined.
+/// # Guarantees
+/// - Answers are returned unchanged. Calls that only read are never paused.
+/// - Only usage that happened is joined: for fixed windows and token buckets the usage from a
+///   reading, for permits each one by its id, for sliding windows, logs and two-bucket estimates
+///   this node's own admitted charges, each at its position.
+/// - Refunds and resets through this node lower the recorded state. Answers to calls that were in
+///   flight at that time do not raise it again.
+/// - A replay pauses charges for at most [`with_time`](Self::with_time), counted from when the
+///   store could be reached, plus one more query to it. Replays run one at a time. A caller waits
+///   at most until the deadline around this store, and state that was joined before then stays
+///   joined.
 ///
-/// # What a failover still lets through
-/// - Through one node: nothing, of what was remembered. A node's newest reading of a fixed window
-///   counts what every node was admitted before, so that, once each has repaired, the window stands
-///   where the last answer that any of them heard left it.
-/// - Through several: [`max_lost_units`](Self::max_lost_units) for each limit and subject. A node that
-///   repairs late finds charges that were made meanwhile, and the larger of both is less than their
-///   sum.
-/// - Token buckets are remembered to the millisecond: what arrives in one may be let through, too.
-/// - Of sliding windows, logs and two-bucket estimates each node knows its own part alone: what is
-///   lost of a place is less than all that was admitted there since the replica heard of it, by the
-///   largest part of one node.
-/// - Of several partitions: what was charged at one that was being moved to another server when that
-///   server failed over. Until the move has ended the partition counts as of the server that it leaves.
-/// - What was [joined](CellTransfer::join) from elsewhere, and not charged since, is not remembered.
-/// - What made way for newer entries, subjects that are longer than [`MAX_SUBJECT_BYTES`], and what is
-///   older than [`with_retention`](Self::with_retention) when the outage began, is not repaired.
+/// # Limitations: units that a failover still loses
+/// - Through one node: none of the recorded units. A node's newest reading of a fixed window
+///   includes the earlier charges of all nodes. After each node has replayed, the window has the
+///   usage of the last answer that any of them received.
+/// - Through several nodes: [`max_lost_units`](Self::max_lost_units) for each limit and subject. If
+///   a node replays late, charges have been made in between, and the larger of both values is less
+///   than their sum.
+/// - Token buckets are recorded with a precision of one millisecond: the units refilled in one
+///   millisecond may be admitted too.
+/// - For sliding windows, logs and two-bucket estimates, each node records only its own charges.
+///   The loss at a position is less than the sum of all charges there since the replica's last
+///   update, by the largest part of a single node.
+/// - With several partitions: charges at a partition that was moving to another server when that
+///   server failed over. Until the move ends, the partition counts as part of the server that it
+///   leaves.
+/// - State that was [joined](CellTransfer::join) from elsewhere and not charged since is not
+///   recorded.
+/// - Evicted entries, subjects longer than [`MAX_SUBJECT_BYTES`] and entries older than
+///   [`with_retention`](Self::with_retention) at the start of the outage are not replayed.
 ///
-/// # What it takes away
-/// Units that were given back through another node since this one last heard of the limit, between
-/// the last answer and the failover, may count again until their window is over.
+/// # Limitations: units that count twice
+/// Units that were refunded through another node after this node's last reading of the limit and
+/// before the failover may count as used again until their window ends.
 pub struct FailoverReplay<S> {
     store: S,
     log: ChargeLog,
     remembered: Millis,
     time: Duration,
-    /// What is left to do for each history whose repair has begun and not ended.
+    /// The remaining work for each epoch whose replay has started and not finished.
     passes: Mutex<BTreeMap<u64, ReplayPass>>,
     counters: Counters,
 }
 
-/// What was repaired since the store was opened.
+/// Counts of replays since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
-    /// ReplicationEpochs that began while something was remembered, which they might lack.
+    /// Replication epochs that began while there was recorded state, which they might lack.
     pub repairs: u64,
-    /// Limits and subjects of which something was lacking, and was joined.
+    /// Limits and subjects whose usage was incomplete and was joined.
     pub places: u64,
-    /// The units that were lacking.
+    /// The units that were missing.
     pub units: u64,
     /// Limits and subjects that could not be joined in time.
     pub abandoned: u64,
 }
 
 impl ReplayCounts {
-    /// Nothing yet.
+    /// All counts zero.
     pub const NOTHING: Self = Self { repairs: 0, places: 0, units: 0, abandoned: 0 };
 }
 
@@ -119,7 +124,7 @@ impl Sum for ReplayCounts {
 }
 
 impl<S> FailoverReplay<S> {
-    /// `store`, of which is remembered what was heard in [`DEFAULT_RETENTION`].
+    /// Wraps `store` and records its answers for [`DEFAULT_RETENTION`].
     #[must_use]
     pub fn new(store: S) -> Self {
         Self {
@@ -132,45 +137,49 @@ impl<S> FailoverReplay<S> {
         }
     }
 
-    /// Sets for how long what was heard is remembered before an [outage](ReplicationEpochs::outage), of
-    /// which up to [`MAX_OUTAGE`] do not count; zero for what is heard in the same
-    /// millisecond.
+    /// Sets the retention of recorded answers before an [outage](ReplicationEpochs::outage).
+    ///
+    /// Up to [`MAX_OUTAGE`] of the outage is added to it. With zero, only answers of the same
+    /// millisecond are replayed.
     #[must_use]
     pub fn with_retention(self, remembered: Millis) -> Self {
         Self { remembered, ..self }
     }
 
-    /// Sets how many things are remembered, rounded up to a power of two.
+    /// Sets the maximum number of recorded entries, rounded up to a power of two.
     #[must_use]
     pub fn with_entries(self, entries: usize) -> Self {
         Self { log: ChargeLog::new(entries), ..self }
     }
 
-    /// Sets how long one repair may hold charges back.
+    /// Sets how long one replay may pause charges.
     #[must_use]
     pub fn with_time(self, time: Duration) -> Self {
         Self { time, ..self }
     }
 
-    /// The most units of one limit and subject that are admitted above it because of one failover:
-    /// the smaller of what was admitted through `elsewhere`, other nodes, after this node's last
-    /// reading of it and before the failover, and what was admitted `meanwhile`, on the new history
-    /// before those nodes had repaired it.
+    /// Returns the maximum units of one limit and subject that are admitted beyond the limit
+    /// because of one failover.
     ///
-    /// Without a repair it is all that was admitted after the replica last heard from the primary.
+    /// This is the smaller of two numbers: `elsewhere`, the units admitted through other nodes
+    /// after this node's last reading and before the failover, and `meanwhile`, the units admitted
+    /// in the new epoch before those nodes had replayed.
+    ///
+    /// Without a replay, it is all units admitted after the replica's last update from the primary.
     #[must_use]
     pub const fn max_lost_units(elsewhere: u64, meanwhile: u64) -> u64 {
         if elsewhere < meanwhile { elsewhere } else { meanwhile }
     }
 
-    /// The most bytes that what is remembered takes, besides the definitions of the limits.
+    /// Returns the maximum memory of the recorded state in bytes, without the definitions of the
+    /// limits.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
-        // Each set of entries has its lock, and each entry its key.
+        // Each set of entries has a lock, and each entry has a key.
         self.log.capacity() * (size_of::<Option<(u128, RecordedState)>>() + size_of::<usize>())
     }
 
-    /// What was repaired.
+    /// Returns the counts of replays.
     #[must_use]
     pub fn repaired(&self) -> ReplayCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -190,12 +199,14 @@ impl<S> FailoverReplay<S> {
 }
 
 impl<S: ReplicationEpochs> FailoverReplay<S> {
-    /// Repairs the history in force, if it was not; answers which one is. A node that nobody asks
-    /// for anything should have this called now and then: what it remembers may be what others
-    /// lack.
+    /// Replays to the current epoch if that is still necessary, and returns the epoch.
+    ///
+    /// Call this periodically on a node without traffic: its recorded state may be missing on the
+    /// others.
     ///
     /// # Errors
-    /// Why the store did not take what is remembered. It will be tried again.
+    /// The error of the store if it did not accept the recorded state. The replay will be tried
+    /// again.
     pub async fn replay(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.replay_at(&SinglePartition(&self.store), 0, now).await
     }
@@ -208,13 +219,14 @@ impl<S: ReplicationEpochs> Store for FailoverReplay<S> {
 }
 
 impl<S: ReplicationEpochs> CellTransfer for FailoverReplay<S> {
-    /// What is read out has what this node remembers, so that who moves away takes it along.
+    /// Replays before the cells are read, so a transfer includes the recorded state.
     async fn cells(
         &self,
         now: Timestamp,
         places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        // Where it fails, the store says so, or what it lacks is joined before its next charge.
+        // If the replay fails, the store fails too, or the missing state is joined before its next
+        // charge.
         let _ = self.replay(now).await;
         self.store.cells(now, places).await
     }

@@ -1,4 +1,4 @@
-//! What decides when the store has no answer.
+//! The fallback that decides while the store does not answer.
 
 mod choice;
 mod fixed_answer;
@@ -18,25 +18,27 @@ pub use local_share::{DEFAULT_STATUSES, LocalShare};
 
 use origin::Decider;
 
-/// A store that answers where another one has no answer.
+/// A store that decides while the main store does not answer.
 pub trait FallbackStore: Store {
-    /// Hears what the other store answered, to go on from there.
+    /// Receives the answers of the main store, from which the fallback continues.
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
 }
 
-/// Asks `A`; where it has no answer, `B` stands in.
+/// A store that sends calls to `A` and, if `A` does not answer, to `B`.
 ///
-/// # What it keeps
-/// - While `A` answers, its answers, unchanged. Which answers are `B`'s is told by
-///   [`Readings::source`] and counted.
-/// - What was charged at `B` is given back, settled and renewed at `B`, never at `A`: the side stands in
-///   the mark, so that a refund gives back no more than was charged. Fallbacks nest up to eleven deep.
+/// # Guarantees
+/// - While `A` answers, its answers are returned unchanged. [`Readings::source`] shows which
+///   answers are from `B`, and they are counted.
+/// - Charges made at `B` are refunded, settled and renewed at `B`, never at `A`. The mark of a
+///   charge records the side, so a refund never returns more than was charged. Fallbacks nest up to
+///   eleven deep.
 ///
-/// # What it weakens
-/// - While `A` has no answer, whatever `B` weakens: see [`LocalShare`] and [`FixedAnswer`].
-/// - A call that `A` carried out without an answer is charged on both sides.
-/// - What was charged at `A` cannot be given back while `A` has no answer; a call of nothing but
-///   such refunds is `A`'s error.
+/// # Limitations
+/// - While `A` does not answer, the limitations of `B` apply: see [`LocalShare`] and
+///   [`FixedAnswer`].
+/// - A call that `A` applied without answering is charged on both sides.
+/// - Charges made at `A` cannot be refunded while `A` does not answer. A call that contains only
+///   such refunds fails with `A`'s error.
 pub struct Fallback<A, B> {
     store: A,
     fallback_store: B,
@@ -44,35 +46,35 @@ pub struct Fallback<A, B> {
     unanswered: AtomicU64,
 }
 
-/// How often the store had no answer.
+/// The numbers of calls that the store did not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackCounts {
-    /// Calls that the stand-in answered.
+    /// Calls that the fallback answered.
     pub stood_in: u64,
-    /// Calls that neither answered.
+    /// Calls that neither the store nor the fallback answered.
     pub unanswered: u64,
 }
 
 impl<A, B> Fallback<A, B> {
-    /// `store`, and `fallback_store` for when it has no answer.
+    /// Wraps `store` and uses `fallback_store` if it does not answer.
     #[must_use]
     pub const fn new(store: A, fallback_store: B) -> Self {
         Self { store, fallback_store, stood_in: AtomicU64::new(0), unanswered: AtomicU64::new(0) }
     }
 
-    /// The store that is asked first.
+    /// The main store, which receives every call first.
     #[must_use]
     pub const fn store(&self) -> &A {
         &self.store
     }
 
-    /// What stands in for it.
+    /// The store that decides while the main store does not answer.
     #[must_use]
     pub const fn fallback_store(&self) -> &B {
         &self.fallback_store
     }
 
-    /// How often the store had no answer, since this was made.
+    /// Returns the numbers of calls without an answer since this value was created.
     #[must_use]
     pub fn counts(&self) -> FallbackCounts {
         FallbackCounts {
@@ -83,7 +85,7 @@ impl<A, B> Fallback<A, B> {
 }
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
-    /// Answers charges none of which was made at the stand-in.
+    /// Applies charges that refer to no earlier charge at the fallback.
     async fn ask(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         match self.store.apply(now, charges).await {
             Ok(mut readings) => {
@@ -98,7 +100,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Renews at the stand-in what the store does not hold.
+    /// Renews permits at the fallback that the store could not renew.
     async fn renew_at_fallback(
         &self,
         now: Timestamp,
@@ -129,11 +131,11 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         charges: &[Charge<'_>],
         error: StoreError,
     ) -> Result<Readings, StoreError> {
-        // What the store holds can only be forgotten there.
+        // Counters that the store keeps can only be reset there.
         if charges.iter().any(|charge| charge.operation == Operation::Reset) {
             return Err(error);
         }
-        // What is to be given back was taken at the store, and cannot be now.
+        // These charges were made at the store, which cannot refund them now.
         let (refunds, asked) = split(charges, |charge| origin::mark_of(charge.operation).is_some());
         let answer = if asked.charges.is_empty() {
             Err(error)
@@ -155,7 +157,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         Ok(join(&asked, &readings, &refunds, &nothing).with_source(DecisionSource::Fallback(error)))
     }
 
-    /// Gives back at the stand-in what was taken there, and asks the rest as ever.
+    /// Applies refunds of fallback charges at the fallback, and the other operations as usual.
     async fn ask_both(
         &self,
         now: Timestamp,
@@ -200,14 +202,14 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Fallback<A, B> {
     }
 }
 
-/// Part of a call's charges, and where in the call they stand.
+/// A part of a call's charges, with their positions in the call.
 #[derive(Default)]
 struct Part<'a> {
     charges: Vec<Charge<'a>>,
     places: Vec<usize>,
 }
 
-/// Parts the charges that are such from the others.
+/// Splits the charges into those that match and the others.
 fn split<'a>(
     charges: &[Charge<'a>],
     is_such: impl Fn(&Charge<'a>) -> bool,
@@ -221,7 +223,7 @@ fn split<'a>(
     (such, others)
 }
 
-/// The readings of both parts in the order of the call.
+/// Returns the readings of both parts in the order of the call.
 fn join(one: &Part<'_>, ones: &[Reading], other: &Part<'_>, others: &[Reading]) -> Readings {
     let mut all = vec![Reading::default(); one.places.len() + other.places.len()];
     let placed = one.places.iter().zip(ones).chain(other.places.iter().zip(others));

@@ -1,12 +1,13 @@
-//! Waiting for several things at once.
+//! Concurrent waiting for several futures.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-/// The outputs of all `futures`, in their order, once the last is there.
+/// Returns the outputs of all `futures`, in their order, when the last is complete.
 ///
-/// They run side by side on the caller's task. For a few: each is polled whenever one wakes.
+/// The futures run concurrently on the caller's task. Use it for a few only: each is polled
+/// whenever one wakes.
 pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
@@ -25,7 +26,7 @@ pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     waiting.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// The outputs of two futures that are not of one kind, once both are there.
+/// Returns the outputs of two futures of different types when both are complete.
 pub(super) async fn join_pair<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);

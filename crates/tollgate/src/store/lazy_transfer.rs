@@ -1,4 +1,4 @@
-//! Who arrived at a store with what it used at another one.
+//! The transfer of a subject's usage from one store to another, before the first decision there.
 
 mod reductions;
 
@@ -11,14 +11,13 @@ use self::reductions::{UnconfirmedRefunds, reductions};
 use super::bounded_cache::{BoundedCache, EvictionPriority};
 use super::join::join_pair;
 
-/// How many limits and subjects are remembered to have arrived, unless another number is set.
+/// The default number of limits and subjects that are remembered as transferred.
 pub const DEFAULT_TRANSFER_ENTRIES: usize = 65_536;
 
-/// How long bringing a call's cells along may take, unless another time is set.
+/// The default time that the transfer of a call's cells may take.
 pub const DEFAULT_TRANSFER_TIME: Duration = Duration::from_millis(15);
 
-/// Brings what subjects used along to the store where they live now, before their first decision
-/// there.
+/// Transfers of usage to the stores that now own the subjects, before the first decision there.
 #[derive(Debug)]
 pub(super) struct LazyTransfer {
     entries: BoundedCache<TransferEpoch>,
@@ -26,11 +25,12 @@ pub(super) struct LazyTransfer {
     transferred: AtomicU64,
     failed: AtomicU64,
     unconfirmed: AtomicU64,
-    /// Rises whenever something is forgotten.
+    /// Increases whenever an entry is removed.
     turn: AtomicU64,
 }
 
-/// At what is numbered by the epoch: a store, and how it came that it is the one.
+/// The record of a transfer. The epoch identifies the store that owns the subject and the change
+/// that made it the owner.
 #[derive(Clone, Copy, Debug)]
 struct TransferEpoch {
     epoch: u64,
@@ -38,7 +38,7 @@ struct TransferEpoch {
 }
 
 impl EvictionPriority for TransferEpoch {
-    /// Who came last will come again soonest.
+    /// Keeps the most recent records, because those subjects are the most likely to return soon.
     fn eviction_priority(&self, _now: Timestamp) -> u64 {
         self.at.as_millis()
     }
@@ -61,22 +61,24 @@ impl LazyTransfer {
         self
     }
 
-    /// CellTransfer that were brought along.
+    /// Returns the number of cells that were transferred.
     pub(super) fn transferred(&self) -> u64 {
         self.transferred.load(Ordering::Relaxed)
     }
 
-    /// Calls whose cells could not be, so that their next decision tries again.
+    /// Returns the number of calls whose cells could not be transferred. Their next decision tries
+    /// again.
     pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// What was given back where it lives now, and is not known to have been where it came from.
+    /// Returns the number of refunds at the new store that are not known to have reached the old
+    /// one.
     pub(super) fn unconfirmed(&self) -> u64 {
         self.unconfirmed.load(Ordering::Relaxed)
     }
 
-    /// Has the next decision on `charges` bring their cells along once more.
+    /// Marks the subjects of `charges` for another transfer before their next decision.
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
         self.turn.fetch_add(1, Ordering::AcqRel);
         charges
@@ -84,12 +86,13 @@ impl LazyTransfer {
             .for_each(|charge| self.entries.forget_if(self.entries.key(charge), |_| true));
     }
 
-    /// Has `to` decide on `charges`, once `transferring`, those of them whose subjects came from another
-    /// store, have arrived from there in `epoch`.
+    /// Applies `charges` at `to`, after the transfer of the subjects of `transferring` from the
+    /// other store in `epoch`.
     ///
-    /// What lowers how a subject stands is asked of `from` as well: each node joins what that holds
-    /// when it first meets the subject, and the larger of both stands. From an arrival on, `to` has
-    /// counted all that `from` has. The same taken from both leaves that so, and every join exact.
+    /// Reductions are sent to `from` as well: each node joins the cells of `from` when it first
+    /// decides on the subject, and the larger value wins. After a transfer, `to` has counted
+    /// everything that `from` has. Reducing both equally preserves that, and every join stays
+    /// exact.
     pub(super) async fn decide(
         &self,
         now: Timestamp,
@@ -101,7 +104,8 @@ impl LazyTransfer {
         let have_arrived = self.transfer(now, epoch, (from, to), transferring).await;
         let (forgotten, refunded) = reductions(transferring);
         if !forgotten.is_empty() {
-            // First, and not without: what is forgotten here alone comes back with the next join.
+            // Resets go to `from` first and must succeed: a reset at `to` alone is undone by the
+            // next join.
             self.in_time(from.apply(now, &forgotten)).await?;
         }
         if refunded.is_empty() {
@@ -109,8 +113,8 @@ impl LazyTransfer {
         }
         let unconfirmed = UnconfirmedRefunds::new(&self.unconfirmed, &refunded);
         if !have_arrived {
-            // It may be of a charge that `from` never had: what others used there is all that is
-            // known of it, and is not to be lost.
+            // The charge may be unknown to `from`. The usage of other charges there is the only
+            // record of them and must be kept.
             return to.apply(now, charges).await;
         }
         let heard = self.in_time(from.apply(now, &refunded));
@@ -121,7 +125,7 @@ impl LazyTransfer {
         readings
     }
 
-    /// What the store that subjects left answers in the time that bringing them along may take.
+    /// Awaits an answer of the store that subjects leave, for at most the transfer time.
     async fn in_time(
         &self,
         answer: impl Future<Output = Result<Readings, StoreError>>,
@@ -129,8 +133,8 @@ impl LazyTransfer {
         tokio::time::timeout(self.within, answer).await.unwrap_or(Err(StoreError::TimedOut))
     }
 
-    /// Joins into `to` what `from` holds of those of `charges` that have not arrived in `epoch`;
-    /// whether all have now.
+    /// Joins into `to` the cells of `from` for those of `charges` that were not transferred in
+    /// `epoch`. Returns whether all are transferred now.
     pub(super) async fn transfer(
         &self,
         now: Timestamp,
@@ -163,7 +167,7 @@ impl LazyTransfer {
         match tokio::time::timeout(self.within, carry).await {
             Ok(Ok(count)) => {
                 self.transferred.fetch_add(count, Ordering::Relaxed);
-                // What was read may be older than what is to be brought once more.
+                // A new transfer was requested in between: the cells that were read may be older.
                 if turn == self.turn.load(Ordering::Acquire) {
                     let arrival = TransferEpoch { epoch, at: now };
                     keys.into_iter().for_each(|key| self.entries.put(key, arrival, now));

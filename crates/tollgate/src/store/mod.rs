@@ -1,7 +1,7 @@
-//! Where limits are kept, and what may stand between a limiter and there.
+//! The stores that keep the counters of limits, and the wrappers around them.
 //!
-//! Every wrapper is a store over stores, and says what it keeps of them, what it weakens and by
-//! how much. An operator's topology is a nesting:
+//! Every wrapper is a store over other stores. Its documentation states its guarantees, its
+//! limitations and their bounds. Wrappers nest to form a topology:
 //!
 //! ```
 //! use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! Charges for tasks of their own.
+//! Owned charges for separate tasks.
 
 use tollgate_core::{Charge, Limit, Operation, Subject};
 

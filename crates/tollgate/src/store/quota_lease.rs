@@ -1,4 +1,4 @@
-//! Parts of a quota, taken from the store in advance and used without asking it.
+//! Quota leases: units that a node takes from the store in advance and spends without a call.
 
 mod call;
 mod config;
@@ -25,78 +25,80 @@ pub use table::MAX_SUBJECT_BYTES;
 use counts::{Counters, add};
 use table::Table;
 
-/// Decides charges on limits that are [leased](LimitMode::Leased) out of units that this node has
-/// taken from the store in advance, as far as they reach.
+/// A store that decides charges on [leased](LimitMode::Leased) limits from units that this node
+/// took from the inner store in advance.
 ///
-/// A limit and subject that are charged [often](HOT_THRESHOLD) are worth a lease: a take of many units,
-/// which the store counts as it counts any other. Charges are then decided here, at once, until it
-/// is used up; the next is twice as large where that was [soon](FAST_EXHAUSTION). One caller takes it
-/// while others of the same limit and subject wait for that one answer. A lease is a part of what
-/// is left ([`LeaseConfig::share`]), so that leases shrink towards the limit; where the part is no
-/// more than the charge, each charge is for the store. What is not used is given back by
-/// [`sweep`](Self::sweep).
+/// A limit and subject that are charged [often](HOT_THRESHOLD) get a lease: one charge of many
+/// units, which the store counts like any other. Later charges are decided locally and immediately
+/// until the lease is used up. If that happened [quickly](FAST_EXHAUSTION), the next lease is twice
+/// as large. One caller takes the lease while other callers for the same limit and subject wait for
+/// that answer. A lease is a part of the remaining units ([`LeaseConfig::share`]), so leases shrink
+/// as the limit comes near; if that part is not larger than the charge, each charge is sent to the
+/// store. [`sweep`](Self::sweep) refunds unused units.
 ///
-/// # What it keeps
-/// - Nothing is admitted that the store has not counted, in the window or block in which it is
-///   used: a lease ends with the window of a fixed window, and with the block of a sliding one. The
-///   first charge in each is the store's, so that no lease opens one.
-/// - A refusal is the store's. Before it is asked, what is unused here is given back: no node is
-///   refused beside its own lease.
-/// - All or nothing: where another limit of a call refuses, or the store has no answer, units that
-///   were used here for it are put back.
-/// - Used, remaining and reset are exact where one node alone asks. Peeks, reservations,
-///   settlements and refunds that may be repeated are always the store's.
-/// - Limits that are not leased are passed on, and so are calls on them alone.
+/// # Guarantees
+/// - Nothing is admitted that the store has not counted in the window or block in which it is used:
+///   a lease ends with the window of a fixed window and with the block of a sliding window. The
+///   first charge in each is sent to the store, so a lease never opens a window or block.
+/// - Only the store refuses. This node's unused units are refunded before the store is called, so a
+///   node is never refused because of its own lease.
+/// - Calls are all or nothing: if another limit of a call refuses, or the store does not answer,
+///   units that were used here for the call are restored.
+/// - Used, remaining and reset are exact if only one node is charged. Peeks, reservations,
+///   settlements and refunds that need deduplication are always sent to the store.
+/// - Calls on limits that are not leased are passed on.
 ///
-/// # What it weakens
-/// - **Early refusals.** Units that other nodes have and do not use count as used:
-///   [`max_early_refusal`]. They are given back within two [sweeps](SWEEP_PERIOD).
-/// - **The numbers.** What is told of a charge that is decided here knows of other nodes what the
-///   store knew at the last answer, all their unused units counted as used. Remaining may grow when
-///   other nodes give back.
-/// - **A node that dies** leaves its units used until their window is over, and so does one whose
-///   store did not take them back: [`LeaseCounts::units_lost`].
-/// - **Another definition.** Where the quota of a limit is changed or overridden, what this node has
-///   of the one before counts as used until it is given back, within two [sweeps](SWEEP_PERIOD).
-/// - **Forgetting.** A subject that is forgotten through this node has its lease forgotten. Another
-///   node may use what it has of the window that was forgotten, or give it back into it: at most
-///   [`max_unused_units`](Self::max_unused_units) a node.
-/// - **A store that lost its state** has lost what was taken in advance, too, and it is used later
-///   than it was charged: what is admitted beyond the limit after a failover is bounded by what was
-///   *charged* and not replicated.
+/// # Limitations
+/// - **Early refusals.** Unused units of other nodes count as used: [`max_early_refusal`]. They are
+///   refunded within two [sweeps](SWEEP_PERIOD).
+/// - **Reported numbers.** The status of a locally decided charge includes other nodes' usage as of
+///   the store's last answer, with all their unused units counted as used. Remaining may grow when
+///   other nodes refund units.
+/// - **Node failure.** The unused units of a node that dies stay used until their window ends, as
+///   do units whose refund the store did not accept: [`LeaseCounts::units_lost`].
+/// - **Changed definitions.** If the quota of a limit is changed or overridden, this node's units
+///   of the previous definition count as used until they are refunded, within two
+///   [sweeps](SWEEP_PERIOD).
+/// - **Resets.** A reset through this node also discards the subject's lease. Another node may
+///   still use its units of the discarded window or refund them: at most
+///   [`max_unused_units`](Self::max_unused_units) for each node.
+/// - **Failovers.** A store that lost its state also lost the charges for leases, and leased units
+///   are used later than they were charged. The units admitted beyond the limit after a failover
+///   are bounded by the units that were *charged* and not replicated.
 ///
-/// While the store has no answer leases go on being used until they are used up, or their window is
-/// over; then the caller hears of it.
+/// While the store does not answer, leases remain usable until they are used up or their window
+/// ends. After that, callers receive the store's error.
 ///
-/// It belongs around the store that counts and inside of whatever stands in for it: units that a
-/// stand-in admitted are no part of the quota. With a deadline around it, what a caller waits for
-/// is bounded; a lease that comes late is there for the next.
+/// Put this wrapper around the store that counts and inside the fallback: units that a fallback
+/// admitted are not part of the quota. A deadline around it bounds the time that a caller waits; a
+/// lease that arrives late is used for later charges.
 pub struct QuotaLease<S> {
     shared: Arc<Shared<S>>,
 }
 
-/// What tasks that take leases share with the store.
+/// The state that the store shares with the tasks that take leases.
 struct Shared<S> {
     store: S,
     table: Table,
     counters: Counters,
 }
 
-/// The most units of a limit and subject that may be left when somebody is refused, with `nodes`
-/// nodes of which each has `max_unused_units` at most: those that the others have.
+/// Returns the maximum units of a limit and subject that may remain when a charge is refused, with
+/// `nodes` nodes that each have at most `max_unused_units`: the unused units of the other nodes.
 #[must_use]
 pub const fn max_early_refusal(nodes: u64, max_unused_units: u64) -> u64 {
     nodes.saturating_sub(1).saturating_mul(max_unused_units)
 }
 
 impl<S> QuotaLease<S> {
-    /// `store`, of whose limits [`DEFAULT_LEASES`] at most have leases at one time, on these terms.
+    /// Wraps `store` with leases according to `config`, at most [`DEFAULT_LEASES`] at one time.
     #[must_use]
     pub fn new(store: S, config: LeaseConfig) -> Self {
         Self::with_leases(store, config, DEFAULT_LEASES)
     }
 
-    /// As [`new`](Self::new), with at most so many leases, rounded up to a multiple of sixteen.
+    /// Wraps `store` as [`new`](Self::new) does, with another maximum number of leases, rounded up
+    /// to a multiple of sixteen.
     #[must_use]
     pub fn with_leases(store: S, config: LeaseConfig, leases: usize) -> Self {
         let (table, counters) = (Table::new(leases, config), Counters::default());
@@ -109,8 +111,8 @@ impl<S> QuotaLease<S> {
         &self.shared.store
     }
 
-    /// The most units of `limit` and one subject that this node has taken and not used; none of a
-    /// limit that is not leased.
+    /// Returns the maximum units of `limit` and one subject that this node has taken and not used.
+    /// It is zero for limits that are not leased.
     #[must_use]
     pub fn max_unused_units(&self, limit: &Limit) -> u64 {
         match limit.mode() {
@@ -119,19 +121,19 @@ impl<S> QuotaLease<S> {
         }
     }
 
-    /// What was done with leases.
+    /// Returns the counts of leases, units and local decisions.
     #[must_use]
     pub fn counts(&self) -> LeaseCounts {
         self.shared.counters.read()
     }
 
-    /// Limits and subjects that have a place for a lease now.
+    /// Returns the number of limits and subjects that have an entry for a lease now.
     #[must_use]
     pub fn held(&self) -> usize {
         self.shared.table.len()
     }
 
-    /// The most that ever have one.
+    /// Returns the maximum number of entries.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.table.capacity()
@@ -149,13 +151,13 @@ impl<S: Store + 'static> Store for QuotaLease<S> {
             add(&self.shared.counters.decided, 1);
             return Ok(Readings::one(reading));
         }
-        // Boxed, so that what waits makes no call that is decided here larger.
+        // Boxed: the futures of store calls must not make those of local decisions larger.
         Box::pin(self.shared.ask(now, charges)).await
     }
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Gives back what is unused of `places`, so that their cells say what was used.
+    /// Refunds the unused units of `places`, so their cells contain only actual usage.
     async fn settle<'p>(
         &self,
         now: Timestamp,
@@ -174,7 +176,7 @@ impl<S: Store + 'static> QuotaLease<S> {
     }
 }
 
-/// Who moves away leaves no lease behind.
+/// Refunds the leases of the subjects before their cells are read for a transfer.
 impl<S: CellTransfer + 'static> CellTransfer for QuotaLease<S> {
     async fn cells(
         &self,

@@ -1,4 +1,4 @@
-//! Limits that were changed take over what was used before, in proportion.
+//! Proportional transfer of usage when the quota of a limit changes.
 
 use std::fmt;
 
@@ -7,48 +7,49 @@ use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreE
 
 use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 
-/// A store in which limits that [scale](tollgate_core::OnChange::Scale) when they are changed find
-/// the part that their subjects had used.
+/// A store that scales earlier usage in proportion when a limit with
+/// [`OnChange::Scale`](tollgate_core::OnChange::Scale) is changed.
 ///
-/// # What it keeps
-/// - Before the first decision by a new definition, what the old one had counted of the subject is
-///   [scaled](tollgate_core::Limit::scaled) and [joined](tollgate_core::decide::join) to what there
-///   is. That costs two calls more for each limit and subject on each node, and none once the old
-///   definition's windows are over.
-/// - Nodes that do so one after the other change nothing more: joining twice is joining once.
+/// # Guarantees
+/// - Before the first decision with a new definition, the subject's usage under the old definition
+///   is [scaled](tollgate_core::Limit::scaled) and [joined](tollgate_core::decide::join) into the
+///   existing usage. This costs two additional calls for each limit and subject on each node, and
+///   none after the windows of the old definition have ended.
+/// - If several nodes do this one after the other, the result is the same: joining is idempotent.
 ///
-/// # What it weakens
-/// - While nodes hold two definitions each counts by its own: a subject may use what either admits,
-///   at most each limit once.
-/// - Who is not asked about between two changes within a window begins anew by the second one, as
-///   does everybody at a node that starts with it, unless another node has brought them along.
-/// - A store that does not answer leaves them behind: [`failed_transfers`](Self::failed_transfers) counts, and
-///   the next decision asks again.
+/// # Limitations
+/// - While nodes use two definitions, each definition is counted separately: a subject may use what
+///   either admits, at most each limit once.
+/// - A subject without a decision between two changes in the same window starts unused under the
+///   second change, as do all subjects at a node that starts with it, unless another node has
+///   transferred them.
+/// - While the store does not answer, earlier usage is not transferred:
+///   [`failed_transfers`](Self::failed_transfers) counts this, and the next decision tries again.
 pub struct QuotaRescale<S> {
     store: S,
     transfer: LazyTransfer,
 }
 
 impl<S> QuotaRescale<S> {
-    /// `store`, in which limits scale.
+    /// Wraps `store` and scales the usage of changed limits.
     #[must_use]
     pub fn new(store: S) -> Self {
         Self { store, transfer: LazyTransfer::new(DEFAULT_TRANSFER_ENTRIES) }
     }
 
-    /// The store that all is kept in.
+    /// The store that keeps all counters.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store
     }
 
-    /// CellTransfer that were taken over.
+    /// Returns the number of cells that were scaled.
     #[must_use]
     pub fn transferred(&self) -> u64 {
         self.transfer.transferred()
     }
 
-    /// Calls before which the store could not say what was used before.
+    /// Returns the number of calls before which the earlier usage could not be read.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
@@ -57,7 +58,7 @@ impl<S> QuotaRescale<S> {
 
 impl<S: CellTransfer> QuotaRescale<S> {
     async fn take_over(&self, now: Timestamp, charges: &[Charge<'_>]) {
-        // What is given back was charged by one definition, and goes back there.
+        // Refunds and settlements are excluded: they apply to the definition that made the charge.
         let decides = |charge: &&Charge<'_>| {
             let is_new = matches!(
                 charge.operation,
@@ -101,7 +102,7 @@ impl<S: CellTransfer> CellTransfer for QuotaRescale<S> {
     }
 }
 
-/// What there was before limits were changed, as they count it now.
+/// The usage under the previous definitions, scaled to the current ones.
 struct PreviousQuota<'s, S>(&'s S);
 
 impl<S: CellTransfer> Store for PreviousQuota<'_, S> {

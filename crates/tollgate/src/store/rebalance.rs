@@ -1,4 +1,4 @@
-//! Subjects take what they used along when the map of shards changes.
+//! Moving subjects and their usage to other shards when the shard map changes.
 
 mod dual_write;
 mod heartbeat;
@@ -19,74 +19,75 @@ use super::lazy_transfer::LazyTransfer;
 use super::rollout::DEFAULT_TRANSFER_ENTRIES;
 use super::sharded::Sharded;
 
-/// Shards under one map.
+/// The shards of one map, as a store.
 pub type Shards<S> = Atomic<Sharded<Arc<S>>>;
 
-/// How far a move is. Nodes go through the phases each by itself; two neighbouring phases may be in
-/// force at the same time, others may not.
+/// The phase of a rebalance. Each node changes phase independently. Nodes may be in two
+/// neighbouring phases at the same time, but not in the first and the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// The old owner of a subject decides; the new one is charged what it admits. Nodes that know
-    /// the old map only may still be there.
+    /// The old owner of a subject decides, and its admitted charges are also made at the new owner.
+    /// Some nodes may still use only the old map.
     DualWrite,
-    /// The new owner decides, from what the old one held on; that one is charged no more, and hears
-    /// of what is given back and forgotten. No node knows the old map only.
+    /// The new owner decides, starting from the old owner's cells. The old owner receives no more
+    /// charges, only refunds and resets. No node uses only the old map.
     Cutover,
-    /// Every window that the old owner held is over.
+    /// Every window at the old owner has ended.
     Done,
 }
 
-/// Shards under two maps, between which subjects move with what they used.
+/// A store over two shard maps, between which subjects move together with their usage.
 ///
-/// Subjects whose owner is the same under both maps are decided as ever. Of the others
+/// Subjects with the same owner under both maps are decided as usual. For the others:
 ///
-/// - while [`Phase::DualWrite`], the old owner's decision counts, and what it admits is charged at
-///   the new one too. It is asked first: two nodes that ask for the last unit at the same moment
-///   are told apart by the old owner alone. What the new one refuses (nodes that lead may have
-///   used it up) is given back at the old one, and refused. Where a node that asks one of them only
-///   opened a window there, both go on in that window.
-/// - while [`Phase::Cutover`], the new owner decides. Before its first decision on a limit and
-///   subject, and before the first one in each phase, what the old owner holds is
-///   [joined](tollgate_core::decide::join) in. What is given back or forgotten is asked of the old
-///   owner too, and the new one's answer is told.
+/// - In [`Phase::DualWrite`], the old owner decides, and its admitted charges are also made at the
+///   new owner. The old owner is called first, so it alone decides between two nodes that send a
+///   charge for the last unit at the same moment. If the new owner refuses (nodes in cutover may
+///   have used it up), the charge is refunded at the old owner, and the call is refused. If a node
+///   that calls only one of the owners opened a window there, both owners continue in that window.
+/// - In [`Phase::Cutover`], the new owner decides. Before its first decision on a limit and
+///   subject, once in each phase, the old owner's cells are [joined](tollgate_core::decide::join)
+///   into it. Refunds and resets are sent to the old owner too, and the new owner's answer is
+///   returned.
 ///
-/// # What it keeps
-/// - All or nothing, and the windows: nobody gains one, none ends early. While nodes follow, the
-///   old owner has counted all that the new one has; once one leads, the new one has counted all
-///   that the old one has. What lowers one lowers both. So each join is exact.
-/// - What was forgotten stays so: it is an error where not both owners answer.
-/// - A fair share moves and nothing else: see [`Sharded::fair_share`].
+/// # Guarantees
+/// - Calls are all or nothing. No subject gains a window, and no window ends early. While all nodes
+///   are in dual write, the old owner has counted everything that the new one has. Once a node is
+///   in cutover, the new owner has counted everything that the old one has. Reductions apply to
+///   both. So each join is exact.
+/// - A reset is complete: it fails if one of the owners does not answer.
+/// - Only a fair share of the subjects moves: see [`Sharded::fair_share`].
 ///
-/// # What it weakens
-/// - Time: a charge of a moving subject costs two round trips while nodes follow; what is given back
-///   costs a call to each owner, side by side, in both phases; forgetting two round trips once nodes
-///   lead.
-/// - A charge that another node has under way while a subject is carried (once for each node and
-///   phase, and whenever a window opened at one owner only) may be counted twice at the new owner,
-///   and what it has under way to be given back or forgotten may come back there: see
-///   [`max_double_count`]. It costs refusals, never admits.
-/// - What one owner alone has given back may count until its window or lease is over: because the
-///   other did not answer, or could not be asked before ([`diverged`](Self::diverged) counts), or
-///   because a node gave it back that knows the old map only. It costs refusals, never admits. What
-///   such a node forgets, it forgets at the old owner alone.
-/// - A reservation that nobody settles may stay used until its window is over, where it would have
-///   been released: if a node made it that leads, so that the old owner does not know of it. So may
-///   what any reservation is settled below, if with it two windows became one.
-/// - A receipt that is redeemed where one owner knows nothing of its charge, and comes again, is
-///   known to the other alone: a node that asks the former gives back once more, at most what it
-///   cost.
-/// - Of a limit that counts refusals, those that a following node hears are counted at the old owner
-///   alone: where units are given back in that window, a node that leads admits as many more, at most
-///   what the refused calls cost.
-/// - A charge that not both owners answered while nodes follow, or whose caller left before they
-///   did, is made good before this node's next decision on it ([`diverged`](Self::diverged) counts
-///   them); a node that leads already may admit as much again until then: see
-///   [`max_over_admission`].
-/// - An old owner that does not answer while nodes lead takes what it knows with it: until it does,
-///   who comes from there has used nothing. At most one more quota for each subject; the next
-///   decision asks again, and [`failed_transfers`](Self::failed_transfers) counts.
-/// - A node that knows the old map only when others lead decides for itself: at most one more
-///   quota for each subject. [`Heartbeat`] is there to not let it come to that.
+/// # Limitations
+/// - Latency: in dual write, a charge of a moving subject costs two round trips. In both phases, a
+///   refund costs one call to each owner, in parallel. In cutover, a reset costs two round trips.
+/// - A subject's cells are transferred once for each node and phase, and whenever only one owner
+///   opened a window. If another node's charge is in flight during the transfer, the new owner may
+///   count it twice. If another node's refund or reset is in flight, the new owner may restore the
+///   old usage. See [`max_double_count`]. This can refuse too much but never admit too much.
+/// - A refund that reached only one owner may still count as used until its window or permit ends.
+///   The other owner did not answer or could not be called earlier ([`diverged`](Self::diverged)
+///   counts this), or the refund came from a node that uses only the old map. This can refuse too
+///   much but never admit too much. A reset by such a node applies only to the old owner.
+/// - A reservation that is never settled may count as used until its window ends instead of being
+///   released, if a node in cutover made it: the old owner does not have it. The same applies to
+///   the difference between any reservation and a lower settlement, if the two owners' windows were
+///   merged in between.
+/// - If one owner has no record of a charge, only the other owner records that its receipt was
+///   redeemed. If the receipt is redeemed again through a node that calls the former, it is
+///   refunded once more, by at most its cost.
+/// - If a limit counts refusals, refusals through nodes in dual write count only at the old owner.
+///   If units are refunded in that window, nodes in cutover admit that many more, at most the cost
+///   of the refused calls.
+/// - In dual write, a charge that not both owners answered, or whose caller stopped waiting
+///   earlier, is reconciled before this node's next decision on it ([`diverged`](Self::diverged)
+///   counts these charges). Until then, a node that is already in cutover may admit as much again:
+///   see [`max_over_admission`].
+/// - In cutover, the usage at an old owner is missing while that owner does not answer: its
+///   subjects count as unused, at most one additional quota for each. The next decision tries
+///   again, and [`failed_transfers`](Self::failed_transfers) counts the failures.
+/// - A node that uses only the old map while others are in cutover decides by itself: at most one
+///   additional quota for each subject. Use [`Heartbeat`] to prevent this.
 pub struct Rebalance<S> {
     before: Shards<S>,
     after: Shards<S>,
@@ -95,24 +96,27 @@ pub struct Rebalance<S> {
     diverged: AtomicU64,
 }
 
-/// The units that one subject is admitted beyond `limit` in a move during which its new owner did
-/// not answer for `outage`, at `rate` admitted units per second.
+/// Returns the maximum units that one subject is admitted beyond `limit` during a rebalance in
+/// which its new owner does not answer for `outage`, at `rate` admitted units per second.
 #[must_use]
 pub fn max_over_admission(limit: &Limit, rate: u64, outage: Duration) -> u64 {
     super::rollout::max_over_admission(limit, rate, outage)
 }
 
-/// The units of one subject that a move may count twice at its new owner, or once more after they
-/// were given back, and so refuse although they are left: where each of `under_way` charges or
-/// refunds of `cost` is under way at another node while this one carries the subject, or a refund
-/// was heard of by one owner alone. They come back with the end of the window, or of the lease.
+/// Returns the maximum units of one subject that count as used although they are free, because a
+/// rebalance counted charges twice at the new owner or restored refunded charges.
+///
+/// This happens to each of `under_way` charges or refunds of `cost` that are in flight at another
+/// node while this one transfers the subject, and to refunds that reached only one owner. The units
+/// are free again when the window or permit ends.
 #[must_use]
 pub const fn max_double_count(under_way: u64, cost: Cost) -> u64 {
     under_way.saturating_mul(cost.get())
 }
 
 impl<S: Store> Rebalance<S> {
-    /// The move from one map to another. A shard of the same name is the same store in both.
+    /// Creates a rebalance from one map to another. Shards of the same name must be the same store
+    /// in both.
     #[must_use]
     pub fn new(before: Sharded<Arc<S>>, after: Sharded<Arc<S>>) -> Self {
         Self {
@@ -124,27 +128,27 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Sets how many limits and subjects are remembered to have arrived, rounded up to a power of
-    /// two, and how long bringing one along may take.
+    /// Sets for how many limits and subjects the node remembers that they were transferred, rounded
+    /// up to a power of two, and how long a transfer may take.
     #[must_use]
     pub fn with_transfer_entries(mut self, entries: usize, within: Duration) -> Self {
         self.transfer = LazyTransfer::new(entries).with_time(within);
         self
     }
 
-    /// The shards under the map that is left.
+    /// The shards under the old map.
     #[must_use]
     pub const fn before(&self) -> &Shards<S> {
         &self.before
     }
 
-    /// The shards under the map that comes.
+    /// The shards under the new map.
     #[must_use]
     pub const fn after(&self) -> &Shards<S> {
         &self.after
     }
 
-    /// How far this node is.
+    /// Returns the phase of this node.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Relaxed) {
@@ -154,33 +158,35 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Goes on to `phase`; never back. To [`Phase::Cutover`] only when no node knows the old map
-    /// only, to [`Phase::Done`] the longest window later.
+    /// Advances to `phase`; never goes back.
+    ///
+    /// Enter [`Phase::Cutover`] only when no node uses only the old map, and [`Phase::Done`] only
+    /// after the longest window has passed since then.
     pub fn enter(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::Relaxed);
     }
 
-    /// Whether `subject` has another owner under the map that comes.
+    /// Returns whether `subject` has another owner under the new map.
     #[must_use]
     pub fn moves(&self, subject: &Subject) -> bool {
         let (before, after) = (self.before.partitions(), self.after.partitions());
         before.shard_for(subject).name != after.shard_for(subject).name
     }
 
-    /// CellTransfer that moved along with their subjects.
+    /// Returns the number of cells that were transferred with their subjects.
     #[must_use]
     pub fn transferred(&self) -> u64 {
         self.transfer.transferred()
     }
 
-    /// Calls before which an old owner could not be asked what its subjects had used there.
+    /// Returns the number of calls before which an old owner's cells could not be read.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
     }
 
-    /// Charges of subjects that move which not both owners are known to have counted while nodes
-    /// followed, and what was given back and not both are known to have heard of.
+    /// Returns the number of charges in dual write, and of refunds in any phase, that are not known
+    /// to have reached both owners.
     #[must_use]
     pub fn diverged(&self) -> u64 {
         self.diverged.load(Ordering::Relaxed) + self.transfer.unconfirmed()

@@ -1,31 +1,32 @@
-//! Which shard is a subject's home: weighted rendezvous hashing, in integers.
+//! The shard of a subject by weighted rendezvous hashing, in integers.
 //!
 //! Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998), with
 //! the logarithmic weights of Schindelhauer and Schomaker, "Weighted distributed hash tables"
 //! (2005).
 //!
-//! For every subject each shard draws a number `u` between 0 and 1 from a hash of both, and waits
-//! `-log2(u) / weight`; the shortest wait is home. Such waits are exponentially distributed, and of
-//! several the shortest is a given shard's with a chance of exactly its weight over all weights. A
-//! shard's wait depends on nothing but the subject, its own name and weight: one that is added can
-//! only win subjects for itself, one that is removed can only leave its own to others.
+//! For every subject, each shard draws a number `u` between 0 and 1 from a hash of both and waits
+//! `-log2(u) / weight`; the shard with the shortest wait owns the subject. Such waits are
+//! exponentially distributed, and the probability that a shard has the shortest is exactly its
+//! weight divided by the sum of all weights. A shard's wait depends only on the subject, its own
+//! name and its weight: a shard that is added can only take subjects for itself, and one that is
+//! removed only leaves its own subjects to others.
 //!
-//! The logarithm is a fixed-point number of 32 binary digits, from a table of 256 steps and
-//! straight lines between them: at most 3 millionths off, the same on every machine, and never
-//! rising where the draw rises. Waits are compared by cross-multiplying.
+//! The logarithm is a fixed-point number of 32 binary digits, from a table of 256 steps with linear
+//! interpolation: the error is at most 3 millionths, the result is the same on every machine, and
+//! it never rises when the draw rises. Waits are compared by cross-multiplying.
 
 use std::cmp::Ordering;
 
-/// One shard, as far as it matters where subjects live.
+/// The name and weight of a shard, which select its subjects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedShard {
     /// A keyed hash of its name.
     pub(super) name: [u64; 2],
-    /// How much of all it takes, 1 … [`super::sharded::MAX_WEIGHT`].
+    /// The weight, 1 … [`super::sharded::MAX_WEIGHT`].
     pub(super) weight: u32,
 }
 
-/// The index of the shard that owns the subject with this keyed hash.
+/// Returns the index of the shard that owns the subject with this keyed hash.
 pub(super) fn owner(shards: &[WeightedShard], subject: [u64; 2]) -> usize {
     let mut best = 0;
     let mut shortest: Option<Score> = None;
@@ -39,7 +40,7 @@ pub(super) fn owner(shards: &[WeightedShard], subject: [u64; 2]) -> usize {
     best
 }
 
-/// How long a shard waits for a subject.
+/// The wait of a shard for a subject.
 struct Score<'a> {
     shard: &'a WeightedShard,
     draw: u64,
@@ -60,8 +61,8 @@ impl<'a> Score<'a> {
             let own = minus_log2(self.draw) * u64::from(other.shard.weight);
             own.cmp(&(minus_log2(other.draw) * u64::from(self.shard.weight)))
         };
-        // At one weight the larger draw waits less; should even those be equal, the names decide,
-        // so that the order in which shards are listed never does.
+        // With equal weights, the larger draw waits less. If the draws are equal too, the names
+        // decide, so the order in which shards are listed does not matter.
         let by_draw = || other.draw.cmp(&self.draw);
         order.then_with(by_draw).then_with(|| self.shard.name.cmp(&other.shard.name)).is_lt()
     }

@@ -1,8 +1,8 @@
-//! Some subjects are decided by a new store, the rest by the old one, and the share is turned while
-//! traffic runs.
+//! A gradual rollout of a new store: a percentage of subjects is decided by the new store, the rest
+//! by the old one, and the percentage can change while traffic runs.
 //!
-//! Source: how GitHub moved its limiter from memcached to Redis, by a growing percentage of
-//! clients ("How we scaled the GitHub API with a sharded, replicated rate limiter in Redis", 2021).
+//! Source: GitHub moved its limiter from memcached to Redis by a growing percentage of clients
+//! ("How we scaled the GitHub API with a sharded, replicated rate limiter in Redis", 2021).
 
 use std::fmt;
 use std::hash::Hasher;
@@ -20,43 +20,45 @@ use super::rollout_percentage::RolloutPercentage;
 use super::sharded::Routing;
 use crate::hash_key::HashKey;
 
-/// What a subject has when it moves from one store to the other.
+/// How a subject starts when it moves from one store to the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMove {
-    /// What it had used, and the window that was running.
+    /// The subject keeps its usage and its current window.
     #[default]
     Transfer,
-    /// Nothing used: a window more, once for each move.
+    /// The subject starts with unused limits: one additional window for each move.
     Reset,
 }
 
-/// Two stores as one: each subject lives at the new one if the percentage includes its hash, else at the
-/// old one. Inside of [`Atomic`](super::Atomic) it is a store.
+/// Two stores that act as one. A subject belongs to the new store if the percentage includes its
+/// hash, else to the old one. Inside [`Atomic`](super::Atomic) it is a store.
 ///
-/// # What it keeps
-/// - Where a subject lives depends on its hash and the percentage alone: all nodes that hold the same key
-///   and percentage agree, and while the percentage is turned in one direction no subject moves back.
-/// - A subject that moves goes on where it was ([`OnMove::Transfer`]): before the first decision there,
-///   what the other store holds of it is [joined](tollgate_core::decide::join) in. That costs two
-///   calls more, once for each limit, subject and turn on each node, and again where the node has
-///   forgotten: [`with_transfer_entries`](Self::with_transfer_entries).
-/// - Turning the percentage back is the same move, the other way.
+/// # Guarantees
+/// - The hash of the subject and the percentage alone select the store: all nodes with the same key
+///   and percentage agree. While the percentage changes in one direction, no subject moves back.
+/// - A subject that moves keeps its usage ([`OnMove::Transfer`]): before its first decision at a
+///   store, the other store's cells are [joined](tollgate_core::decide::join) into it. This costs
+///   two additional calls for each limit and subject on each node, once for each change of the
+///   percentage, and again if the node has evicted the entry: see
+///   [`with_transfer_entries`](Self::with_transfer_entries).
+/// - Lowering the percentage moves subjects back in the same way.
 ///
-/// # What it weakens
-/// - While nodes disagree on the percentage, what those behind it admit may be counted at one store only:
-///   see [`max_over_admission`].
-/// - A store that does not answer takes what it knows with it: until it does, who came from there
-///   has used nothing there. At most one more quota for each subject; the next decision asks again.
-/// - What is given back or forgotten is asked of both stores ([`OnMove::Transfer`]): a call more. What
-///   the other one does not answer may count again when a node brings the subject along that has
-///   not seen it arrive, until its window or lease is over; so may what is under way meanwhile. It
-///   costs refusals, never admits, and [`unconfirmed_refunds`](Self::unconfirmed_refunds) counts.
-///   Forgetting is an error then.
-/// - A reservation that nobody settles may stay used until its window is over where it would have
-///   been released: the other store does not know of it.
-/// - A receipt that comes again after the percentage was turned, and of whose charge the other store knew
-///   nothing when it was redeemed, gives back once more, at most what it cost.
-/// - A call whose subjects live on both sides spans: see [`Atomic`](super::Atomic).
+/// # Limitations
+/// - While nodes disagree on the percentage, charges through nodes with the older value may be
+///   counted at one store only: see [`max_over_admission`].
+/// - While a store does not answer, the usage that it keeps is missing: subjects that moved from it
+///   count as unused, at most one additional quota for each. The next decision tries again.
+/// - Refunds and resets are sent to both stores ([`OnMove::Transfer`]), which costs one additional
+///   call. A refund that the other store does not answer, or that is in flight during a transfer,
+///   may count as used again when another node transfers the subject for the first time, until its
+///   window or permit ends. This can refuse too much but never admit too much, and
+///   [`unconfirmed_refunds`](Self::unconfirmed_refunds) counts these refunds. A reset fails if the
+///   other store does not answer.
+/// - A reservation that is never settled may count as used until its window ends instead of being
+///   released, because the other store does not have it.
+/// - If the other store had no record of a charge when its receipt was redeemed, and the receipt is
+///   redeemed again after the percentage changed, it is refunded once more, by at most its cost.
+/// - A call whose subjects belong to both stores spans partitions: see [`Atomic`](super::Atomic).
 pub struct Rollout<A, B> {
     old: A,
     new: B,
@@ -67,8 +69,8 @@ pub struct Rollout<A, B> {
     transfer: LazyTransfer,
 }
 
-/// The units that are admitted beyond `limit`, for one subject and one turn of the percentage, when a
-/// client that is admitted `rate` units per second meets nodes that disagree for `disagreement`.
+/// Returns the maximum units that one subject is admitted beyond `limit` at one change of the
+/// percentage, if it is admitted `rate` units per second while nodes disagree for `disagreement`.
 #[must_use]
 pub fn max_over_admission(limit: &Limit, rate: u64, disagreement: Duration) -> u64 {
     let units = u128::from(rate) * disagreement.as_millis().div_ceil(1_000);
@@ -79,14 +81,15 @@ const OLD: usize = 0;
 const NEW: usize = 1;
 
 impl<A, B> Rollout<A, B> {
-    /// `old`, of whose subjects `percentage` sends some to `new`. Every node uses the same `key`.
+    /// Creates a rollout from `old` to `new` in which `percentage` of the subjects belong to `new`.
+    /// Every node must use the same `key`.
     #[must_use]
     pub fn new(key: &HashKey, percentage: RolloutPercentage, old: A, new: B) -> Self {
         Self {
             old,
             new,
             percentage,
-            // Set apart from what the same key says of shards: neither depends on the other.
+            // A hash separate from that of the shards: the two selections must be independent.
             hasher: SipHasher13::new_with_key(&key.hash(b"rollout")),
             routing: Routing::default(),
             on_move: OnMove::default(),
@@ -94,48 +97,48 @@ impl<A, B> Rollout<A, B> {
         }
     }
 
-    /// Sets what of a subject says where it lives, the same on every node: limits whose subjects
-    /// share it move together.
+    /// Sets the part of a subject that selects its store. It must be the same on every node. Limits
+    /// whose subjects share this part move together.
     #[must_use]
     pub fn with_routing(mut self, routing: Routing) -> Self {
         self.routing = routing;
         self
     }
 
-    /// Sets what a subject has when it moves.
+    /// Sets whether a subject keeps its usage when it moves.
     #[must_use]
     pub fn with_on_move(mut self, on_move: OnMove) -> Self {
         self.on_move = on_move;
         self
     }
 
-    /// Sets how many limits and subjects are remembered to have arrived, rounded up to a power of
-    /// two, and how long bringing one along may take.
+    /// Sets for how many limits and subjects the node remembers that they were transferred, rounded
+    /// up to a power of two, and how long a transfer may take.
     #[must_use]
     pub fn with_transfer_entries(mut self, entries: usize, within: Duration) -> Self {
         self.transfer = LazyTransfer::new(entries).with_time(within);
         self
     }
 
-    /// The store that subjects leave.
+    /// The old store, which subjects leave.
     #[must_use]
     pub const fn old(&self) -> &A {
         &self.old
     }
 
-    /// The store that they go to.
+    /// The new store, which subjects move to.
     #[must_use]
     pub const fn new_store(&self) -> &B {
         &self.new
     }
 
-    /// The percentage, to read and to turn.
+    /// The percentage, to read and to change.
     #[must_use]
     pub const fn percentage(&self) -> &RolloutPercentage {
         &self.percentage
     }
 
-    /// Whether `subject` lives at the new store.
+    /// Returns whether `subject` belongs to the new store.
     #[must_use]
     pub fn is_moved(&self, subject: &Subject) -> bool {
         let mut hasher = self.hasher;
@@ -143,26 +146,27 @@ impl<A, B> Rollout<A, B> {
         self.percentage.get().includes(hasher.finish128().h1)
     }
 
-    /// CellTransfer that moved along with their subjects.
+    /// Returns the number of cells that were transferred with their subjects.
     #[must_use]
     pub fn transferred(&self) -> u64 {
         self.transfer.transferred()
     }
 
-    /// Calls before which a store could not be asked what its subjects had used there.
+    /// Returns the number of calls before which the other store's cells could not be read.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
     }
 
-    /// Charges that were given back where their subject lives, and not known to have been at the
-    /// other store.
+    /// Returns the number of refunds that reached the subject's current store but are not known to
+    /// have reached the other one.
     #[must_use]
     pub fn unconfirmed_refunds(&self) -> u64 {
         self.transfer.unconfirmed()
     }
 
-    /// Numbers the stay of subjects at `partition`: another turn of the percentage is another stay.
+    /// Returns the epoch of transfers to `partition`: every change of the percentage starts a new
+    /// one.
     fn epoch(&self, partition: usize) -> u64 {
         let (_, turns) = self.percentage.read();
         turns * 2 + partition as u64

@@ -1,31 +1,31 @@
-//! A percentage that is turned while traffic runs.
+//! A percentage that can change while traffic runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use tollgate_core::Percent;
 
-/// A [`Percent`] that its holders read and turn, and how often it was turned. Clones are one percentage.
+/// A shared [`Percent`] with the number of its changes. Clones share one value.
 #[derive(Clone, Debug)]
 pub struct RolloutPercentage(Arc<AtomicU64>);
 
-/// The lowest two bytes are the percentage in parts of ten thousand, the rest counts the turns.
+/// The lowest two bytes are the percentage in parts of ten thousand; the rest counts the changes.
 const CHANGE: u64 = 1 << 16;
 
 impl RolloutPercentage {
-    /// A percentage at `percent`.
+    /// Creates a percentage at `percent`.
     #[must_use]
     pub fn new(percent: Percent) -> Self {
         Self(Arc::new(AtomicU64::new(percent.parts().into())))
     }
 
-    /// Where it is.
+    /// Returns the percentage.
     #[must_use]
     pub fn get(&self) -> Percent {
         self.read().0
     }
 
-    /// Turns it. Where it is there already, nothing happens.
+    /// Changes the percentage. Does nothing if it already has this value.
     pub fn set(&self, percent: Percent) {
         let turned = |state: u64| {
             let is_there = state % CHANGE == u64::from(percent.parts());
@@ -34,7 +34,7 @@ impl RolloutPercentage {
         let _ = self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, turned);
     }
 
-    /// Where it is, and how often it was turned to get there.
+    /// Returns the percentage and the number of changes.
     pub(super) fn read(&self) -> (Percent, u64) {
         let state = self.0.load(Ordering::Relaxed);
         (Percent::of_ten_thousand((state % CHANGE) as u16).unwrap_or(Percent::ALL), state / CHANGE)

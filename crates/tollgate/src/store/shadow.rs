@@ -1,7 +1,7 @@
-//! A second store that answers too, and is compared.
+//! A shadow store, which receives the same calls and is compared with the deciding store.
 //!
-//! DecisionSource: the dark reads by which services move between stores: the new one answers the real
-//! traffic, nobody acts on it, and every difference is looked at before anybody does.
+//! Source: the dark reads with which services move between stores: the new store answers real
+//! traffic, its answers are not used, and every difference is examined before the switch.
 
 mod difference;
 mod queue;
@@ -26,28 +26,32 @@ use crate::hash_key::HashKey;
 use difference::Comparison;
 use queue::ShadowCall;
 
-/// Calls that wait for the shadow at each of [`QUEUES`] queues; one more is skipped, and counted.
+/// The maximum number of calls that wait in each of the [`QUEUES`] queues to the shadow store.
+/// Further calls are skipped and counted.
 pub const MAX_WAITING: usize = 1_024;
 
-/// Queues to the shadow: calls on one subject keep their order, others pass each other.
+/// The number of queues to the shadow store. Calls on one subject keep their order; others may
+/// overtake each other.
 pub const QUEUES: usize = 16;
 
-/// Answers by one store, and asks another one too, whose answers are compared and thrown away.
+/// A store that decides with one store and compares its answers with those of a shadow store.
 ///
-/// # What it keeps
-/// - The store's answers, unchanged, and no later: the shadow is asked off the caller's path.
-/// - Calls on one subject reach the shadow in the order of the store's answers, one after the
-///   other. What the store gives back, the shadow gives back of its own charge.
-/// - Memory: at most [`QUEUES`] times [`MAX_WAITING`] calls wait; what is more is skipped.
+/// # Guarantees
+/// - The store's answers are returned unchanged and without delay: the shadow store is called from
+///   a separate task.
+/// - Calls on one subject reach the shadow store one after the other, in the order of the store's
+///   answers. A refund at the store is a refund of the shadow store's own charge at the shadow
+///   store.
+/// - Memory is bounded: at most [`QUEUES`] × [`MAX_WAITING`] calls wait; further calls are skipped.
 ///
-/// # What it weakens
-/// Nothing of the store. What it tells is of the subjects that the percentage includes, and needs to be
-/// read with care:
-/// - A shadow that starts empty differs until every window that ran has ended.
-/// - Calls on one subject that run side by side may be decided in another order than they are
-///   heard in: then a difference tells of the order, not of the store.
-/// - What the store's stand-in decided is not compared, and the shadow is not charged for it. What
-///   the shadow's own stand-in decided is no answer of the shadow.
+/// # Limitations
+/// The store itself has none from this wrapper. The comparison covers the subjects that the
+/// percentage includes and must be interpreted with care:
+/// - A shadow store that starts empty differs until every window that was running has ended.
+/// - Concurrent calls on one subject may be decided in a different order than they reach the shadow
+///   store. A difference then shows the order and not a fault of the store.
+/// - Decisions of the store's fallback are not compared or charged at the shadow store. Decisions
+///   of the shadow store's own fallback count as unanswered.
 pub struct Shadow<A, B> {
     store: A,
     shadow: Arc<B>,
@@ -60,9 +64,10 @@ pub struct Shadow<A, B> {
 }
 
 impl<A, B: Store + 'static> Shadow<A, B> {
-    /// `store`, and `shadow` to be compared with it for the subjects that `percentage` includes.
+    /// Wraps `store` and compares it with `shadow` for the subjects that `percentage` includes.
     ///
-    /// Needs a tokio runtime. What waits for the shadow is given up when this is dropped.
+    /// Needs a tokio runtime. Dropping this value discards the calls that wait for the shadow
+    /// store.
     #[must_use]
     pub fn start(key: &HashKey, percentage: RolloutPercentage, store: A, shadow: B) -> Self {
         let (shadow, comparison) = (Arc::new(shadow), Arc::<Comparison>::default());
@@ -80,45 +85,45 @@ impl<A, B: Store + 'static> Shadow<A, B> {
 }
 
 impl<A, B> Shadow<A, B> {
-    /// The store whose answers count.
+    /// The store that decides.
     #[must_use]
     pub const fn store(&self) -> &A {
         &self.store
     }
 
-    /// The store that is compared.
+    /// The shadow store.
     #[must_use]
     pub fn shadow(&self) -> &B {
         &self.shadow
     }
 
-    /// Which percent of subjects are compared, to read and to turn.
+    /// The percentage of subjects that are compared, to read and to change.
     #[must_use]
     pub const fn percentage(&self) -> &RolloutPercentage {
         &self.percentage
     }
 
-    /// What was compared so far, and how it differed.
+    /// Returns the counts of comparisons and differences.
     #[must_use]
     pub fn differences(&self) -> Differences {
         Differences { skipped: self.skipped.load(Ordering::Relaxed), ..self.comparison.so_far() }
     }
 
-    /// A hash of a subject that is spread evenly over 64 bits.
+    /// Returns a hash of the subject, evenly distributed over 64 bits.
     fn hash(&self, subject: &Subject) -> u64 {
         let mut hasher = self.hasher;
         hasher.write(subject.as_bytes());
         hasher.finish128().h1
     }
 
-    /// Has the shadow asked what the store answered.
+    /// Queues an answered call for comparison with the shadow store.
     fn compare(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
         let Some(first) = charges.first() else { return };
         let hash = self.hash(first.subject);
         if readings.source() != DecisionSource::Store || !self.percentage.get().includes(hash) {
             return;
         }
-        // The percentage takes the highest part of the hash, the queues the lowest.
+        // The percentage uses the highest bits of the hash, the queues the lowest.
         let queue = &self.queues[hash as usize % self.queues.len()];
         let Ok(place) = queue.try_reserve() else {
             self.skipped.fetch_add(1, Ordering::Relaxed);

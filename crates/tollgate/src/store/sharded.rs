@@ -1,4 +1,4 @@
-//! Many stores as one: every subject has one shard.
+//! Several stores that act as one: every subject belongs to one shard.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,27 +10,27 @@ use super::rendezvous::{self, WeightedShard};
 use crate::hash_key::HashKey;
 use crate::trace;
 
-/// The most shards of one map: every decision looks at each.
+/// The maximum number of shards in one map. Every decision computes a score for each shard.
 pub const MAX_SHARDS: usize = 1_024;
 
 /// The largest weight of a shard.
 pub const MAX_WEIGHT: u32 = 1 << 20;
 
-/// Spreads subjects over shards; inside of [`Atomic`](super::Atomic) it is a store.
+/// Subjects distributed over shards. Inside [`Atomic`](super::Atomic) it is a store.
 ///
-/// # What it keeps
-/// - Everything that one subject used is on one shard, for all limits whose subjects begin alike
-///   (see [`Routing`]). A call on one subject is that shard's own single step.
-/// - Nodes that hold the same key, names and weights agree, in whatever order they list the
-///   shards. Addresses do not matter: a shard whose primary changes stays the same shard.
-/// - Nobody who does not hold the key can choose subjects that all live on one shard.
+/// # Guarantees
+/// - All usage of a subject is on one shard, for all limits whose subjects have the same first pair
+///   (see [`Routing`]). A call on one subject is a single step of that shard.
+/// - Nodes with the same key, names and weights agree on the map, in whatever order they list the
+///   shards. Addresses do not matter: a shard keeps its identity when its primary changes.
+/// - Without the key, clients cannot choose subjects that all belong to one shard.
 ///
-/// # What it weakens
-/// - A call whose subjects live on several shards is several steps. By itself this is no
-///   [`Store`]; [`Atomic`](super::Atomic) makes such calls all or nothing, and states the cost.
-/// - Changing the map moves subjects: a shard that is added takes over its
-///   [fair share](Self::fair_share) of all subjects, and no other subject moves. What moved starts
-///   afresh: at most one more quota for each of those subjects, once.
+/// # Limitations
+/// - A call whose subjects belong to several shards takes several steps. `Sharded` alone is not a
+///   [`Store`]; [`Atomic`](super::Atomic) makes such calls all or nothing and documents the cost.
+/// - Changing the map moves subjects: a new shard receives its [fair share](Self::fair_share) of
+///   all subjects, and no other subject moves. Moved subjects start with unused limits: each can
+///   use at most one additional quota, once.
 pub struct Sharded<S> {
     key: HashKey,
     routing: Routing,
@@ -38,18 +38,19 @@ pub struct Sharded<S> {
     shards: Vec<Shard<S>>,
 }
 
-/// One store of several.
+/// One of the stores.
 #[derive(Debug)]
 pub struct Shard<S> {
-    /// What makes it itself: the same on every node, and kept when it moves to another machine.
+    /// The identity of the shard: the same on every node, and kept when it moves to another
+    /// machine.
     pub name: Box<str>,
-    /// How much of all subjects it takes, beside the other shards' weights; at least 1.
+    /// The shard's part of all subjects, relative to the weights of the other shards; at least 1.
     pub weight: u32,
-    /// Where it is kept.
+    /// The store that keeps the shard's counters.
     pub store: S,
 }
 
-/// Which map of shards it is. Shown as sixteen hexadecimal digits.
+/// The version of a shard map. It is displayed as sixteen hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MapVersion(u64);
 
@@ -59,24 +60,25 @@ impl fmt::Display for MapVersion {
     }
 }
 
-/// What of a subject says where it lives.
+/// The part of a subject that selects its shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
-    /// Its first pair: limits on `token` and on `token, route` are together.
+    /// The first pair: limits on `token` and on `token, route` share a shard.
     #[default]
     First,
-    /// The pair of the dimension with this name, or the first of subjects that have none.
+    /// The pair of the dimension with this name, or the first pair if the subject has no such
+    /// dimension.
     Dimension(Box<str>),
-    /// All of it: limits on parts of a subject are spread.
+    /// The whole subject: limits on different parts of it are spread over the shards.
     Whole,
 }
 
 impl<S> Sharded<S> {
-    /// The shards of a fleet; every node that shares them uses the same `key`.
+    /// Creates a map of `shards`. Every node that shares them must use the same `key`.
     ///
     /// # Errors
-    /// [`ShardsError`] for none or more than [`MAX_SHARDS`], two of one name, or a weight of zero
-    /// or above [`MAX_WEIGHT`].
+    /// [`ShardsError`] if there are no shards or more than [`MAX_SHARDS`], if two have the same
+    /// name, or if a weight is zero or above [`MAX_WEIGHT`].
     pub fn new(
         key: HashKey,
         shards: impl IntoIterator<Item = Shard<S>>,
@@ -102,15 +104,15 @@ impl<S> Sharded<S> {
         Ok(Self { key, routing: Routing::default(), ranked, shards })
     }
 
-    /// Sets what of a subject says where it lives: the same on every node.
+    /// Sets the part of a subject that selects its shard. It must be the same on every node.
     #[must_use]
     pub fn with_routing(mut self, routing: Routing) -> Self {
         self.routing = routing;
         self
     }
 
-    /// A number for this map: equal for maps under which every subject lives on a shard of the same
-    /// name.
+    /// Returns the version of this map. It is equal for maps that assign every subject to a shard
+    /// of the same name.
     #[must_use]
     pub fn version(&self) -> MapVersion {
         let mut shards: Vec<_> =
@@ -120,22 +122,23 @@ impl<S> Sharded<S> {
         MapVersion(halves(self.key.hash(text.as_bytes()))[0])
     }
 
-    /// The shards, in the order in which they were given.
+    /// Returns the shards in the order in which they were given.
     #[must_use]
     pub fn shards(&self) -> &[Shard<S>] {
         &self.shards
     }
 
-    /// The shard that owns `subject`.
+    /// Returns the shard that owns `subject`.
     #[must_use]
     pub fn shard_for(&self, subject: &Subject) -> &Shard<S> {
         &self.shards[self.index_of(subject)]
     }
 
-    /// What part of all subjects lives on the shard of this name: its weight, and all weights.
+    /// Returns the expected share of all subjects on the shard `name`: its weight and the sum of
+    /// all weights.
     ///
-    /// As much moves there when it is added to the others, and away when it is removed; the rest
-    /// stays. How far one fleet's subjects may be from it is the spread of a fair draw.
+    /// This share moves to the shard when it is added and away when it is removed; all other
+    /// subjects stay. The actual share differs from it by the deviation of a fair random draw.
     #[must_use]
     pub fn fair_share(&self, name: &str) -> Option<(u64, u64)> {
         let weight = |shard: &Shard<S>| u64::from(shard.weight);
@@ -167,7 +170,7 @@ impl<S: Store> Partitions for Sharded<S> {
         if !trace::is_recording() {
             return store.apply(now, charges).await;
         }
-        // Boxed, so that what is seldom recorded makes no call larger.
+        // Boxed: spans are recorded rarely and must not make the future of every call larger.
         let called = Box::pin(async {
             trace::record("tollgate.shard", name.to_string());
             trace::record("tollgate.charges", i64::try_from(charges.len()).unwrap_or(i64::MAX));
@@ -215,13 +218,13 @@ impl<S> fmt::Debug for Sharded<S> {
     }
 }
 
-/// Why shards cannot be a fleet.
+/// The reason why a shard map is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShardsError {
-    /// There is none, or more than [`MAX_SHARDS`].
+    /// There are no shards, or more than [`MAX_SHARDS`].
     Count,
-    /// Two have this name.
+    /// Two shards have this name.
     Name(Box<str>),
     /// A weight is zero or above [`MAX_WEIGHT`].
     Weight {
@@ -249,7 +252,7 @@ impl fmt::Display for ShardsError {
 impl std::error::Error for ShardsError {}
 
 fn name_hash(key: &HashKey, name: &str) -> [u64; 2] {
-    // Set apart from what the same key says of subjects.
+    // The prefix separates the hashes of shard names from those of subjects.
     halves(key.hash(&[b"shard ", name.as_bytes()].concat()))
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Admitted<S: Store + 'static> {
 }
 
 impl<S: Store + 'static> Admitted<S> {
-    /// Holds what `decision` and `in_flight` hold until the request ends.
+    /// Keeps the permits and reservations of `decision` and `in_flight` until the request ends.
     pub(super) fn new(
         limiter: &Arc<Limiter<S>>,
         mut decision: Decision,
@@ -60,7 +60,7 @@ impl<S: Store + 'static> Admitted<S> {
         self.in_flight.answered(|| self.charge.limiter().now(), outcome(answered));
     }
 
-    /// Charges or refunds the request as the response says, and returns the response with the
+    /// Charges or refunds the request according to the response, and returns the response with the
     /// limiter's header fields. Permits and reservations are held until the end of its body.
     pub(super) fn finish<B>(mut self, mut response: Response<B>) -> Response<Body<B>> {
         let settlement = settlement(self.decision.policy.answers(), &response);

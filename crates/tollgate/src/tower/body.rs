@@ -1,4 +1,4 @@
-//! The body of a limited answer: the service's own, or a refusal.
+//! The body of a limited response: the service's own, or a refusal.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use super::in_flight::InFlight;
 
 pin_project! {
-    /// The body of an answer: the service's, passed through as it comes, or the limiter's.
+    /// The body of a response: the service's, passed through unchanged, or the limiter's.
     pub struct Body<B> {
         #[pin]
         kind: Kind<B>,
@@ -48,7 +48,8 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
                 let frame = ready!(body.poll_frame(context));
                 match &frame {
                     Some(Ok(frame)) => watch(in_flight.as_mut(), frame),
-                    // The answer ends here: what it held is free before the connection is.
+                    // The response ends here: its permits and reservations end before the
+                    // connection does.
                     Some(Err(_)) | None => *in_flight = None,
                 }
                 Poll::Ready(frame)
@@ -76,7 +77,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
     }
 }
 
-/// Shows what passes to what meters it.
+/// Passes the data of the body to the meter.
 fn watch(in_flight: Option<&mut InFlight>, frame: &Frame<Bytes>) {
     let metering = in_flight.and_then(InFlight::metering);
     if let (Some(metering), Some(data)) = (metering, frame.data_ref()) {

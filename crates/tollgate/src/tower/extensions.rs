@@ -1,4 +1,4 @@
-//! What a server tells the layer through the extensions of requests and responses.
+//! Extensions of requests and responses by which a server passes facts to the layer.
 
 use std::net::SocketAddr;
 
@@ -7,20 +7,20 @@ use http::{Extensions, HeaderMap};
 
 use super::meter::is_json;
 
-/// The address of the client's end of the connection, put into a request's extensions by the server.
+/// The client's address on the connection. The server puts it into a request's extensions.
 ///
-/// It is the only address that is believed unless the policy names trusted proxies.
+/// Unless the policy names trusted proxies, the limiter trusts no other address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// Finds the client's end of the connection in a request's extensions.
+/// Finds the client's address in a request's extensions.
 pub(super) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
 
-/// The whole body of a request, put into its extensions by a server that has read it, and whose type
-/// is JSON: for what a policy wants to know of it ([`Policy::reads_bodies`]). The request's own body
-/// is not touched.
+/// The whole body of a request whose type is JSON. A server that has read the body puts it into the
+/// request's extensions, for policies that need it ([`Policy::reads_bodies`]). The request's own
+/// body does not change.
 ///
-/// A part of a body does not belong here: what is behind it may say otherwise.
+/// Never put a part of a body here: the rest of it may change the meaning of the part.
 ///
 /// [`Policy::reads_bodies`]: tollgate_core::Policy::reads_bodies
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +34,19 @@ impl JsonBody {
     }
 }
 
-/// Put into a response's extensions by a proxy that answers in place of an upstream that failed.
+/// Marks a response that a proxy sends in place of an upstream that failed. The proxy puts it into
+/// the response's extensions.
 ///
-/// It tells such a 502 or 504 from one that the upstream itself sent, so that a policy can refund
-/// what the client never had.
+/// It distinguishes such a 502 or 504 from one that the upstream itself sent, so a policy can
+/// refund a response that the client never received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamFailed;
 
-/// Put into a response's extensions by a proxy that answers in place of the upstream while the request's body has not
-/// come to its end.
+/// Marks a response that a proxy sends in place of the upstream before the request's body has
+/// ended. The proxy puts it into the response's extensions.
 ///
-/// The request may have reached the upstream, and its client could cause the failure by sending no more. Such a
-/// request is never refunded, whatever the policy says of upstream failures and statuses.
+/// The request may have reached the upstream, and its client could cause the failure by sending no
+/// more. Such a request is never refunded, even if the policy refunds upstream failures or the
+/// response's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestIncomplete;

@@ -10,7 +10,7 @@ use tollgate_core::{Headers, RequestAttributes};
 use super::extensions::JsonBody;
 use super::meter::value_at;
 
-/// The header fields of a request, and its body if somebody has read it, by reference.
+/// The header fields of a request, and its body if the server has read it, by reference.
 pub(super) struct Fields<'a> {
     headers: &'a HeaderMap,
     body: Option<&'a JsonBody>,
@@ -32,7 +32,8 @@ impl Headers for Fields<'_> {
     }
 }
 
-/// The facts of a request. Its target names the host or, in HTTP/1.1's common form, the header.
+/// Returns the attributes of a request. The host is in its target or, in HTTP/1.1's common form, in
+/// the `host` header.
 pub(super) fn attributes<'a, B>(
     request: &'a Request<B>,
     fields: &'a Fields<'a>,

@@ -12,10 +12,11 @@ use crate::limiter::{AdmissionPermits, Limiter};
 use crate::receipt::Receipt;
 use crate::shed::{InFlightSlot, SampleOutcome};
 
-/// What a request holds while it runs: permits of concurrency limits, which are renewed while this
-/// lives, its permit on the node, and what is reserved until its cost is known. Dropping this
-/// releases or settles all of it: at the end of the response body or of the upgraded connection,
-/// when the client disconnects, or when the service panics.
+/// The permits and reservations of a request while it runs: permits of concurrency limits, which
+/// are renewed until this value is dropped, its permit on the node, and the amount that is reserved
+/// until its cost is known. Dropping this value releases or settles all of it: at the end of the
+/// response body or of the upgraded connection, when the client disconnects, or when the service
+/// panics.
 ///
 /// One word wide, because it moves with the response, and most requests hold nothing.
 pub(super) struct InFlight(Option<Box<Resources>>);
@@ -35,7 +36,7 @@ struct HeldPermits {
 }
 
 impl InFlight {
-    /// Holds nothing.
+    /// Creates a value that holds nothing.
     pub(super) const fn nothing() -> Self {
         Self(None)
     }
@@ -55,7 +56,7 @@ impl InFlight {
         in_flight
     }
 
-    /// Holds the permits of a receipt too.
+    /// Adds the permits of a receipt.
     pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, permits: Receipt) {
         let Some(lease) = permits.shortest_permit_ttl() else { return };
         let (limiter, permits) = (Arc::clone(limiter), Arc::new(permits));
@@ -78,17 +79,17 @@ impl InFlight {
         self.resources().permits.push(HeldPermits { renewing, release: Some(release) });
     }
 
-    /// Meters the response too.
+    /// Adds the meter of the response.
     pub(super) fn meter(&mut self, metering: Metering) {
         self.resources().metering = Some(metering);
     }
 
-    /// The meter of the response, if there is one.
+    /// Returns the meter of the response, if there is one.
     pub(super) fn metering(&mut self) -> Option<&mut Metering> {
         self.0.as_mut()?.metering.as_mut()
     }
 
-    /// Releases what is reserved, for a response that is free.
+    /// Releases the reserved amount, for a response that is free.
     pub(super) fn release_reserved(&mut self) {
         if let Some(metering) = self.0.as_mut().and_then(|resources| resources.metering.take()) {
             metering.release();

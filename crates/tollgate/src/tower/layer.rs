@@ -17,15 +17,15 @@ pub struct Layer<S> {
 }
 
 impl<S> Layer<S> {
-    /// A layer that decides by `limiter` and takes the client's address from [`Peer`].
+    /// Creates a layer that decides by `limiter` and takes the client's address from [`Peer`].
     pub fn new(limiter: impl Into<Arc<Limiter<S>>>) -> Self {
         let peer_from = |extensions: &Extensions| extensions.get::<Peer>().map(|peer| peer.0);
         Self { limiter: limiter.into(), peer_from }
     }
 
-    /// Takes the client's address from elsewhere in the extensions, where a server puts it.
+    /// Takes the client's address from another extension, for servers that use their own type.
     ///
-    /// Requests without one share a counter in every limit per address.
+    /// Requests without an address share a counter in every limit per address.
     #[must_use]
     pub fn with_peer_from(mut self, peer_from: fn(&Extensions) -> Option<SocketAddr>) -> Self {
         self.peer_from = peer_from;

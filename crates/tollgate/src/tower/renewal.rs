@@ -1,4 +1,4 @@
-//! What is held for a time, held on to for as long as it is needed.
+//! Renews permits and reservations as long as a request runs.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tollgate_core::Millis;
 
-/// What is held is renewed each time that this part of it has passed: it outlives a renewal that
-/// fails.
+/// The part of the term after which permits and reservations are renewed. They survive one renewal
+/// that fails.
 const RENEWALS_A_TERM: u64 = 3;
 
-/// A task that sleeps until it is aborted or a part of the term has passed. Most requests end
-/// before. None outside of a runtime.
+/// A task that sleeps until a part of the term has passed or the task is aborted. Most requests end
+/// before that. There is no task outside of a runtime.
 pub(super) fn until_aborted<R>(
     term: Millis,
     renew: impl Fn() -> R + Send + 'static,
@@ -25,7 +25,7 @@ where
     let task = runtime.spawn(async move {
         loop {
             tokio::time::sleep(every).await;
-            // Without an answer it is tried again when as much has passed once more.
+            // If the store does not answer, the next attempt follows after the same time.
             renew().await;
         }
     });

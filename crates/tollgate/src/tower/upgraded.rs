@@ -1,4 +1,4 @@
-//! Connections that go on after their request was answered.
+//! Connections that continue in another protocol after their request was answered.
 
 use std::sync::{Arc, Weak};
 
@@ -6,19 +6,20 @@ use parking_lot::Mutex;
 
 use super::in_flight::InFlight;
 
-/// Put into a response's extensions by a server that goes on with the connection in another
-/// protocol: what the request holds it then holds until the [`WhileUpgraded`] is dropped.
+/// Marks a response after which the connection continues in another protocol. The server puts it
+/// into the response's extensions: the request then keeps its permits and reservations until the
+/// [`WhileUpgraded`] is dropped.
 #[derive(Clone, Debug)]
 pub struct Upgraded(Weak<Mutex<InFlight>>);
 
-/// Kept by the server for as long as the upgraded connection lives.
+/// A guard that the server keeps as long as the upgraded connection is open.
 #[derive(Debug)]
 pub struct WhileUpgraded {
     _holds: Arc<Mutex<InFlight>>,
 }
 
-/// A mark for the response, and what to keep until the connection ends. Without the layer in
-/// between, they mean nothing.
+/// Returns a mark for the response, and a guard to keep until the connection ends. They have no
+/// effect if no layer is in between.
 #[must_use]
 pub fn upgraded() -> (Upgraded, WhileUpgraded) {
     let holds = Arc::new(Mutex::new(InFlight::nothing()));
@@ -26,7 +27,8 @@ pub fn upgraded() -> (Upgraded, WhileUpgraded) {
 }
 
 impl Upgraded {
-    /// Hands over what the request holds. If the connection has ended already, that ends now.
+    /// Hands over the permits and reservations of the request. Ends them now if the connection has
+    /// ended already.
     pub(super) fn hold(&self, in_flight: InFlight) {
         if let Some(holds) = self.0.upgrade() {
             *holds.lock() = in_flight;

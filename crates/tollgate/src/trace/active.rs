@@ -91,7 +91,7 @@ pub(super) struct ActiveSpan {
     recording: Option<Recording>,
 }
 
-/// What is recorded of a span.
+/// The recorded data of a span.
 #[derive(Debug)]
 struct Recording {
     recorder: Arc<Recorder>,
@@ -129,7 +129,7 @@ impl ActiveSpan {
     pub(super) fn inject(&self, headers: &mut HeaderMap) {
         headers.insert(TRACEPARENT, self.context.traceparent());
         if self.state.is_none() {
-            // It came without a parent, or is longer than a proxy has to forward.
+            // There is no parent, or its `tracestate` is longer than a proxy has to forward.
             headers.remove(TRACESTATE);
         }
     }

@@ -1,4 +1,4 @@
-//! Which span of which trace, as W3C Trace Context writes it.
+//! Identifiers of traces and spans, in the format of W3C Trace Context.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(super) const TRACESTATE: &str = "tracestate";
 /// The bit of the flags that says that the trace is recorded.
 const SAMPLED: u8 = 1;
 
-/// The length of `traceparent` in the version that is known.
+/// The length of `traceparent` in the supported version.
 const LENGTH: usize = 55;
 
 /// A trace's id: never all zero. Shown as 32 hexadecimal digits.
@@ -27,7 +27,7 @@ pub struct TraceId(pub(super) [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(pub(super) [u8; 8]);
 
-/// A span's place: what a child has to know of it.
+/// The identity of a span, as a child span needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanContext {
     /// The trace.
@@ -39,9 +39,9 @@ pub struct SpanContext {
 }
 
 impl SpanContext {
-    /// The one that a `traceparent` names; `None` for what is none, which then counts as absent.
+    /// Parses a `traceparent`; `None` if it is invalid, which counts as absent.
     ///
-    /// Versions of the future are read as far as this one goes, as the recommendation wants it.
+    /// Future versions are read as far as this version's fields go, as the recommendation requires.
     #[must_use]
     pub fn parse(traceparent: &[u8]) -> Option<Self> {
         let (known, rest) = traceparent.split_at_checked(LENGTH)?;
@@ -69,13 +69,13 @@ impl SpanContext {
     #[must_use]
     pub fn traceparent(&self) -> HeaderValue {
         let text = format!("00-{}-{}-{:02x}", self.trace, self.span, u8::from(self.is_sampled));
-        // Digits and dashes are a value.
+        // Digits and dashes are a valid value.
         HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 }
 
-/// The parent that a request names, and its `tracestate`. Of two parents in one request neither
-/// counts.
+/// Returns the parent that a request names, and its `tracestate`. If a request names two parents,
+/// both are ignored.
 pub(super) fn parent_of(headers: &HeaderMap) -> Option<(SpanContext, Option<Box<str>>)> {
     let mut named = headers.get_all(TRACEPARENT).iter();
     let (first, second) = (named.next()?, named.next());
@@ -99,7 +99,7 @@ fn state_of(headers: &HeaderMap) -> Option<Box<str>> {
 }
 
 impl TraceId {
-    /// One that no other trace has.
+    /// Creates an id that no other trace has.
     pub(super) fn random() -> Self {
         let [first, second] = drawn();
         let mut bytes = [0; 16];
@@ -109,7 +109,7 @@ impl TraceId {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -117,22 +117,22 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// One that no other span of its trace has.
+    /// Creates an id that no other span of its trace has.
     pub(super) fn random() -> Self {
         let mut bytes = drawn()[0].to_be_bytes();
         bytes[0] |= u8::from(bytes == [0; 8]);
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 8] {
         &self.0
     }
 }
 
-/// As good as drawn at random, in less time: a charge's id is a number that its thread drew, and a
-/// count.
+/// Returns a number that is practically random, in less time than drawing one: from a charge's id,
+/// which is a random number of its thread and a counter.
 fn drawn() -> [u64; 2] {
     let id = new_charge_id().0;
     let (thread, count) = ((id >> 64) as u64, id as u64);
@@ -140,8 +140,8 @@ fn drawn() -> [u64; 2] {
     [first, mix(first ^ thread)]
 }
 
-/// Makes neighbours look unlike each other and loses nothing: the finalizer of SplitMix64 (Steele,
-/// Lea and Flood 2014).
+/// Spreads consecutive numbers over all bits without collisions: the finalizer of SplitMix64
+/// (Steele, Lea and Flood 2014).
 const fn mix(seed: u64) -> u64 {
     let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -149,7 +149,7 @@ const fn mix(seed: u64) -> u64 {
     seed ^ (seed >> 31)
 }
 
-/// Bytes in hexadecimal, of which the recommendation knows small letters only.
+/// Formats bytes in hexadecimal, in lower case as the recommendation requires.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -255,7 +255,7 @@ mod tests {
     fn ids_differ_and_their_low_halves_are_spread() {
         let ids: Vec<TraceId> = (0..1_000).map(|_| TraceId::random()).collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 1_000);
-        // What sampling looks at: of a thousand fair draws about half have the highest bit.
+        // Samplers use these bits: of a thousand fair draws about half have the highest bit.
         let high = ids.iter().filter(|id| id.0[8] >= 0x80).count();
         assert!((350..650).contains(&high), "{high}");
         let spans: HashSet<SpanId> = (0..1_000).map(|_| SpanId::random()).collect();

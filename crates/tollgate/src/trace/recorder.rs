@@ -12,9 +12,9 @@ use super::span::Span;
 /// Counts of the spans that were recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanCounts {
-    /// SpanReceiver that were put into the queue.
+    /// Spans that were put into the queue.
     pub queued: u64,
-    /// SpanReceiver that were dropped because the queue was full.
+    /// Spans that were dropped because the queue was full.
     pub dropped: u64,
 }
 

@@ -11,18 +11,18 @@ pub struct Sampler {
     parents: ParentSampling,
 }
 
-/// Whether a caller's word counts that it records its trace, or does not.
+/// Whether a caller's decision to record its trace counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentSampling {
-    /// It does; the share is of the traces that begin here.
+    /// It counts; the share applies to traces that begin here.
     #[default]
     Follow,
-    /// It does not: the share is of all traces, by their ids. For listeners that strangers reach.
+    /// It does not count: the share applies to all traces, by their ids. For public listeners.
     Ignore,
 }
 
 impl Sampler {
-    /// Records `per_million` of a million traces; what is above counts as all.
+    /// Records `per_million` of a million traces; a value above a million records all.
     #[must_use]
     pub const fn new(per_million: u32, parents: ParentSampling) -> Self {
         let per_million = if per_million > MILLION { MILLION } else { per_million };

@@ -1,4 +1,4 @@
-//! What is told of one piece of work.
+//! Recorded spans.
 
 use std::borrow::Cow;
 
@@ -7,60 +7,60 @@ use super::context::{SpanContext, SpanId};
 /// The most attributes of a span; further ones are dropped.
 pub const MAX_ATTRIBUTES: usize = 32;
 
-/// One piece of work that has ended.
+/// A span that has ended: one piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its place.
+    /// The trace and the id of the span.
     pub context: SpanContext,
-    /// Whose child it is; of nobody where its trace begins.
+    /// The id of the parent span; `None` for the first span of a trace.
     pub parent: Option<SpanId>,
     /// The `tracestate` that came with the parent.
     pub state: Option<Box<str>>,
-    /// What was done, in few words that do not depend on who asked.
+    /// The name of the work, in few words that do not depend on the client.
     pub name: Cow<'static, str>,
-    /// On which side of a call it was done.
+    /// The side of a call on which the work was done.
     pub kind: SpanKind,
-    /// When it began, in nanoseconds since the Unix epoch.
+    /// The start time, in nanoseconds since the Unix epoch.
     pub began: u64,
-    /// When it ended, in nanoseconds since the Unix epoch, never before it began.
+    /// The end time, in nanoseconds since the Unix epoch, never before the start.
     pub ended: u64,
-    /// What is known of it, at most [`MAX_ATTRIBUTES`].
+    /// The attributes, at most [`MAX_ATTRIBUTES`].
     pub attributes: Vec<(&'static str, AttributeValue)>,
-    /// How it ended.
+    /// The outcome of the work.
     pub outcome: SpanOutcome,
 }
 
-/// On which side of a call work is done.
+/// The side of a call on which work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Where the call is answered.
+    /// The side that answers the call.
     Server,
-    /// Where it is made.
+    /// The side that makes the call.
     Client,
-    /// On neither.
+    /// Neither side: work within the process.
     Internal,
 }
 
-/// How work ended.
+/// The outcome of work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SpanOutcome {
-    /// As it should: a refusal is no failure.
+    /// It succeeded. A refusal is not a failure.
     #[default]
     Done,
-    /// It record_failure, for this reason.
+    /// It failed, for this reason.
     Failed(Cow<'static, str>),
 }
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
     /// Text.
     Text(Cow<'static, str>),
-    /// Several texts, in their order.
+    /// Several texts, in order.
     Texts(Vec<Box<str>>),
     /// A whole number.
     Integer(i64),
-    /// Several whole numbers, in their order.
+    /// Several whole numbers, in order.
     Integers(Vec<i64>),
 }
 

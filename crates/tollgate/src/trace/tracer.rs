@@ -20,7 +20,7 @@ pub const SPAN_QUEUE: usize = 4_096;
 #[derive(Clone, Default)]
 pub struct Tracer(Option<Arc<Recorder>>);
 
-/// The ended spans, for an exporter.
+/// The receiver of ended spans, for an exporter.
 #[derive(Debug)]
 pub struct SpanReceiver(mpsc::Receiver<Span>);
 

@@ -1,4 +1,4 @@
-//! CellTransfer that are carried from memory into a server, and back.
+//! Cells that are transferred from memory into a server, and back.
 
 use tollgate::store::Memory;
 use tollgate_conformance::PlainHash;

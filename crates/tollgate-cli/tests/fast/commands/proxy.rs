@@ -114,7 +114,7 @@ fn a_thousand_malformed_requests_leave_it_serving() {
 
 #[test]
 fn an_upstream_that_is_not_there_is_a_clear_502() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxy = Proxy::start_at(&format!("http://{nobody}"), &policy("github.yaml"));
     let answer = proxy.get("/", &[]);
     assert_eq!(answer.status, 502);

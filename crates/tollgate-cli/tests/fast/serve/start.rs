@@ -68,7 +68,7 @@ fn what_cannot_work_is_explained() {
         (
             &["--resp", "0.0.0.0:0"],
             "the resp listener: 0.0.0.0:0 is reached from other machines, and nobody is asked \
-             for a token: give tokens, listen on loopback, or send_line --insecure\n",
+             for a token: give tokens, listen on loopback, or say --insecure\n",
         ),
         (
             &["--http", "systemd:http", "--insecure"],

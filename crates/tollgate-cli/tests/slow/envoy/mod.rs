@@ -3,10 +3,10 @@
 
 mod clients;
 mod counts;
-mod envoy;
 mod failure;
 mod give_back;
 mod local_first;
+mod process;
 mod service;
 mod site;
 mod tollgate;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::envoy::envoy::Envoy;
+use crate::envoy::process::Envoy;
 use crate::envoy::service::service;
 use crate::envoy::tollgate::Tollgate;
 

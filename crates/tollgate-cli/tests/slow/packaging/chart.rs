@@ -257,7 +257,7 @@ fn pods_restart_for_what_a_running_node_does_not_take() {
             ("/policy/store", redis(), &["store"]),
             ("/replicas", json!(3), &["store.rollout.from.redis.nodes", "store.rollout.to"]),
             ("/policy/traces/endpoint", json!("http://127.0.0.1:4318"), &["traces"]),
-            ("/policy/serve/dashboard/show", json!(false), &["serve.dashboard"]),
+            ("/policy/serve/dashboard/enabled", json!(false), &["serve.dashboard"]),
             ("/listeners/grpc", json!({ "enabled": true, "port": 8081 }), &["serve.grpc"]),
             ("/admin/port", json!(8183), &["serve.admin"]),
         ],

@@ -120,7 +120,7 @@ fn charge_and_give_back(visitor: &mut Visitor) {
     }
     let response = post(visitor, "/v1/refund", &format!("{{\"receipt\":{receipt}}}"));
     // Nothing has changed where the first answer to this was lost on its way.
-    let is_back = response["outcome"] == "given_back" || response["outcome"] == "unchanged";
+    let is_back = response["outcome"] == "refunded" || response["outcome"] == "unchanged";
     let sum = visitor.sum();
     sum.given_back += u64::from(is_back);
     sum.failed += u64::from(!is_back);

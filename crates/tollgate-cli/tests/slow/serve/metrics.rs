@@ -102,7 +102,7 @@ fn a_proxy_reports_a_shard_that_is_not_there() {
     assert_lines(
         &page,
         &[
-            "tollgate_door_connections_max{door=\"proxy\"} 10000",
+            "tollgate_listener_connections_max{listener=\"proxy\"} 10000",
             "tollgate_proxy_connections_closed_total{reason=\"address_limit\"} 0",
             "tollgate_proxy_connections_closed_total{reason=\"evicted\"} 0",
             "tollgate_shard_up{shard=\"east\"} 0",
@@ -114,7 +114,7 @@ fn a_proxy_reports_a_shard_that_is_not_there() {
     );
     let response = "tollgate_degraded_decisions_total{rule=\"lost\",source=\"failure\",error=";
     assert!(page.lines().any(|line| line.starts_with(response) && line.ends_with("} 3")), "{page}");
-    assert!(page.contains("\ntollgate_door_connections{door=\"proxy\"} "), "{page}");
+    assert!(page.contains("\ntollgate_listener_connections{listener=\"proxy\"} "), "{page}");
     assert!(!page.contains("tollgate_memory_"), "its store is not in this process\n{page}");
 }
 

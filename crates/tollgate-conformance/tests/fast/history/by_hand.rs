@@ -1,4 +1,4 @@
-//! ReplicationEpochs made by hand, at the edge of what is sound.
+//! Histories made by hand, at the edge of what is sound.
 
 use tollgate_conformance::PlainHash;
 use tollgate_conformance::history::{

@@ -1,4 +1,4 @@
-//! ReplicationEpochs of a limit of which nodes take parts in advance, made by hand.
+//! Histories of a limit with quota leases, made by hand.
 
 use tollgate_conformance::history::{Allowance, Call, History, Outcome, Report, Rule};
 use tollgate_core::{

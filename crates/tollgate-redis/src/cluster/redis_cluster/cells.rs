@@ -1,4 +1,4 @@
-//! CellTransfer that are read out of the slots of a cluster, and taken in by them.
+//! Cells that are read out of the slots of a cluster, and taken in by them.
 
 use std::sync::Arc;
 

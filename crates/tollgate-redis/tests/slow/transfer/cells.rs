@@ -1,4 +1,4 @@
-//! CellTransfer of any limit: such as decisions leave, and such as no decision would but all may read.
+//! Cells of any limit: such as decisions leave, and such as no decision would but all may read.
 
 use tollgate_conformance::Random;
 use tollgate_core::algo::{

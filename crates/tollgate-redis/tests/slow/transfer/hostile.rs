@@ -1,4 +1,4 @@
-//! CellTransfer that are no cells, that find no room, and that no key may hold whole.
+//! Cells that are no cells, that find no room, and that no key may hold whole.
 
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::PlainHash;

@@ -1,4 +1,4 @@
-//! CellTransfer that are read out of a server, and joined with what it keeps.
+//! Cells that are read out of a server, and joined with what it keeps.
 
 mod cells;
 mod hostile;

@@ -44,7 +44,7 @@ pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> 
 /// # Errors
 /// If it holds what JSON has no words for, such as an object with names that are no text.
 pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
-    /// Bytes of a evaluation on one limit or two, with its receipt: it is written in one piece.
+    /// Bytes of an evaluation on one limit or two, with its receipt: it is written in one piece.
     const USUAL: usize = 1024;
     let mut written = Vec::with_capacity(USUAL);
     document.serialize(Text(&mut written))?;

@@ -193,7 +193,7 @@ pub(in crate::http) struct SubjectStatusResponse<'a> {
     #[schemars(with = "Vec<LimitStatusBody<'_>>")]
     pub(in crate::http) statuses: &'a [LimitStatus],
     /// The overrides that say so; only administrators are told. Whom one lets pass unlimited has
-    /// no limit_status.
+    /// no status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<OverrideDetails>")]
     pub(in crate::http) overrides: Vec<OverrideDetails>,

@@ -1,4 +1,4 @@
-//! SpanReceiver of requests at the HTTP listener, and the parents that they name.
+//! Spans of requests at the HTTP listener, and the parents that they name.
 
 use axum::body::Body;
 use axum::http::Request;

@@ -1,28 +1,28 @@
-//! Which subjects weigh most of a stream that is too long to count.
+//! A sketch of the heaviest subjects in a stream that is too long to count exactly.
 
 use tollgate_core::Subject;
 
-/// Subjects that one sketch holds at most.
+/// The most subjects in one sketch.
 pub(super) const COUNTERS: usize = 32;
 
 /// The Space-Saving sketch of Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent
 /// and Top-k Elements in Data Streams" (ICDT 2005), with weights.
 ///
-/// It holds every subject whose weight is more than a 32nd of all ([`COUNTERS`]). A subject's
-/// true weight is at most what is told, and at least that less the told error, which is at most a
-/// 32nd of all.
+/// It contains every subject whose weight is more than a 32nd of the total ([`COUNTERS`]). A
+/// subject's true weight is at most the reported weight, and at least the reported weight minus the
+/// reported error, which is at most a 32nd of the total.
 #[derive(Debug, Default)]
 pub(super) struct SpaceSaving {
-    /// Beside the entries, so that looking one up reads a few cache lines.
+    /// The hashes, separate from the entries, so a lookup reads few cache lines.
     hashes: Vec<u64>,
     entries: Vec<WeightedSubject>,
-    /// What the lightest weighed when it was looked for, and where that went on. No entry before
-    /// the hand weighs so little: weights only grow.
+    /// The least weight at the last search for it, and the index at which that search stopped. No
+    /// entry before this index has so little weight, because weights only grow.
     least: u64,
     hand: usize,
 }
 
-/// A subject with what it weighs.
+/// A subject with its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WeightedSubject {
     pub(super) subject: Subject,
@@ -31,7 +31,7 @@ pub(super) struct WeightedSubject {
 }
 
 impl SpaceSaving {
-    /// Adds the weight of `units` to that of `subject`, whose hash this is.
+    /// Adds `units` to the weight of `subject`, which has this hash.
     pub(super) fn add(&mut self, hash: u64, subject: &Subject, units: u64) {
         if let Some(place) = self.place(hash, subject) {
             let entry = &mut self.entries[place];
@@ -49,17 +49,17 @@ impl SpaceSaving {
         }
     }
 
-    /// What each subject weighs that is held, in no order.
+    /// Returns the weight of each subject in the sketch, in no order.
     pub(super) fn entries(&self) -> &[WeightedSubject] {
         &self.entries
     }
 
-    /// What a subject may weigh at most that is not held.
+    /// Returns the upper bound of the weight of a subject that is not in the sketch.
     pub(super) fn untracked_weight(&self) -> u64 {
         if self.entries.len() < COUNTERS { 0 } else { self.least() }
     }
 
-    /// Forgets everything, and keeps the room.
+    /// Removes all subjects, and keeps the allocation.
     pub(super) fn clear(&mut self) {
         self.hashes.clear();
         self.entries.clear();
@@ -71,8 +71,8 @@ impl SpaceSaving {
         places.map(|(place, _)| place).find(|place| self.entries[*place].subject == *subject)
     }
 
-    /// The place of an entry that weighs least. Of many subjects that come once the next one lies
-    /// where the last was found: to look at all of them is needed once a round.
+    /// Returns the index of an entry with the least weight. In a stream of many subjects that occur
+    /// once, the next such entry follows the last one, so a full scan is needed only once a round.
     fn lightest(&mut self) -> usize {
         let least = self.least;
         let is_lightest = |entry: &WeightedSubject| entry.units == least;
@@ -111,7 +111,7 @@ mod tests {
         let mut state = 7_u64;
         for step in 0..20_000_u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
-            // A few subjects weigh much, most are seen once.
+            // A few subjects are heavy, most occur once.
             let number = if state >> 61 < 3 { state >> 62 } else { 100 + (state >> 40) };
             let units = 1 + (state >> 20) % 5;
             sketch.add(number, &subject(number), units);

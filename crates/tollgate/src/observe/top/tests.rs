@@ -26,7 +26,7 @@ fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> PlannedCharge {
     PlannedCharge::new(Arc::clone(limit), subject, Cost::new(cost).unwrap())
 }
 
-/// A evaluation over `planned` in which each limit fits as said.
+/// An evaluation over `planned` in which each limit fits as said.
 fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     let statuses = planned.iter().map(|(planned, admission)| {
         let reading = Reading { admission: *admission, ..Reading::default() };

@@ -6,13 +6,13 @@ use tollgate_core::{Millis, Timestamp};
 
 use super::{Sample, SampleOutcome, WINDOW};
 
-/// One more with each answer in time while at least half of the bound is in use; a tenth less when
-/// an answer says that there is too much to do, or takes too long.
+/// A bound that grows by one with each response in time while at least half of it is in use, and
+/// shrinks by a tenth when a response reports overload or takes too long.
 ///
 /// The rule is that of TCP's congestion avoidance (Chiu and Jain, "Analysis of the Increase and
 /// Decrease Algorithms for Congestion Avoidance", 1989), with the numbers of `AIMDLimit` in
-/// Netflix's concurrency-limits. It goes down once in a [`WINDOW`] at most: requests that were in
-/// flight together tell of one overload, not of many.
+/// Netflix's concurrency-limits. The bound shrinks at most once in a [`WINDOW`]: the responses of
+/// requests that were in flight together report one overload, not many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimd {
     /// In thousandths of a request.
@@ -21,19 +21,19 @@ pub struct Aimd {
     lessened_at: Option<Timestamp>,
 }
 
-/// What is left of a bound that goes down, in thousandths.
+/// The factor by which the bound shrinks, in thousandths.
 const BACKOFF: u64 = 900;
 
 const UNIT: u64 = 1_000;
 
 impl Aimd {
-    /// A bound that begins `at` so many requests.
+    /// Creates a bound of `at` requests.
     #[must_use]
     pub fn new(at: NonZeroU32, timeout: Millis) -> Self {
         Self { bound: u64::from(at.get()) * UNIT, timeout, lessened_at: None }
     }
 
-    /// Takes an answer in; the bound stays from `min` to `max`.
+    /// Records a response; the bound stays between `min` and `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
         let is_late = sample.micros / 1_000 > self.timeout.get();
         if is_late || sample.outcome == SampleOutcome::Overloaded {
@@ -45,7 +45,7 @@ impl Aimd {
     }
 
     fn lessen(&mut self, now: Timestamp) {
-        // A clock that was set back is later than nothing.
+        // A clock that was set back does not delay the next decrease.
         let is_known = |at: Timestamp| now >= at && now.since(at) < WINDOW;
         if !self.lessened_at.is_some_and(is_known) {
             self.bound = self.bound * BACKOFF / 1_000;

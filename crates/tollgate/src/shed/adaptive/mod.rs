@@ -1,4 +1,4 @@
-//! How many requests may be in flight, found out from how they are answered.
+//! Adaptive bounds on requests in flight, derived from the service's responses.
 
 mod aimd;
 mod gradient;
@@ -11,11 +11,11 @@ use tollgate_core::{Millis, Timestamp};
 pub use aimd::Aimd;
 pub use gradient::Gradient;
 
-/// For how long answers are gathered before the bound follows them.
+/// The time for which responses are collected before the bound changes.
 pub const WINDOW: Millis = Millis::new(250);
 
-/// A bound on requests in flight that follows how the service answers. All in integers, always
-/// from its least to its most, and without a clock: the caller passes `now`.
+/// A bound on requests in flight that follows the service's responses. Uses integers only, always
+/// stays between its minimum and its maximum, and reads no clock: the caller passes `now`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adaptive {
     bound: AdaptiveBound,
@@ -28,28 +28,28 @@ enum Algorithm {
     Aimd(Aimd),
 }
 
-/// One answer of the service.
+/// One response of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// How long it took to begin, in microseconds.
+    /// The time until the response began, in microseconds.
     pub micros: u64,
-    /// How many requests were in flight, this one among them.
+    /// The number of requests in flight, including this one.
     pub in_flight: u32,
-    /// What it was.
+    /// The outcome.
     pub outcome: SampleOutcome,
 }
 
-/// What an answer says of the service's load.
+/// The outcome of a response with regard to the service's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleOutcome {
-    /// It was served.
+    /// The service served the request.
     Served,
-    /// The service had too much to do, or did not answer.
+    /// The service was overloaded, or did not answer.
     Overloaded,
 }
 
 impl Adaptive {
-    /// A bound at its least.
+    /// Creates a bound at its minimum.
     #[must_use]
     pub fn new(bound: AdaptiveBound) -> Self {
         let algorithm = match bound.algorithm {
@@ -59,7 +59,7 @@ impl Adaptive {
         Self { bound, algorithm }
     }
 
-    /// Takes an answer in that came `now`.
+    /// Records a response that arrived at `now`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample) {
         let (min, max) = (self.bound.min, self.bound.max);
         match &mut self.algorithm {
@@ -68,7 +68,7 @@ impl Adaptive {
         }
     }
 
-    /// How many requests may be in flight.
+    /// Returns the most requests that may be in flight.
     #[must_use]
     pub fn get(&self) -> NonZeroU32 {
         let found = match &self.algorithm {
@@ -78,7 +78,7 @@ impl Adaptive {
         NonZeroU32::new(found).unwrap_or(self.bound.min).max(self.bound.min)
     }
 
-    /// What it was made of.
+    /// Returns the settings of the bound.
     #[must_use]
     pub const fn bound(&self) -> &AdaptiveBound {
         &self.bound

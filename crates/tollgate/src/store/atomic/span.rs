@@ -1,4 +1,4 @@
-//! One call over several partitions: take at each, and give back unless all admit.
+//! One call over several partitions: charge each, and refund unless all admit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use tollgate_core::{
 use super::Partitions;
 use crate::store::join::join_all;
 
-/// Takes at every partition, and gives back if not all admit.
+/// Charges every partition, and refunds if one of them does not admit.
 pub(super) async fn span<H: Partitions>(
     partitions: &H,
     now: Timestamp,
@@ -44,11 +44,11 @@ pub(super) async fn span<H: Partitions>(
     error.map_or_else(|| Ok(joined.into_readings()), Err)
 }
 
-/// What one partition has of a call.
+/// The part of a call at one partition.
 struct Part<'a> {
     partition: usize,
     charges: Vec<Charge<'a>>,
-    /// Where each charge stands in the call.
+    /// The position of each charge in the call.
     places: Vec<usize>,
 }
 
@@ -68,7 +68,7 @@ fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Par
 }
 
 impl Part<'_> {
-    /// Whether this partition carried its takes out.
+    /// Whether this partition made its charges.
     fn admitted(&self, readings: &Readings) -> bool {
         let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
             charge.operation.as_charge().is_some() && reading.admission != Admission::Now
@@ -77,16 +77,16 @@ impl Part<'_> {
     }
 }
 
-/// What becomes of limits that count refusals.
+/// The handling of limits that count refusals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// The call was refused, and what they took counts it.
+    /// The call was refused, and its charges on these limits count the refusal.
     Keep,
-    /// The call has no answer, so there is nothing to count.
+    /// The call failed, so there is no refusal to count.
     Refund,
 }
 
-/// Gives back what the parts in `reserved` took, and makes their readings say so.
+/// Refunds the charges of the parts in `reserved` and corrects their readings.
 async fn refund_admitted<H: Partitions>(
     partitions: &H,
     now: Timestamp,
@@ -127,7 +127,7 @@ async fn refund_admitted<H: Partitions>(
     }
 }
 
-/// The readings of the whole call, as the parts come in.
+/// The readings of the whole call, filled in as the parts arrive.
 struct Joined(Vec<Reading>, DecisionSource);
 
 impl Joined {
@@ -144,7 +144,7 @@ impl Joined {
         }
     }
 
-    /// What was given back stands as the refund found it, and would fit as it fitted.
+    /// Sets a refunded charge's status to that after the refund, in which it would fit again.
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
         for (place, after) in refund.places.iter().zip(readings.iter()) {
             let taken = &mut self.0[*place];
@@ -159,7 +159,7 @@ impl Joined {
     }
 }
 
-/// Whether a charge takes units: neither a peek nor a refund.
+/// Returns whether a charge uses units: neither a peek nor a refund.
 pub(super) fn takes(charge: &Charge<'_>) -> bool {
     charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
 }

@@ -1,4 +1,4 @@
-//! What this node heard lately, of bounded size.
+//! A bounded log of the answers that this node received recently.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use tollgate_core::{
 use super::recorded_state::{Name, RecordedState};
 use crate::store::bounded_cache::BoundedCache;
 
-/// The most limits that are known by their definitions; with one more, all is forgotten.
+/// The maximum number of limit definitions that are kept. One more clears them all.
 const MAX_LIMITS: usize = 1_024;
 
-/// The newest of what was heard, one entry for a limit and a subject, or for one place or lease of
-/// them.
+/// The newest recorded state: one entry for each limit and subject, or for each of their positions
+/// or permits.
 #[derive(Debug)]
 pub(super) struct ChargeLog {
     heard: BoundedCache<RecordedState>,
     limits: RwLock<HashMap<u128, Arc<Limit>>>,
-    /// Rises whenever something is lowered.
+    /// Increases whenever a recorded value is lowered.
     turn: AtomicU64,
-    /// What began before this turn may have been forgotten since, by an operator's order.
+    /// Calls that started before this turn may concern state that an operator has reset since.
     forgotten: AtomicU64,
 }
 
-/// When a call began, in the order of what lowers readings.
+/// The start of a call, in the order of the reductions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallStart(u64);
 
-/// What is known of one limit and subject.
+/// The recorded state of one limit and subject.
 #[derive(Debug)]
 pub(super) struct KnownState {
     pub(super) limit: Arc<Limit>,
@@ -56,12 +56,12 @@ impl ChargeLog {
         self.heard.capacity()
     }
 
-    /// A call begins.
+    /// Marks the start of a call.
     pub(super) fn begin(&self) -> CallStart {
         CallStart(self.turn.load(Ordering::Acquire))
     }
 
-    /// Remembers what a call that began at `begun` was answered.
+    /// Records the answer to a call that started at `begun`.
     pub(super) fn remember(
         &self,
         begun: CallStart,
@@ -82,12 +82,13 @@ impl ChargeLog {
         }
     }
 
-    /// What was heard within `age_max` before `now` of all limits and subjects, the newest last.
+    /// Returns the state of all limits and subjects recorded within `age_max` before `now`, the
+    /// newest last.
     pub(super) fn known(&self, now: Timestamp, age_max: Millis) -> Vec<KnownState> {
         self.amount(now, |heard| now.since(heard.heard_at) <= age_max)
     }
 
-    /// What is known of what `charges` are on.
+    /// Returns the recorded state of the limits and subjects of `charges`.
     pub(super) fn known_of(&self, now: Timestamp, charges: &[Charge<'_>]) -> Vec<KnownState> {
         let is_of = |heard: &RecordedState, charge: &Charge<'_>| {
             heard.limit == charge.limit.state_digest()
@@ -96,7 +97,7 @@ impl ChargeLog {
         self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
     }
 
-    /// What such things amount to.
+    /// Combines such entries into cells.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = HashMap::<(u128, Subject), KnownState>::new();
@@ -142,7 +143,7 @@ impl ChargeLog {
                 self.read(begun, now, charge, reading, reading.position.0);
             }
             (Algorithm::Concurrency(_), operation) => {
-                self.lease(now, charge, reading, operation, counted)
+                self.lease(now, charge, reading, operation, counted);
             }
             (_, Operation::Refund { position, .. } | Operation::Settle { position, .. })
                 if reading.added == 0 =>
@@ -156,8 +157,8 @@ impl ChargeLog {
         }
     }
 
-    /// A reading that says all: the one that has used more is the later one, unless units were
-    /// given back in between.
+    /// Records a reading of the whole usage. The reading with more usage is the later one, unless
+    /// units were refunded in between.
     fn read(
         &self,
         begun: CallStart,
@@ -177,7 +178,7 @@ impl ChargeLog {
             }
             Some(known) if begun.0 < known.lowered => Some(known),
             Some(known) if (known.place, known.used) > (place, reading.used) => {
-                // It is known still, and to have been so later.
+                // The recorded value is still valid, and is confirmed for a later time.
                 Some(RecordedState { heard_at: known.heard_at.max(now), ..known })
             }
             Some(known) => Some(RecordedState { lowered: known.lowered, ..new }),
@@ -186,7 +187,7 @@ impl ChargeLog {
         });
     }
 
-    /// Units of this node's own that were put to `place`.
+    /// Records units of this node's own charge at `place`.
     fn tally(&self, now: Timestamp, charge: &Charge<'_>, place: u64, count: impl Fn(u64) -> u64) {
         let expires_at = refundable_until(charge.limit, ChargePosition(place));
         let Some(new) = self.heard(now, charge, 0, place, expires_at) else { return };
@@ -197,7 +198,7 @@ impl ChargeLog {
         });
     }
 
-    /// A lease of this node's own, whose end is the last of all when it has just been put off.
+    /// Records a permit of this node. Its expiry is the latest of all if it was just renewed.
     fn lease(
         &self,
         now: Timestamp,
@@ -232,7 +233,7 @@ impl ChargeLog {
         });
     }
 
-    /// An entry, unless the subject is too long.
+    /// Creates an entry, unless the subject is too long.
     fn heard(
         &self,
         now: Timestamp,
@@ -257,7 +258,7 @@ impl ChargeLog {
         })
     }
 
-    /// Keeps the definition of a limit as it is now.
+    /// Keeps the current definition of a limit.
     fn record_definition(&self, digest: u128, limit: &Limit) {
         if self.limits.read().get(&digest).is_some_and(|known| **known == *limit) {
             return;
@@ -269,7 +270,7 @@ impl ChargeLog {
         limits.insert(digest, Arc::new(limit.clone()));
     }
 
-    /// Nothing is used any more, whatever calls say that are under way.
+    /// Records a reset: nothing is used, whatever calls in flight return.
     fn forget(&self, charge: &Charge<'_>) {
         let (limit, subject) = (charge.limit.state_digest(), Name::of(charge.subject));
         let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;

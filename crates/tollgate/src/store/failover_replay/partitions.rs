@@ -1,4 +1,4 @@
-//! Partitions whose data is replayed are partitions again.
+//! Failover replay for partitions: the wrapper is partitioned too.
 
 use tollgate_core::{Cell, CellKey, Charge, Readings, StoreError, Subject, Timestamp};
 
@@ -6,10 +6,12 @@ use super::FailoverReplay;
 use crate::store::atomic::{PartitionedCells, PartitionedEpochs, Partitions};
 
 impl<H: PartitionedEpochs> FailoverReplay<H> {
-    /// As [`replay`](FailoverReplay::replay), of every history that is held now, one after the other.
+    /// Replays, as [`replay`](FailoverReplay::replay) does, to every epoch that is paused now, one
+    /// after the other.
     ///
     /// # Errors
-    /// Why the first partition that did not take what is remembered did not. It will be tried again.
+    /// The error of the first partition that did not accept the recorded state. The replay will be
+    /// tried again.
     pub async fn replay_partitions(&self, now: Timestamp) -> Result<(), StoreError> {
         let mut failed = Ok(());
         for partition in self.store.held() {
@@ -43,7 +45,8 @@ impl<H: PartitionedEpochs> PartitionedCells for FailoverReplay<H> {
         now: Timestamp,
         places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        // Where it fails, the partition says so, or what it lacks is joined before its next charge.
+        // If the replay fails, the partition fails too, or the missing state is joined before its
+        // next charge.
         let _ = self.replay_at(&self.store, partition, now).await;
         self.store.cells_at(partition, now, places).await
     }

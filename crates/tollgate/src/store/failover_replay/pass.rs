@@ -1,4 +1,4 @@
-//! One repair: what is to be joined, in batches, and for how long at the most.
+//! One replay: the state to join, in batches and with a time limit.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,19 +12,19 @@ use super::charge_log::KnownState;
 use crate::store::atomic::PartitionedEpochs;
 use crate::store::join::join_all;
 
-/// The most places of one question to the store: it serves nobody else while it answers.
+/// The maximum number of cells in one query. The server processes no other call during a query.
 pub(super) const BATCH: usize = 64;
 
-/// What is left to be joined with a history.
+/// The state that remains to be joined in an epoch.
 #[derive(Debug)]
 pub(super) struct ReplayPass {
-    /// The newest last, which is joined first.
+    /// The newest entries last; they are joined first.
     left: Vec<KnownState>,
-    /// When others began to wait for it; none where the store cannot be reached at all.
+    /// The time since which callers wait for the replay; none if the store cannot be reached.
     since: Option<Instant>,
 }
 
-/// What was repaired.
+/// The live counters of replays.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) repairs: AtomicU64,
@@ -38,17 +38,19 @@ impl ReplayPass {
         Self { left: known, since: None }
     }
 
-    /// Whether something of it is left whose partition is of `history` still.
+    /// Returns whether state remains whose partition still has the epoch `history`.
     pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
         self.left.iter().any(|known| known.is_of(partitions, history))
     }
 
-    /// Joins what is left with `history` at its partitions, for `time` at most since they could first
-    /// be reached; then what is left is given up. What is joined once is not joined again if this
-    /// is dropped, and what is of another history by now is for the repair of that one.
+    /// Joins the remaining state at the partitions with the epoch `history`, for at most `time`
+    /// after they could first be reached; then the rest is abandoned.
+    ///
+    /// If this is dropped, joined state is not joined again. State whose partition now has another
+    /// epoch is left to the replay of that epoch.
     ///
     /// # Errors
-    /// Why a partition did not take it, while there is time left to try again.
+    /// The error of a partition that did not accept the state, if there is time left to try again.
     pub(super) async fn go_on(
         &mut self,
         partitions: &impl PartitionedEpochs,
@@ -80,7 +82,7 @@ impl ReplayPass {
     }
 }
 
-/// Joins what `partitions` lack of what is known, all at the same time, and counts it.
+/// Joins the recorded state that `partitions` lack, in parallel, and counts it.
 pub(super) async fn join_missing(
     partitions: &impl PartitionedEpochs,
     now: Timestamp,
@@ -126,7 +128,7 @@ async fn join_missing_at(
 }
 
 impl KnownState {
-    /// Whether its partition is of `history`.
+    /// Returns whether its partition has the epoch `history`.
     pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
         partitions.epoch_at(partitions.partition(&self.subject)) == history
     }

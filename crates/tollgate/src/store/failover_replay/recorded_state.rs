@@ -1,4 +1,4 @@
-//! One thing that was heard of a limit and a subject, and the cell that it amounts to.
+//! One recorded state of a limit and a subject, and its conversion to a cell.
 
 use tollgate_core::algo::{
     TokenBucket, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
@@ -7,30 +7,30 @@ use tollgate_core::{Algorithm, Cell, ChargeId, Limit, Subject, Timestamp};
 
 use crate::store::bounded_cache::EvictionPriority;
 
-/// The longest encoding of a subject that is remembered: entries are of one size.
+/// The longest encoding of a subject that is recorded. All entries have the same size.
 pub const MAX_SUBJECT_BYTES: usize = 80;
 
-/// What is known of a place from one reading, or from this node's own charges.
+/// The state from one reading or from this node's own charges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedState {
     /// The digest of the limit's name and generation.
     pub(super) limit: u128,
     pub(super) subject: Name,
     pub(super) heard_at: Timestamp,
-    /// When it says nothing any more.
+    /// The time from which the entry is obsolete.
     pub(super) expires_at: Timestamp,
-    /// Readings of calls that began before this turn may be older than what is known.
+    /// Readings of calls that started before this turn may be older than the recorded state.
     pub(super) lowered: u64,
-    /// Units.
+    /// The number of units.
     pub(super) used: u64,
-    /// The end of a window or a lease, the moment at which a bucket is full, or where the units
-    /// were put.
+    /// The end of a window or a permit, the time at which a bucket is full, or the position of the
+    /// units.
     pub(super) place: u64,
-    /// The charge that holds a lease.
+    /// The charge that holds a permit.
     pub(super) id: ChargeId,
 }
 
-/// The encoding of a subject, in place.
+/// The encoding of a subject, stored inline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     length: u8,
@@ -38,7 +38,7 @@ pub(super) struct Name {
 }
 
 impl RecordedState {
-    /// The cell that holds this and nothing else.
+    /// Returns the cell that contains only this state.
     pub(super) fn cell(&self, limit: &Limit) -> Cell {
         let Self { used, place, id, .. } = *self;
         match limit.algorithm() {
@@ -68,14 +68,14 @@ impl RecordedState {
 }
 
 impl EvictionPriority for RecordedState {
-    /// What is over makes way first, then what was heard first.
+    /// Evicts obsolete entries first, then the oldest.
     fn eviction_priority(&self, now: Timestamp) -> u64 {
         if now >= self.expires_at { 0 } else { self.heard_at.as_millis() }
     }
 }
 
 impl Name {
-    /// The name of `subject`, unless it is too long.
+    /// Returns the encoding of `subject`, unless it is too long.
     pub(super) fn of(subject: &Subject) -> Option<Self> {
         let encoding = subject.as_bytes();
         let mut bytes = [0; MAX_SUBJECT_BYTES];
@@ -83,14 +83,14 @@ impl Name {
         Some(Self { length: u8::try_from(encoding.len()).ok()?, bytes })
     }
 
-    /// The subject of this name.
+    /// Returns the subject of this encoding.
     pub(super) fn subject(&self) -> Option<Subject> {
         Subject::from_bytes(self.bytes.get(..usize::from(self.length))?)
     }
 }
 
-/// The bucket that, left alone, is full at this moment: as it was when it was nearly empty, so that
-/// nothing needs to be known of when it was read.
+/// Returns a bucket that is full at this time if it is not charged. It is given in its nearly empty
+/// state, so the time of the reading is not needed.
 fn full_at(bucket: &TokenBucket, moment: u64) -> token_bucket::State {
     let full = bucket.burst() * bucket.window().get();
     let before = (full / bucket.quota()).min(moment);

@@ -1,4 +1,4 @@
-//! Charges that wait until what is remembered of their history is in it.
+//! Charges that wait until the recorded state is replayed to their epoch.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use super::{FailoverReplay, MAX_OUTAGE};
 use crate::store::atomic::PartitionedEpochs;
 
 impl<S> FailoverReplay<S> {
-    /// Carries `charges` out at `partition`, whose history is repaired before.
+    /// Applies `charges` at `partition`, after the replay to its epoch.
     pub(super) async fn apply_replayed(
         &self,
         partitions: &impl PartitionedEpochs,
@@ -24,22 +24,24 @@ impl<S> FailoverReplay<S> {
         if matches!(answer, Err(StoreError::Unavailable))
             && history != partitions.epoch_at(partition)
         {
-            // It was held back: another history began while it waited to be sent.
+            // The charges were not sent: another epoch began while they waited.
             (history, answer) = Box::pin(self.charge_at(partitions, partition, now, charges)).await;
         }
         if answer.is_ok() && history != partitions.epoch_at(partition) {
-            // An old history's last word: the repair of the new one may not have known of it.
+            // The last answer of an old epoch: the replay to the new epoch may have started without
+            // it.
             let known = self.log.known_of(now, charges);
-            // It is decided, whether it can be joined or not.
+            // The decision is made, whether the state can be joined or not.
             let _ = Box::pin(join_missing(partitions, now, &known, &self.counters)).await;
         }
         answer
     }
 
-    /// Repairs the history of `partition`, if it is held; answers which one it is.
+    /// Replays to the epoch of `partition` if it is paused, and returns the epoch.
     ///
     /// # Errors
-    /// Why what is remembered was not taken. It will be tried again.
+    /// The error of the store if it did not accept the recorded state. The replay will be tried
+    /// again.
     pub(super) async fn replay_at(
         &self,
         partitions: &impl PartitionedEpochs,
@@ -50,11 +52,11 @@ impl<S> FailoverReplay<S> {
         if !partitions.is_paused_at(partition) {
             return Ok(history);
         }
-        // Boxed, as all that is rare: so that it makes no charge larger.
+        // Boxed: a replay is rare and must not make the future of every charge larger.
         Box::pin(self.repair_at(partitions, partition, now)).await
     }
 
-    /// Charges, and remembers the answer; the history that the charges were meant for.
+    /// Applies the charges and records the answer. Returns the epoch that the charges were sent to.
     async fn charge_at(
         &self,
         partitions: &impl PartitionedEpochs,
@@ -62,7 +64,7 @@ impl<S> FailoverReplay<S> {
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> (u64, Result<Readings, StoreError>) {
-        // Where it fails, the store holds the charges back and says so.
+        // If the replay fails, the store pauses the charges and returns an error.
         let settled = self.replay_at(partitions, partition, now).await.unwrap_or_default();
         let begun = self.log.begin();
         let answer = partitions.apply_at(partition, now, charges).await;
@@ -72,7 +74,8 @@ impl<S> FailoverReplay<S> {
         (settled, answer)
     }
 
-    /// How old the oldest is of what a store may lack that nobody could ask during `outage`.
+    /// Returns the maximum age of state that a store may lack after it was unreachable for
+    /// `outage`.
     fn age_max(&self, outage: Millis) -> Millis {
         Millis::new(self.remembered.get().saturating_add(outage.min(MAX_OUTAGE).get()))
     }
@@ -84,7 +87,7 @@ impl<S> FailoverReplay<S> {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let passes = &mut *self.passes.lock().await;
-        // One that was replaced again before it was whole has nothing more to be told.
+        // An epoch that was replaced before its replay finished needs no further replay.
         passes.retain(|history, pass| pass.is_of(partitions, *history));
         loop {
             let history = partitions.epoch_at(partition);

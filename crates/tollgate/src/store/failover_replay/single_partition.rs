@@ -1,4 +1,4 @@
-//! A store of one history, as the one partition that it is.
+//! A store with one replication epoch as a single partition.
 
 use tollgate_core::{
     Cell, CellKey, Charge, Millis, Readings, ReplicationEpochs, StoreError, Subject, Timestamp,

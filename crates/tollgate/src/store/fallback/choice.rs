@@ -1,15 +1,15 @@
-//! A stand-in that is chosen when the process starts.
+//! A fallback that is selected when the process starts.
 
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 use super::{FallbackStore, FixedAnswer, LocalShare};
 
-/// One of the stand-ins, as an operator names them.
+/// One of the fallbacks that an operator can select with `on_failure`.
 #[derive(Debug)]
 pub enum FallbackChoice<S> {
     /// This node's share of every limit.
     Local(LocalShare<S>),
-    /// The same word for everybody.
+    /// The same decision for every client.
     FixedAnswer(FixedAnswer),
 }
 

@@ -1,4 +1,4 @@
-//! The same word for everybody.
+//! A fallback with the same decision for every client.
 
 use tollgate_core::{
     Admission, Charge, Cost, Limit, Millis, Operation, Reading, Readings, Store, StoreError,
@@ -7,21 +7,21 @@ use tollgate_core::{
 
 use super::FallbackStore;
 
-/// When a client that was denied without having been looked at may come again.
+/// The time after which a client that this fallback denied may retry.
 pub const DENY_RETRY_AFTER: Millis = Millis::from_secs(1);
 
-/// Says the same to every take and look, and remembers nothing.
+/// A fallback that returns the same decision for every charge and peek, without any state.
 ///
-/// # What it keeps
-/// A take that costs more than its limit can ever hold is refused.
+/// # Guarantees
+/// A charge that costs more than the limit's capacity is refused.
 ///
-/// # What it weakens
-/// [`Allow`](Self::Allow): every limit, without bound. [`Deny`](Self::Deny): every client's access.
+/// # Limitations
+/// [`Allow`](Self::Allow) enforces no limit. [`Deny`](Self::Deny) denies access to every client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FixedAnswer {
-    /// Everything passes, and nothing is shown as used.
+    /// Admits everything and reports nothing as used.
     Allow,
-    /// Nothing passes, for another [`DENY_RETRY_AFTER`]; everything is shown as used.
+    /// Refuses everything for another [`DENY_RETRY_AFTER`] and reports everything as used.
     Deny,
 }
 
@@ -31,7 +31,7 @@ impl FixedAnswer {
             Operation::Charge { cost, .. }
             | Operation::Reserve { cost, .. }
             | Operation::Peek { cost } => self.admission(now, limit, cost),
-            // A request that runs is not ended by it.
+            // A running request keeps its permit.
             Operation::Renew { .. } | Operation::Refund { .. } | Operation::Reset => Admission::Now,
             Operation::Extend { .. } | Operation::Settle { .. } => Admission::Now,
         };

@@ -1,4 +1,4 @@
-//! This node's share of every limit.
+//! A fallback that enforces this node's share of every limit.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,35 +14,38 @@ use super::super::bounded_cache::{BoundedCache, EvictionPriority};
 use super::FallbackStore;
 use crate::receipt::new_charge_id;
 
-/// The statuses that are remembered unless another number is set.
+/// The default number of recorded statuses.
 pub const DEFAULT_STATUSES: usize = 16_384;
 
-/// Decides by a part of each limit, as one of several nodes that cannot ask each other.
+/// A fallback that decides by this node's share of each limit, without contact to the other nodes.
 ///
-/// Every quota and burst is divided by the number of nodes ([`Limit::share`]) and held by a store
-/// of this node's own. What another store last told of a limit and subject is remembered, and the
-/// share goes on from it: of what was left then this node admits its part, until the same reset.
+/// Every quota and burst is divided by the number of nodes ([`Limit::share`]) and kept in a store
+/// of this node alone. The main store's last status of a limit and subject is recorded, and the
+/// share continues from it: this node admits its part of the units that were left, until the same
+/// reset.
 ///
-/// # What it keeps
-/// All or nothing; costs, refunds, leases; the reset that clients were told. A client that was at
-/// its limit stays there. Readings are of the whole limit, as used as leaves this node's part.
+/// # Guarantees
+/// All or nothing, costs, refunds and permits work as usual, and so does the reset that clients
+/// were sent. A client that had reached its limit remains at its limit. Readings are of the whole
+/// limit: the parts of the other nodes count as used.
 ///
-/// # What it weakens
-/// - In one window all nodes together admit at most [`max_admitted_units`](Self::max_admitted_units),
-///   beside what the other store had admitted.
-/// - A charge that no share can hold but the limit can is refused for one window at a time.
-/// - At most so many statuses are remembered as [`with_statuses`](Self::with_statuses) says, those with
-///   least left first; what was forgotten starts with a whole share. Leases that the other store
-///   granted count until they would have ended by themselves.
+/// # Limitations
+/// - In one window, all nodes together admit at most
+///   [`max_admitted_units`](Self::max_admitted_units) in addition to the units that the main store
+///   admitted.
+/// - A charge that fits the limit but not a share is refused for one window at a time.
+/// - At most [`with_statuses`](Self::with_statuses) statuses are recorded, those with the fewest
+///   remaining units first; without a record, a subject starts with a whole share. Permits that the
+///   main store granted count until they would have expired by themselves.
 pub struct LocalShare<S> {
     store: S,
     nodes: NonZeroU32,
     seen: BoundedCache<LastStatus>,
-    /// One caller at a time takes over what was seen, and who comes meanwhile waits.
+    /// One caller at a time transfers a recorded status; other callers wait.
     taking_over: Mutex<()>,
 }
 
-/// How a limit stood when last heard of.
+/// The last known status of a limit and subject.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct LastStatus {
     at: Timestamp,
@@ -57,7 +60,8 @@ impl EvictionPriority for LastStatus {
 }
 
 impl<S> LocalShare<S> {
-    /// One part in `nodes` of every limit, held by `store`, which nobody else uses.
+    /// Creates a share of one in `nodes` of every limit, kept in `store`, which must not be used
+    /// for anything else.
     #[must_use]
     pub fn new(store: S, nodes: NonZeroU32) -> Self {
         Self {
@@ -68,22 +72,22 @@ impl<S> LocalShare<S> {
         }
     }
 
-    /// Sets how many statuses are remembered, rounded up to a power of two.
+    /// Sets how many statuses are recorded, rounded up to a power of two.
     #[must_use]
     pub fn with_statuses(mut self, entries: usize) -> Self {
         self.seen = BoundedCache::new(entries);
         self
     }
 
-    /// The units of `limit` that all nodes together admit in one window: at most its capacity, or
-    /// one a node where the capacity is smaller than their number.
+    /// Returns the maximum units of `limit` that all nodes together admit in one window: at most
+    /// its capacity, or one for each node if the capacity is smaller than the number of nodes.
     #[must_use]
     pub const fn max_admitted_units(&self, limit: &Limit) -> u64 {
         share_of(limit.capacity(), self.nodes).saturating_mul(self.nodes.get() as u64)
     }
 
-    /// The units of `limit` that this node admits in one window, after having last heard that
-    /// `remaining` of it are left.
+    /// Returns the units that this node admits in one window if the last known status had
+    /// `remaining` units.
     #[must_use]
     pub const fn part_of(&self, remaining: u64) -> u64 {
         share_of(remaining, self.nodes)
@@ -91,7 +95,7 @@ impl<S> LocalShare<S> {
 }
 
 impl<S: Store> LocalShare<S> {
-    /// Takes over what was last seen of a limit and subject, once.
+    /// Applies the recorded status of a limit and subject to the share, once.
     async fn take_over(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
         let key = self.seen.key(charge);
         if self.seen.get(key).is_none() {
@@ -100,15 +104,17 @@ impl<S: Store> LocalShare<S> {
         let _turn = self.taking_over.lock().await;
         let Some(seen) = self.seen.get(key) else { return };
         if now < seen.full_reset_at {
-            // A store without room has none for the charge itself either, and says so there.
+            // If the store is full, the charge itself fails too and returns that error.
             let _ = self.go_on(now, part, charge.subject, seen).await;
         }
-        // Only now: until the share stands as it should, others have to wait for it.
+        // Removed last: other callers must wait until the share has the right usage.
         self.seen.forget_if(key, |latest| *latest == seen);
     }
 
-    /// Takes from the share what is not this node's part of what remained, at the time that makes
-    /// it end when the other store's would have; and now, where that time is over here.
+    /// Charges the share until only this node's part of the remaining units is left.
+    ///
+    /// The charge is dated so that it ends at the main store's reset. If the share's window at that
+    /// time is already over, the rest is charged at `now`.
     async fn go_on(
         &self,
         now: Timestamp,
@@ -134,10 +140,10 @@ impl<S: Store> LocalShare<S> {
 }
 
 impl LastStatus {
-    /// When a charge is taken that is over at the same moment.
+    /// Returns the time of a charge that ends at the recorded reset.
     fn taken_at(&self, limit: &Limit) -> Timestamp {
         match limit.algorithm() {
-            // Refills from the moment of the charge, the more of it the longer.
+            // A bucket refills from the time of the charge, in proportion to the time passed.
             Algorithm::TokenBucket(_) => self.at,
             _ => {
                 let full_reset_at = self.full_reset_at.as_millis();
@@ -169,7 +175,7 @@ impl<S: Store> Store for LocalShare<S> {
 
 impl<S: Store> FallbackStore for LocalShare<S> {
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
-        // What only reads may be answered by a copy that lags behind what was heard before.
+        // A read-only call may be answered by a replica that lags behind earlier answers.
         if charges.iter().all(|charge| charge.operation.is_read_only()) {
             return;
         }
@@ -186,7 +192,8 @@ impl<S: Store> FallbackStore for LocalShare<S> {
     }
 }
 
-/// The reading of a share as one of its limit: what is not this node's part counts as used.
+/// Converts the reading of a share to one of the whole limit: the parts of other nodes count as
+/// used.
 fn as_limit_reading(
     reading: Reading,
     now: Timestamp,
@@ -202,7 +209,7 @@ fn as_limit_reading(
         return Reading { used, ..reading };
     };
     let admission = |admission| match admission {
-        // Too much for a share only: by then the store may be back.
+        // Too large for the share only: the store may answer again by then.
         Admission::Never if (part.capacity() + 1..=whole).contains(&cost.needed()) => {
             Admission::At(now.after(charge.limit.window()))
         }

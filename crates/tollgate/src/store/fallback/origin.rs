@@ -1,35 +1,35 @@
-//! Which side took a charge: one more bit of its mark.
+//! The side that made a charge, as one more bit of the charge's position.
 //!
-//! A step's own marks are below 2^53. The eleven bits above it are a stack with one bit for each
-//! fallback around the step, the outermost last: one for the stand-in, zero for the store. Marks
-//! that no stand-in made are unchanged.
+//! A store's own positions are below 2^53. The eleven bits above are a stack with one bit for each
+//! fallback around the store, the outermost last: one for the fallback, zero for the store.
+//! Positions of charges that no fallback made are unchanged.
 
 use tollgate_core::{ChargePosition, MAX_EXACT, Operation, Reading};
 
-/// Who took a charge.
+/// The side that made a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decider {
-    /// The store that is asked first.
+    /// The main store.
     Store,
-    /// What stands in for it.
+    /// The fallback.
     Fallback,
 }
 
 const STEP_BITS: u32 = MAX_EXACT.count_ones();
 
-/// Notes in the reading's mark who made it.
+/// Records the side in the position of the reading.
 pub(super) const fn tag(reading: &mut Reading, side: Decider) {
     let ChargePosition(position) = reading.position;
     let sides = (position >> STEP_BITS) << 1 | side as u64;
     reading.position = ChargePosition(sides << STEP_BITS | position & MAX_EXACT);
 }
 
-/// Whether any fallback around the step took the charge that this asks about at its stand-in.
+/// Returns whether `operation` refers to a charge that any of the nested fallbacks made.
 pub(super) fn is_tagged(operation: Operation) -> bool {
     mark_of(operation).is_some_and(|position| position.0 > MAX_EXACT)
 }
 
-/// Who took what `operation` gives back, settles or puts off.
+/// Returns the side that made the charge which `operation` refunds, settles or extends.
 pub(super) fn decider(operation: Operation) -> Decider {
     match mark_of(operation) {
         Some(ChargePosition(position)) if position >> STEP_BITS & 1 == 1 => Decider::Fallback,
@@ -37,7 +37,7 @@ pub(super) fn decider(operation: Operation) -> Decider {
     }
 }
 
-/// Where the charge lies that `operation` gives back, settles or puts off.
+/// Returns the position of the charge that `operation` refunds, settles or extends.
 pub(super) const fn mark_of(operation: Operation) -> Option<ChargePosition> {
     match operation {
         Operation::Refund { position, .. }
@@ -47,7 +47,7 @@ pub(super) const fn mark_of(operation: Operation) -> Option<ChargePosition> {
     }
 }
 
-/// What is asked as the side that took the charge knows it.
+/// Returns the operation with the position as the side that made the charge returned it.
 pub(super) fn untagged(mut operation: Operation) -> Operation {
     if let Operation::Refund { position, .. }
     | Operation::Settle { position, .. }

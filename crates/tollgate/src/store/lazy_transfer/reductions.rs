@@ -1,23 +1,24 @@
-//! What lowers how a subject stands, as the store that it left is asked for it.
+//! Operations that reduce usage, as they are sent to the store that the subjects left.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Algorithm, Charge, Cost, Operation};
 
-/// What of `charges` forgets, and what gives back, as the store is asked for it that decides on
-/// their subjects no more: nothing of it is ever used more there.
+/// Returns the resets and the refunds among `charges`, as they are sent to the store that no longer
+/// decides on their subjects. None of them increases usage there.
 pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
     let reductions = charges.iter().filter_map(|charge| {
         let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
         let operation = match charge.operation {
             Operation::Reset | Operation::Refund { .. } => charge.operation,
-            // Whatever it cost: what comes on top of what was held is taken elsewhere.
+            // Independent of the actual cost: the part above the reserved units is charged
+            // elsewhere.
             Operation::Settle { id, position, .. } => {
                 Operation::Settle { id, position, cost: Cost::PEEK }
             }
-            // A reservation that one store alone still holds is charged where two are joined.
+            // A reservation that only one store still has is charged when the cells are joined.
             Operation::Extend { .. } if !has_leases => charge.operation,
-            // A lease that is not renewed here ends here, and of two the later end stands.
+            // A permit that is not renewed here expires here, and a join keeps the later expiry.
             Operation::Extend { .. } | Operation::Renew { .. } => return None,
             Operation::Charge { .. } | Operation::Reserve { .. } | Operation::Peek { .. } => {
                 return None;
@@ -28,8 +29,8 @@ pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Ch
     reductions.partition(|charge| charge.operation == Operation::Reset)
 }
 
-/// What was given back at one of two stores and may not have been at the other: counted unless it
-/// [ends](Self::ends), also where the caller leaves before.
+/// A refund that reached one store and may not have reached the other. It is counted unless it
+/// [ends](Self::ends), also if the caller stops waiting.
 pub(super) struct UnconfirmedRefunds<'a> {
     counter: &'a AtomicU64,
     charges: u64,
@@ -40,7 +41,7 @@ impl<'a> UnconfirmedRefunds<'a> {
         Self { counter, charges: charges.len() as u64 }
     }
 
-    /// Both have heard of it.
+    /// Marks the refund as complete at both stores.
     pub(super) fn ends(mut self) {
         self.charges = 0;
     }

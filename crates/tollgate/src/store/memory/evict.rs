@@ -1,4 +1,4 @@
-//! What leaves a shard: what is over, and for want of room what is least used.
+//! Removes entries from a shard: expired ones, and the least used ones if there is no room.
 
 use tollgate_core::decide::Plain;
 use tollgate_core::time::DEFAULT_SKEW_MAX;
@@ -14,7 +14,7 @@ use super::table::Table;
 
 type Slots = Table<Packed>;
 
-/// An eviction drops one in so many entries, so that its search is paid for by as many charges.
+/// An eviction drops one in this many entries, so its search is amortized over as many charges.
 const EVICTED_OF: usize = 16;
 
 /// Calls between two steps of the sweep, and the slots that a step looks at: as many as there are
@@ -22,14 +22,14 @@ const EVICTED_OF: usize = 16;
 const SWEEP_EVERY: u32 = 32;
 const SWEEP_SLOTS: usize = 16;
 
-/// A table with fewer entries than one in so many slots is made smaller.
+/// A table with fewer entries than one in this many slots is made smaller.
 const SPARSE_OF: usize = 4;
 
 impl Shard {
-    /// Forgets what has been over for a while among the next few slots.
+    /// Removes entries among the next few slots that expired some time ago.
     ///
-    /// Clocks of two callers may disagree a little: until nobody can decide at a moment before its
-    /// end any more, an entry stays.
+    /// Callers' clocks may differ a little: an entry stays until no caller can decide at a time
+    /// before its end.
     #[inline]
     pub(super) fn sweep(&mut self, now: Timestamp) {
         self.unswept_calls += 1;
@@ -55,7 +55,7 @@ impl Shard {
         self.shrink();
     }
 
-    /// Forgets everything that has been over for a while, except what is `pinned`; answers how much.
+    /// Removes all entries that expired some time ago, except `pinned` ones. Returns their number.
     pub(super) fn drop_over_for_all(
         &mut self,
         now: Timestamp,
@@ -64,8 +64,8 @@ impl Shard {
         self.drop_expired(now, DEFAULT_SKEW_MAX, pinned)
     }
 
-    /// Forgets everything that has been over for at least `time`, except what is `pinned`; answers
-    /// how much.
+    /// Removes all entries that expired at least `time` ago, except `pinned` ones. Returns their
+    /// number.
     pub(super) fn drop_expired(
         &mut self,
         now: Timestamp,
@@ -97,11 +97,11 @@ impl Shard {
         dropped
     }
 
-    /// Drops something so that a newcomer of the limit in `share` may find room: what is over, else
-    /// what is least used of the limit that has the most. Answers whether anything went.
+    /// Drops entries to make room for a newcomer of the limit in `share`: expired ones, or else the
+    /// least used ones of the limit that has the most. Returns whether any entry was dropped.
     ///
-    /// A limit that reached its guarantee takes nothing from subjects of another limit that are at
-    /// their limit: those would cost that one's newcomers more than it gains.
+    /// A limit that reached its guarantee cannot displace subjects of another limit that are at
+    /// their limit: that would cost the other limit's newcomers more than it gains.
     pub(super) fn make_room(
         &mut self,
         now: Timestamp,
@@ -131,9 +131,9 @@ impl Shard {
         })
     }
 
-    /// Drops the sixteenth of the entries of `victim` that are of this `retention` and of which the
-    /// least is used, at least one, and among those the ones that end first; answers how many. What
-    /// they used becomes part of the ceilings of their counters.
+    /// Drops the least used sixteenth of the entries of `victim` with this `retention`, at least
+    /// one; among equally used ones those that end first. Returns their number. Their usage becomes
+    /// part of the ceilings of their counters.
     fn evict(
         &mut self,
         now: Timestamp,
@@ -172,18 +172,18 @@ impl Shard {
         dropped
     }
 
-    /// What is lost with an entry, to be compared among those of one limit: how much is used, then
-    /// how long.
+    /// Returns the loss if an entry is dropped, comparable within one limit: the usage, then the
+    /// end.
     fn loss(&self, packed: Packed, now: Timestamp) -> (u64, Timestamp) {
         let used = match packed.content() {
-            // Of a bucket that fills evenly, the time that is left is what is missing.
+            // A bucket fills evenly, so the time until it is full measures its usage.
             Content::Plain(Plain::TokenBucket(_)) => packed.expires_at().since(now).get(),
             _ => self.ceiling(packed).used,
         };
         (used, packed.expires_at())
     }
 
-    /// The most that the subject of an entry has used.
+    /// Returns the upper bound of the usage of an entry's subject.
     fn ceiling(&self, packed: Packed) -> Ceiling {
         let used = match packed.content() {
             Content::Plain(Plain::FixedWindow(state)) => state.used,
@@ -193,12 +193,12 @@ impl Shard {
         Ceiling { used, until: packed.expires_at() }
     }
 
-    /// The most slots that the table can have beside what is there.
+    /// Returns the most slots that the table can have with the current cells.
     fn largest_table(&self) -> usize {
         self.bounds.max_bytes.saturating_sub(self.cells.bytes()) / Slots::bytes(1)
     }
 
-    /// Gives memory back if most of the table is empty.
+    /// Frees memory if most of the table is empty.
     fn shrink(&mut self) {
         let roomy = Table::<Packed>::capacity_for(self.table.len()) * 5 / 4;
         if self.table.len() < self.table.capacity() / SPARSE_OF && roomy < self.table.capacity() {
@@ -208,7 +208,7 @@ impl Shard {
     }
 }
 
-/// Whether an entry is over for every caller, be their clocks apart as far as is provided for.
+/// Whether an entry has expired for every caller, with the largest clock difference allowed.
 fn is_expired_everywhere(packed: Packed, now: Timestamp) -> bool {
     packed.expires_at().after(DEFAULT_SKEW_MAX) <= now
 }

@@ -1,8 +1,8 @@
-//! What the store knows a subject by: a keyed hash, 128 bits wide.
+//! Fingerprints of subjects: keyed hashes, 128 bits wide.
 //!
-//! SipHash-1-3 under a random key: nobody outside can choose subjects that crowd one place of a
-//! table, or two that share a fingerprint. Among 2^40 subjects the chance that any two collide is
-//! about one in 2^49, so that the bytes of a subject need not be kept.
+//! SipHash-1-3 under a random key: no client can choose subjects that crowd one place of a table,
+//! or two that share a fingerprint. Among 2^40 subjects the chance that any two collide is about
+//! one in 2^49, so the bytes of a subject need not be stored.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -12,35 +12,35 @@ use tollgate_core::{ChargeId, Limit, Subject};
 /// The keyed hash of one entry's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
-    /// Places the entry within its table.
+    /// Selects the slot in the table.
     pub(super) place: u64,
-    /// Chooses the shard.
+    /// Selects the shard.
     pub(super) rest: u64,
 }
 
 impl Fingerprint {
-    /// Which of `count` shards is its home.
+    /// Returns its shard among `count` shards.
     pub(super) fn shard(self, count: usize) -> usize {
         ((u128::from(self.rest) * count as u128) >> 64) as usize
     }
 
-    /// Which of `count` counters it shares, whatever its shard.
+    /// Returns its overflow counter among `count` counters, whatever its shard.
     pub(super) const fn part(self, count: usize) -> usize {
         (((self.rest & 0xffff_ffff) as u128 * count as u128) >> 32) as usize
     }
 }
 
-/// Makes the fingerprints of one store, under keys that never leave it.
+/// Creates the fingerprints of one store, under keys that never leave it.
 pub(super) struct Fingerprinter {
     charges: SipHasher13,
     refunds: SipHasher13,
 }
 
 impl Fingerprinter {
-    /// With keys that the operating system's randomness chose.
+    /// Creates keys from the operating system's randomness.
     ///
-    /// [`RandomState`] is seeded from it; what its hasher makes of different inputs tells nothing
-    /// of the one by the other.
+    /// [`RandomState`] is seeded from it; its hashes of different inputs reveal nothing about one
+    /// another.
     pub(super) fn random() -> Self {
         let source = RandomState::new();
         let key = |number: u8| source.hash_one(number);
@@ -50,13 +50,14 @@ impl Fingerprinter {
         }
     }
 
-    /// Of what `subject` used of `limit`.
+    /// Returns the fingerprint of the state of `subject` for `limit`.
     #[inline]
     pub(super) fn charged(&self, limit: &Limit, subject: &Subject) -> Fingerprint {
         under(limit, self.charges.hash(subject.as_bytes()))
     }
 
-    /// Of the refund of the charge `id`, which goes before the subject and always is as long.
+    /// Returns the fingerprint of the refund of the charge `id`. The id precedes the subject and
+    /// has a fixed length.
     pub(super) fn refunded(&self, limit: &Limit, subject: &Subject, id: ChargeId) -> Fingerprint {
         let mut hasher = self.refunds;
         hasher.write(&id.0.to_le_bytes());
@@ -65,9 +66,9 @@ impl Fingerprinter {
     }
 }
 
-/// Sets the limits apart: the digest of where a limit's state lies, which the limit holds ready, is added to
-/// `hash`. For two different pairs to meet, the keyed hashes of two subjects would have to differ
-/// by just what two digests do, which nobody without the key can bring about.
+/// Separates the limits: adds the limit's state digest, which the limit has precomputed, to `hash`.
+/// Two different pairs collide only if the keyed hashes of two subjects differ by exactly the
+/// difference of two digests, which no client can cause without the key.
 #[inline]
 const fn under(limit: &Limit, hash: Hash128) -> Fingerprint {
     let name = limit.state_digest();

@@ -1,5 +1,5 @@
-//! A length of time in ten bits, rounded up: its five leading digits, of which the first is not
-//! written, and how far they are shifted.
+//! A duration in ten bits, rounded up: its five leading digits, of which the first is implicit, and
+//! the number of bits by which they are shifted.
 
 use tollgate_core::Millis;
 
@@ -10,7 +10,7 @@ pub(super) const BITS: u32 = 10;
 const DIGITS: u32 = 4;
 const LEADING: u64 = 1 << DIGITS;
 
-/// The code of the shortest length that can be written and is not below `length`.
+/// Returns the code of the shortest duration that can be encoded and is not below `length`.
 pub(super) const fn encode(length: Millis) -> u64 {
     let length = length.get();
     if length < LEADING {
@@ -22,7 +22,7 @@ pub(super) const fn encode(length: Millis) -> u64 {
     ((shift as u64 + 1) << DIGITS) + (digits - LEADING)
 }
 
-/// The length that `code` says.
+/// Returns the duration of `code`.
 pub(super) const fn decode(code: u64) -> Millis {
     if code < LEADING {
         return Millis::new(code);
@@ -44,7 +44,7 @@ mod tests {
             let length = length >> shift;
             let code = encode(Millis::new(length));
             prop_assert!(code < 1 << BITS);
-            // What rounds past the largest length counts as the largest.
+            // A duration that rounds beyond the largest one counts as the largest.
             let decoded = decode(code).get();
             prop_assert!(decoded >= length && decoded - length <= length / 16);
         }

@@ -1,21 +1,22 @@
 //! The store in this process: bounded, sharded, swept as it is used.
 //!
 //! - An entry is 32 bytes: a keyed 128-bit hash of the limit's name and the subject, and the state
-//!   in two words. States that are lists (sliding windows, logs, leases) lie beside the table.
-//! - **Bounded.** [`Bounds`] are divided among the shards. A full shard drops the sixteenth of a
-//!   limit's entries of which the least is used, of the limit that has the most. What such a subject
-//!   had used is not forgotten: it raises the ceiling of its overflow counter, from which every
-//!   newcomer of that counter starts.
-//! - **Never beyond a quota.** If everything is at its limit or in flight, a newcomer is counted in an
-//!   overflow counter, which it shares with some others ([`OVERFLOW_COUNTERS`] for each limit), and
-//!   the answer's source is [`Source::Overflow`](tollgate_core::Source). Whoever fills the store gets
-//!   nobody past a limit.
+//!   in two words. States that are lists (sliding windows, logs, leases) are stored outside the
+//!   table.
+//! - **Bounded.** [`Bounds`] are divided among the shards. A full shard chooses the limit that has
+//!   the most, and drops the least used sixteenth of its entries. The usage of a dropped subject is
+//!   not forgotten: it raises the ceiling of its overflow counter, from which every newcomer of
+//!   that counter starts.
+//! - **Never beyond a quota.** If all entries are at their limit or in flight, a newcomer is
+//!   counted in an overflow counter, which it shares with some others ([`OVERFLOW_COUNTERS`] for
+//!   each limit), and the answer's source is [`Source::Overflow`](tollgate_core::DecisionSource). A
+//!   client that fills the store gets no request past a limit.
 //! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]: beyond its own, it
-//!   cannot hold them against another one's newcomers. Permits, reservations and remembered refunds
-//!   never make room, and take at most half of a shard.
-//! - **Swept as it is used.** Every call looks at a few entries; there is no thread of its own.
-//! - **Atomic.** A call locks every shard it touches, in one order, and changes nothing before all
-//!   of it is decided and has room.
+//!   cannot keep them from another limit's newcomers. Permits, reservations and remembered refunds
+//!   are never dropped to make room, and take at most half of a shard.
+//! - **Swept as it is used.** Every call checks a few entries; there is no thread for it.
+//! - **Atomic.** A call locks every shard that it touches, in one order, and changes nothing before
+//!   all of it is decided and has room.
 
 mod bounds;
 mod call;
@@ -26,6 +27,7 @@ mod lifetime;
 mod overflow;
 mod packed;
 mod pool;
+mod redeem;
 mod room;
 mod room_reservation;
 mod seat;
@@ -52,7 +54,7 @@ use fingerprint::Fingerprinter;
 use pool::Pool;
 use shard::{Shard, Target};
 
-/// How long a take waits at least that is refused because there is no room for it, not even in an
+/// The shortest wait of a charge that is refused because there is no room for it, not even in an
 /// overflow counter.
 pub const RETRY_WITHOUT_ROOM: Millis = Millis::from_secs(1);
 
@@ -88,7 +90,7 @@ pub struct Memory {
 struct Padded(Mutex<Shard>);
 
 impl Memory {
-    /// An empty store that holds at most `bounds`.
+    /// Creates an empty store that holds at most `bounds`.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         let count = bounds.shards();
@@ -100,11 +102,11 @@ impl Memory {
         Self { fingerprints: Fingerprinter::random(), shards: (0..count).map(shard).collect() }
     }
 
-    /// Carries out `charges` at `now`, as [`Store::apply`] does, without a future: nothing here
-    /// waits for anything but a short lock.
+    /// Applies `charges` at `now`, as [`Store::apply`] does, without a future: it waits for nothing
+    /// but a short lock.
     ///
     /// # Errors
-    /// None: a store without room refuses, and says so in the readings' source.
+    /// None: a store without room refuses, and the readings' source reports it.
     pub fn apply_now(
         &self,
         now: Timestamp,
@@ -121,9 +123,9 @@ impl Memory {
         })
     }
 
-    /// What each of `limits` has in the store, in their order.
+    /// Returns the usage of the store by each of `limits`, in their order.
     ///
-    /// Looks at one shard after the other, as [`Self::stats`] does.
+    /// Reads one shard after the other, as [`Self::stats`] does.
     #[must_use]
     pub fn limit_stats<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> Vec<LimitStats> {
         let mut all = HashMap::<u128, LimitStats>::new();
@@ -138,9 +140,9 @@ impl Memory {
         limits.into_iter().map(of).collect()
     }
 
-    /// How full it is, and what happened since it was made.
+    /// Returns the usage of the store, and counts since it was created.
     ///
-    /// Looks at one shard after the other: the numbers are of slightly different moments.
+    /// Reads one shard after the other: the numbers are of slightly different times.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();

@@ -1,9 +1,9 @@
-//! Overflow counters: what is counted for subjects that have no entry of their own.
+//! Overflow counters: shared counters for subjects that have no entry of their own.
 //!
-//! A counter bounds from above what each of its subjects has used: [`Counter::bound`] is the sum of
-//! its ceiling (the most that any subject used whose entry was dropped) and of its cell (everything
-//! that was charged here, for all subjects together). Whoever is judged by it is never admitted
-//! beyond the quota. A subject that gets an entry starts from that bound.
+//! A counter is an upper bound of the usage of each of its subjects: [`Counter::bound`] is the sum
+//! of its ceiling (the highest usage of any subject whose entry was dropped) and of its cell
+//! (everything that was charged here, for all subjects together). A subject that is evaluated by it
+//! is never admitted beyond the quota. A subject that gets an entry starts from that bound.
 
 use std::borrow::Cow;
 
@@ -16,17 +16,17 @@ use tollgate_core::{
 
 use super::cells::units_of;
 
-/// What one subject has used at most, until it is over.
+/// An upper bound of the usage of one subject, until it expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ceiling {
-    /// Units; of a token bucket `until` alone says how many.
+    /// Units; for a token bucket `until` alone determines the usage.
     pub(super) used: u64,
-    /// When nothing of it is used any more.
+    /// The time at which no unit is used any more.
     pub(super) until: Timestamp,
 }
 
 impl Ceiling {
-    /// Makes it a bound of `other` as well.
+    /// Raises it to an upper bound of `other` as well.
     pub(super) fn raise(&mut self, other: Self, now: Timestamp) {
         if self.until <= now {
             *self = other;
@@ -36,7 +36,7 @@ impl Ceiling {
         self.until = self.until.max(other.until);
     }
 
-    /// The units that are still used at `now`.
+    /// Returns the units that are still used at `now`.
     fn used_at(self, limit: &Limit, now: Timestamp) -> u64 {
         if self.until <= now {
             return 0;
@@ -51,30 +51,31 @@ impl Ceiling {
 /// One overflow counter of one limit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter {
-    /// The most that any subject had used whose entry was dropped.
+    /// The highest usage of any subject whose entry was dropped.
     pub(super) ceiling: Ceiling,
-    /// What was charged here.
+    /// The state of everything that was charged here.
     pub(super) cell: Option<Cell>,
-    /// When the cell is over.
+    /// The time at which the cell expires.
     pub(super) cell_over_at: Timestamp,
 }
 
 impl Counter {
-    /// Whether it says nothing any more, to callers whose clocks are apart as far as is provided for.
+    /// Whether it has expired for every caller, with the largest clock difference allowed.
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
         self.ceiling.until.max(self.cell_over_at).after(DEFAULT_SKEW_MAX) <= now
     }
 
-    /// A state of `limit` that has used at least what any subject of this counter has.
+    /// Returns a state of `limit` that has used at least as much as any subject of this counter.
     ///
-    /// Permits are told apart by their ids, so that those of all subjects are a bound themselves.
+    /// Permits are distinguished by their ids, so the permits of all subjects are a bound
+    /// themselves.
     pub(super) fn bound(&self, limit: &Limit, now: Timestamp) -> Option<Cow<'_, Cell>> {
         if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
             return self.cell.as_ref().map(Cow::Borrowed);
         }
         let dropped = self.ceiling.used_at(limit, now);
         let charged = self.cell.as_ref().map_or(0, |cell| {
-            // What an estimate counts less and less is put whole where it was charged last.
+            // An estimate that decays over time is counted in full at the time of the last charge.
             if matches!(limit.algorithm(), Algorithm::TwoBucket(_)) {
                 return if now < self.cell_over_at { units_of(cell) } else { 0 };
             }
@@ -95,12 +96,12 @@ impl Counter {
         charged_until(limit, used, until, now).map(Cow::Owned)
     }
 
-    /// What `ask` of one of its subjects is answered: changes nothing.
+    /// Returns the reading of an operation of one of its subjects. Changes nothing.
     pub(super) fn judge(&self, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
         let bound = self.bound(limit, now);
         let reading = assess_operation(bound.as_deref(), limit, operation, now);
         match &self.cell {
-            // What all of them hold together has a bound of its own.
+            // The reservations of all subjects together have a bound of their own.
             Some(cell @ Cell::Reserved(_)) => {
                 let own = assess_operation(Some(cell), limit, operation, now);
                 let (admission, fits_again) =
@@ -124,7 +125,8 @@ impl Counter {
     }
 }
 
-/// A fresh state of `limit` that has used `units`, all of which are over at `until` and not before.
+/// Returns a fresh state of `limit` that has used `units`, all of which expire at `until` and not
+/// before.
 fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) -> Option<Cell> {
     let operation = Operation::Charge { cost: Cost::up_to(units), id: ChargeId::default() };
     let charged_at = |at| charge_admitted(None, limit, operation, at).1;
@@ -133,11 +135,12 @@ fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) ->
     }
     let span = expires_at(&charged_at(until)?, limit).since(until);
     let at = Timestamp::from_millis(until.as_millis().saturating_sub(span.get()));
-    // State from an impossible future would count as none.
+    // A state from an impossible future would count as none.
     charged_at(at.min(now.after(limit.skew_tolerance())))
 }
 
-/// What a take is answered that finds no room anywhere: refused, and worth another try this much later.
+/// Returns the reading of a charge that finds no room anywhere: refused, to be retried after this
+/// time.
 pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestamp) -> Reading {
     let ready_at = now.after(super::RETRY_WITHOUT_ROOM).max(match reading.admission {
         Admission::At(moment) => moment,
@@ -148,7 +151,7 @@ pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestam
     } else {
         Admission::At(ready_at)
     };
-    // No refusal shows enough units for its cost.
+    // A refusal never reports enough remaining units for its cost.
     let used = reading.used.max((limit.capacity() + 1).saturating_sub(cost.needed()));
     Reading {
         admission,
@@ -159,16 +162,18 @@ pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestam
     }
 }
 
-/// The lowest bit of a mark above the step's own: the charge is in an overflow counter. It lies where
-/// a [`Fallback`](crate::store::Fallback) around the step notes its sides, as the innermost of them.
+/// The lowest bit of a position above the algorithm's own bits: the charge is in an overflow
+/// counter. A [`Fallback`](crate::store::Fallback) around this store marks its sides in the same
+/// range; this bit is the innermost.
 const TAG: u64 = MAX_EXACT + 1;
 
-/// The mark of a charge in an overflow counter.
+/// Returns the position of a charge in an overflow counter.
 pub(super) const fn tagged(position: ChargePosition) -> ChargePosition {
     ChargePosition(position.0 | TAG)
 }
 
-/// `ask` as the counter knows it, if it is about a charge in an overflow counter.
+/// Returns the operation with the counter's own position if it refers to a charge in an overflow
+/// counter.
 pub(super) fn untagged(mut operation: Operation) -> Option<Operation> {
     match &mut operation {
         Operation::Refund { position, .. }

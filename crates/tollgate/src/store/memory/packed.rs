@@ -1,8 +1,8 @@
 //! The state of one entry in two words.
 //!
-//! Every quantity of a decision is below 2^53: that leaves eleven bits of each word. They say what
-//! the entry is, whether it may be evicted and in which limit's share it counts, and hold an
-//! estimate of when a bucket is full.
+//! Every quantity of a decision is below 2^53, which leaves eleven bits of each word. They contain
+//! the kind of the entry, whether it may be evicted, the number of the share in which it counts,
+//! and an estimate of when a bucket is full.
 
 use std::num::NonZeroU64;
 
@@ -12,27 +12,27 @@ use tollgate_core::{MAX_EXACT, Millis, Timestamp};
 
 use super::lifetime;
 
-/// Whether an entry may be dropped to make room for another: what it said then is left in the
+/// Whether an entry may be dropped to make room for another. Its usage then raises the
 /// [`Ceiling`](super::overflow::Ceiling) of its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retention {
-    /// The limit has units left: it goes first.
+    /// The limit has units left: the entry is dropped first.
     Evictable,
-    /// The limit is reached. It goes only for a newcomer of another limit within that limit's
-    /// guaranteed share: the ceiling then refuses every newcomer of the counter.
+    /// The limit is reached. The entry is dropped only for a newcomer of another limit within that
+    /// limit's guaranteed share: the ceiling then refuses every newcomer of the counter.
     AtLimit,
-    /// Units are in flight or held, or a refund is remembered: it never goes.
+    /// Units are in flight or held, or a refund is remembered: the entry is never dropped.
     Pinned,
 }
 
-/// What an entry holds.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The state itself.
     Plain(Plain),
-    /// The index of the state, which is larger than two words, among the [`CellTransfer`].
+    /// The index of the state, which is larger than two words, among the [`Cells`].
     ///
-    /// [`CellTransfer`]: super::cells::CellTransfer
+    /// [`Cells`]: super::cells::Cells
     Large(usize),
     /// That a charge was refunded.
     Refunded,
@@ -69,7 +69,7 @@ const fn tag(number: u64) -> NonZeroU64 {
 }
 
 impl Packed {
-    /// A `state` that says nothing any more from `expires_at` on.
+    /// Creates an entry of `state`, which expires at `expires_at`.
     #[inline]
     pub(super) fn plain(state: Plain, expires_at: Timestamp, retention: Retention) -> Self {
         match state {
@@ -92,7 +92,7 @@ impl Packed {
         Self::of(tag, index as u64, expires_at.as_millis(), retention)
     }
 
-    /// That a charge was refunded, which need not be known any more from `expires_at` on.
+    /// Creates a record that a charge was refunded, which is needed until `expires_at`.
     pub(super) fn refunded(expires_at: Timestamp) -> Self {
         Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Pinned)
     }
@@ -114,7 +114,7 @@ impl Packed {
         (self.tail >> SHARE_SHIFT) as u8
     }
 
-    /// What it holds.
+    /// Returns the content.
     #[inline]
     pub(super) fn content(self) -> Content {
         let number = self.head.get() & MAX_EXACT;
@@ -137,8 +137,8 @@ impl Packed {
         }
     }
 
-    /// The moment from which it says nothing any more. Never too early; of a token bucket at most
-    /// one part in 16 of its time to fill too late.
+    /// Returns the time at which it expires. Never too early; for a token bucket at most one part
+    /// in 16 of its time to fill too late.
     pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A state that allocates more than this many bytes is charged to the [`Pool`], not to its shard.
 pub(super) const LARGE: usize = 4 * 1024;
 
-/// Limits are told apart by this many buckets: two limits in one bucket share its part of the pool.
+/// The number of buckets among which limits are divided: two limits in one bucket share its part of
+/// the pool.
 const BUCKETS: usize = 64;
 
 /// The bytes of all large states and of all overflow counters.
@@ -31,7 +32,7 @@ impl Pool {
         Self { bytes, used: AtomicUsize::new(0), of_limits }
     }
 
-    /// Takes `bytes` for the limits in `bucket` if there are enough.
+    /// Allocates `bytes` to the limits in `bucket` if there are enough.
     pub(super) fn try_take(&self, bucket: u8, bytes: usize) -> bool {
         let of_limit = self.of_limit(bucket).load(Ordering::Relaxed);
         let fits = |used: usize| {
@@ -45,7 +46,7 @@ impl Pool {
         true
     }
 
-    /// Takes `bytes` that were promised.
+    /// Allocates `bytes` that were reserved.
     pub(super) fn take(&self, bucket: u8, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Room for what a call will add: promised before anything is changed, so that a store without
-//! room refuses the call whole.
+//! Room for the additions of a call: reserved before anything is changed, so a store without room
+//! refuses the whole call.
 
 use std::ops::{Add, AddAssign};
 
@@ -9,7 +9,7 @@ use super::cells::{self, CELL_BYTES, FRESH_HEAP, FRESH_RESERVATION_HEAP};
 use super::pool::LARGE;
 use super::shares::Usage;
 
-/// What is added to a shard.
+/// An addition to a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) entries: usize,
@@ -17,11 +17,11 @@ pub(super) struct Room {
     pub(super) cells: usize,
     /// Bytes that those states allocate for themselves.
     pub(super) heap: usize,
-    /// Bytes of the pool, for states that are large or become so.
+    /// Bytes of the pool, for states that are large or become large.
     pub(super) pool: usize,
     /// Entries that are pinned from now on.
     pub(super) pinned: usize,
-    /// Whether what it is for is pinned then.
+    /// Whether the entry that the room is for is pinned afterwards.
     pub(super) pins: bool,
 }
 
@@ -29,7 +29,7 @@ impl Room {
     /// Nothing is added.
     pub(super) const NONE: Self =
         Self { entries: 0, cells: 0, heap: 0, pool: 0, pinned: 0, pins: false };
-    /// An entry whose state is in it.
+    /// An entry that contains its state.
     pub(super) const ENTRY: Self = Self { entries: 1, ..Self::NONE };
 
     /// For the first charge of a subject.
@@ -37,7 +37,7 @@ impl Room {
         Self::ENTRY + Self::for_change(limit)
     }
 
-    /// For the state of an entry that was of another kind before, or is in the entry.
+    /// For the state of an entry that had another kind of content, or that contains its state.
     pub(super) fn for_change(limit: &Limit) -> Self {
         if cells::is_large(limit) {
             Self { cells: 1, heap: FRESH_HEAP, ..Self::NONE }
@@ -46,12 +46,12 @@ impl Room {
         }
     }
 
-    /// For a state in an entry of which something is held from now on.
+    /// For a state in an entry that has reserved units from now on.
     pub(super) const fn for_reservation() -> Self {
         Self { cells: 1, heap: FRESH_HEAP + FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
 
-    /// For a large state of which something is held from now on.
+    /// For a large state that has reserved units from now on.
     pub(super) const fn for_first_reservation() -> Self {
         Self { heap: FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
@@ -65,12 +65,12 @@ impl Room {
         Self { pool, ..Self::NONE }
     }
 
-    /// The same for what is pinned then, and `was_pinned` before.
+    /// Returns the same room for an entry that is pinned afterwards, and `was_pinned` before.
     pub(super) const fn pinning(self, was_pinned: bool) -> Self {
         Self { pinned: if was_pinned { 0 } else { 1 }, pins: true, ..self }
     }
 
-    /// What of it is pinned in its shard.
+    /// Returns the part that is pinned in its shard.
     pub(super) const fn pinned_usage(self) -> Usage {
         if !self.pins {
             return Usage { entries: 0, bytes: 0 };
@@ -78,7 +78,7 @@ impl Room {
         Usage { entries: self.pinned, ..self.usage() }
     }
 
-    /// What of it is the shard's own.
+    /// Returns the part that belongs to the shard, without the pool's.
     pub(super) const fn usage(self) -> Usage {
         Usage { entries: self.entries, bytes: self.cells * CELL_BYTES + self.heap }
     }

@@ -1,4 +1,5 @@
-//! Promises of room: evicting what may go, or answering that there is none before anything is changed.
+//! Reserves room: evicts entries if necessary, or reports that there is none before anything is
+//! changed.
 
 use tollgate_core::{Millis, Timestamp};
 
@@ -12,8 +13,8 @@ use super::table::Table;
 type Slots = Table<Packed>;
 
 impl Shard {
-    /// Promises `room` to the limit in `share` until [`Self::release_room`], evicting what may go
-    /// if it must, but none of the entries that the call itself is about. Answers whether it could.
+    /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Evicts entries if it
+    /// must, but none that the call itself uses. Returns whether there was room.
     pub(super) fn reserve_room(
         &mut self,
         now: Timestamp,
@@ -25,7 +26,7 @@ impl Shard {
             return true;
         }
         let most = Usage { entries: self.bounds.max_entries, bytes: self.bounds.max_bytes };
-        // What has no share of its own nobody can reclaim: it counts as pinned.
+        // Entries without a share of their own cannot be reclaimed: they count as pinned.
         let pinned = if share == OTHERS { room.usage() } else { room.pinned_usage() };
         if !self.shares.may_pin(share, pinned, most) {
             let dropped = self.drop_expired(now, Millis::ZERO, exempt);
@@ -46,7 +47,7 @@ impl Shard {
         true
     }
 
-    /// Promises bytes of the pool.
+    /// Reserves bytes of the pool.
     pub(super) fn promise_pool(&mut self, share: u8, bytes: usize) -> bool {
         let bucket = self.shares.bucket(share);
         let fits = self.pool.try_take(bucket, bytes);
@@ -56,7 +57,7 @@ impl Shard {
         fits
     }
 
-    /// Ends all promises: what they were for is done, or will not be.
+    /// Ends all reservations of room, after the call was applied or refused.
     pub(super) fn release_room(&mut self) {
         self.reserved_room = Room::NONE;
         for (bucket, bytes) in self.promised_pool.drain(..) {
@@ -64,14 +65,14 @@ impl Shard {
         }
     }
 
-    /// The bytes that the shard has allocated, those of the pool included.
+    /// Returns the bytes that the shard has allocated, including those of the pool.
     pub(super) fn bytes(&self) -> usize {
         let pooled = self.cells.pooled() + self.shares.pooled;
         Slots::bytes(self.table.capacity()) + self.cells.bytes() + self.shares.bytes() + pooled
     }
 
-    /// Whether `wanted` fits within the bounds; then the table has the slots for it. If not, what
-    /// there is too little of.
+    /// Checks whether `wanted` fits within the bounds, and then grows the table for it. Otherwise
+    /// returns the resource that is short.
     fn fits(
         &mut self,
         now: Timestamp,
@@ -91,12 +92,12 @@ impl Shard {
         if needed <= self.table.capacity() && self.table.capacity() <= largest {
             return Ok(());
         }
-        // Whatever is over goes before room is made for more.
+        // Expired entries are removed before the table grows.
         if self.drop_over_for_all(now, exempt) > 0 {
             return self.fits(now, wanted, exempt);
         }
         if needed > largest {
-            // States beside the table leave no room for its slots, or it is full itself.
+            // States outside the table leave no room for its slots, or the table itself is full.
             let is_table = beside <= self.bounds.max_bytes / 2;
             return Err(if is_table { Resource::Entries } else { Resource::Bytes });
         }

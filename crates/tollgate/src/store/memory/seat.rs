@@ -18,12 +18,12 @@ pub(super) enum Seat {
     Entry,
     /// In the overflow counter of the limit that the subject shares.
     Overflow,
-    /// There is no room for it: a take is refused, a refund is not done.
+    /// There is no room for it: a charge is refused, a refund is not made.
     Nowhere,
 }
 
 impl Shard {
-    /// Finds the place of `target` and promises the room that it needs there.
+    /// Finds where to count `target`, and reserves the room that it needs there.
     pub(super) fn seat(
         &mut self,
         now: Timestamp,
@@ -31,7 +31,7 @@ impl Shard {
         outcome: CallOutcome,
         pinned: &impl Fn(Fingerprint) -> bool,
     ) -> Seat {
-        let Charge { limit, operation: operation, .. } = target.charge;
+        let Charge { limit, operation, .. } = target.charge;
         let is_redeemed_there = untagged(operation).is_some();
         let room = self.room_for(now, target, outcome);
         if room == Room::NONE {
@@ -50,9 +50,9 @@ impl Shard {
         Seat::Nowhere
     }
 
-    /// Promises the bytes by which the counter of `target` grows.
+    /// Reserves the bytes by which the counter of `target` grows.
     fn promise_overflow(&mut self, share: u8, target: &Target<'_>) -> bool {
-        let Charge { limit, operation: operation, .. } = target.charge;
+        let Charge { limit, operation, .. } = target.charge;
         if share == OTHERS {
             return false;
         }
@@ -69,16 +69,16 @@ impl Shard {
         growth + reservation == 0 || self.promise_pool(share, growth + reservation)
     }
 
-    /// How a subject without an entry of its own stands.
+    /// Returns the status of a subject without an entry of its own.
     pub(super) fn judge_newcomer(&self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let Charge { limit, operation: operation, .. } = target.charge;
+        let Charge { limit, operation, .. } = target.charge;
         match self.shares.counter(limit.state_digest(), target.key) {
             Some(counter) => counter.judge(limit, operation, now),
             None => tollgate_core::decide::assess_operation(None, limit, operation, now),
         }
     }
 
-    /// Counts a take in its overflow counter.
+    /// Counts a charge in its overflow counter.
     pub(super) fn take_by_overflow(
         &mut self,
         now: Timestamp,
@@ -86,7 +86,7 @@ impl Shard {
         cost: Cost,
         outcome: CallOutcome,
     ) -> Reading {
-        let Charge { limit, operation: operation, .. } = target.charge;
+        let Charge { limit, operation, .. } = target.charge;
         self.overflowed = true;
         if !counts(limit, cost, outcome) {
             return self.judge_newcomer(now, target);
@@ -117,7 +117,7 @@ impl Shard {
         }
     }
 
-    /// Refunds, settles or extends what was charged in an overflow counter.
+    /// Refunds, settles or extends a charge that an overflow counter counted.
     pub(super) fn redeem_by_overflow(
         &mut self,
         now: Timestamp,
@@ -142,7 +142,7 @@ impl Shard {
         now: Timestamp,
         target: &Target<'_>,
     ) -> Option<Reading> {
-        let Charge { limit, operation: operation, .. } = target.charge;
+        let Charge { limit, operation, .. } = target.charge;
         if !is_concurrency(limit) {
             return None;
         }
@@ -151,7 +151,7 @@ impl Shard {
         (reading.admission == Admission::Now).then_some(reading)
     }
 
-    /// Charges the pool for what the cell of a counter has allocated since it had `before` bytes.
+    /// Charges the pool for the growth of a counter's cell since it had `before` bytes.
     fn account_counter(&mut self, share: u8, key: Fingerprint, before: usize) {
         let counter = self.shares.open_counter(share, key);
         let cell = counter.and_then(|counter| counter.cell.as_ref());
@@ -162,7 +162,7 @@ impl Shard {
         self.shares.pooled = self.shares.pooled - before + after;
     }
 
-    /// The room of a new entry that starts from what its counter holds.
+    /// Returns the room of a new entry that starts from the state of its counter.
     pub(super) fn room_of_bound(&self, target: &Target<'_>) -> Room {
         let limit = target.charge.limit;
         if !is_concurrency(limit) {
@@ -172,13 +172,13 @@ impl Shard {
         let Some(cell) = counter.and_then(|counter| counter.cell.as_ref()) else {
             return Room::NONE;
         };
-        // A copy holds what the cell does, and grows by a half.
+        // A copy has the size of the cell, and grows by a half.
         let heap = cells::heap_of(cell) / 2 * 3 + FRESH_HEAP;
         if heap > LARGE { Room { pool: heap, ..Room::NONE } } else { Room { heap, ..Room::NONE } }
     }
 }
 
-/// Carries `ask` out on the counter's cell; answers the bytes that the cell had allocated before.
+/// Applies `operation` to the counter's cell. Returns the bytes that the cell had allocated before.
 fn redeem(
     counter: &mut Counter,
     target: &Target<'_>,

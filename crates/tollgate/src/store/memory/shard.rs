@@ -1,4 +1,4 @@
-//! One part of the store, behind one lock: what the step does to its entries.
+//! One part of the store, behind one lock, and the operations on its entries.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,11 +6,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tollgate_core::decide::{
     Plain, assess_operation, charge_admitted, charge_plain, charge_refused, expires_at,
-    refundable_until,
 };
 use tollgate_core::{
-    Admission, Algorithm, Cell, Charge, ChargePosition, Cost, Limit, MAX_EXACT, Operation, Reading,
-    Refusals, StoredState, Timestamp, assess, decide,
+    Admission, Algorithm, Cell, Charge, Cost, Limit, Operation, Reading, Refusals, StoredState,
+    Timestamp, assess,
 };
 
 use super::bounds::Part;
@@ -19,12 +18,13 @@ use super::fingerprint::Fingerprint;
 use super::overflow::{no_room, untagged};
 use super::packed::{Content, Packed, Retention};
 use super::pool::{LARGE, Pool};
+use super::redeem::{remembered_until, untagged_mark};
 use super::room::Room;
 use super::seat::Seat;
 use super::shares::{Shares, Weight};
 use super::table::Table;
 
-/// Some of the entries, and what their number and bytes may come to.
+/// Some of the entries, and the bounds of their number and bytes.
 pub(super) struct Shard {
     pub(super) table: Table<Packed>,
     pub(super) cells: Cells,
@@ -32,22 +32,22 @@ pub(super) struct Shard {
     pub(super) shares: Shares,
     /// Of the whole store.
     pub(super) pool: Arc<Pool>,
-    /// What calls in progress have been promised and not yet used.
+    /// The room that is reserved for calls in progress and not yet used.
     pub(super) reserved_room: Room,
-    /// The same of the pool, by buckets.
+    /// The reserved bytes of the pool, by bucket.
     pub(super) promised_pool: SmallVec<[(u8, usize); 4]>,
-    /// No entry is over before.
+    /// No entry expires before this time.
     pub(super) first_end: Timestamp,
     /// Whether an overflow counter took part in the call in progress.
     pub(super) overflowed: bool,
-    /// The slot at which the sweep goes on.
+    /// The slot at which the sweep continues.
     pub(super) cursor: usize,
-    /// Calls since the sweep last went on.
+    /// Calls since the last step of the sweep.
     pub(super) unswept_calls: u32,
     pub(super) counts: Counts,
 }
 
-/// What happened in a shard since it was made, and how many refunds it remembers now.
+/// Counts of a shard since it was created, and the number of refunds that it remembers now.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) evicted: u64,
@@ -58,45 +58,45 @@ pub(super) struct Counts {
     pub(super) refunds: usize,
 }
 
-/// One charge and where its entries are.
+/// One charge and the keys of its entries.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) charge: Charge<'a>,
-    /// Of the limit and the subject; also tells the shard.
+    /// The key of the limit and the subject; also selects the shard.
     pub(super) key: Fingerprint,
-    /// Of the refund, where it may arrive twice.
+    /// The key of the refund, if it may arrive twice.
     pub(super) refund: Option<Fingerprint>,
 }
 
-/// What becomes of the memory of a list while it is decided on.
+/// How the memory of a list changes during a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Growth {
-    /// It has room for one more, as it was promised.
+pub(super) enum Growth {
+    /// It grows by the room that was reserved for one more item.
     ByHalf,
-    /// It stays.
+    /// It does not change.
     Kept,
-    /// It shrinks to what it holds.
+    /// It shrinks to its items.
     None,
 }
 
-/// Whether every take of the call fits.
+/// Whether every charge of the call fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
-    /// Every one: all are counted.
+    /// Every charge fits: all are counted.
     Admitted,
-    /// Not every one: none is counted, unless its limit counts refusals.
+    /// Not every charge fits: none is counted, unless its limit counts refusals.
     Refused,
 }
 
 impl CallOutcome {
-    /// Of a call whose only take fits like this.
+    /// Returns the outcome of a call whose only charge has this `admission`.
     pub(super) fn of(admission: Admission) -> Self {
         if admission == Admission::Now { Self::Admitted } else { Self::Refused }
     }
 }
 
 impl Shard {
-    /// An empty shard.
+    /// Creates an empty shard.
     pub(super) fn new(bounds: Part, pool: Arc<Pool>) -> Self {
         Self {
             table: Table::new(),
@@ -114,8 +114,8 @@ impl Shard {
         }
     }
 
-    /// Carries out a take alone in its call whose state is in its entry and stays there: the most
-    /// frequent charge by far. `None`, with nothing changed, where more is needed.
+    /// Applies the only charge of a call if its state is stored in its entry and stays there: by
+    /// far the most frequent case. Returns `None`, with nothing changed, if more is needed.
     #[inline(always)]
     pub(super) fn take_in_place(
         &mut self,
@@ -136,7 +136,7 @@ impl Shard {
                 Admission::Now => plain_retention(next, limit, cost, reading.fits_again, now),
                 Admission::At(_) | Admission::Never => Retention::AtLimit,
             };
-            // A plain state is over as soon as nothing of it is used any more.
+            // A plain state expires as soon as none of it is used.
             Packed::plain(next, reading.full_reset_at, retention).in_share_of(packed)
         } else if refused && reading.found == StoredState::Present {
             packed.protected()
@@ -149,13 +149,13 @@ impl Shard {
         Some(reading)
     }
 
-    /// Whether `target` stands in nobody's way: a take that fits, or what takes nothing.
+    /// Whether `target` does not refuse the call: a charge that fits, or another operation.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
         target.charge.operation.as_charge().is_none()
             || self.look(now, target).admission == Admission::Now
     }
 
-    /// The room that [`Self::carry_out`] will need.
+    /// Returns the room that [`Self::execute`] will need.
     pub(super) fn room_for(
         &self,
         now: Timestamp,
@@ -206,7 +206,7 @@ impl Shard {
         if room != Room::NONE && (pins || is_pinned) { room.pinning(is_pinned) } else { room }
     }
 
-    /// Whether there is anything that `target` was charged to.
+    /// Whether the entry or the counter that `target` was charged to exists.
     fn has_charged(&self, target: &Target<'_>) -> bool {
         let Charge { limit, operation, .. } = target.charge;
         match untagged(operation) {
@@ -219,7 +219,7 @@ impl Shard {
         Room::for_growth(self.cells.heap(index), self.cells.growth(index))
     }
 
-    /// Does what `target` asks; whatever it adds must have been promised.
+    /// Executes the operation of `target` in room that was reserved before.
     pub(super) fn execute(
         &mut self,
         now: Timestamp,
@@ -286,7 +286,7 @@ impl Shard {
         })
     }
 
-    /// How the limit stands.
+    /// Returns the status of the limit.
     pub(super) fn look(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Some(slot) = self.table.find(target.key) else {
             return self.judge_newcomer(now, target);
@@ -299,8 +299,9 @@ impl Shard {
         )
     }
 
-    /// Answers a take that is not counted. If it was refused here, what refused it stays.
-    fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+    /// Returns the reading of a charge that is not counted. If the entry's limit refused it, the
+    /// entry is marked as at its limit.
+    pub(super) fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let reading = self.look(now, target);
         let refused = reading.admission != Admission::Now && reading.found == StoredState::Present;
         let Some(slot) = self.table.find(target.key) else {
@@ -316,76 +317,8 @@ impl Shard {
         reading
     }
 
-    /// Gives back, unless that was done before; remembers it where it may be asked again.
-    fn refund(&mut self, now: Timestamp, target: &Target<'_>, position: ChargePosition) -> Reading {
-        if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
-            return self.leave(now, target);
-        }
-        let reading = self.redeem(now, target);
-        let limit = target.charge.limit;
-        let until = remembered_until(limit, untagged_mark(position), now);
-        if let Some(refund) = target.refund
-            && reading.refunded > 0
-            && now < until
-        {
-            let share = self.shares.enter(limit.state_digest());
-            let packed = Packed::refunded(until).in_share(share);
-            self.table.insert(refund, packed);
-            self.shares.add(self.weigh(packed));
-            self.first_end = self.first_end.min(until);
-            self.counts.refunds += 1;
-        }
-        reading
-    }
-
-    /// Refunds, settles or extends a charge where it was counted.
-    ///
-    /// Settling puts the real cost in the place of what is held, which may be one charge more: the
-    /// state lets go of the hold, and of all memory that it does not need.
-    fn redeem(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let Charge { limit, operation, .. } = target.charge;
-        let Some(there) = untagged(operation) else { return self.change(now, target) };
-        let reading = self.redeem_by_overflow(now, target, there);
-        if !is_concurrency(limit) || self.table.find(target.key).is_none() {
-            return reading;
-        }
-        // The entry began with every permit of the counter.
-        let charge = Charge { operation: there, ..target.charge };
-        let here = self.change(now, &Target { charge, ..*target });
-        let refunded = here.refunded.max(reading.refunded);
-        Reading { admission: here.admission.min(reading.admission), refunded, ..here }
-    }
-
-    /// Renews a permit wherever it is counted.
-    fn renew(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        if self.table.find(target.key).is_none() {
-            let renewed = self.renew_by_overflow(now, target);
-            return renewed.unwrap_or_else(|| {
-                decide(None, target.charge.limit, target.charge.operation, now).0
-            });
-        }
-        let here = self.change(now, target);
-        match self.renew_by_overflow(now, target) {
-            Some(_) => Reading { admission: Admission::Now, ..here },
-            None => here,
-        }
-    }
-
-    fn change(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let Charge { limit, operation, .. } = target.charge;
-        let growth = match operation {
-            Operation::Settle { .. } => Growth::None,
-            _ => Growth::Kept,
-        };
-        self.step(target, growth, |cell| {
-            let (reading, cell) = decide(cell, limit, operation, now);
-            let retention = retention(cell.as_ref(), limit, Cost::PEEK, reading.fits_again, now);
-            (reading, cell, retention)
-        })
-    }
-
-    /// Passes the state of `target` through `decide` and keeps what comes out.
-    fn step(
+    /// Passes the state of `target` to `decide` and stores the result.
+    pub(super) fn step(
         &mut self,
         target: &Target<'_>,
         growth: Growth,
@@ -409,7 +342,7 @@ impl Shard {
         reading
     }
 
-    /// Puts `cell` in the slot of `target`, which had this weight before, or in a new one.
+    /// Stores `cell` in the slot of `target`, which had this weight before, or in a new slot.
     pub(super) fn keep(
         &mut self,
         target: &Target<'_>,
@@ -474,7 +407,7 @@ impl Shard {
         }
     }
 
-    /// Removes a large state, and tells the owner of the one that took its place.
+    /// Removes a large state, and updates the index in the entry of the state that replaces it.
     fn forget_large(&mut self, share: u8, index: Option<usize>) {
         let Some(index) = index else { return };
         let bucket = self.shares.bucket(share);
@@ -487,7 +420,7 @@ impl Shard {
         }
     }
 
-    /// What an entry counts for in its share: of what it allocates, that which is not the pool's.
+    /// Returns the weight of an entry in its share: without the bytes that the pool accounts for.
     pub(super) fn weigh(&self, packed: Packed) -> Weight {
         let bytes = match packed.content() {
             Content::Large(index) => {
@@ -512,7 +445,7 @@ impl Shard {
     }
 }
 
-/// What [`retention`] is of a plain state, which needs no cell for an ask of one unit.
+/// Returns the [`retention`] of a plain state, which needs no cell for an operation of one unit.
 #[inline]
 fn plain_retention(
     state: Plain,
@@ -528,8 +461,9 @@ fn plain_retention(
     }
 }
 
-/// Whether the state after an ask may be dropped: not while units are in flight or held, nor where no unit
-/// more fits. `fits_again` says it for an ask of one unit; for another it has to be found out.
+/// Returns the retention of a state after an operation of `cost`: pinned while units are in flight
+/// or held, else by whether one more unit fits. `fits_again` reports that only for a cost of one
+/// unit.
 pub(super) fn retention(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -545,7 +479,7 @@ pub(super) fn retention(
     }
 }
 
-/// What [`retention`] is of a state whose limit is reached.
+/// Returns the [`retention`] of a state whose limit is reached.
 fn tenure_at_limit(cell: Option<&Cell>) -> Retention {
     if is_pinned(cell) { Retention::Pinned } else { Retention::AtLimit }
 }
@@ -559,19 +493,7 @@ pub(super) const fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// The mark as the step made it.
-const fn untagged_mark(position: ChargePosition) -> ChargePosition {
-    ChargePosition(position.0 & MAX_EXACT)
-}
-
-/// How long a refund of what was put at `position` is remembered: no longer than a charge of now could
-/// be refunded, whatever a receipt from outside says.
-fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
-    let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
-    refundable_until(limit, position).min(longest)
-}
-
-/// Whether a take changes what is stored.
+/// Whether a charge changes the stored state.
 pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
     let is_counted = outcome == CallOutcome::Admitted || limit.refusals() == Refusals::Counted;
     cost != Cost::PEEK && is_counted

@@ -1,4 +1,4 @@
-//! The limits of a shard: what each has in it, and its overflow counters.
+//! The limits of a shard: the usage of each, and its overflow counters.
 
 use tollgate_core::{Cell, Timestamp};
 
@@ -8,8 +8,8 @@ use super::overflow::Counter;
 use super::packed::Retention;
 use super::pool::{Pool, bucket};
 
-/// The share of limits for which there is no share of their own any more. They have no overflow
-/// counters: a newcomer of one of them that finds no room is refused.
+/// The common share of limits without a share of their own. They have no overflow counters: a
+/// newcomer of one of them that finds no room is refused.
 pub(super) const OTHERS: u8 = 0;
 
 /// How many limits have shares of their own, and how many counters each has.
@@ -19,7 +19,7 @@ pub(super) struct Places {
     pub(super) counters: usize,
 }
 
-/// What entries take.
+/// The usage of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) entries: usize,
@@ -35,7 +35,7 @@ pub(super) struct Weight {
     pub(super) bytes: usize,
 }
 
-/// What there may be too little of.
+/// A resource that can be short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Entries,
@@ -48,7 +48,7 @@ struct LocalShare {
     evictable: Usage,
     at_limit: Usage,
     pinned: Usage,
-    /// None while nothing is counted in them.
+    /// Empty while nothing is counted in them.
     counters: Box<[Counter]>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Shares {
     counting: usize,
     /// The share whose counters are looked at next.
     cursor: usize,
-    /// Bytes that cells of counters have taken from the pool.
+    /// Bytes that cells of counters have allocated from the pool.
     pub(super) pooled: usize,
 }
 
@@ -93,7 +93,7 @@ impl LocalShare {
         }
     }
 
-    /// What another limit can make it give up.
+    /// The part that other limits can reclaim.
     const fn reclaimable(&self, resource: Resource) -> usize {
         self.evictable.of(resource) + self.at_limit.of(resource)
     }
@@ -137,19 +137,20 @@ impl Shares {
         u8::try_from(found + 1).ok()
     }
 
-    /// The number of its share, which it gets if there is a place.
+    /// Returns the number of its share, and creates one if a number is free.
     pub(super) fn enter(&mut self, digest: u128) -> u8 {
         if let Some(share) = self.find(digest) {
             return share;
         }
-        let unused = self.shares[1..].iter().position(LocalShare::is_unused);
-        let index = match unused {
-            Some(index) => index + 1,
-            None if self.shares.len() <= self.places.limits => {
-                self.shares.push(LocalShare::default());
-                self.shares.len() - 1
+        // An unused share may have reserved room in the same call, so a new share is preferred.
+        let index = if self.shares.len() <= self.places.limits {
+            self.shares.push(LocalShare::default());
+            self.shares.len() - 1
+        } else {
+            match self.shares[1..].iter().position(LocalShare::is_unused) {
+                Some(unused) => unused + 1,
+                None => return OTHERS,
             }
-            None => return OTHERS,
         };
         self.shares[index].digest = digest;
         u8::try_from(index).unwrap_or(OTHERS)
@@ -160,7 +161,8 @@ impl Shares {
         bucket(self.shares[usize::from(share)].digest)
     }
 
-    /// What each limit has: its state digest, its entries and those of them that are pinned.
+    /// Returns the usage of each limit: its state digest, its entries and how many of them are
+    /// pinned.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u128, usize, usize)> {
         let shares = self.shares.iter().skip(1);
         shares.map(|share| (share.digest, share.entries(), share.pinned.entries))
@@ -182,7 +184,7 @@ impl Shares {
         }
     }
 
-    /// Notes that an entry without bytes of its own is of another tenure now.
+    /// Records that the retention of an entry without bytes of its own has changed.
     #[inline]
     pub(super) fn turn(&mut self, share: u8, from: Retention, to: Retention) {
         if from != to {
@@ -219,7 +221,7 @@ impl Shares {
         fits(Resource::Entries) && fits(Resource::Bytes)
     }
 
-    /// The share with the most that can be reclaimed.
+    /// Returns the share with the most reclaimable usage.
     pub(super) fn largest(&self, resource: Resource) -> Option<u8> {
         let shares = self.shares.iter().enumerate().skip(1);
         let (index, share) = shares.max_by_key(|(_, share)| share.reclaimable(resource))?;
@@ -269,7 +271,7 @@ impl Shares {
         counters.get_mut(key.part(places))
     }
 
-    /// Drops the counters of the next share if all of them are over.
+    /// Drops the counters of the next share if all of them have expired.
     pub(super) fn sweep(&mut self, now: Timestamp, pool: &Pool) {
         if self.counting == 0 {
             return;
@@ -293,7 +295,8 @@ pub(super) fn heap_of_counted(cell: &Cell) -> usize {
     heap_of(cell)
 }
 
-/// What each of `limits` is guaranteed of `most` entries or bytes of a shard.
+/// Returns the part of `most` entries or bytes of a shard that each of `limits` limits is
+/// guaranteed.
 pub(super) const fn guaranteed(most: usize, limits: usize) -> usize {
     most / 2 / if limits == 0 { 1 } else { limits }
 }

@@ -1,42 +1,42 @@
-//! What the store tells of itself.
+//! Statistics of the store.
 
 use super::shard::Shard;
 
-/// How full a [`Memory`](super::Memory) is, and what happened since it was made.
+/// The usage of a [`Memory`](super::Memory), and counts since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries held now, also those that are over and not yet swept.
+    /// Entries in the store, including expired ones that are not yet swept.
     pub entries: usize,
-    /// Of them, refunds that are remembered because they may be asked again.
+    /// Refunds among them, which are remembered because the same refund may arrive again.
     pub refunds: usize,
     /// Bytes allocated for entries now.
     pub bytes: usize,
-    /// Entries in force that were dropped to make room: what each had used is counted on as what
-    /// newcomers of its overflow counter have used at most.
+    /// Entries in force that were dropped to make room. Their usage counts as the most that
+    /// newcomers of their overflow counters have used.
     pub evicted: u64,
-    /// Entries that were over and were forgotten.
+    /// Expired entries that were removed.
     pub swept: u64,
     /// Charges that found state from an impossible future or of another algorithm, and counted it
     /// as none.
     pub discarded: u64,
-    /// Decisions that were taken by an overflow counter.
+    /// Decisions by an overflow counter.
     pub overflow: u64,
-    /// Overflow counters that are there now.
+    /// Overflow counters that exist now.
     pub overflow_counters: usize,
     /// Charges, refunds and settlements that found no room, not even in an overflow counter, and
     /// were refused.
     pub full: u64,
 }
 
-/// What one limit has in a [`Memory`](super::Memory).
+/// The usage of a [`Memory`](super::Memory) by one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitStats {
-    /// Its entries, also those that are over and not yet swept.
+    /// Its entries, including expired ones that are not yet swept.
     pub entries: usize,
-    /// Those of them with permits, reservations or a refund that is remembered, which never make
-    /// room for others.
+    /// Its entries with permits, reservations or a remembered refund, which are never dropped to
+    /// make room.
     pub pinned: usize,
 }
 

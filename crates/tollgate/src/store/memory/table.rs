@@ -1,14 +1,14 @@
 //! An open-addressing hash table whose keys are already hashes.
 //!
-//! Linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its home takes the
-//! place of a nearer one, so that a search ends early even at 7/8 full. Homes come from a
-//! multiplication, not a mask, so that the capacity can grow by a quarter instead of doubling; and
-//! a removal shifts its successors back, so that no tombstones are left. An entry of the store is
-//! 32 bytes: half a cache line, which it never straddles.
+//! Linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its home slot
+//! replaces a nearer one, so a search ends early even at 7/8 full. Home slots are computed by a
+//! multiplication, not a mask, so the capacity can grow by a quarter instead of doubling. A removal
+//! shifts its successors back, so no tombstones are left. An entry of the store is 32 bytes: half a
+//! cache line, which it never straddles.
 
 use super::fingerprint::Fingerprint;
 
-/// From a fingerprint to a small value.
+/// A map from fingerprints to small values.
 pub(super) struct Table<V> {
     slots: Box<[Slot<V>]>,
     len: usize,
@@ -21,24 +21,24 @@ struct Slot<V> {
     value: Option<V>,
 }
 
-/// How full a table may be: seven slots in eight.
+/// The highest load factor: seven slots in eight.
 const FULL_OF: (usize, usize) = (7, 8);
 
-/// The capacity of a table that holds anything.
+/// The smallest capacity of a table that is not empty.
 const SMALLEST: usize = 8;
 
 impl<V: Copy> Table<V> {
-    /// An empty table, which takes no memory.
+    /// Creates an empty table, which allocates nothing.
     pub(super) fn new() -> Self {
         Self { slots: Box::default(), len: 0 }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(super) const fn capacity(&self) -> usize {
         self.slots.len()
     }
@@ -81,7 +81,7 @@ impl<V: Copy> Table<V> {
             if there.key == key {
                 return Some(slot);
             }
-            // Who is nearer to its home than this key would be was not displaced by it.
+            // An entry nearer to its home than this key would be was not displaced by it.
             if self.distance(there.key, slot) < distance {
                 return None;
             }
@@ -90,7 +90,7 @@ impl<V: Copy> Table<V> {
         }
     }
 
-    /// What is in `slot`.
+    /// Returns the entry in `slot`.
     pub(super) fn get(&self, slot: usize) -> Option<(Fingerprint, V)> {
         let there = self.slots.get(slot)?;
         Some((there.key, there.value?))
@@ -102,7 +102,7 @@ impl<V: Copy> Table<V> {
         self.slots[slot].value = Some(value);
     }
 
-    /// Adds the entry of a key that is not there, and grows if it must.
+    /// Adds an entry whose key is not in the table, and grows the table if it must.
     pub(super) fn insert(&mut self, key: Fingerprint, value: V) {
         if self.len >= Self::len_for(self.capacity()) {
             self.resize(self.grown());
@@ -110,7 +110,7 @@ impl<V: Copy> Table<V> {
         self.place(key, value);
     }
 
-    /// Takes the entry in `slot` out; what follows it may move one slot back.
+    /// Removes the entry in `slot`; its successors may move one slot back.
     pub(super) fn remove(&mut self, slot: usize) -> Option<V> {
         let removed = self.slots.get_mut(slot)?.value.take()?;
         self.len -= 1;
@@ -140,7 +140,7 @@ impl<V: Copy> Table<V> {
         }
     }
 
-    /// Every entry.
+    /// Iterates over all entries.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Fingerprint, V)> {
         self.slots.iter().filter_map(|slot| Some((slot.key, slot.value?)))
     }
@@ -162,12 +162,12 @@ impl<V: Copy> Table<V> {
         self.len += 1;
     }
 
-    /// Where `key` would be if nobody else were there.
+    /// Returns the home slot of `key`: its slot in an otherwise empty table.
     fn home(&self, key: Fingerprint) -> usize {
         ((u128::from(key.place) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// How far `slot` is from the home of `key`, which is there.
+    /// Returns the distance of `slot` from the home slot of `key`, which is in the table.
     fn distance(&self, key: Fingerprint, slot: usize) -> usize {
         let home = self.home(key);
         if slot >= home { slot - home } else { slot + self.slots.len() - home }
@@ -193,7 +193,7 @@ mod tests {
         Resize(usize),
     }
 
-    /// Few places, so that homes collide, crowd the end of the table and wrap around it.
+    /// A few home slots, so entries collide, crowd the end of the table and wrap around it.
     fn keys() -> impl Strategy<Value = Fingerprint> {
         let place = prop_oneof![Just(0), Just(u64::MAX), Just(u64::MAX / 2), any::<u64>()];
         (place, 0_u64..12).prop_map(|(place, rest)| Fingerprint { place, rest })

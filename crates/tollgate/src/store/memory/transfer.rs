@@ -1,4 +1,4 @@
-//! CellTransfer that are read out, and taken in from another store.
+//! Transfers of cells to and from another store.
 
 use std::borrow::Cow;
 
@@ -61,7 +61,8 @@ impl Shard {
         (found == StoredState::Present).then(|| cell.into_owned())
     }
 
-    /// Without room for an entry, `cell` raises the ceiling of the subject's overflow counter.
+    /// Joins `cell` into the subject's entry. Without room for an entry, `cell` raises the ceiling
+    /// of the subject's overflow counter.
     ///
     /// # Errors
     /// [`StoreError::Full`] if there is no room for that either, or for permits and reservations,
@@ -97,7 +98,7 @@ impl Shard {
         if !self.reserve_room(now, share, room, &|key| key == target.key) {
             return self.raise(now, target, &joined, retention);
         }
-        // It is read, joined and put back whole: what lies there now goes first.
+        // The cell was read, joined and is written as a whole, so the old one is removed first.
         if let Some(slot) = self.table.find(target.key) {
             self.forget(slot);
         }
@@ -106,7 +107,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Counts `cell` as what the newcomers of its counter have used at most.
+    /// Counts `cell` as the most that the newcomers of its counter have used.
     fn raise(
         &mut self,
         now: Timestamp,

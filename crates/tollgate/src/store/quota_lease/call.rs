@@ -1,4 +1,4 @@
-//! A call that this node cannot answer by itself: leases are taken for it, or the store is asked.
+//! Calls that this node cannot decide locally: it takes leases for them or calls the store.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::entry::{LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
 use super::table::{LeaseRefund, LeaseStep, Table};
 use crate::receipt::new_charge_id;
 
-/// The attempts to take a lease that a call waits for before it asks the store itself.
+/// The number of attempts to take a lease before a call is sent to the store itself.
 const MAX_LEASE_ATTEMPTS: usize = 3;
 
-/// Units that are given back in one call of the store: for so many limits and subjects at most.
+/// The maximum number of limits and subjects refunded in one store call.
 pub(super) const MAX_REFUND_BATCH: usize = 64;
 
 impl<S: Store + 'static> Shared<S> {
-    /// Carries out what is not covered: what is worth a lease is decided out of one.
+    /// Decides a call that is not covered, with new leases for charges that are worth one.
     pub(super) async fn ask(
         self: &Arc<Self>,
         now: Timestamp,
@@ -43,7 +43,7 @@ impl<S: Store + 'static> Shared<S> {
         Ok(here.joined(&readings).with_source(readings.source()))
     }
 
-    /// Takes a lease for `charge` if that is worth it, or waits until whoever does has one.
+    /// Takes a lease for `charge` if it is worth one, or waits for the caller that is taking it.
     async fn take_lease(
         self: &Arc<Self>,
         now: Timestamp,
@@ -62,7 +62,8 @@ impl<S: Store + 'static> Shared<S> {
                         let turn = shared.take(now, &account, units, asked).await;
                         let _ = tell.send(Some(turn));
                     };
-                    // On a task of its own: units that come late are not lost with their caller.
+                    // Runs in its own task: units that arrive late are not lost if the caller stops
+                    // waiting.
                     match Handle::try_current() {
                         Ok(runtime) => drop(runtime.spawn(take)),
                         Err(_) => take.await,
@@ -73,14 +74,14 @@ impl<S: Store + 'static> Shared<S> {
             match turn {
                 LeaseOutcome::Taken => {}
                 LeaseOutcome::Refused => return Ok(()),
-                // Whoever waited for it is told at once: the store is not asked again by each.
+                // Every waiting caller fails immediately and does not send its own store call.
                 LeaseOutcome::Failed(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Takes `units` in advance.
+    /// Charges `units` in advance.
     async fn take(
         &self,
         now: Timestamp,
@@ -101,14 +102,16 @@ impl<S: Store + 'static> Shared<S> {
         if let (true, Ok(Reading { position, .. })) = (is_elsewhere, reading)
             && let Some(undone) = ask.inverse(position)
         {
-            // What cannot be given back is over with its window.
+            // If the refund fails, the units stay used until their window ends.
             let _ = self.refund(now, &[(Arc::clone(account), undone)]).await;
         }
         turn
     }
 
-    /// Asks the store what nothing here covers. What is unused of the same limits and subjects is
-    /// given back first, so that nobody is refused beside it, and the store's numbers are exact.
+    /// Sends the charges that are not covered to the store.
+    ///
+    /// Unused units of the same limits and subjects are refunded first: the store must not refuse
+    /// because of this node's own lease, and its numbers must be exact.
     async fn ask_store(
         &self,
         now: Timestamp,
@@ -123,7 +126,7 @@ impl<S: Store + 'static> Shared<S> {
         self.forget(asked);
         let before: Vec<_> = asked.iter().map(|charge| self.table.replies(charge)).collect();
         let mut readings = self.store.apply(now, asked).await?;
-        // A lease that was begun meanwhile is of what was forgotten.
+        // A lease that started during the reset belongs to the discarded state.
         self.forget(asked);
         if readings.source() == DecisionSource::Store {
             self.learn(now, asked, &before, &readings);
@@ -146,7 +149,7 @@ impl<S: Store + 'static> Shared<S> {
     ) {
         let is_refused = refuses(asked, readings);
         for ((charge, reading), before) in asked.iter().zip(readings.iter()).zip(before) {
-            // A look may be answered by a copy that lags.
+            // A read-only operation may be answered by a replica that lags.
             if charge.operation.is_read_only() || charge.operation == Operation::Reset {
                 continue;
             }
@@ -158,8 +161,8 @@ impl<S: Store + 'static> Shared<S> {
         }
     }
 
-    /// Leaves out of what was only read what is unused here. Where that would say too little, it is
-    /// given back and asked again.
+    /// Subtracts unused units from the readings of peeks. If the correct usage is not known, the
+    /// units are refunded and the peek is repeated.
     async fn correct(
         &self,
         now: Timestamp,
@@ -183,10 +186,11 @@ impl<S: Store + 'static> Shared<S> {
         Ok(())
     }
 
-    /// Gives units back, some limits and subjects at a time.
+    /// Refunds units, at most [`MAX_REFUND_BATCH`] limits and subjects in one store call.
     ///
     /// # Errors
-    /// Why the store did not take some of them: those stay used until their windows are over.
+    /// The error of the store if it did not accept some of them. These units stay used until their
+    /// windows end.
     pub(super) async fn refund(
         &self,
         now: Timestamp,
@@ -216,7 +220,7 @@ impl<S: Store + 'static> Shared<S> {
 }
 
 impl Table {
-    /// Whether this node could carry `charge` out, or it is none that leases are for.
+    /// Returns whether this node can decide `charge`, or leases do not apply to it.
     fn answers(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
         match charge.operation {
             Operation::Charge { cost, .. } if charge.limit.mode() == LimitMode::Leased => {
@@ -228,8 +232,8 @@ impl Table {
     }
 }
 
-/// What this node answered of a call. Until the whole call is known to be carried out, units that
-/// it used are put back where the call is given up.
+/// The charges of a call that this node decided. If the call is cancelled before it is complete,
+/// the units that it used are restored.
 struct LocalAnswers<'c, 'a> {
     table: &'c Table,
     charges: &'c [Charge<'a>],
@@ -248,8 +252,8 @@ impl<'c, 'a> LocalAnswers<'c, 'a> {
         both.filter(|(_, answer)| answer.is_none()).map(|(charge, _)| *charge)
     }
 
-    /// Undoes the takes: the call was refused, or nobody knows. One of nothing stays as it was told:
-    /// what fitted then may fit no more.
+    /// Undoes the local charges of a call that was refused or failed. Readings of zero-cost charges
+    /// are not computed again, because a charge that fitted then may no longer fit.
     fn undo_take(&mut self) {
         self.is_open = false;
         for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
@@ -262,7 +266,7 @@ impl<'c, 'a> LocalAnswers<'c, 'a> {
         }
     }
 
-    /// The readings of the whole call, in its order.
+    /// Returns the readings of the whole call in its order.
     fn joined(&mut self, asked: &Readings) -> Readings {
         self.is_open = false;
         let mut asked = asked.iter().copied();
@@ -278,7 +282,7 @@ impl Drop for LocalAnswers<'_, '_> {
     }
 }
 
-/// Whether a take or a reservation of these was refused.
+/// Returns whether a charge or reservation was refused.
 fn refuses(charges: &[Charge<'_>], readings: &Readings) -> bool {
     let both = charges.iter().zip(readings.iter());
     both.filter(|(charge, _)| charge.operation.as_charge().is_some())
@@ -288,7 +292,7 @@ fn refuses(charges: &[Charge<'_>], readings: &Readings) -> bool {
 async fn lease_outcome(mut hear: LeaseReceiver) -> LeaseOutcome {
     match hear.wait_for(Option::is_some).await {
         Ok(turn) => turn.unwrap_or(LeaseOutcome::Refused),
-        // Its task has ended with the runtime: each asks for itself.
+        // The task ended with the runtime: each caller sends its own charge.
         Err(_) => LeaseOutcome::Refused,
     }
 }

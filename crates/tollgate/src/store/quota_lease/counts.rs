@@ -1,23 +1,23 @@
-//! What leases spared the store, and what they cost it.
+//! Counts of leases: the store calls that they saved and caused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was done with leases since the store was opened.
+/// Counts of leases since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseCounts {
-    /// Calls that were decided here, without asking the store.
+    /// Calls that were decided locally, without a store call.
     pub decided: u64,
-    /// Leases that were taken: a call of the store each.
+    /// Leases that were taken, each with one store call.
     pub taken: u64,
-    /// Units of them.
+    /// Units of these leases.
     pub units_taken: u64,
-    /// Units that were given back unused.
+    /// Unused units that were refunded.
     pub units_given_back: u64,
-    /// Units that could not be given back: they stay used until their windows are over.
+    /// Units that could not be refunded: they stay used until their windows end.
     pub units_lost: u64,
 }
 
-/// The same, while it is counted.
+/// The live counters of [`LeaseCounts`].
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) decided: AtomicU64,
@@ -40,7 +40,7 @@ impl Counters {
     }
 }
 
-/// Adds to a counter that nothing is decided by.
+/// Adds to a counter that no decision depends on.
 pub(super) fn add(counter: &AtomicU64, units: u64) {
     counter.fetch_add(units, Ordering::Relaxed);
 }

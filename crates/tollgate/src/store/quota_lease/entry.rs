@@ -1,4 +1,5 @@
-//! What a node has of one limit and subject: pure, told what the store answered and what time it is.
+//! The lease of one limit and subject, as a state machine without I/O: the caller passes the
+//! store's answers and the time.
 
 use std::sync::Arc;
 
@@ -12,55 +13,57 @@ use tollgate_core::{
 use super::config::{FAST_EXHAUSTION, FIRST_CHARGES, LeaseConfig};
 use crate::receipt::new_charge_id;
 
-/// The sweeps for which the units that were used since the last one are kept.
+/// The number of sweeps that the kept units must cover, at the usage since the last sweep.
 const HISTORY_SWEEPS: u64 = 4;
 
-/// The sweeps without a charge after which a place is given up.
+/// The number of sweeps without a charge after which an entry is removed.
 const IDLE_SWEEPS: u8 = 8;
 
-/// A limit and a subject, for whoever outlives a charge on them.
+/// A limit and a subject, owned by tasks that outlive a charge on them.
 #[derive(Debug)]
 pub(super) struct LeaseSubject {
     pub(super) limit: Limit,
     pub(super) subject: Subject,
 }
 
-/// What became of an attempt to take a lease.
+/// The result of an attempt to take a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseOutcome {
-    /// There are units.
+    /// The lease has units.
     Taken,
-    /// There are none: each charge is for the store.
+    /// No units were leased: each charge is sent to the store.
     Refused,
-    /// The store has no answer.
+    /// The store did not answer.
     Failed(StoreError),
 }
 
-/// How many answers of the store had been heard when it was asked.
+/// The number of store answers received when a call was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReplyCount(u64);
 
-/// Hears what becomes of an attempt.
+/// A receiver for the result of an attempt.
 pub(super) type LeaseReceiver = watch::Receiver<Option<LeaseOutcome>>;
 
-/// The units that a node has of one limit and subject, in one window or block.
+/// The units that a node has leased for one limit and subject, in one window or block.
 ///
-/// `unused` have been counted by the store at `position`, and are used by nobody else. What comes to
-/// them was counted there as well: units that were taken for it, or given back to this node that it
-/// was itself admitted there (`own`).
+/// The store has counted the `unused` units at `position`, and no other node uses them. Units are
+/// added only if the store counted them at the same position: units charged for the lease, and
+/// refunds through this node of charges that it had made there (`own`).
 pub(super) struct LeaseEntry {
     pub(super) account: Arc<LeaseSubject>,
     position: ChargePosition,
     span: LeaseSpan,
     unused: u64,
-    /// What was unused at the place before, and still counts there until it is given back.
+    /// The unused units at the previous position, which count there until they are refunded.
     former: (ChargePosition, u64),
-    /// What the store had counted at the last answer, with all that is unused.
+    /// The usage in the store's last answer, including all unused units.
     used: u64,
-    /// Answers of the store that were heard: whether another came between a call and its own.
+    /// The number of store answers received. It shows whether another answer arrived between a call
+    /// and its own answer.
     heard: ReplyCount,
-    /// What this node was admitted at this place, and did not give back. A lease is only taken
-    /// where there is some, so that none opens a window that no charge would have opened.
+    /// The units that were admitted through this node at this position and not refunded. A lease is
+    /// taken only if this is not zero, so a lease never opens a window that no charge would have
+    /// opened.
     own: u64,
     /// The units of the next lease.
     size: u64,
@@ -73,7 +76,8 @@ pub(super) struct LeaseEntry {
 }
 
 impl LeaseEntry {
-    /// That of a charge of `cost`, which the store admitted at `now` with this reading.
+    /// Creates the entry after a charge of `cost` that the store admitted at `now` with this
+    /// reading.
     pub(super) fn of(
         account: LeaseSubject,
         reading: &Reading,
@@ -99,12 +103,13 @@ impl LeaseEntry {
         })
     }
 
-    /// Whether it is of this very definition: marks of another one say something else.
+    /// Returns whether the entry has exactly this definition of the limit: the positions of another
+    /// definition have a different meaning.
     pub(super) fn is_of(&self, limit: &Limit) -> bool {
         self.account.limit.algorithm() == limit.algorithm()
     }
 
-    /// Carries `operation` out with what this node has; `None` where the store has to be asked.
+    /// Applies `operation` to the lease; returns `None` if it must be sent to the store.
     pub(super) fn answer(
         &mut self,
         operation: Operation,
@@ -120,7 +125,7 @@ impl LeaseEntry {
                 self.seen = self.seen.max(now);
                 Some(self.reading())
             }
-            // How it stands for no cost is asked by who wants to hear what the store knows.
+            // A peek with zero cost requests the store's status, so it is sent there.
             Operation::Peek { cost } if is_live && cost != Cost::PEEK && self.covers(cost) => {
                 Some(self.reading())
             }
@@ -131,15 +136,16 @@ impl LeaseEntry {
         }
     }
 
-    /// Whether `cost` can be used, and once more by all that is known: what comes close to the limit
-    /// is decided where all of it is known.
+    /// Returns whether the lease covers `cost` and, as far as is known, the limit has room for it
+    /// once more. Charges close to the limit are decided by the store, which knows the whole usage.
     fn covers(&self, cost: Cost) -> bool {
         let told = self.used.saturating_sub(self.unused);
         let left = self.account.limit.capacity().saturating_sub(told);
         cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
     }
 
-    /// Adds to what is unused what this node was admitted here, if it is none too many.
+    /// Returns refunded units of this node's own charges to the lease, if it stays within its
+    /// maximum.
     fn restore_units(
         &mut self,
         cost: Cost,
@@ -159,7 +165,7 @@ impl LeaseEntry {
         Some(Reading { refunded: units, ..self.reading() })
     }
 
-    /// How the limit stands for one more charge, which fits.
+    /// Returns the status of the limit for one more charge, which fits.
     fn reading(&self) -> Reading {
         Reading {
             admission: Admission::Now,
@@ -172,7 +178,7 @@ impl LeaseEntry {
         }
     }
 
-    /// Undoes a take that was answered here with this mark; how the limit stands then.
+    /// Undoes a local charge at this position and returns the status after it.
     pub(super) fn undo_take(&mut self, cost: Cost, position: ChargePosition) -> Option<Reading> {
         if position != self.position {
             return None;
@@ -183,8 +189,10 @@ impl LeaseEntry {
         Some(self.reading())
     }
 
-    /// The units that are to be taken at `now` so that `cost` is covered; `None` where that is too
-    /// small a part of what is left, or where nothing is known of the place in force.
+    /// Returns the units to take at `now` so the lease covers `cost`.
+    ///
+    /// Returns `None` if the lease would be too small a part of the remaining units, or if the
+    /// current position is unknown.
     pub(super) fn wanted(
         &mut self,
         cost: Cost,
@@ -203,22 +211,24 @@ impl LeaseEntry {
         (whole > cost.get()).then(|| whole.saturating_sub(self.unused)).filter(|units| *units > 0)
     }
 
-    /// How many answers of the store have been heard by now.
+    /// Returns the number of store answers received so far.
     pub(super) fn replies(&self) -> ReplyCount {
         self.heard
     }
 
-    /// Hears what the store had counted when it answered who had asked at `asked`. Answers that were
-    /// under way at one time arrive in any order: of those the last may be the older, and no less is
-    /// used than what this node was admitted and has unused.
+    /// Updates the usage from the store's answer to a call that was sent at `asked`.
+    ///
+    /// Answers to concurrent calls arrive in any order, so the last may be an older one. In that
+    /// case, the usage is at least the units that were admitted through this node plus its unused
+    /// units.
     fn observe_reply(&mut self, used: u64, asked: Option<ReplyCount>) {
         let is_last = asked == Some(self.heard);
         self.heard.0 = self.heard.0.wrapping_add(1);
         self.used = if is_last { used } else { used.max(self.own.saturating_add(self.unused)) };
     }
 
-    /// Hears that the store admitted `units` for the next lease, or refused them. What was put
-    /// somewhere else is to be given back there.
+    /// Processes the store's answer to the charge of `units` for the next lease. The second value
+    /// is `true` if the units were charged at another position and must be refunded there.
     pub(super) fn finish(
         &mut self,
         units: u64,
@@ -245,8 +255,8 @@ impl LeaseEntry {
         (LeaseOutcome::Taken, false)
     }
 
-    /// Hears what the store answered to an ask that it was not only asked to read by; `admitted` is
-    /// what it took for it.
+    /// Processes the store's answer to an operation that is not read-only. `admitted` is the cost
+    /// that the store charged for it.
     pub(super) fn learn(
         &mut self,
         operation: Operation,
@@ -279,8 +289,9 @@ impl LeaseEntry {
         self.seen = self.seen.max(now);
     }
 
-    /// Nobody knows which place is in force: what is unused is used no more. Of a window that is over
-    /// it is void; a block that is over counts for the rest of its window, and gets it back.
+    /// Closes the lease because the current position is unknown: its unused units are not used any
+    /// more. If their window has ended, they are void. If only a block has ended, they count for
+    /// the rest of the window and are refunded.
     fn close(&mut self) {
         if self.unused > 0 {
             self.former = (self.position, self.unused);
@@ -289,8 +300,8 @@ impl LeaseEntry {
         self.taken_at = None;
     }
 
-    /// The reading of who only looked, without the units that are unused here; `None` if it is not
-    /// known how the limit would stand without them.
+    /// Returns the reading of a peek without the units that are unused here, or `None` if the
+    /// status without them is not known.
     pub(super) fn corrected(
         &self,
         reading: &Reading,
@@ -307,14 +318,14 @@ impl LeaseEntry {
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 
-    /// What gives back all that is unused, if its place counts at `now`.
+    /// Returns a refund of all unused units if their position still counts at `now`.
     pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Operation> {
         let counts = now < refundable_until(&self.account.limit, self.position);
         if counts { self.give(self.unused) } else { None }
     }
 
-    /// What gives back more than some sweeps' worth of use, or what is left of a place before.
-    /// Called at each sweep.
+    /// Returns a refund of the units of the previous position, or else of the units beyond
+    /// [`HISTORY_SWEEPS`] sweeps' worth of usage. Called at each sweep.
     pub(super) fn surplus(&mut self) -> Option<Operation> {
         let kept = self.spent.saturating_mul(HISTORY_SWEEPS);
         self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };
@@ -330,7 +341,8 @@ impl LeaseEntry {
         self.give(units)
     }
 
-    /// Whether nobody has asked for long, and nothing is left to give back.
+    /// Returns whether the entry was not charged for [`IDLE_SWEEPS`] sweeps and has nothing to
+    /// refund.
     pub(super) fn is_abandoned(&self) -> bool {
         let is_empty = self.unused == 0 && self.former.1 == 0;
         self.quiet >= IDLE_SWEEPS && is_empty && self.turn.is_none()
@@ -346,7 +358,7 @@ impl LeaseEntry {
     }
 }
 
-/// What gives units back that nobody used.
+/// Returns the refund of unused units.
 fn refunded(units: u64, position: ChargePosition) -> Operation {
     let (cost, id) = (Cost::up_to(units), new_charge_id());
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }

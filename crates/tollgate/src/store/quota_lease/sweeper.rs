@@ -1,4 +1,4 @@
-//! Gives back what is unused, again and again.
+//! The periodic refund of unused units.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -10,22 +10,24 @@ use tollgate_core::{Millis, Store, Timestamp};
 
 use super::{QuotaLease, Shared};
 
-/// The time between two sweeps. What nobody used between two of them is given back at the second:
-/// units lie idle for less than twice as long.
+/// The time between two sweeps. Units that were not used between two sweeps are refunded at the
+/// second, so units are idle for less than twice this time.
 pub const SWEEP_PERIOD: Duration = Duration::from_millis(250);
 
-/// The limits and subjects of which units are given back in one sweep, at most.
+/// The maximum number of limits and subjects refunded in one sweep.
 pub const MAX_REFUNDS_PER_SWEEP: usize = 1_024;
 
-/// Sweeps until it is dropped, or the leases are.
+/// A task that sweeps until this handle or the leases are dropped.
 #[must_use = "it sweeps until it is dropped"]
 pub struct Sweeper {
     task: AbortHandle,
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Gives back what was not used lately, every [`SWEEP_PERIOD`], at the time of the last charge and
-    /// what has gone by since. Needs a tokio runtime with a timer.
+    /// Starts a task that refunds units that were not used recently, every [`SWEEP_PERIOD`].
+    ///
+    /// Refunds use the time of the last charge plus the time passed since then. Needs a tokio
+    /// runtime with a timer.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -34,16 +36,17 @@ impl<S: Store + 'static> QuotaLease<S> {
         Sweeper { task }
     }
 
-    /// Gives back what is unused beyond some sweeps' worth of use, of at most
-    /// [`MAX_REFUNDS_PER_SWEEP`] limits and subjects: once.
+    /// Refunds the unused units beyond some sweeps' worth of usage once, for at most
+    /// [`MAX_REFUNDS_PER_SWEEP`] limits and subjects.
     pub async fn sweep(&self, now: Timestamp) {
         self.shared.sweep(now).await;
     }
 
-    /// Gives back all that is unused: before the process ends.
+    /// Refunds all unused units. Call it before the process ends.
     pub async fn refund_all(&self, now: Timestamp) {
         let unused = self.shared.table.everything(now);
-        // What the store does not take is lost until its windows are over, and counted.
+        // If the store does not accept a refund, the units are counted as lost and stay used until
+        // their windows end.
         let _ = self.shared.refund(now, &unused).await;
     }
 }
@@ -62,7 +65,7 @@ async fn sweep<S: Store + 'static>(leases: Weak<Shared<S>>) {
     loop {
         ticks.tick().await;
         let Some(shared) = leases.upgrade() else { return };
-        // The clock of the charges, which is not this one's to read: it may be another machine's.
+        // The clock of the charges cannot be read here: it may be another machine's clock.
         let latest = shared.table.latest();
         if latest > heard.0 {
             heard = (latest, Instant::now());

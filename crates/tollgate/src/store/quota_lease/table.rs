@@ -1,4 +1,4 @@
-//! The leases of a node: bounded, and found by limit and subject.
+//! The bounded table of a node's leases, by limit and subject.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,16 +15,16 @@ use super::config::{HOT_WINDOW, LeaseConfig};
 use super::entry::{LeaseEntry, LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
 use crate::store::bounded_cache::{BoundedCache, EvictionPriority, Key};
 
-/// Leases that share a lock are one in so many.
+/// The number of parts of the table, each with its own lock.
 const SHARDS: usize = 16;
 
-/// Subjects that are longer have no leases, so that the table's size in bytes has a bound.
+/// The maximum length of a subject with a lease; it bounds the table's size in bytes.
 pub const MAX_SUBJECT_BYTES: usize = 1_024;
 
-/// What gives units back, and of whom.
+/// A refund operation with its limit and subject.
 pub(super) type LeaseRefund = (Arc<LeaseSubject>, Operation);
 
-/// The entries of a node, and how often others were charged lately.
+/// The entries of a node, and the recent charge rates of other limits and subjects.
 pub(super) struct Table {
     config: LeaseConfig,
     warm: BoundedCache<ChargeRate>,
@@ -32,7 +32,7 @@ pub(super) struct Table {
     of_shard: usize,
 }
 
-/// How often a limit and subject without a lease were charged.
+/// The recent charges on a limit and subject without a lease.
 #[derive(Clone, Copy)]
 struct ChargeRate {
     since: Timestamp,
@@ -40,19 +40,19 @@ struct ChargeRate {
 }
 
 impl EvictionPriority for ChargeRate {
-    /// What was charged last stays.
+    /// Keeps the most recent entries.
     fn eviction_priority(&self, _now: Timestamp) -> u64 {
         self.since.as_millis()
     }
 }
 
-/// What is to be done before a charge that nothing here covers.
+/// The step before a charge that the lease does not cover.
 pub(super) enum LeaseStep {
-    /// Nothing: it is covered, or for the store.
+    /// No step: the charge is covered or must be sent to the store.
     Nothing,
-    /// Somebody takes a lease.
+    /// Wait for another caller that is taking a lease.
     Wait(LeaseReceiver),
-    /// A lease of so many units is to be taken, and everybody told.
+    /// Take a lease of `units` and report the result to all waiting callers.
     Take {
         account: Arc<LeaseSubject>,
         units: u64,
@@ -80,18 +80,18 @@ impl Table {
         self.of_shard * SHARDS
     }
 
-    /// The limits and subjects that have a place here, and the units that are unused of them.
+    /// Returns the number of limits and subjects that have an entry.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Carries `charge` out with what this node has; `None` where the store has to be asked.
+    /// Applies `charge` to its lease; returns `None` if it must be sent to the store.
     #[inline]
     pub(super) fn answer(&self, now: Timestamp, charge: &Charge<'_>) -> Option<Reading> {
         self.on(charge, |entry| entry.answer(charge.operation, now, &self.config))?
     }
 
-    /// Undoes a take that was answered here with this mark.
+    /// Undoes a local charge at this position.
     pub(super) fn undo_take(
         &self,
         charge: &Charge<'_>,
@@ -100,11 +100,11 @@ impl Table {
         self.on(charge, |entry| entry.undo_take(charge.operation.cost(), position))?
     }
 
-    /// What is to be done before `charge` is carried out at `now`. One at a time takes.
+    /// Returns the step before `charge` at `now`. Only one caller at a time takes a lease.
     pub(super) fn begin(&self, now: Timestamp, charge: &Charge<'_>) -> LeaseStep {
         let Operation::Charge { cost, .. } = charge.operation else { return LeaseStep::Nothing };
         let begun = self.on(charge, |entry| {
-            // One whose task ended without a word is no turn any more.
+            // If the task ended without a result, its attempt is over.
             entry.turn.take_if(|turn| turn.has_changed().is_err());
             if let Some(turn) = &entry.turn {
                 return LeaseStep::Wait(turn.clone());
@@ -120,7 +120,8 @@ impl Table {
         begun.unwrap_or(LeaseStep::Nothing)
     }
 
-    /// Ends a turn: what became of it, and whether the units are to be given back where they are.
+    /// Ends an attempt. Returns its result, and whether the units must be refunded at their
+    /// position.
     pub(super) fn end(
         &self,
         account: &Arc<LeaseSubject>,
@@ -144,17 +145,16 @@ impl Table {
                 Err(error) => (LeaseOutcome::Failed(*error), false),
             })
         });
-        // Whose place is gone was forgotten, and with it what was taken there.
+        // If the entry was removed by a reset, the store has discarded these units too.
         ended.flatten().unwrap_or((LeaseOutcome::Refused, false))
     }
 
-    /// How many answers of the store about what `charge` is about have been heard by now.
+    /// Returns the number of store answers received for the limit and subject of `charge`.
     pub(super) fn replies(&self, charge: &Charge<'_>) -> Option<ReplyCount> {
         self.on(charge, |entry| entry.replies())
     }
 
-    /// Hears what the store answered to `charge`, which was passed on at `asked`, and what it took
-    /// for it.
+    /// Processes the store's answer to `charge`, which was sent at `asked` and charged `admitted`.
     pub(super) fn learn(
         &self,
         now: Timestamp,
@@ -183,7 +183,7 @@ impl Table {
         }
     }
 
-    /// Counts a charge; whether it is one of many in a short time.
+    /// Counts a charge and returns whether the charge rate is high enough for a lease.
     fn is_hot(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
         let mut charges = 1;
         self.warm.update(self.warm.key(charge), now, |heat| {
@@ -195,7 +195,7 @@ impl Table {
         charges >= self.config.hot_after
     }
 
-    /// The reading of who only looked, without the units that are unused here.
+    /// Returns the reading of a peek without the units that are unused here.
     pub(super) fn corrected(
         &self,
         charge: &Charge<'_>,
@@ -205,19 +205,19 @@ impl Table {
         self.on(charge, |entry| entry.corrected(reading, asked)).unwrap_or(Some(*reading))
     }
 
-    /// What gives back all that is unused of what `charge` is about.
+    /// Returns a refund of all unused units of the limit and subject of `charge`.
     pub(super) fn all_unused(&self, now: Timestamp, charge: &Charge<'_>) -> Option<LeaseRefund> {
         self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
     }
 
-    /// Forgets what is unused of what `charge` is about: the store has forgotten it as well.
+    /// Removes the lease of the limit and subject of `charge`, because the store has reset them.
     pub(super) fn forget(&self, charge: &Charge<'_>) {
         let key = self.warm.key(charge);
         self.shard(key).lock().remove(&key);
     }
 
-    /// What gives back what is unused beyond what was used lately, of `most` at most. Who was not
-    /// asked about for long has no place any more.
+    /// Returns refunds of the units beyond recent usage, for at most `most` limits and subjects.
+    /// Removes entries without recent charges.
     pub(super) fn surplus(&self, most: usize) -> Vec<LeaseRefund> {
         let mut given = Vec::new();
         for shard in &self.shards {
@@ -233,7 +233,7 @@ impl Table {
         given
     }
 
-    /// What gives back all that is unused and counts at `now`.
+    /// Returns refunds of all unused units that count at `now`.
     pub(super) fn everything(&self, now: Timestamp) -> Vec<LeaseRefund> {
         let mut given = Vec::new();
         for shard in &self.shards {
@@ -246,7 +246,7 @@ impl Table {
         given
     }
 
-    /// The latest moment at which anything was charged.
+    /// Returns the time of the latest charge.
     pub(super) fn latest(&self) -> Timestamp {
         let of_shard = |shard: &Mutex<HashMap<Key, LeaseEntry>>| {
             shard.lock().values().map(|entry| entry.seen).max().unwrap_or_default()
@@ -254,7 +254,7 @@ impl Table {
         self.shards.iter().map(of_shard).max().unwrap_or_default()
     }
 
-    /// Does something with the entry that `charge` is about, if there is one.
+    /// Runs `with` on the entry of the limit and subject of `charge`, if there is one.
     #[inline]
     fn on<T>(&self, charge: &Charge<'_>, with: impl FnOnce(&mut LeaseEntry) -> T) -> Option<T> {
         if charge.limit.mode() == LimitMode::Exact {

@@ -1,4 +1,5 @@
-//! While nodes follow: the old owners decide, and the new ones are charged what they admit.
+//! The dual-write phase: the old owners decide, and admitted charges are also made at the new
+//! owners.
 
 use std::sync::atomic::Ordering;
 
@@ -12,11 +13,11 @@ use super::{Phase, Rebalance};
 use crate::store::join::join_pair;
 
 impl<S: CellTransfer + 'static> Rebalance<S> {
-    /// Charges the old owners, and what they admit the new owners of `moving` too.
+    /// Applies `charges` at the old owners and the admitted ones of `moving` at the new owners too.
     ///
-    /// An old owner that does not answer leaves the call without an answer, and so does a new one
-    /// that was to forget. Dropped before both owners have answered, it has the next decision on
-    /// what moves make the new one whole first.
+    /// The call fails if an old owner does not answer, or if a new owner does not answer a reset.
+    /// If it is dropped before both owners have answered, the next decision on the moving subjects
+    /// first transfers their cells again.
     pub(super) async fn dual_write(
         &self,
         now: Timestamp,
@@ -30,8 +31,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         let divergence = Divergence { rebalance: self, charges: if changes { &told } else { &[] } };
         let takes = charges.iter().any(|charge| charge.operation.as_charge().is_some());
         let (mut readings, followed) = if changes && !takes {
-            // Nothing here can be refused. The old owner may give back unheard: the new one is
-            // asked whatever it answers, since no join makes it know of less.
+            // None of these operations can be refused. The old owner may refund without an answer,
+            // so the new owner is always called: a join never lowers its usage.
             let led = self.before.apply(now, charges);
             let (led, followed) = join_pair(led, self.after.apply(now, &told)).await;
             (led?, followed)
@@ -46,7 +47,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         };
         let followed = match followed {
             Ok(followed) => followed,
-            // It would come back with what the new owner still has.
+            // The next join would restore the usage from the new owner's cells.
             Err(reason) if told.iter().any(|charge| charge.operation == Operation::Reset) => {
                 return Err(reason);
             }
@@ -56,7 +57,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
             let refunded = self.refund_unmatched(now, charges, moving, &mut readings).await;
             for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
                 let led = &mut readings[*place];
-                // What nodes with the old map charged, the new owner may not have heard of.
+                // The new owner may lack charges from nodes that use only the old map.
                 if follows.admission != Admission::Now || !counted_more(charge, led, follows) {
                     *led = *follows;
                 }
@@ -74,7 +75,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         Ok(readings)
     }
 
-    /// Has what nothing was charged for tell what the new owner has heard and the old one has not.
+    /// Replaces readings of refused and read-only calls by the new owner's, if that has counted
+    /// more.
     async fn peek_both(
         &self,
         now: Timestamp,
@@ -95,7 +97,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
     }
 
-    /// Gives back at each owner what it alone took beyond a reservation.
+    /// Refunds at each owner the units above a reservation that only this owner charged.
     async fn refund_surplus(
         &self,
         now: Timestamp,
@@ -110,8 +112,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         old.and(new).map(drop)
     }
 
-    /// Has both owners go on in the same windows, with what is held of them: one that counts what
-    /// it does not know to be held could not let go of it.
+    /// Joins the cells of both owners, so both continue in the same windows with the same
+    /// reservations. An owner without the reservation could not release it.
     async fn reconcile(&self, now: Timestamp, places: &[CellKey<'_>]) -> Result<(), StoreError> {
         if places.is_empty() {
             return Ok(());
@@ -128,8 +130,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         before.and(after)
     }
 
-    /// Gives back at the old owners what they admitted and a new one did not, and makes the
-    /// readings say so.
+    /// Refunds at the old owners the charges that a new owner refused, and corrects the readings.
     async fn refund_unmatched(
         &self,
         now: Timestamp,
@@ -147,7 +148,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
         let refunded = self.before.apply(now, &refunds).await?;
         for (place, after) in places.into_iter().zip(refunded.iter()) {
-            // It stands as the refund found it, and would fit as it fitted.
+            // The status is that after the refund, in which the charge would fit again.
             let taken = &mut readings[place];
             *taken = Reading {
                 used: after.used,
@@ -161,15 +162,15 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// Charges that an old owner may have counted and the new one not: unless it [ends](Self::ends),
-/// they are counted as diverged, and their cells are brought along once more.
+/// Charges that the old owner may have counted and the new one not. Unless it [ends](Self::ends),
+/// they are counted as diverged, and their cells are transferred again.
 struct Divergence<'a, S> {
     rebalance: &'a Rebalance<S>,
     charges: &'a [Charge<'a>],
 }
 
 impl<S> Divergence<'_, S> {
-    /// Both owners know the same.
+    /// Marks both owners as consistent.
     fn ends(mut self) {
         self.charges = &[];
     }
@@ -184,32 +185,32 @@ impl<S> Drop for Divergence<'_, S> {
     }
 }
 
-/// Who decides on a subject next.
+/// The owner of a subject under the new map, compared with the old map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// Another one.
+    /// Another owner.
     Moved,
-    /// The same.
+    /// The same owner.
     Same,
 }
 
-/// What undoes `charge`, which was read as `reading`, at the owner that admitted it before another
-/// one refused.
+/// Returns the operation that undoes `charge`, with this reading, at the owner that admitted it
+/// before another owner refused.
 fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Operation> {
     let (cost, _) = charge.operation.as_charge()?;
     if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
         return None;
     }
-    // A window that was opened for nothing is none. Who refuses knows all that was used; of a
-    // subject that stays nobody does but its owner.
+    // A window that was opened only for this charge is removed. The owner that refused has the
+    // whole usage; for a subject that does not move, only its own owner has it.
     if owner == Owner::Moved && reading.used == cost.get() {
         return Some(Operation::Reset);
     }
     charge.operation.inverse(reading.position)
 }
 
-/// What gives back, at the old owners and at the new ones, what a settlement above its reservation
-/// took there and the other owner, which knows of more, had no room for.
+/// Returns refunds, for the old owners and for the new ones, of units that a settlement above its
+/// reservation charged at one owner and for which the other owner, with more usage, had no room.
 fn surplus<'a>(
     told: &[Charge<'a>],
     moving: &[usize],
@@ -238,8 +239,8 @@ fn surplus<'a>(
     (at_old, at_new)
 }
 
-/// Has readings of admitted charges tell what both owners know; the places of which each opened a
-/// window of its own.
+/// Merges both owners' readings of admitted charges. Returns the limits and subjects for which each
+/// owner opened its own window.
 fn merge_readings<'a>(
     now: Timestamp,
     told: &[Charge<'a>],
@@ -259,20 +260,20 @@ fn merge_readings<'a>(
             }
             None if holds_alone(charge, &led, follows) => led,
             None if holds_alone(charge, follows, &led) => *follows,
-            // Who had less room knows of more.
+            // The owner with less room has counted more.
             None if led.added > follows.added => *follows,
             None if led.added < follows.added => led,
             None if counted_more(charge, follows, &led) => *follows,
             None if counted_more(charge, &led, follows) => led,
-            // They stand alike, and one of them may never have had what was given back.
+            // Both have the same status, but one may never have had the refunded charge.
             None => Reading { refunded: led.refunded.max(follows.refunded), ..led },
         };
     }
     apart
 }
 
-/// The fixed window that is both owners', where they opened one each: a node that knows one owner
-/// only opened it there first, and its clients were told when it ends.
+/// Returns the common fixed window if each owner opened its own: the earlier one, which a node that
+/// calls only one owner opened and whose end its clients were sent.
 fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
     let is_taken = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK);
     let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
@@ -284,30 +285,30 @@ fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Optio
     Some(Cell::FixedWindow(fixed_window::State { used, resets_at }))
 }
 
-/// Whether one owner knows of more than the other. Each may have heard what the other has not: nodes
-/// that know the old map only, and nodes that lead, are never there at the same time.
+/// Returns whether `one` has counted more than `other`. Either owner may have counted more, but
+/// nodes that use only the old map and nodes in cutover never run at the same time.
 fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     if one.used != other.used {
         return one.used > other.used;
     }
-    // What is held of a window that is over is not used in this one.
+    // Reserved units of a window that has ended are not part of the usage of this one.
     if one.reserved != other.reserved {
         return one.reserved > other.reserved;
     }
     match charge.limit.algorithm() {
-        // The window that opened first is the one that its clients were told of.
+        // Clients were sent the end of the window that opened first.
         Algorithm::FixedWindow(_) if one.used > 0 => one.full_reset_at < other.full_reset_at,
-        // It stays open when all is given back.
+        // A window stays open when all its units are refunded.
         Algorithm::FixedWindow(_) => {
             let is_open = |reading: &Reading| reading.found == StoredState::Present;
             is_open(one) && (!is_open(other) || one.full_reset_at < other.full_reset_at)
         }
-        // What is used is told in whole units, of which a fading part may hide one.
+        // Usage is reported in whole units, and a decaying part may hide one.
         _ => (one.full_reset_at, one.fits_again) > (other.full_reset_at, other.fits_again),
     }
 }
 
-/// Whether of both owners the one alone held what is settled or put off.
+/// Returns whether only `one` had the reservation or permit that is settled, extended or renewed.
 fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     let asks_for_hold = matches!(
         charge.operation,
@@ -316,7 +317,7 @@ fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     asks_for_hold && one.admission == Admission::Now && other.admission != Admission::Now
 }
 
-/// The same question, without the taking.
+/// Returns the charge as a peek.
 fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
     match charge.operation {
         Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
@@ -326,13 +327,13 @@ fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
     }
 }
 
-/// What an admitted take is told of `cell`, in which it is counted.
+/// Returns the reading of an admitted charge that is counted in `cell`.
 fn reading_of(charge: &Charge<'_>, cell: &Cell, now: Timestamp) -> Reading {
     let Some((cost, _)) = charge.operation.as_charge() else { return Reading::default() };
     Reading { admission: Admission::Now, ..assess(Some(cell), charge.limit, cost, now) }
 }
 
-/// Whether one of `charges` was refused.
+/// Returns whether one of `charges` was refused.
 fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
     let takes = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
     charges

@@ -1,4 +1,4 @@
-//! Which maps the nodes of a fleet use, asked of the shards themselves.
+//! Heartbeats in the shards, which show the shard map of each node.
 
 use tollgate_core::algo::Concurrency;
 use tollgate_core::{
@@ -9,16 +9,16 @@ use tollgate_core::{
 use crate::hash_key::HashKey;
 use crate::store::sharded::MapVersion;
 
-/// A node that has not been heard of for so long uses no map any more.
+/// The time after the last heartbeat from which a node no longer counts as using any map.
 pub const HEARTBEAT_TTL: Millis = Millis::from_secs(10);
 
-/// The most nodes that are told apart.
+/// The maximum number of nodes that are counted.
 const MAX_NODES: u64 = 10_000;
 
-/// Has every node say which map it uses, and counts those that say so.
+/// A heartbeat that publishes the node's shard map and counts the nodes with each map.
 ///
-/// A node's word is a lease on the map's version, kept in the shards as any lease is: it is renewed
-/// by being asked again, and ends by itself when the node does.
+/// A heartbeat is a permit on the map's version, stored in the shards like any other permit: each
+/// beat renews it, and it expires if the node dies.
 #[derive(Debug)]
 pub struct Heartbeat {
     limit: Limit,
@@ -26,35 +26,35 @@ pub struct Heartbeat {
     node: ChargeId,
 }
 
-/// Who was heard of at a shard.
+/// The nodes counted at a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeartbeatCounts {
-    /// Nodes that use this node's map, itself among them.
+    /// Nodes that use this node's map, including itself.
     pub alike: u64,
-    /// Nodes that use the map that was asked about.
+    /// Nodes that use the other map.
     pub asked: u64,
     /// Nodes that use any map.
     pub all: u64,
 }
 
 impl Heartbeat {
-    /// The word of `node`, an id of its own.
+    /// Creates the heartbeat of `node`, an id that is unique to the node.
     ///
     /// # Errors
-    /// None that can happen: the limit that the leases are on is well formed.
+    /// None in practice: the limit of the permits is well formed.
     pub fn new(key: HashKey, node: ChargeId) -> Result<Self, LimitError> {
         let leases = Algorithm::Concurrency(Concurrency::new(MAX_NODES, HEARTBEAT_TTL)?);
         Ok(Self { limit: Limit::new("tollgate.map", leases)?, key, node })
     }
 
-    /// Says at `shard` that this node uses the map `own`, and counts who uses it, who uses `other`,
-    /// and who uses any. To be repeated well within [`HEARTBEAT_TTL`].
+    /// Publishes at `shard` that this node uses the map `own`, and counts the nodes that use `own`,
+    /// `other` and any map. Repeat it well within [`HEARTBEAT_TTL`].
     ///
-    /// Nodes that attend at the same moment are not taken for nodes of a third map: whoever is
-    /// counted in `all` had said before which map it uses, and that is counted after.
+    /// Nodes that beat at the same time are not mistaken for nodes of a third map: a node publishes
+    /// its map before it is counted in `all`, and the maps are counted after `all`.
     ///
     /// # Errors
-    /// The shard's: then nothing is known of who uses what.
+    /// The error of the shard. The maps of the nodes are then unknown.
     pub async fn beat(
         &self,
         shard: &impl Store,
@@ -63,7 +63,7 @@ impl Heartbeat {
         other: MapVersion,
     ) -> Result<HeartbeatCounts, StoreError> {
         let take = Operation::Charge { cost: Cost::ONE, id: self.node };
-        // A look may be answered by a replica, which has not heard yet what was counted in `all`.
+        // Not a peek: a replica could answer it without the heartbeats already counted in `all`.
         let asked_about = match own == other {
             true => take,
             false => Operation::Refund {
@@ -75,7 +75,8 @@ impl Heartbeat {
         };
         let (own, other, any) =
             (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
-        // Each by itself: their subjects need not live together, and one full must not stop all.
+        // One call each: the subjects may belong to different shards, and a full one must not block
+        // the others.
         let count = async |subject, operation| {
             let readings =
                 shard.apply(now, &[Charge { limit: &self.limit, subject, operation }]).await?;

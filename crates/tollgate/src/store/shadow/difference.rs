@@ -7,40 +7,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tollgate_core::{Admission, Charge, Operation, Reading, Readings, Timestamp};
 
-/// The latest differences that are kept as examples.
+/// The number of recent differences that are kept as examples.
 pub const MAX_EXAMPLES: usize = 32;
 
-/// What was compared, and how it differed.
+/// Counts of comparisons and differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Differences {
     /// Charges that both stores answered.
     pub compared: u64,
-    /// Of those: one store admitted what the other did not.
+    /// Of those: only one of the stores admitted the charge.
     pub verdict: u64,
-    /// Of those, the verdict alike: another number of units left.
+    /// Of those with the same decision: the numbers of remaining units differ.
     pub remaining: u64,
-    /// Of those, units alike: another moment at which all are back.
+    /// Of those with the same units: the times of the full reset differ.
     pub reset: u64,
-    /// Calls that the shadow did not answer.
+    /// Calls that the shadow store did not answer.
     pub unanswered: u64,
-    /// Calls that were not asked, because too many waited.
+    /// Calls that were not sent to the shadow store because its queue was full.
     pub skipped: u64,
-    /// Refunds of charges that the shadow did not admit, or no longer remembers.
+    /// Refunds of charges that the shadow store did not admit, or whose record was evicted.
     pub uncomparable: u64,
     /// The latest differences, the oldest first.
     pub examples: Vec<Difference>,
 }
 
-/// What differs, the gravest first.
+/// The kind of a difference, the most serious first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// Admitted or not.
+    /// Only one store admitted the charge.
     Decision,
-    /// The units left.
+    /// The remaining units differ.
     Remaining,
-    /// When all are back.
+    /// The times of the full reset differ.
     Reset,
 }
 
@@ -54,29 +54,29 @@ impl fmt::Display for DifferenceKind {
     }
 }
 
-/// One charge that two stores answered differently. Whose it was is not told.
+/// One charge that the two stores answered differently. The subject is not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs.
+    /// The kind of the difference.
     pub kind: DifferenceKind,
     /// The limit's name.
     pub limit: Box<str>,
-    /// The moment that both were asked with.
+    /// The time that was passed to both stores.
     pub at: Timestamp,
-    /// The answer that counted.
+    /// The answer of the deciding store.
     pub store: ComparedAnswer,
-    /// The shadow's.
+    /// The answer of the shadow store.
     pub shadow: ComparedAnswer,
 }
 
-/// An answer, as far as it is compared.
+/// The compared part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedAnswer {
     /// Whether and when the charge fits.
     pub admission: Admission,
     /// The units in use.
     pub used: u64,
-    /// When none of them will be.
+    /// The time of the full reset.
     pub full_reset_at: Timestamp,
 }
 
@@ -105,7 +105,7 @@ impl ComparedAnswer {
     }
 }
 
-/// The counts, as they grow.
+/// The live counts.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     compared: AtomicU64,
@@ -128,7 +128,7 @@ impl Comparison {
         for ((charge, one), other) in charges.iter().zip(store.iter()).zip(shadow.iter()) {
             self.compared.fetch_add(1, Ordering::Relaxed);
             let (one, other) = (ComparedAnswer::from(one), ComparedAnswer::from(other));
-            // What a refund or a forgetting fits is nobody's verdict.
+            // Refunds and resets have no decision that could differ.
             let has_verdict = charge.operation.as_charge().is_some()
                 || matches!(charge.operation, Operation::Peek { .. });
             let admission = if has_verdict { one.admission } else { other.admission };

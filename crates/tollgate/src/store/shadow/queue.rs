@@ -1,4 +1,4 @@
-//! A queue to the shadow: one call after the other.
+//! A queue to the shadow store, which processes one call at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tollgate_core::{
 use super::difference::Comparison;
 use crate::store::owned_charge::OwnedCharge;
 
-/// Charges of each queue whose refund the shadow could still be asked for.
+/// The maximum number of charges in each queue whose positions are kept for later refunds.
 const MAX_CHARGES: usize = 4_096;
 
-/// A call, and what the store answered.
+/// A call with the store's answer.
 #[derive(Debug)]
 pub(super) struct ShadowCall {
     pub(super) now: Timestamp,
@@ -23,7 +23,7 @@ pub(super) struct ShadowCall {
     pub(super) readings: Readings,
 }
 
-/// Asks `shadow` what is heard, and compares, until nobody can be heard any more.
+/// Sends the received calls to `shadow` and compares the answers, until the queue is closed.
 pub(super) async fn run<S: Store>(
     mut heard: mpsc::Receiver<ShadowCall>,
     shadow: Arc<S>,
@@ -47,18 +47,18 @@ pub(super) async fn run<S: Store>(
     }
 }
 
-/// Whether the shadow decided, and not what stands in for it.
+/// Returns whether the shadow store itself decided, and not its fallback.
 fn is_its_own(readings: &Readings) -> bool {
     match readings.source() {
         DecisionSource::Store | DecisionSource::DenyCache => true,
-        // It may refuse before the quota is reached.
+        // These sources may refuse before the quota is reached.
         DecisionSource::Overflow | DecisionSource::Fallback(_) | DecisionSource::Failure(_) => {
             false
         }
     }
 }
 
-/// Where the shadow put its own charges.
+/// The positions of the shadow store's own charges.
 #[derive(Default)]
 struct ShadowPositions {
     known: HashMap<(ChargeId, u128), ChargePosition>,
@@ -85,7 +85,7 @@ impl ShadowPositions {
         }
     }
 
-    /// `charge` with the shadow's own mark; `None` if that is not known.
+    /// Returns `charge` with the shadow store's own position, or `None` if that is not known.
     fn own<'a>(&self, charge: Charge<'a>) -> Option<Charge<'a>> {
         let mut operation = charge.operation;
         let (Operation::Refund { position, id, .. }

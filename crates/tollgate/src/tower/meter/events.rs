@@ -1,30 +1,32 @@
-//! The data of server-sent events, as it comes.
+//! The data of server-sent events, read as the response arrives.
 
-/// The place in a stream of server-sent events (the WHATWG's `text/event-stream`). Nothing is kept.
+/// A parser state in a stream of server-sent events (the WHATWG's `text/event-stream`). Stores none
+/// of the stream's text.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     state: State,
-    /// Whether the last byte was a carriage return, with which a line feed is one end of a line.
+    /// Whether the last byte was a carriage return: a line feed after it belongs to the same line
+    /// end.
     after_return: bool,
 }
 
-/// What the stream goes on with.
+/// The next part of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Data of the event that came so far; lines of it are parted by line feeds.
+    /// A part of the current event's data. Line feeds separate its lines.
     Data(&'a [u8]),
-    /// The event is over.
+    /// The end of the event.
     End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the name of a field, of which so many bytes are those of [`DATA`].
+    /// In the name of a field, whose first bytes so far are this many bytes of [`DATA`].
     Name(usize),
-    /// Behind the colon, where one space does not count.
+    /// After the colon, where one space is ignored.
     Colon,
     Value,
-    /// In a line that is no data.
+    /// In a line that is not data.
     Other,
 }
 
@@ -37,7 +39,7 @@ impl Default for State {
 }
 
 impl Events {
-    /// Reads on.
+    /// Parses the next bytes.
     pub(super) fn push<'a>(&mut self, bytes: &'a [u8], piece: &mut impl FnMut(Piece<'a>)) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -70,7 +72,7 @@ impl Events {
         }
     }
 
-    /// What follows the end of the line or of the bytes.
+    /// Returns the state after the end of a line or of the bytes.
     fn rest_of_line<'a>(&self, bytes: &'a [u8], piece: &mut impl FnMut(Piece<'a>)) -> &'a [u8] {
         let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
         let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
@@ -84,7 +86,7 @@ impl Events {
         match std::mem::take(&mut self.state) {
             State::Name(0) => piece(Piece::End),
             State::Value => piece(Piece::Data(b"\n")),
-            // A field without a colon is one without a value.
+            // A field without a colon has an empty value.
             State::Colon | State::Name(_) | State::Other => {}
         }
     }
@@ -94,7 +96,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    /// The data of each event, of a stream that comes in pieces of this many bytes.
+    /// Returns the data of each event of a stream that arrives in pieces of this many bytes.
     fn data(stream: &str, at_once: usize) -> Vec<String> {
         let mut events = Events::default();
         let mut data = vec![String::new()];

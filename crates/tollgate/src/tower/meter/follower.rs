@@ -1,22 +1,23 @@
-//! Follows a pointer through JSON that comes in pieces, and keeps none of it.
+//! Follows a JSON pointer through a document that arrives in pieces, without storing the document.
 
 use tollgate_core::policy::pointer::MAX_POINTER_BYTES;
 
-/// The longest name or value that is kept, in bytes: no pointer has a longer name.
+/// The longest name or value that is stored, in bytes: no pointer has a longer name.
 const MAX_TEXT: usize = MAX_POINTER_BYTES;
 
-/// The place in a JSON document as far as it came.
+/// A parser state in a JSON document that arrives in pieces.
 ///
-/// What the pointer does not lead to is skipped, however deep, and only as far checked as is needed
-/// to find its end. Kept are at most [`MAX_TEXT`] bytes of a text, and a container for each step.
+/// Values outside of the pointer's path are skipped, at any depth, and checked only as far as
+/// needed to find their end. The follower stores at most [`MAX_TEXT`] bytes of a string, and one
+/// container for each step of the pointer.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     state: State,
-    /// The containers from the document to where the pointer leads, as far as it was followed.
+    /// The open containers on the pointer's path, from the document inwards.
     path: Vec<Container>,
-    /// Containers that are open beside the path.
+    /// The number of open containers outside of the path.
     skipped: u64,
-    /// Whether the pointer leads into the next value, or to it.
+    /// Whether the next value is on the pointer's path or at its end.
     is_on_path: bool,
     text: Text,
 }
@@ -28,17 +29,17 @@ enum State {
     Value,
     Name,
     Colon,
-    /// Behind a value.
+    /// After a value.
     After,
-    /// Between the values of a container beside the path.
+    /// Between the values of a container outside of the path.
     Skipped,
     String(Role),
     Literal(Role),
-    /// The document is over, or is none.
+    /// The document has ended, or is not valid JSON.
     Ended,
 }
 
-/// What a text is read for.
+/// The role of a string or literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Name,
@@ -53,7 +54,7 @@ enum Container {
 }
 
 impl Follower {
-    /// Reads on, and tells `found` of each number and text that stands where `steps` lead.
+    /// Parses the next bytes, and calls `found` with each number and string at the pointer `steps`.
     pub(super) fn push(&mut self, steps: &[Box<str>], bytes: &[u8], found: &mut impl FnMut(&str)) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -61,7 +62,7 @@ impl Follower {
             match self.state {
                 State::Ended => return,
                 State::String(Role::Skipped) if !self.text.is_escaped() => {
-                    // Most bytes of most answers are in texts that nobody asked for.
+                    // Most bytes of most responses are in strings that no pointer leads to.
                     if byte != b'"' && byte != b'\\' {
                         let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
                         rest = &rest[end.unwrap_or(rest.len())..];
@@ -76,14 +77,14 @@ impl Follower {
         }
     }
 
-    /// Begins another document.
+    /// Resets the state for another document.
     pub(super) fn restart(&mut self) {
         self.path.clear();
         self.text.clear();
         (self.state, self.skipped) = (State::Start, 0);
     }
 
-    /// A byte that belongs to no text, number or word.
+    /// Parses a byte outside of strings and literals.
     fn between(&mut self, byte: u8, steps: &[Box<str>]) {
         if byte.is_ascii_whitespace() {
             return;
@@ -112,7 +113,7 @@ impl Follower {
         };
     }
 
-    /// The first byte of a value.
+    /// Parses the first byte of a value.
     fn value(&mut self, byte: u8, steps: &[Box<str>]) -> State {
         let is_wanted = self.is_on_path && self.path.len() == steps.len();
         let role = if is_wanted { Role::Wanted } else { Role::Skipped };
@@ -166,7 +167,7 @@ impl Follower {
         }
     }
 
-    /// The step that leads from the innermost container of the path to one of its members.
+    /// Returns the step that leads from the innermost container of the path to one of its members.
     fn step<'s>(&self, steps: &'s [Box<str>]) -> &'s str {
         self.path.len().checked_sub(1).and_then(|at| steps.get(at)).map_or("", |step| step)
     }
@@ -221,13 +222,13 @@ fn is_index(step: &str, index: u64) -> bool {
     is_plain && step.parse() == Ok(index)
 }
 
-/// A text as far as it came, without its escapes.
+/// The part of a string that has arrived, with its escapes decoded.
 #[derive(Debug, Default)]
 struct Text {
     kept: Vec<u8>,
     is_too_long: bool,
     escape: Escape,
-    /// The first half of a character that is written as two.
+    /// The first half of a surrogate pair.
     surrogate: Option<u16>,
 }
 
@@ -252,12 +253,12 @@ impl Text {
         self.escape != Escape::None
     }
 
-    /// All of it, if it was not too long and is text.
+    /// Returns the string; `None` if it is too long or not UTF-8.
     fn whole(&self) -> Option<&str> {
         if self.is_too_long { None } else { std::str::from_utf8(&self.kept).ok() }
     }
 
-    /// Reads on; true at the quote that ends it.
+    /// Parses the next byte. Returns true at the closing quote.
     fn push(&mut self, byte: u8) -> bool {
         match self.escape {
             Escape::None if byte == b'"' => {
@@ -290,7 +291,7 @@ impl Text {
         false
     }
 
-    /// A number that stands for a character, or for half of one.
+    /// Appends a UTF-16 code unit: a character, or half of a surrogate pair.
     fn unit(&mut self, unit: u16) {
         let units = match self.surrogate.take() {
             Some(high) => vec![high, unit],
@@ -326,7 +327,7 @@ impl Text {
     }
 }
 
-/// What a letter behind a backslash stands for.
+/// Returns the character that a letter after a backslash represents.
 const fn unescaped(letter: u8) -> u8 {
     match letter {
         b'b' => 8,

@@ -23,7 +23,8 @@ pub(super) use watch::{is_json, value_at};
 
 /// The reservation of a request while it runs. It is extended, and settled once: at the end of the
 /// response body, when the body breaks, when the client disconnects or when the service fails. The
-/// cost is what the response reported until then; what it did not report costs the reserved amount.
+/// cost is the cost that the response has reported by then; for each meter without a report, the
+/// reserved amount is charged.
 pub(super) struct Metering {
     watch: Option<Watch>,
     /// The task that extends it; `None` outside of a runtime, where it expires.
@@ -31,7 +32,7 @@ pub(super) struct Metering {
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
 }
 
-/// What the request cost.
+/// The cost of the request, as far as the response has reported it.
 enum Cost {
     Measured(Watch),
     Free,

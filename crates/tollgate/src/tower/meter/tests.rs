@@ -1,4 +1,4 @@
-//! Watching answers, held against a plain reading of them.
+//! Tests of the meters against a parser that reads whole responses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ fn pointer(text: &str) -> JsonPointer {
     JsonPointer::parse(text).unwrap()
 }
 
-/// What stands at `at` in a document that comes in these pieces.
+/// Returns the values at the pointer `at` in a document that arrives in these pieces.
 fn found<'d>(at: &str, pieces: impl IntoIterator<Item = &'d [u8]>) -> Vec<String> {
     let pointer = pointer(at);
     let mut follower = Follower::default();
@@ -155,7 +155,7 @@ fn write_json(value: &Json, space: &str, json: &mut String) {
     }
 }
 
-/// Every number and text, and where it stands.
+/// Returns every number and string with its pointer.
 fn leaves(value: &Json, at: &str, found: &mut Vec<(String, String)>) {
     match value {
         Json::Word(_) => {}
@@ -211,7 +211,7 @@ fn tokens() -> Arc<Meter> {
     Arc::new(Meter::Json { pointer: pointer("/usage/total_tokens") })
 }
 
-/// What an answer with these fields tells when it came that far.
+/// Returns the cost that a response with these fields reports after this part of its body.
 fn told(headers: &HeaderMap, body: &str) -> Option<u64> {
     let meter = tokens();
     let mut watch = Watch::new([&meter].into_iter());

@@ -1,4 +1,4 @@
-//! What an answer tells of its cost, as far as it came.
+//! The cost that a response reports, read as the response arrives.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use tollgate_core::{Cost, Millis};
 use super::events::{Events, Piece};
 use super::follower::Follower;
 
-/// Watches an answer go by for what its meters want to know. The memory it takes is the meters'
-/// and not the answer's.
+/// Reads the values of the meters from a response that passes through. Its memory depends on the
+/// meters, not on the size of the response.
 #[derive(Debug)]
 pub(in crate::tower) struct Watch {
     readings: Vec<Reading>,
     form: Form,
-    /// Bytes of the body so far; `None` before there is an answer.
+    /// Bytes of the body so far; `None` before the response begins.
     bytes: Option<u64>,
 }
 
-/// One meter, and what it told so far.
+/// One meter, and the value that it has read so far.
 #[derive(Debug)]
 struct Reading {
     meter: Arc<Meter>,
@@ -29,10 +29,10 @@ struct Reading {
     follower: Follower,
 }
 
-/// How the body is to be read.
+/// The format in which the body is read.
 #[derive(Debug)]
 enum Form {
-    /// Nobody can, or nobody wants to.
+    /// The body is not read: no meter needs it, or its format is unknown.
     Unread,
     Json,
     Events(Events),
@@ -48,12 +48,12 @@ impl Watch {
         Self { readings: meters.map(reading).collect(), form: Form::Unread, bytes: None }
     }
 
-    /// Whether it reads the answer's body, which must not be compressed then.
+    /// Whether a meter reads the body. The response must not be compressed then.
     pub(super) fn reads_body(&self) -> bool {
         self.readings.iter().any(|reading| matches!(*reading.meter, Meter::Json { .. }))
     }
 
-    /// The answer has begun with these header fields.
+    /// Reads the header fields of the response.
     pub(super) fn answered(&mut self, headers: &HeaderMap) {
         self.bytes = Some(0);
         if self.reads_body() {
@@ -67,7 +67,7 @@ impl Watch {
         }
     }
 
-    /// The body goes on with `data`.
+    /// Reads the next part of the body.
     pub(super) fn saw(&mut self, data: &[u8]) {
         let bytes = self.bytes.get_or_insert(0);
         *bytes = bytes.saturating_add(data.len() as u64);
@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    /// What `meter` told, of an answer that took `time` so far.
+    /// Returns the value of `meter` for a response that has taken `time` so far.
     pub(super) fn cost(&self, meter: &Meter, time: Millis) -> Option<Cost> {
         let told = || self.readings.iter().find(|reading| *reading.meter == *meter)?.told;
         let size = || meter.of_size(self.bytes?);
@@ -96,14 +96,15 @@ impl Reading {
     fn read(&mut self, data: &[u8]) {
         let Meter::Json { pointer } = &*self.meter else { return };
         let told = &mut self.told;
-        // What is no whole number does not take the place of one that came before.
+        // A value that is not a whole number does not replace an earlier one.
         self.follower.push(pointer.steps(), data, &mut |text| {
             *told = whole_number(text.as_bytes()).or(*told);
         });
     }
 }
 
-/// The number or text that stands at `pointer` in a whole JSON document: of several the last.
+/// Returns the number or string at `pointer` in a whole JSON document; the last one if there are
+/// several.
 pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
     let mut value = None;
     let mut keep = |text: &str| value = Some(text.to_owned());
@@ -111,7 +112,7 @@ pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Opti
     value
 }
 
-/// Whether a body with these fields is JSON that can be read as it comes.
+/// Whether a body with these fields is JSON that can be read as it arrives.
 pub(in crate::tower) fn is_json(headers: &HeaderMap) -> bool {
     matches!(form(headers), Form::Json)
 }

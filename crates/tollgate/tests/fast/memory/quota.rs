@@ -37,19 +37,13 @@ struct Taken {
     reserved: bool,
 }
 
-/// What a subject was admitted in the window that it was told of.
-#[derive(Clone, Copy, Default)]
-struct Told {
-    used: u64,
-    resets_at: Timestamp,
-}
-
 struct Run {
     store: Memory,
     bounds: Bounds,
     limits: Vec<Limit>,
     model: Model,
-    told: HashMap<u64, Told>,
+    /// Units that each subject was admitted, by the reset that the answers reported.
+    admitted: HashMap<(u64, Timestamp), u64>,
     taken: Vec<Taken>,
     random: Random,
     overflowed: u64,
@@ -70,9 +64,9 @@ impl Run {
             token_bucket(5, 1_000, 7),
             concurrency(3, 800),
         ];
-        let (model, told, taken) = (Model::new(), HashMap::new(), Vec::new());
+        let (model, admitted, taken) = (Model::new(), HashMap::new(), Vec::new());
         let store = Memory::new(bounds);
-        Self { store, bounds, limits, model, told, taken, random, overflowed: 0 }
+        Self { store, bounds, limits, model, admitted, taken, random, overflowed: 0 }
     }
 
     fn call(&mut self, now: Timestamp) {
@@ -119,13 +113,9 @@ impl Run {
             return;
         }
         if limit == 0 {
-            let told = self.told.entry(who).or_default();
-            if told.resets_at <= now {
-                *told = Told { used: 0, resets_at: reading.full_reset_at };
-            }
-            told.resets_at = told.resets_at.max(reading.full_reset_at);
-            told.used += cost;
-            assert!(told.used <= 4, "{} of 4 until {:?}", told.used, told.resets_at);
+            let used = self.admitted.entry((who, reading.full_reset_at)).or_default();
+            *used += cost;
+            assert!(*used <= 4, "{used} of 4 until {:?}", reading.full_reset_at);
         } else {
             let expected = self.model.apply(now, &charges)[0];
             assert_eq!(
@@ -166,8 +156,8 @@ impl Run {
         let answer = self.store.apply_now(now, &charges).unwrap()[0];
         assert!(answer.refunded <= cost, "{answer:?}");
         if limit == 0 {
-            if let Some(told) = self.told.get_mut(&who) {
-                told.used = told.used.saturating_sub(answer.refunded);
+            if let Some(used) = self.admitted.get_mut(&(who, reading.full_reset_at)) {
+                *used = used.saturating_sub(answer.refunded);
             }
             return;
         }

@@ -1,4 +1,4 @@
-//! MatchMode that look on arrival and charge when the answer is known.
+//! Rules that peek on arrival and charge when the response is known.
 
 use std::pin::pin;
 use std::sync::Arc;

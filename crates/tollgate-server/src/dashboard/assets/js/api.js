@@ -1,4 +1,4 @@
-// Questions to the door that this page came from.
+// Requests to the listener that served this page.
 
 const KEPT = 'tollgate-token';
 const PATIENCE = 10_000;

@@ -1,4 +1,4 @@
-// Who opens a door that asks for a token types it here.
+// The form for the token of a listener that requires one.
 
 import { token } from '../api.js';
 import { element, field, notice } from '../dom.js';
@@ -16,9 +16,9 @@ export function signIn(reason, then) {
       then();
     },
   },
-  element('h1', {}, 'This door asks for a token'),
+  element('h1', {}, 'This listener asks for a token'),
   reason && notice('bad', reason),
-  field('Token', input, 'One of the tokens of the door for administrators. This tab keeps it until it is closed.'),
+  field('Token', input, 'A token of the admin listener. This tab keeps it until you close the tab.'),
   element('button', { type: 'submit' }, 'Open'));
   return { node: form };
 }

@@ -1,0 +1,97 @@
+//! Operations that undo or change a charge: refunds, settlements, extensions and renewals.
+
+use tollgate_core::decide::{decide, refundable_until};
+use tollgate_core::{
+    Admission, Charge, ChargePosition, Cost, Limit, MAX_EXACT, Operation, Reading, Timestamp,
+};
+
+use super::overflow::untagged;
+use super::packed::Packed;
+use super::shard::{Growth, Shard, Target, is_concurrency, retention};
+
+impl Shard {
+    /// Refunds a charge unless that was done before. Remembers the refund if it may arrive again.
+    pub(super) fn refund(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+        mark: ChargePosition,
+    ) -> Reading {
+        if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
+            return self.leave(now, target);
+        }
+        let reading = self.redeem(now, target);
+        let limit = target.charge.limit;
+        let until = remembered_until(limit, untagged_mark(mark), now);
+        if let Some(refund) = target.refund
+            && reading.refunded > 0
+            && now < until
+        {
+            let share = self.shares.enter(limit.state_digest());
+            let packed = Packed::refunded(until).in_share(share);
+            self.table.insert(refund, packed);
+            self.shares.add(self.weigh(packed));
+            self.first_end = self.first_end.min(until);
+            self.counts.refunds += 1;
+        }
+        reading
+    }
+
+    /// Refunds, settles or extends a charge where it was counted.
+    ///
+    /// Settling replaces the reserved amount by the real cost, which may be one charge more: the
+    /// state frees the reservation, and all memory that it does not need.
+    pub(super) fn redeem(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+        let Charge { limit, operation: ask, .. } = target.charge;
+        let Some(there) = untagged(ask) else { return self.change(now, target) };
+        let reading = self.redeem_by_overflow(now, target, there);
+        if !is_concurrency(limit) || self.table.find(target.key).is_none() {
+            return reading;
+        }
+        // The entry began with every permit of the counter.
+        let charge = Charge { operation: there, ..target.charge };
+        let here = self.change(now, &Target { charge, ..*target });
+        let refunded = here.refunded.max(reading.refunded);
+        Reading { admission: here.admission.min(reading.admission), refunded, ..here }
+    }
+
+    /// Renews a permit wherever it is counted.
+    pub(super) fn renew(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+        if self.table.find(target.key).is_none() {
+            let renewed = self.renew_by_overflow(now, target);
+            return renewed.unwrap_or_else(|| {
+                decide(None, target.charge.limit, target.charge.operation, now).0
+            });
+        }
+        let here = self.change(now, target);
+        match self.renew_by_overflow(now, target) {
+            Some(_) => Reading { admission: Admission::Now, ..here },
+            None => here,
+        }
+    }
+
+    pub(super) fn change(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
+        let Charge { limit, operation: ask, .. } = target.charge;
+        let growth = match ask {
+            Operation::Settle { .. } => Growth::None,
+            _ => Growth::Kept,
+        };
+        self.step(target, growth, |cell| {
+            let (reading, cell) = decide(cell, limit, ask, now);
+            let retention = retention(cell.as_ref(), limit, Cost::PEEK, reading.fits_again, now);
+            (reading, cell, retention)
+        })
+    }
+}
+
+/// Returns the time until which a refund of the charge at `mark` is remembered: no longer than a
+/// charge made now could be refunded, whatever a receipt from outside contains.
+pub(super) fn remembered_until(limit: &Limit, mark: ChargePosition, now: Timestamp) -> Timestamp {
+    let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
+    refundable_until(limit, mark).min(longest)
+}
+
+/// Returns the position as the algorithm made it, without the marks of stores.
+pub(super) const fn untagged_mark(mark: ChargePosition) -> ChargePosition {
+    ChargePosition(mark.0 & MAX_EXACT)
+}
