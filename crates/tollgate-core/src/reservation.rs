@@ -1,56 +1,56 @@
-//! Reservations: units that are held for a time, until it is known what they really cost.
+//! Reservations: units that are held until the actual cost is known.
 
 use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::limit_error::LimitError;
 use crate::time::{MAX_EXACT, MAX_WINDOW, Millis, Timestamp};
 
-/// The most reservations that one subject has of one limit at a time: what its state can grow to.
+/// The most reservations of one subject on one limit at a time, which bounds the size of its state.
 pub const MAX_RESERVATIONS: usize = 1_000;
 
-/// The longest time that units are held unless a limit says otherwise.
+/// The default of the longest time that units are reserved.
 pub const DEFAULT_RESERVATION_MAX: Millis = Millis::from_secs(300);
 
-/// What becomes of a reservation that nobody settled in time.
+/// What happens to an expired reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpiry {
-    /// Its units are given back to where they were taken from, as of its end.
+    /// Its units return to the window that they were taken from, as of the expiry.
     #[default]
     Release,
     /// Its units stay used.
     Charge,
 }
 
-/// How a limit may be reserved.
+/// The terms of reservations on a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationTerms {
-    /// The longest time from the asking to a reservation's end.
+    /// The longest time from the request to the expiry of a reservation.
     pub max: Millis,
-    /// Units that all reservations of a subject hold together, at most.
+    /// The most units that all reservations of a subject hold together.
     pub at_most: u64,
-    /// What becomes of a reservation that runs out.
+    /// What happens to an expired reservation.
     pub on_expiry: OnExpiry,
-    /// Units that a settlement above its reservation may use beyond the capacity.
+    /// The units beyond the capacity that a settlement above its reservation may use.
     pub overdraft: u64,
 }
 
-/// One reservation.
+/// A reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// The charge that made it.
+    /// The id of the charge that made it.
     pub id: ChargeId,
-    /// Units, never zero. They count as used where `position` says.
+    /// Units, never zero. They count as used at `position`.
     pub units: u64,
-    /// Where they were put.
+    /// The position at which they were counted.
     pub position: ChargePosition,
-    /// The moment at which it runs out: itself no longer held.
+    /// The expiry, exclusive.
     pub until: Timestamp,
-    /// What becomes of it then.
+    /// What happens when it expires.
     pub on_expiry: OnExpiry,
 }
 
 impl Default for ReservationTerms {
-    /// For at most five minutes, as many units as the limit has; released, and no overdraft.
+    /// At most five minutes, up to the capacity, released on expiry, without overdraft.
     fn default() -> Self {
         let (on_expiry, overdraft) = (OnExpiry::Release, 0);
         Self { max: DEFAULT_RESERVATION_MAX, at_most: MAX_EXACT, on_expiry, overdraft }
@@ -58,7 +58,7 @@ impl Default for ReservationTerms {
 }
 
 impl ReservationTerms {
-    /// Checks the numbers beside a limit of this `capacity`.
+    /// Checks the numbers against the `capacity` of the limit.
     pub(crate) fn check(&self, capacity: u64) -> Result<(), LimitError> {
         let in_range = |what, given: u64, largest, because| {
             if given > largest {
@@ -80,7 +80,7 @@ impl ReservationTerms {
         in_range("overdraft", self.overdraft, MAX_EXACT - capacity, together)
     }
 
-    /// The end of a reservation that is asked for at `now` and wanted `until` then.
+    /// Returns the expiry of a reservation that is made at `now` with the requested expiry `until`.
     #[must_use]
     pub fn end(&self, until: Timestamp, now: Timestamp) -> Timestamp {
         until.min(now.after(self.max))
@@ -88,8 +88,8 @@ impl ReservationTerms {
 }
 
 impl Reservation {
-    /// Two accounts of one reservation as one: until the later of its ends, and released only if
-    /// both say so.
+    /// Merges two records of one reservation: until the later expiry, and released only if both
+    /// are.
     pub(crate) fn joined(&self, other: Self) -> Self {
         let on_expiry =
             if self.on_expiry == other.on_expiry { self.on_expiry } else { OnExpiry::Charge };

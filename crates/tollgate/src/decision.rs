@@ -121,7 +121,7 @@ pub enum Completion {
 /// Whether a response makes its request free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// The request costs what its limits say.
+    /// The request costs the units that its limits charge.
     Charged,
     /// The request costs nothing.
     Free,

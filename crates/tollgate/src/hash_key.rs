@@ -11,24 +11,25 @@ use tollgate_core::KeyedHash;
 #[derive(Clone)]
 pub struct HashKey {
     subjects: [u8; 16],
-    /// Another key: whoever may choose credentials, and sees their hashes, learns nothing of it.
+    /// A second key, for seals: a client that can choose credentials and sees their hashes learns
+    /// nothing about it.
     receipts: [u8; 16],
 }
 
 impl HashKey {
-    /// A key that only this process knows, made from the operating system's randomness.
+    /// Creates a key from the operating system's randomness. No other process has it.
     #[must_use]
     pub fn random() -> Self {
         Self { subjects: random(), receipts: random() }
     }
 
-    /// The key that belongs to a secret of any length; the same on every node.
+    /// Derives the key from a secret of any length; the result is the same on every node.
     #[must_use]
     pub fn from_secret(secret: &[u8]) -> Self {
         Self { subjects: sip128(&[0; 16], secret), receipts: sip128(&[1; 16], secret) }
     }
 
-    /// What proves that who holds this key wrote the receipt in `bytes`.
+    /// Returns the seal of a receipt's `bytes`: proof that a node with this key wrote them.
     pub(crate) fn seal(&self, bytes: &[u8]) -> [u8; 16] {
         sip128(&self.receipts, bytes)
     }

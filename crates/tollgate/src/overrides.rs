@@ -34,7 +34,7 @@ pub const MAX_REASON: usize = 500;
 /// A temporary replacement of a limit, or a switch of a rule or of load shedding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// What the override applies to. Each target has at most one override.
+    /// The scope of the override. Each scope has at most one override.
     pub target: OverrideScope,
     /// The effect on the requests that the target matches.
     pub effect: Effect,
@@ -44,7 +44,7 @@ pub struct Override {
     pub reason: Box<str>,
 }
 
-/// What an override applies to: a target, and all its limits or one.
+/// The scope of an override: a target, and all its limits or one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideScope {
     /// The name of the limit that the override applies to; `None` for all limits of the target.
@@ -63,7 +63,7 @@ pub enum OverrideTarget {
     Subject(Subject),
     /// Every subject that contains this pair, given as a veiled subject of one dimension.
     Value(Subject),
-    /// Every subject whose address is in this network.
+    /// Every subject with an address in this network.
     Network {
         /// The dimension that contains the address.
         dimension: Box<str>,

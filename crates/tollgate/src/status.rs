@@ -1,18 +1,19 @@
-//! All statuses of a caller as GitHub's `GET /rate_limit` answers them.
+//! All statuses of a client, in the format of GitHub's `GET /rate_limit`.
 
 use std::fmt::Write;
 
 use tollgate_core::{Evaluation, LimitStatus};
 
-/// `{"resources": {…}, "rate": …}`: each visible resource's limit, use, rest and reset, and once
-/// more the resource `core`, or else the first, as the `rate` that older clients read.
+/// Returns `{"resources": {…}, "rate": …}`: limit, used, remaining and reset of each visible
+/// resource, and again the resource `core`, or else the first, as the `rate` that older clients
+/// read.
 #[must_use]
 pub fn to_json(evaluation: &Evaluation) -> String {
     let mut resources = String::new();
     for status in &evaluation.statuses {
         let separator = if resources.is_empty() { "" } else { "," };
         let resource = status.limit.resource();
-        // Writing to a string does not fail; names need no escaping in JSON.
+        // Writing to a string never fails; names need no escapes in JSON.
         let _ = write!(resources, "{separator}\"{resource}\":{}", rate(status));
     }
     let core = evaluation.statuses.iter().find(|status| status.limit.resource() == "core");

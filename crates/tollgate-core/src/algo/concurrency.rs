@@ -1,8 +1,8 @@
-//! Concurrency: at most so many units in flight.
+//! Concurrency: limits the units in flight.
 //!
-//! Source: semaphores with permits; the set of request ids, each with an end of its own, is what
-//! Stripe ("Scaling your API with rate limiters", 2017) and later Apache APISIX came to, after
-//! plain counters had leaked with every node that died.
+//! Source: semaphores with permits. Stripe ("Scaling your API with rate limiters", 2017) and later
+//! Apache APISIX use a set of request ids that expire separately, because plain counters leaked
+//! with every node that died.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ use crate::limit_error::{LimitError, check_range, check_span};
 use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The largest quota: what one subject's state can grow to.
+/// The largest quota, which bounds the size of one subject's state.
 pub const MAX_QUOTA: u64 = 10_000;
 
 /// At most `quota` units in flight, each for at most `permit` unless renewed.
@@ -27,23 +27,23 @@ pub struct Concurrency {
 /// One request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
-    /// The charge that holds it.
+    /// The id of the charge that holds the permit.
     pub id: ChargeId,
     /// Units, never zero.
     pub used: u64,
-    /// When it ends if it is neither renewed nor given back.
+    /// The time at which it expires unless it is renewed or released.
     pub expires_at: Timestamp,
 }
 
-/// What is in flight, the lease that ends first at the front.
+/// The permits in flight, the one that expires first at the front.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// In rising order of their ends.
+    /// Sorted by expiry.
     pub permits: Vec<Permit>,
 }
 
 impl Concurrency {
-    /// `quota` units in flight; a lease ends by itself after `permit`.
+    /// Creates a limit of `quota` units in flight, whose permits expire after `permit`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
@@ -53,19 +53,19 @@ impl Concurrency {
         Ok(Self { quota, permit_ttl })
     }
 
-    /// Units in flight.
+    /// Returns the most units in flight.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// How long a request may run without renewing.
+    /// Returns how long a request may run without renewing its permit.
     #[must_use]
     pub const fn permit_ttl(&self) -> Millis {
         self.permit_ttl
     }
 
-    /// Puts the lease of `id` off to one lease from now; answers whether there was one.
+    /// Extends the permit of `id` by one TTL from now; `None` if it is not held.
     pub(crate) fn renew(&self, state: &mut State, id: ChargeId, at: StepTime) -> Option<u64> {
         let at = self.moment(&state.permits, at);
         self.index_of(state, id, at)?;
@@ -76,9 +76,9 @@ impl Concurrency {
         Some(permit.used)
     }
 
-    /// The moment of the decision: never before a lease was granted or renewed.
+    /// Returns the time of the decision, which is never before a permit was granted or renewed.
     ///
-    /// By a clock that lags a lease would end early, and be cut short by its own renewal.
+    /// With a clock that lags, a permit would expire early and a renewal would shorten it.
     fn moment(&self, permits: &[Permit], at: StepTime) -> StepTime {
         let newest = permits.iter().rfind(|permit| !self.is_from_future(permit, at));
         let granted_at = newest.map_or(Timestamp::EPOCH, |newest| {
@@ -87,27 +87,27 @@ impl Concurrency {
         StepTime { now: at.now.max(granted_at), ..at }
     }
 
-    /// Where the lease of `id` is, if it is still held.
+    /// Returns the index of the permit of `id` if it is still held.
     fn index_of(&self, state: &State, id: ChargeId, at: StepTime) -> Option<usize> {
         state.permits.iter().position(|permit| permit.id == id && self.is_held(permit, at))
     }
 
-    /// Whether a lease is still held.
+    /// Returns whether a permit is still held.
     fn is_held(&self, permit: &Permit, at: StepTime) -> bool {
         at.now < permit.expires_at && !self.is_from_future(permit, at)
     }
 
-    /// Whether a lease cannot have been granted by anyone with a right clock.
+    /// Returns whether no node with a correct clock can have granted the permit.
     fn is_from_future(&self, permit: &Permit, at: StepTime) -> bool {
         permit.expires_at > at.now.after(self.permit_ttl).after(at.skew_max)
     }
 
-    /// Drops what nobody holds.
+    /// Removes expired permits.
     fn prune(&self, state: &mut State, at: StepTime) {
         state.permits.retain(|permit| self.is_held(permit, at));
     }
 
-    /// Puts a lease where its end belongs: at the back, unless the limit's lease was shortened.
+    /// Inserts a permit in the order of expiry: at the back, unless the limit's TTL was shortened.
     fn insert(&self, state: &mut State, permit: Permit) {
         let index = state.permits.partition_point(|other| other.expires_at <= permit.expires_at);
         state.permits.insert(index, permit);
@@ -145,7 +145,7 @@ impl CellStep for Concurrency {
         }
     }
 
-    /// A charge that holds a lease already holds that one: a repeated take is one request.
+    /// A repeated take with the id of a held permit is the same request and adds no permit.
     fn take(&self, state: Option<State>, cost: Cost, id: ChargeId, at: StepTime) -> State {
         let mut state = state.unwrap_or_default();
         let at = self.moment(&state.permits, at);
@@ -173,7 +173,7 @@ impl CellStep for Concurrency {
         refunded
     }
 
-    /// Every lease of either, until the later of its ends.
+    /// Keeps every permit of either state, until the later of its two expiries.
     fn join(&self, mut one: State, other: State) -> State {
         for permit in other.permits {
             let known = one.permits.iter().position(|known| known.id == permit.id);
@@ -192,7 +192,7 @@ impl CellStep for Concurrency {
         state.permits.last().map_or(Timestamp::EPOCH, |permit| permit.expires_at)
     }
 
-    /// A lease is given back by its id, which is gone with it: nothing needs to be remembered.
+    /// A release removes the permit by its id, so a store need not remember refunded receipts.
     fn refundable_until(&self, _mark: ChargePosition) -> Timestamp {
         Timestamp::EPOCH
     }

@@ -1,8 +1,8 @@
 //! Fixed window: counts from zero in every window.
 //!
 //! Source: the limiter that GitHub described in "How we scaled the GitHub API with a sharded,
-//! replicated rate limiter in Redis" (2021), with its lesson that the reset is stored as data
-//! beside the count: every answer within a window reports the same reset.
+//! replicated rate limiter in Redis" (2021). Its lesson is to store the reset as data together with
+//! the count: every response within a window reports the same reset.
 
 use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -12,13 +12,13 @@ use crate::limit_error::{LimitError, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// Where windows begin.
+/// The start of windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anchor {
-    /// With the first charge after the last window ended: each subject has windows of its own.
+    /// The first charge after the last window ended: each subject has its own windows.
     #[default]
     FirstRequest,
-    /// On multiples of the window since the Unix epoch: the same for every subject.
+    /// Multiples of the window since the Unix epoch: the same for every subject.
     Calendar,
 }
 
@@ -33,51 +33,51 @@ pub struct FixedWindow {
 /// An open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Units admitted in it.
+    /// Units admitted in the window.
     pub used: u64,
-    /// The moment at which it is over: itself no longer in the window.
+    /// The end of the window, exclusive.
     pub resets_at: Timestamp,
 }
 
 impl FixedWindow {
-    /// `quota` units per `window`.
+    /// Creates a limit of `quota` units per `window`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero or a number above the largest that every store holds exactly.
+    /// [`LimitError`] for a zero or a number above the largest that every store represents exactly.
     pub fn new(quota: u64, window: Millis, anchor: Anchor) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
         Ok(Self { quota, window, anchor })
     }
 
-    /// Units per window.
+    /// Returns the units per window.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// The window's length.
+    /// Returns the length of the window.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
     }
 
-    /// Where windows begin.
+    /// Returns the start of windows.
     #[must_use]
     pub const fn anchor(&self) -> Anchor {
         self.anchor
     }
 
-    /// The most units that one subject is admitted in a time of `ran`, by clocks that are apart by
-    /// `skew` at most, or one that is set by as much: one window more for each that begins in what
-    /// they disagree by, and the one that was open.
+    /// Returns the most units that one subject is admitted in a time of `ran`, if clocks differ by
+    /// at most `skew` or one clock is adjusted by as much: the window that was open, plus one
+    /// window for each that begins in `ran` extended by the difference of the clocks.
     #[must_use]
     pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
         let windows = ran.get().saturating_add(skew.get()).div_ceil(self.window.get());
         windows.saturating_add(1).saturating_mul(self.quota)
     }
 
-    /// The window in force, or the one that a charge would open.
+    /// Returns the open window, or the window that a charge would open.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let found = match state {
@@ -96,7 +96,7 @@ impl FixedWindow {
         (State { used: 0, resets_at }, found)
     }
 
-    /// The earliest moment at which a window that ends with `state` can have been opened.
+    /// Returns the earliest time at which a window with the end of `state` can have opened.
     #[inline(always)]
     fn opened_at(&self, state: &State) -> Timestamp {
         Timestamp::from_millis(state.resets_at.as_millis().saturating_sub(self.window.get()))
@@ -152,7 +152,8 @@ impl CellStep for FixedWindow {
         refunded
     }
 
-    /// Where two overlap, the window that opened first is the one that its client was told of.
+    /// If two windows overlap, the one that opened first is kept: its reset was reported to the
+    /// client.
     fn join(&self, one: State, other: State) -> State {
         let (first, last) =
             if one.resets_at <= other.resets_at { (one, other) } else { (other, one) };

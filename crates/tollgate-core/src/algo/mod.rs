@@ -1,4 +1,4 @@
-//! The algorithms, one a file, each a pure step over its own small state.
+//! The algorithms, one per file, each a pure function of its own small state.
 
 pub mod concurrency;
 pub mod fixed_window;
@@ -22,7 +22,7 @@ use crate::cost::Cost;
 use crate::reading::{Admission, Reading};
 use crate::time::{Millis, Timestamp};
 
-/// When a step is taken, and how far from it stored state may lie.
+/// The time of a step, and the clock skew that stored state may have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepTime {
     pub(crate) now: Timestamp,
@@ -30,25 +30,25 @@ pub(crate) struct StepTime {
 }
 
 impl StepTime {
-    /// Whether state of `stored_at` comes from an impossible future.
+    /// Returns whether `stored_at` is further in the future than the allowed clock skew.
     pub(crate) fn is_from_future(self, stored_at: Timestamp) -> bool {
         stored_at > self.now.after(self.skew_max)
     }
 }
 
-/// What one algorithm does. Where the state is a few numbers, the methods are always inlined: read,
-/// counted and read again, the state then stays in registers, and what both readings need is
-/// computed once.
+/// The operations of one algorithm. If the state is a few numbers, the methods are always inlined:
+/// the state then stays in registers from the first reading to the second, and the values that both
+/// readings need are computed once.
 ///
-/// Nothing here reads a clock, fails, or touches what it is not given.
+/// No method reads a clock, fails, or accesses anything but its arguments.
 pub(crate) trait CellStep {
-    /// What is stored between two charges.
+    /// The state that is stored between two charges.
     type State;
 
-    /// How the limit stands and whether `cost` fits. Changes nothing, allocates nothing.
+    /// Reads the limit and checks whether `cost` fits. Changes nothing, allocates nothing.
     fn read(&self, state: Option<&Self::State>, cost: Cost, at: StepTime) -> Reading;
 
-    /// Counts `cost`, which fits, or was refused and counts all the same.
+    /// Counts `cost`, which either fits or was refused by a limit that counts refusals.
     fn take(
         &self,
         state: Option<Self::State>,
@@ -57,7 +57,7 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
-    /// Gives `cost` back to where `position` or `id` says; answers the units that were given back.
+    /// Refunds `cost` to `position` or to the charge `id` and returns the refunded units.
     fn refund(
         &self,
         state: &mut Self::State,
@@ -67,18 +67,18 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> u64;
 
-    /// The least that has used what either of two states in force has: one by itself where it holds
-    /// all that the other does.
+    /// Merges two valid states into the smallest state that contains the usage of each. The result
+    /// is one of them if it contains everything that the other does.
     fn join(&self, one: Self::State, other: Self::State) -> Self::State;
 
-    /// The moment from which the state says nothing any more.
+    /// Returns the time at which the state expires.
     fn expires_at(&self, state: &Self::State) -> Timestamp;
 
-    /// The moment from which nothing taken at `position` can be given back.
+    /// Returns the time from which units charged at `position` can no longer be refunded.
     fn refundable_until(&self, position: ChargePosition) -> Timestamp;
 }
 
-/// Two series that rise by `place` as one; what stands at one place in both is made one by `join`.
+/// Merges two series that are sorted by `place`. Entries with the same place are merged by `join`.
 pub(crate) fn merge_series<T: Copy, P: Ord>(
     one: &[T],
     other: &[T],
@@ -97,15 +97,16 @@ pub(crate) fn merge_series<T: Copy, P: Ord>(
     joined
 }
 
-/// Leaves the last `most` of a list: as many of one unit each fill any quota that is kept as a list.
+/// Keeps the last `most` entries of a list. As many entries of one unit each fill any quota that is
+/// stored as a list.
 pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
     let superfluous = list.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
     list.drain(..superfluous);
 }
 
-/// Whether `needed` fits beside `used`, or when so much of it has left that it does.
+/// Returns whether `needed` fits in addition to `used`, or the time at which enough units expired.
 ///
-/// `leaving` are the units that leave and the moments at which they do, the first to leave first.
+/// `leaving` yields the expiring units and their expiry times, earliest first.
 pub(crate) fn admission_after_expiry(
     quota: u64,
     mut used: u64,
@@ -122,6 +123,6 @@ pub(crate) fn admission_after_expiry(
             return Admission::At(leaves_at);
         }
     }
-    // Not reached: what is used is the sum of what leaves, and nothing used fits.
+    // Unreachable: `used` is the sum of the expiring units, and `needed` fits when nothing is used.
     Admission::Never
 }

@@ -1,8 +1,8 @@
 //! Sliding log: the exact time and cost of every charge in the last window.
 //!
 //! Source: the log of time stamps in a sorted set, as Figma ("An alternative approach to rate
-//! limiting", 2017) and ClassDojo described it; here only what was admitted is kept, and charges
-//! of one millisecond share an entry. For small quotas such as sign-in attempts.
+//! limiting", 2017) and ClassDojo described it. This implementation stores only admitted charges,
+//! and charges of one millisecond share an entry. Use it for small quotas such as sign-in attempts.
 
 use alloc::vec::Vec;
 
@@ -14,34 +14,34 @@ use crate::limit_error::{LimitError, check_range, check_span};
 use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The largest quota: what one subject's state can grow to.
+/// The largest quota, which bounds the size of one subject's state.
 pub const MAX_QUOTA: u64 = 10_000;
 
-/// At most `quota` units in any stretch of `window`.
+/// At most `quota` units in any interval of `window`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingLog {
     quota: u64,
     window: Millis,
 }
 
-/// Charges of one millisecond.
+/// The charges of one millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When.
+    /// The time of the charges.
     pub at: Timestamp,
-    /// Units; zero only in the newest, which keeps time from running backwards.
+    /// Units; zero only in the newest entry, which keeps time from running backwards.
     pub used: u64,
 }
 
 /// The charges, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// In rising order of time.
+    /// Sorted by time.
     pub entries: Vec<Entry>,
 }
 
 impl SlidingLog {
-    /// `quota` units in any stretch of `window`.
+    /// Creates a limit of `quota` units in any interval of `window`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
@@ -52,19 +52,20 @@ impl SlidingLog {
         Ok(Self { quota, window })
     }
 
-    /// Units per window.
+    /// Returns the units per window.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// The window's length.
+    /// Returns the length of the window.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
     }
 
-    /// The entries that count and the moment of the decision, never before the newest of them.
+    /// Returns the entries that count and the time of the decision, which is never before the
+    /// newest entry.
     fn current<'a>(
         &self,
         state: Option<&'a State>,
@@ -108,8 +109,8 @@ impl CellStep for SlidingLog {
         }
     }
 
-    /// Refused charges that count could fill the log without end. The oldest entries leave as soon
-    /// as the newer ones fill the quota by themselves: no decision can depend on them any more.
+    /// Counted refusals could grow the log without bound. The oldest entries are removed as soon as
+    /// the newer ones alone fill the quota, because no decision depends on them any more.
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (entries, now, _) = self.current(state.as_ref(), at);
         let counted = entries.len();
@@ -153,7 +154,8 @@ impl CellStep for SlidingLog {
         let entry = &mut state.entries[index];
         let refunded = cost.get().min(entry.used);
         entry.used -= refunded;
-        // The newest stays, empty: older entries may be gone that would count before it.
+        // The newest entry stays even if it is empty: entries that count before its time may be
+        // gone.
         if entry.used == 0 && index + 1 < state.entries.len() {
             state.entries.remove(index);
         }

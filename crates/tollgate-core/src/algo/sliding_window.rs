@@ -1,8 +1,8 @@
-//! Sliding window: counts what fell into the blocks of the last window.
+//! Sliding window: counts the charges in the blocks of the last window.
 //!
 //! Source: the sub-bucket ("rolling window") counter, as in Hystrix's metrics and Redis recipes:
-//! the window is cut into blocks of `precision`, and whole blocks leave it. With
-//! `precision = window` it is the calendar fixed window.
+//! the window is divided into blocks of `precision`, and whole blocks expire. With `precision =
+//! window` it is the calendar fixed window.
 
 use alloc::vec::Vec;
 
@@ -14,10 +14,10 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The most blocks of one window: what one subject's state can grow to.
+/// The most blocks of one window, which bounds the size of one subject's state.
 pub const MAX_BLOCKS: u64 = 1_000;
 
-/// At most `quota` units in the current block and those before it that make up a window.
+/// At most `quota` units in the current block and the preceding blocks of one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     quota: u64,
@@ -25,24 +25,25 @@ pub struct SlidingWindow {
     precision: Millis,
 }
 
-/// What one block holds.
+/// The units of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Its number: its start divided by the precision.
+    /// The block number: its start divided by the precision.
     pub number: u64,
-    /// Units admitted in it; zero only in the newest, which keeps time from running backwards.
+    /// Units admitted in the block; zero only in the newest, which keeps time from running
+    /// backwards.
     pub used: u64,
 }
 
-/// The blocks that hold something, oldest first.
+/// The non-empty blocks, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// In rising order of their numbers.
+    /// Sorted by number.
     pub blocks: Vec<Block>,
 }
 
 impl SlidingWindow {
-    /// `quota` units per `window`, forgotten in steps of `precision`.
+    /// Creates a limit of `quota` units per `window`, which expire in steps of `precision`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero, a precision above the window, or one so fine that the window has
@@ -60,37 +61,38 @@ impl SlidingWindow {
         Ok(Self { quota, window, precision })
     }
 
-    /// Units per window.
+    /// Returns the units per window.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// The window's length.
+    /// Returns the length of the window.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
     }
 
-    /// The length of one block.
+    /// Returns the length of one block.
     #[must_use]
     pub const fn precision(&self) -> Millis {
         self.precision
     }
 
-    /// How many blocks count: the current one and those before it.
+    /// Returns how many blocks count, including the current one.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
         self.window.get().div_ceil(self.precision.get())
     }
 
-    /// The moment at which block `number` no longer counts.
+    /// Returns the time from which block `number` no longer counts.
     fn leaves_at(&self, number: u64) -> Timestamp {
         let after = number.saturating_add(self.blocks());
         Timestamp::from_millis(after.saturating_mul(self.precision.get()))
     }
 
-    /// The blocks that count, and the number of the current one, which is never older than them.
+    /// Returns the blocks that count and the number of the current block, which is never older than
+    /// them.
     fn current<'a>(
         &self,
         state: Option<&'a State>,
@@ -175,7 +177,7 @@ impl CellStep for SlidingWindow {
         let block = &mut state.blocks[index];
         let refunded = cost.get().min(block.used);
         block.used -= refunded;
-        // The newest stays, empty: older blocks may be gone that would count before it.
+        // The newest block stays even if it is empty: blocks that count before it may be gone.
         if block.used == 0 && index + 1 < state.blocks.len() {
             state.blocks.remove(index);
         }
@@ -198,7 +200,7 @@ impl CellStep for SlidingWindow {
     }
 }
 
-/// Drops empty blocks, but for the newest.
+/// Removes empty blocks except the newest.
 fn keep_newest_of_empty(blocks: &mut Vec<Block>) {
     let newest = blocks.last().map(|block| block.number);
     blocks.retain(|block| block.used > 0 || Some(block.number) == newest);

@@ -1,8 +1,9 @@
-//! Token bucket: refills evenly, up to a burst. Equal to the generic cell rate algorithm.
+//! Token bucket: refills at a constant rate, up to a burst. Equal to the generic cell rate
+//! algorithm.
 //!
-//! Source: the continuous-state leaky bucket of ITU-T I.371 (1996), annex A, seen as the tokens
-//! that are left; GCRA's theoretical arrival time is the moment at which the bucket is full.
-//! The level is kept in units of 1/window token, so that a millisecond adds exactly `quota` units.
+//! Source: the continuous-state leaky bucket of ITU-T I.371 (1996), annex A, expressed as the
+//! tokens that are left. GCRA's theoretical arrival time is the time at which the bucket is full.
+//! The level is stored in units of 1/window token, so a millisecond adds exactly `quota` units.
 
 use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -12,7 +13,7 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// `quota` tokens arrive evenly per `window`; at most `burst` are kept.
+/// `quota` tokens arrive at a constant rate per `window`; at most `burst` are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     quota: u64,
@@ -25,15 +26,15 @@ pub struct TokenBucket {
 pub struct State {
     /// Tokens times the window in milliseconds.
     pub level: u64,
-    /// When the level was computed.
+    /// The time at which the level was computed.
     pub at: Timestamp,
 }
 
 impl TokenBucket {
-    /// `quota` tokens per `window`, up to `burst`.
+    /// Creates a limit of `quota` tokens per `window`, up to `burst`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero, or where `burst × window` in milliseconds passes 2^53 − 1.
+    /// [`LimitError`] for a zero, or if `burst × window` in milliseconds exceeds 2^53 − 1.
     pub fn new(quota: u64, window: Millis, burst: u64) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
@@ -44,36 +45,36 @@ impl TokenBucket {
         Ok(Self { quota, window, burst })
     }
 
-    /// Tokens that arrive per window.
+    /// Returns the tokens that arrive per window.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// The time in which `quota` tokens arrive.
+    /// Returns the time in which `quota` tokens arrive.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
     }
 
-    /// The most tokens that are kept.
+    /// Returns the most tokens that are kept.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.burst
     }
 
-    /// The time in which an empty bucket fills, rounded up to a millisecond.
+    /// Returns the time in which an empty bucket fills, rounded up to a millisecond.
     #[must_use]
     pub const fn fill_time(&self) -> Millis {
         Millis::new(self.full().div_ceil(self.quota))
     }
 
-    /// The level of a full bucket.
+    /// Returns the level of a full bucket.
     const fn full(&self) -> u64 {
         self.burst * self.window.get()
     }
 
-    /// The level as of now.
+    /// Returns the level as of now.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let full = State { level: self.full(), at: at.now };
@@ -84,7 +85,7 @@ impl TokenBucket {
         let now = at.now.max(state.at);
         let missing = self.full() - state.level;
         let elapsed = now.since(state.at).get();
-        // What passes 64 bits passes what is missing too.
+        // A product beyond 64 bits exceeds the missing level too.
         let arrived = elapsed.saturating_mul(self.quota);
         if arrived >= missing {
             return (State { at: now, ..full }, StoredState::Missing);
@@ -92,7 +93,7 @@ impl TokenBucket {
         (State { level: state.level + arrived, at: now }, StoredState::Present)
     }
 
-    /// The moment at which the level has risen by `missing`.
+    /// Returns the time at which the level has risen by `missing`.
     #[inline(always)]
     fn risen_at(&self, state: &State, missing: u64) -> Timestamp {
         state.at.after(Millis::new(missing.div_ceil(self.quota)))
@@ -108,7 +109,7 @@ impl CellStep for TokenBucket {
         let window = self.window.get();
         let tokens = state.level / window;
         let missing = self.full() - state.level;
-        // What passes 64 bits passes every level; a product is faster than `<= tokens`.
+        // A cost beyond 64 bits exceeds every level; a product is faster than `<= tokens`.
         let admission = if cost.needed().saturating_mul(window) <= state.level {
             Admission::Now
         } else if cost.needed() <= self.burst {
@@ -129,7 +130,7 @@ impl CellStep for TokenBucket {
         }
     }
 
-    /// A refused charge that counts takes what is left: the bucket has no debts.
+    /// A counted refusal takes the tokens that are left: the bucket is never overdrawn.
     #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
@@ -137,17 +138,19 @@ impl CellStep for TokenBucket {
         State { level: state.level.saturating_sub(taken), ..state }
     }
 
-    /// Gives back what of the tokens had not arrived again by itself.
+    /// Refunds the tokens that have not been refilled yet.
     ///
-    /// `position` is the moment at which the bucket, left alone after the charge, would have been full.
-    /// From then on the charge is over. Before it, a bucket that had never been charged would have
-    /// turned away what arrived above its rim: so at most the tokens that arrive until that moment
-    /// are given back, and no refund makes more than was taken. The moment is a whole millisecond,
-    /// rounded down: what a refund leaves out of it arrives by itself within one millisecond.
+    /// `position` is the time at which the bucket would be full again without charges after this
+    /// one. From then on the charge is over. Before it, a bucket without the charge would have
+    /// discarded the tokens that arrive above its burst. A refund therefore returns at most the
+    /// tokens that arrive until that time, and never creates more than were taken. The time is
+    /// rounded down to a whole millisecond: the remainder that a refund omits arrives by itself
+    /// within one millisecond.
     ///
-    /// The mark does not know of refunds that come later. So one refund by itself is exact, and of
-    /// several each after the first may give what had arrived already: in any stretch the admitted,
-    /// unrefunded cost is at most `burst`, what arrives in it, and what those others gave back.
+    /// The position does not reflect later refunds. One refund alone is therefore exact, and each
+    /// further one may return tokens that had been refilled already: in any interval the admitted,
+    /// unrefunded cost is at most `burst`, plus the tokens that arrive in it, plus the tokens that
+    /// those further refunds returned.
     fn refund(
         &self,
         state: &mut State,
@@ -167,7 +170,7 @@ impl CellStep for TokenBucket {
         given.div_ceil(self.window.get())
     }
 
-    /// The emptier one, as of when the later one was computed.
+    /// Keeps the emptier state, as of the later of the two times.
     fn join(&self, one: State, other: State) -> State {
         let at = StepTime { now: one.at.max(other.at), skew_max: Millis::ZERO };
         let ((one, _), (other, _)) = (self.current(Some(&one), at), self.current(Some(&other), at));

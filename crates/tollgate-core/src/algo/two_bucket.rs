@@ -1,8 +1,9 @@
 //! Sliding window, two-bucket estimate: two numbers of state whatever the quota.
 //!
 //! Source: Cloudflare, "How we built rate limiting capable of scaling to millions of domains"
-//! (2017): the previous calendar bucket counts by the part of it that the sliding window still
-//! covers. Here in integers: `previous × (window − elapsed) + current × window`, never divided.
+//! (2017): the previous calendar bucket is weighted by the part of it that the sliding window still
+//! covers. This implementation uses integers, `previous × (window − elapsed) + current × window`,
+//! and never divides.
 
 use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -14,8 +15,9 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// At most about `quota` units in the last `window`.
 ///
-/// Both buckets are weighed at the caller's own time. One whose clock lags behind the current
-/// bucket finds both whole: at most twice the quota used, and nothing left until it catches up.
+/// Both buckets are weighted at the caller's own time. A caller whose clock lags behind the current
+/// bucket counts both in full: at most twice the quota is used, and nothing remains until its clock
+/// catches up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,
@@ -34,10 +36,10 @@ pub struct State {
 }
 
 impl TwoBucket {
-    /// About `quota` units per sliding `window`.
+    /// Creates a limit of about `quota` units per sliding `window`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero, or where `2 × quota × window` in milliseconds passes 2^53 − 1.
+    /// [`LimitError`] for a zero, or if `2 × quota × window` in milliseconds exceeds 2^53 − 1.
     pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
@@ -47,19 +49,19 @@ impl TwoBucket {
         Ok(Self { quota, window })
     }
 
-    /// Units per window.
+    /// Returns the units per window.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
     }
 
-    /// The window's length.
+    /// Returns the length of the window.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
     }
 
-    /// The buckets as of now, and the milliseconds since the current one began.
+    /// Returns the buckets as of now, and the milliseconds since the current one began.
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, u64, StoredState) {
         let window = self.window.get();
         let now = at.now.as_millis();
@@ -70,7 +72,7 @@ impl TwoBucket {
         if starts > MAX_EXACT || at.is_from_future(Timestamp::from_millis(starts)) {
             return (fresh, now % window, StoredState::Discarded);
         }
-        // A limit that was lowered counts as full: its products stay exact.
+        // If the quota was lowered, a bucket counts as full, which keeps the products exact.
         let state = State {
             previous: state.previous.min(self.quota),
             current: state.current.min(self.quota),
@@ -87,14 +89,15 @@ impl TwoBucket {
         (fresh, now % window, StoredState::Missing)
     }
 
-    /// The first moment at which `needed` fits, if it does not fit now.
+    /// Returns the first time at which `needed` fits, if it does not fit now.
     fn fits_at(&self, state: &State, needed: u64) -> Admission {
         if needed > self.quota {
             return Admission::Never;
         }
         let window = self.window.get();
         let free = self.quota - needed;
-        // The bucket in whose course it fits, what weighs on it, and what does not leave in it.
+        // The bucket in which it fits, the units that are weighted down in it, and the units that
+        // are not.
         let (bucket, fading, staying) = if state.current <= free {
             (state.bucket, state.previous, state.current)
         } else {
@@ -138,8 +141,8 @@ impl CellStep for TwoBucket {
         }
     }
 
-    /// A refused charge that counts fills the current bucket at most to the quota: the estimate
-    /// stays exact in 53 bits, and who keeps hammering stays out.
+    /// A counted refusal fills the current bucket at most to the quota: the estimate stays exact in
+    /// 53 bits, and a client that keeps retrying stays refused.
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _, _) = self.current(state.as_ref(), at);
         State { current: state.current.saturating_add(cost.get()).min(self.quota), ..state }

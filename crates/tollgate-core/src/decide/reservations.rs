@@ -1,9 +1,9 @@
-//! The step of a cell with reservations: what ran out goes first, then the algorithm's own step.
+//! The step of a cell with reservations: expired ones are removed before the algorithm's own step.
 //!
-//! A reservation is a take whose id, place and end are remembered beside the state. Giving back is
-//! the algorithm's refund into that place, so that no window moves, and nothing is given back that
-//! was not taken. What ran out by `now` is left out of every answer, and leaves the state as soon
-//! as a step changes it: an answer does not depend on when that was.
+//! A reservation is a take whose id, position and expiry are stored with the state. A release is
+//! the algorithm's refund to that position: it moves no window and never returns more than was
+//! taken. Reservations that expired by `now` are ignored in every reading, and are removed from the
+//! state by the next step that changes it. A reading does not depend on when that happens.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -21,17 +21,17 @@ use crate::reading::{Admission, Reading, StoredState};
 use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
 use crate::time::Timestamp;
 
-/// A state and what reservations hold of it.
+/// A state and its reservations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedCell {
-    /// The state, of any kind but leases, with no reservations of its own.
+    /// The state of any algorithm except concurrency, without reservations of its own.
     pub cell: Cell,
-    /// In rising order of their ends, at least one and at most [`MAX_RESERVATIONS`].
+    /// Sorted by expiry, at least one and at most [`MAX_RESERVATIONS`].
     pub reservations: Vec<Reservation>,
 }
 
 impl ReservedCell {
-    /// How `limit` stands at `now`, and whether `cost` fits.
+    /// Reads `limit` at `now` and checks whether `cost` fits.
     pub(super) fn assess(&self, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
         let reserved = self.as_of(limit, now);
         let reading = assess(Some(&reserved.cell), limit, cost, now);
@@ -53,7 +53,7 @@ impl ReservedCell {
         }
     }
 
-    /// When units that are to be held find room beside those that are.
+    /// Returns when `cost` can be reserved in addition to the existing reservations.
     fn has_room_at(&self, cost: Cost, limit: &Limit, now: Timestamp) -> Admission {
         let Some(free) = limit.reservation_terms().at_most.checked_sub(cost.get()) else {
             return Admission::Never;
@@ -71,8 +71,8 @@ impl ReservedCell {
         admission
     }
 
-    /// When `cost` fits that does not fit now: as units leave by themselves until `fits_at`, or as
-    /// reservations run out before.
+    /// Returns when a `cost` that does not fit now fits: at `fits_at` as units expire, or earlier
+    /// if reservations expire before.
     fn fits_at(&self, limit: &Limit, cost: Cost, mut fits_at: Timestamp) -> Admission {
         let mut cell = self.cell.clone();
         for reservation in &self.reservations {
@@ -91,7 +91,7 @@ impl ReservedCell {
         Admission::At(fits_at)
     }
 
-    /// With every reservation that ran out by `now` released, or charged, as of its own end.
+    /// Releases or charges every reservation that expired by `now`, as of its own expiry.
     fn as_of(&self, limit: &Limit, now: Timestamp) -> Cow<'_, Self> {
         let over = self.reservations.partition_point(|reservation| reservation.until <= now);
         if over == 0 {
@@ -104,26 +104,26 @@ impl ReservedCell {
         Cow::Owned(reserved)
     }
 
-    /// The moment from which neither the state nor a reservation says anything any more.
+    /// Returns the time at which the state and all reservations have expired.
     pub(super) fn expires_at(&self, limit: &Limit) -> Timestamp {
         let last =
             self.reservations.last().map_or(Timestamp::EPOCH, |reservation| reservation.until);
         expires_at(&self.cell, limit).max(last)
     }
 
-    /// Puts a reservation where its end belongs.
+    /// Inserts a reservation in the order of expiry.
     fn insert(&mut self, reservation: Reservation) {
         let index = self.reservations.partition_point(|other| other.until <= reservation.until);
         self.reservations.insert(index, reservation);
     }
 
-    /// The cell that this is: the state by itself where nothing is held of it.
+    /// Converts to a cell: the plain state if there are no reservations.
     fn into_cell(self) -> Cell {
         if self.reservations.is_empty() { self.cell } else { Cell::Reserved(Box::new(self)) }
     }
 }
 
-/// How `limit` stands at `now`, and whether `cost` fits and may be held.
+/// Reads `limit` at `now` and checks whether `cost` fits and may be reserved.
 pub(super) fn assess_reservation(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -142,7 +142,7 @@ pub(super) fn assess_reservation(
     Reading { admission, fits_again: admission, ..reading }
 }
 
-/// Takes by `limit` if `admits` says so of how the take fits; what is held stays held.
+/// Takes from `limit` if `admits` returns true for the admission of the take; reservations stay.
 pub(super) fn take(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -154,7 +154,7 @@ pub(super) fn take(
     if take.cost == Cost::PEEK || !(admitted || take.refusals == Refusals::Counted) {
         return (before, Some(Cell::Reserved(reserved)));
     }
-    // State from an impossible future counts as none, and so does what is held of it.
+    // State from too far in the future is treated as missing, and so are its reservations.
     if before.found == StoredState::Discarded {
         return charge_state(Some(reserved.cell), limit, take, |_| admitted);
     }
@@ -169,7 +169,7 @@ pub(super) fn take(
     (Reading { admission, found: before.found, ..after }, Some(cell))
 }
 
-/// Takes as [`take`], and holds what was admitted for `until` says.
+/// Takes as [`take`] does, and reserves the admitted units until `until`.
 pub(super) fn reserve(
     cell: Option<Cell>,
     limit: &Limit,
@@ -206,7 +206,7 @@ pub(super) fn reserve(
     (Reading { admission, found: before.found, ..after }, next)
 }
 
-/// Gives back as [`refund_units`] what was taken without a reservation; what is held stays held.
+/// Refunds as [`refund_units`] does a charge without a reservation; reservations stay.
 pub(super) fn refund(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -227,7 +227,7 @@ pub(super) fn refund(
     (Reading { refunded, found: before.found, ..after }, Some(cell))
 }
 
-/// Puts the end of the reservation of `id` off, if it is still held; never nearer.
+/// Extends the reservation of `id` if it is still held; never shortens it.
 pub(super) fn extend(
     cell: Option<Cell>,
     limit: &Limit,
@@ -249,7 +249,7 @@ pub(super) fn extend(
     (Reading { fits_again, ..reading }, Some(cell))
 }
 
-/// Puts `cost` in the place of what the reservation of `id` holds, if it is still held.
+/// Replaces the units of the reservation of `id` by `cost`, if it is still held.
 pub(super) fn settle(
     cell: Option<Cell>,
     limit: &Limit,
@@ -280,7 +280,7 @@ pub(super) fn settle(
     (reading, Some(cell))
 }
 
-/// `cell` without what ran out by `now`.
+/// Returns `cell` without the reservations that expired by `now`.
 pub(super) fn as_of(cell: Cell, limit: &Limit, now: Timestamp) -> Cell {
     match cell {
         Cell::Reserved(reserved) => reserved.as_of(limit, now).into_owned().into_cell(),
@@ -288,10 +288,10 @@ pub(super) fn as_of(cell: Cell, limit: &Limit, now: Timestamp) -> Cell {
     }
 }
 
-/// Two accounts of one subject, either of which may have reservations, as one.
+/// Merges two records of one subject, either of which may have reservations.
 ///
-/// What only one of them holds the other may have seen settled: it can be settled still, and where
-/// it is not it stays used.
+/// A reservation that only one of them has may be settled in the other. It can still be settled,
+/// and its units stay used otherwise.
 pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let part = |cell: Cell| match cell {
         Cell::Reserved(reserved) => {
@@ -320,8 +320,8 @@ pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Opt
     Some(joined.into_cell())
 }
 
-/// The state as of `now` without the reservation of `id`, and that reservation; `None` if it ran
-/// out, was settled, or never was.
+/// Returns the state as of `now` without the reservation of `id`, and that reservation; `None` if
+/// it expired, was settled, or never existed.
 fn find(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -340,7 +340,7 @@ fn find(
     Some((reserved, reservation))
 }
 
-/// What gives `cost` units of a reservation back.
+/// Returns the refund of `cost` units of a reservation.
 const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
     Operation::Refund {
         cost,
@@ -350,7 +350,7 @@ const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
     }
 }
 
-/// Lets go of a reservation that ran out, as of its end; answers the units that were released.
+/// Ends an expired reservation as of its expiry and returns the released units.
 fn expire(cell: &mut Cell, limit: &Limit, reservation: &Reservation) -> u64 {
     match reservation.on_expiry {
         OnExpiry::Charge => 0,

@@ -1,4 +1,4 @@
-//! A cell for a limit that takes over the counters of another one in proportion.
+//! The initial cell of a limit that takes over another limit's counters in proportion.
 
 use super::{Cell, assess, decide};
 use crate::charge::Operation;
@@ -9,12 +9,13 @@ use crate::reading::StoredState;
 use crate::time::{MAX_EXACT, Timestamp};
 
 impl Limit {
-    /// What this limit begins with where `cell` is what `predecessor` counted: the same part of the
-    /// capacity is used, rounded up to whole units. `None` where nothing was used or `cell` counts
-    /// as none, and for requests in flight, which hold their leases where they were taken.
+    /// Returns the initial cell of this limit from the `cell` that `predecessor` counted: the same
+    /// share of the capacity is used, rounded up to whole units. `None` if nothing was used or
+    /// `cell` is not valid, and for requests in flight, which keep their permits in the old
+    /// counters.
     ///
-    /// A fixed window ends when the old one was to end, and never later than one that opens now. Else
-    /// it is as if that much were used now.
+    /// A fixed window ends when the old one would have ended, and never later than one that opens
+    /// now. For other algorithms, the units are used as of now.
     #[must_use]
     pub fn scaled(&self, cell: &Cell, predecessor: &Self, now: Timestamp) -> Option<Cell> {
         let in_flight = |limit: &Self| matches!(limit.algorithm(), Algorithm::Concurrency(_));
@@ -33,7 +34,7 @@ impl Limit {
     }
 }
 
-/// As much of `to` as `used` is of `from`, rounded up, and at most all of it.
+/// Returns the share of `to` that `used` is of `from`, rounded up, and at most `to`.
 fn part(used: u64, from: u64, to: u64) -> u64 {
     let scaled = (u128::from(used) * u128::from(to)).div_ceil(u128::from(from.max(1)));
     u64::try_from(scaled).unwrap_or(MAX_EXACT).min(to)

@@ -1,4 +1,5 @@
-//! A limit that is tried on real traffic: another definition beside it, or a share of its subjects.
+//! Trials of a limit on real traffic: a candidate definition, or enforcement for a share of
+//! subjects.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,16 +9,16 @@ use crate::key::{KeyedHash, Subject};
 use crate::percent::Percent;
 use crate::time::MAX_EXACT;
 
-/// Sets these hashes apart from those of values, which are made under the same key.
+/// Separates these hashes from the hashes of values, which use the same key.
 const CHOICE: &[u8] = b"enforce";
 
 impl Limit {
-    /// Sets another definition beside this one: it is judged on the same requests, counts in
-    /// counters of its own, and refuses nobody. Limits that are overridden have none.
+    /// Sets a candidate: a second definition that is evaluated on the same requests, has its own
+    /// counters, and never refuses. Overridden limits have none.
     ///
-    /// It is reserved on the same terms, and overdrawn as far as its algorithm can be: set those
-    /// first. The counters are of that very definition: a candidate that is changed starts afresh, and is
-    /// never compared by what another one counted.
+    /// The candidate has the same reservation terms, and the overdraft as far as its algorithm
+    /// allows: set the terms first. Its counters belong to its exact definition. A changed
+    /// candidate starts with empty counters and is never compared using the counts of another one.
     #[must_use]
     pub fn with_candidate(mut self, algorithm: Algorithm) -> Self {
         let generation = Generation::of_candidate(&algorithm);
@@ -27,36 +28,37 @@ impl Limit {
             Algorithm::FixedWindow(_) | Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_) => {
                 self.reservation.overdraft.min(MAX_EXACT - candidate.capacity())
             }
-            // These keep no debts.
+            // These algorithms have no overdraft.
             Algorithm::TwoBucket(_) | Algorithm::TokenBucket(_) | Algorithm::Concurrency(_) => 0,
         };
         self.candidate = Some(Arc::new(candidate.in_generation(Some(generation))));
         self
     }
 
-    /// The definition that is tried beside this one.
+    /// Returns the candidate of this limit.
     #[must_use]
     pub const fn candidate(&self) -> Option<&Arc<Self>> {
         self.candidate.as_ref()
     }
 
-    /// Sets for how many of its subjects it is enforced; for the others it is counted and judged,
-    /// and refuses nobody. By default for all.
+    /// Sets the share of subjects for which the limit is enforced, by default all. For the others
+    /// it is counted and evaluated and never refuses.
     #[must_use]
     pub const fn with_enforced(mut self, enforced: Percent) -> Self {
         self.enforced = enforced;
         self
     }
 
-    /// For how many of its subjects it is enforced.
+    /// Returns the share of subjects for which the limit is enforced.
     #[must_use]
     pub const fn enforced(&self) -> Percent {
         self.enforced
     }
 
-    /// Whether it is enforced for `subject`: the same on every node that holds `key`, and of a
-    /// subject that it is enforced for also under every larger percentage. It does not depend on
-    /// the limit: limits that count by the same subjects are enforced for the same ones.
+    /// Returns whether the limit is enforced for `subject`. The result is the same on every node
+    /// with this `key`, and a subject that is included stays included under every larger
+    /// percentage. It does not depend on the limit: limits with the same subjects are enforced for
+    /// the same ones.
     #[must_use]
     pub fn enforces(&self, subject: &Subject, key: &dyn KeyedHash) -> bool {
         if self.enforced == Percent::ALL || self.enforced == Percent::NONE {
@@ -67,7 +69,7 @@ impl Limit {
         self.enforced.includes(u64::from_be_bytes(half))
     }
 
-    /// The same limit, of which nothing is tried.
+    /// Removes the candidate and enforces the limit for every subject.
     pub(super) fn without_candidate(mut self) -> Self {
         (self.enforced, self.candidate) = (Percent::ALL, None);
         self

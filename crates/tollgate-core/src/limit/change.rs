@@ -1,4 +1,4 @@
-//! A limit whose definition changes: which counters it goes on with, and what it makes of them.
+//! Changes of a limit's definition: which counters the new definition uses.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,41 +7,41 @@ use super::{Algorithm, Limit, fnv_1a, fnv_1a_from};
 use crate::algo::Anchor;
 use crate::time::Millis;
 
-/// What becomes of the counters of a limit whose definition changes.
+/// What happens to the counters of a limit when its definition changes.
 ///
-/// Whoever decides by a definition finds its counters by it alone: nodes that were told of a change
-/// agree without asking each other, and those that were not told yet go on with the old counters.
+/// The definition alone determines which counters are used. Nodes that received a change agree
+/// without communication, and nodes that have not received it yet continue with the old counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnChange {
-    /// What was used stays used, and what runs ends when it was to end, as far as the new
-    /// definition can read what the old one wrote:
+    /// Used units stay used and running windows end at the same time, as far as the new definition
+    /// can read the old state:
     ///
-    /// - a fixed window and a sliding log whatever their numbers become;
+    /// - a fixed window and a sliding log with any new numbers;
     /// - a sliding window with the same precision; a two-bucket estimate with the same window;
-    /// - a concurrency limit with the same lease;
-    /// - a token bucket with the same window: the tokens that are left stay, at most the new burst.
+    /// - a concurrency limit with the same `permit_ttl`;
+    /// - a token bucket with the same window: the remaining tokens stay, at most the new burst.
     ///
-    /// Anything else starts afresh, another algorithm as well.
+    /// Any other change, such as another algorithm, starts with empty counters.
     #[default]
     Keep,
-    /// Nobody has used anything yet. A definition that comes back within its window finds what was
-    /// counted under it before.
+    /// The new definition starts with empty counters. A definition that is restored within its
+    /// window continues with its earlier counters.
     Restart,
-    /// The same part of the capacity stays used, whatever becomes of its numbers or its algorithm:
-    /// of half of the old quota, half of the new one. Requests in flight start afresh. Where a store
-    /// does not take it over ([`Limit::predecessor`]) this is [`Restart`](Self::Restart).
+    /// The same share of the capacity stays used, whatever the new numbers or algorithm: if half of
+    /// the old quota is used, half of the new one is. Requests in flight are not carried over. If a
+    /// store does not support it ([`Limit::predecessor`]), this is [`Restart`](Self::Restart).
     Scale,
 }
 
-/// A number for the definitions that share counters, the same on every node. Shown as eight
+/// A number for the definitions that share counters, the same on every node. Displayed as eight
 /// hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(u32);
 
 impl Limit {
-    /// Sets what becomes of its counters when the definition changes that it has now.
+    /// Sets what happens to the counters when the current definition changes.
     ///
-    /// Where it is not set the name alone finds the counters: for limits that never change.
+    /// Without it, the name alone identifies the counters, which suits limits that never change.
     #[must_use]
     pub fn with_on_change(mut self, on_change: OnChange) -> Self {
         self.on_change = on_change;
@@ -53,7 +53,7 @@ impl Limit {
         self.generation = generation;
         self.state_digest = match generation {
             None => self.name_digest,
-            // No name has such a byte: two limits never meet.
+            // No name contains this byte, so the digests of two limits never coincide.
             Some(Generation(number)) => {
                 fnv_1a_from(fnv_1a_from(self.name_digest, b"~"), &number.to_be_bytes())
             }
@@ -61,8 +61,9 @@ impl Limit {
         self
     }
 
-    /// This limit in the place of `old`, whose fixed windows may still run and be longer: they end
-    /// when they were to end, and are not taken for state from an impossible future.
+    /// Returns this limit as the replacement of `old`, whose fixed windows may still be open and
+    /// longer. They end at their original time and are not discarded as state from too far in the
+    /// future.
     #[must_use]
     pub fn replacing(mut self, old: &Self) -> Self {
         let is_fixed = |limit: &Self| matches!(limit.algorithm, Algorithm::FixedWindow(_));
@@ -76,7 +77,8 @@ impl Limit {
 }
 
 impl Generation {
-    /// That of `algorithm`; none where the limit's name alone finds its counters.
+    /// Returns the generation of `algorithm`; `None` if the limit's name alone identifies its
+    /// counters.
     pub(super) fn of(algorithm: &Algorithm, on_change: OnChange) -> Option<Self> {
         let definition = match on_change {
             OnChange::Keep => grain(algorithm)?,
@@ -85,7 +87,7 @@ impl Generation {
         Some(Self::of_definition(definition))
     }
 
-    /// That of `algorithm` as a candidate: another one than any limit's, whatever its numbers.
+    /// Returns the generation of `algorithm` as a candidate, which differs from that of any limit.
     pub(super) fn of_candidate(algorithm: &Algorithm) -> Self {
         let [kind, quota, window, third, _] = definition(algorithm);
         Self::of_definition([kind, quota, window, third, 2])
@@ -97,7 +99,7 @@ impl Generation {
         Self((hash ^ hash >> 32 ^ hash >> 64 ^ hash >> 96) as u32)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -110,8 +112,8 @@ impl fmt::Display for Generation {
     }
 }
 
-/// What the numbers of a cell are counted in. A fixed window, the common case, has plain units and
-/// moments, and needs no mark.
+/// Returns the scale of the numbers in a cell. A fixed window, the common case, stores plain units
+/// and times and needs no generation.
 fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     let grain = match algorithm {
         Algorithm::FixedWindow(_) => return None,
@@ -124,7 +126,7 @@ fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     Some([kind(algorithm), grain, 0, 0, 0])
 }
 
-/// All that decides, with a last number that no [`grain`] has.
+/// Returns all numbers that affect decisions, with a last number that no [`grain`] has.
 fn definition(algorithm: &Algorithm) -> [u64; 5] {
     let (quota, window, third) = match algorithm {
         Algorithm::FixedWindow(limit) => {
@@ -143,7 +145,7 @@ fn definition(algorithm: &Algorithm) -> [u64; 5] {
     [kind(algorithm), quota, window.get(), third, 1]
 }
 
-/// A number for each algorithm that never changes.
+/// Returns a stable number for each algorithm.
 const fn kind(algorithm: &Algorithm) -> u64 {
     match algorithm {
         Algorithm::FixedWindow(_) => 1,

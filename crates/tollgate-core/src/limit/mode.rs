@@ -1,32 +1,32 @@
-//! Where a limit is decided: by the store each time, or by nodes out of what they took in advance.
+//! The mode of a limit: decided by the store for each charge, or by nodes with quota leases.
 
 use super::{Algorithm, Limit, Refusals};
 use crate::charge_position::ChargePosition;
 use crate::limit_error::LimitError;
 use crate::time::{Millis, Timestamp};
 
-/// Where charges on a limit are decided.
+/// How charges on a limit are decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LimitMode {
-    /// By the store, each by itself.
+    /// By the store, each charge separately.
     #[default]
     Exact,
-    /// By nodes, out of units that they took from the store in advance, where something around the
-    /// store does so. Whatever does not know of leases decides it exactly.
+    /// By nodes, from units that they took from the store in advance, if the store is wrapped by a
+    /// component that takes quota leases. Components without lease support decide it exactly.
     Leased,
 }
 
-/// The moments at which units of one place may be used as if they were charged then.
+/// The time span in which the units of one position may be used as if they were charged then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseSpan {
-    /// The first of them: before it, state of that place counts as none.
+    /// The start: before it, state of that position is treated as missing.
     pub from: Timestamp,
-    /// The first moment after them: from then on charges are put elsewhere.
+    /// The end, exclusive: from then on charges are counted at another position.
     pub until: Timestamp,
 }
 
 impl LeaseSpan {
-    /// Whether `now` is one of them.
+    /// Returns whether `now` is in the span.
     #[must_use]
     pub fn includes(&self, now: Timestamp) -> bool {
         self.from <= now && now < self.until
@@ -34,17 +34,16 @@ impl LeaseSpan {
 }
 
 impl Limit {
-    /// Sets where it is decided.
+    /// Sets how charges are decided.
     ///
-    /// Units can be taken in advance where all that counts of a charge is the window or block that
-    /// it falls into: whenever they are used within it, the limit stands as if they had been charged
-    /// at that moment.
+    /// Units can be taken in advance if only the window or block of a charge affects the limit. The
+    /// limit's state is then the same whenever the units are used within that window or block.
     ///
     /// # Errors
-    /// [`LimitError::NotLeasable`] for a token bucket, which would refill meanwhile; for a sliding
-    /// log and a concurrency limit, which keep each charge by itself; and for a two-bucket estimate,
-    /// which stands otherwise from one millisecond to the next. [`LimitError::LeasedCountsRefusals`]
-    /// for a limit that counts refusals: it has to hear of each.
+    /// [`LimitError::NotLeasable`] for a token bucket, which would refill before the units are
+    /// used; for a sliding log and a concurrency limit, which store each charge separately; and for
+    /// a two-bucket estimate, which changes every millisecond. [`LimitError::LeasedCountsRefusals`]
+    /// for a limit that counts refusals: the store must receive each of them.
     pub fn with_mode(mut self, mode: LimitMode) -> Result<Self, LimitError> {
         if mode == LimitMode::Leased {
             if let Some(because) = self.algorithm.not_leasable() {
@@ -58,14 +57,14 @@ impl Limit {
         Ok(self)
     }
 
-    /// Where it is decided.
+    /// Returns how charges are decided.
     #[inline]
     #[must_use]
     pub const fn mode(&self) -> LimitMode {
         self.mode
     }
 
-    /// When units that were put at `position` may be used; `None` of a limit that cannot be leased.
+    /// Returns when units at `position` may be used; `None` for a limit that cannot be leased.
     #[must_use]
     pub fn lease_span(&self, position: ChargePosition) -> Option<LeaseSpan> {
         let (opens, until) = match &self.algorithm {
@@ -83,8 +82,8 @@ impl Limit {
         Some(LeaseSpan { from: Timestamp::from_millis(from), until })
     }
 
-    /// The longest that one lease can be used: the window, or the block of a sliding one. `None` of
-    /// a limit that cannot be leased.
+    /// Returns the longest use of a quota lease: the window, or the block of a sliding window.
+    /// `None` for a limit that cannot be leased.
     #[must_use]
     pub const fn longest_lease(&self) -> Option<Millis> {
         match &self.algorithm {
@@ -96,7 +95,7 @@ impl Limit {
 }
 
 impl Algorithm {
-    /// Why units of it cannot be taken in advance.
+    /// Returns why its units cannot be taken in advance; `None` if they can.
     pub(super) const fn not_leasable(&self) -> Option<&'static str> {
         match self {
             Self::FixedWindow(_) | Self::SlidingWindow(_) => None,

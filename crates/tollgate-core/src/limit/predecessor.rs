@@ -1,11 +1,11 @@
-//! A limit in the place of another one whose counters it takes over in proportion.
+//! Limits that take over the counters of their predecessor in proportion.
 
 use alloc::sync::Arc;
 
 use super::{Limit, OnChange};
 use crate::time::Timestamp;
 
-/// Whose place a limit took, and until when counters of then may still say something.
+/// The limit that was replaced, and the time until which its counters may still be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Predecessor {
     limit: Arc<Limit>,
@@ -13,15 +13,15 @@ pub(super) struct Predecessor {
 }
 
 impl Limit {
-    /// This limit from `now` on, where `old` was of its name: with [`OnChange::Scale`] it takes
-    /// over what was used there, and with any other nothing.
+    /// Returns this limit as the successor of `old` from `now` on, if both have the same name. With
+    /// [`OnChange::Scale`] it takes over the usage of `old`; otherwise it takes over nothing.
     #[must_use]
     pub fn with_predecessor(mut self, old: &Self, now: Timestamp) -> Self {
         if self.on_change != OnChange::Scale || self.name != old.name {
             return self;
         }
         self.predecessor = if self.state_digest == old.state_digest {
-            // The file was read anew for something else.
+            // The policy was reloaded because of a change elsewhere.
             old.predecessor.clone()
         } else {
             let until = now.after(old.window()).after(old.skew_tolerance());
@@ -31,7 +31,7 @@ impl Limit {
         self
     }
 
-    /// The limit whose counters this one takes over at `now`, if there is one.
+    /// Returns the limit whose counters this one takes over at `now`, if there is one.
     #[inline]
     #[must_use]
     pub fn predecessor(&self, now: Timestamp) -> Option<&Self> {

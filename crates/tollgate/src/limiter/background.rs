@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 
 /// Refunds, charges on completion, settlements and releases of permits after responses. Counts the
-/// running tasks, so that a process that ends can wait for them.
+/// running tasks, which lets a process wait for them before it ends.
 #[derive(Debug, Default)]
 pub(super) struct Background(Arc<watch::Sender<usize>>);
 

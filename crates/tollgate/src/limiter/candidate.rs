@@ -18,8 +18,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the candidates of the limits of `planned`, whose statuses are those of `evaluation`.
-    /// `mode` reports whether the limits were enforced.
+    /// Returns the candidates of the limits of `planned`. `evaluation` has the statuses of these
+    /// limits, and `mode` reports whether they were enforced.
     pub(super) fn of(
         mode: RuleMode,
         planned: &[PlannedCharge],

@@ -7,15 +7,17 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::decision::is_charged_later;
 
-/// The limits whose units a decision reserves until the real cost of the request is known.
+/// The limits that a decision reserves until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reservation {
-    /// None. A limit whose cost the response reports is charged the amount of its reservation.
+    /// None. If the response reports the cost of a limit, the limit is charged the amount that
+    /// would be reserved.
     #[default]
     Nothing,
-    /// The limits whose cost the response reports, each for its
-    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); the others are charged. The caller
-    /// [extends](super::Limiter::hold_on) and [settles](super::Limiter::settle_metered_at) it.
+    /// The limits with a cost that the response reports, each for its
+    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); the others are charged. The
+    /// caller [extends](super::Limiter::hold_on) and [settles](super::Limiter::settle_metered_at)
+    /// it.
     Metered,
     /// Every limit, on arrival, for this time or as long as the limit allows.
     All(Millis),
@@ -28,7 +30,8 @@ pub(super) enum ChargeMode {
     Charge(ChargeOn),
     /// Reserves every limit until that time.
     Reserve(Timestamp),
-    /// Reserves the limits whose cost the response reports until that time; charges the others.
+    /// Reserves the limits with a cost that the response reports, until that time; charges the
+    /// others.
     Metered(ChargeOn, Timestamp),
 }
 

@@ -161,7 +161,7 @@ impl<S: Store> Limiter<S> {
         let (charges, overrides) =
             self.apply_overrides(now, enforced, Evaluated::Enforced, &mut positions);
         async move {
-            // Shared by all charges of the request, so that they are refunded and renewed together.
+            // All charges of the request share the id: they are refunded and renewed together.
             let id = new_charge_id();
             let terms = FailureTerms { on_failure, queue };
             let outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;

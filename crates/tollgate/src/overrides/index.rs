@@ -94,8 +94,8 @@ impl Overrides {
         best(&self.index.load().everybody, limit, now).map(|entry| Arc::clone(&entry.said))
     }
 
-    /// Returns the latest override in force at `now` of a rule or of load shedding whose target
-    /// `is_meant` accepts.
+    /// Returns the latest override in force at `now` of a rule or of load shedding with a target
+    /// that `is_meant` accepts.
     pub(super) fn switch(
         &self,
         now: Timestamp,

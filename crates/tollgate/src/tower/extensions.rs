@@ -16,9 +16,9 @@ pub struct Peer(pub SocketAddr);
 /// Finds the client's address in a request's extensions.
 pub(super) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
 
-/// The whole body of a request whose type is JSON. A server that has read the body puts it into the
-/// request's extensions, for policies that need it ([`Policy::reads_bodies`]). The request's own
-/// body does not change.
+/// The whole JSON body of a request. A server that has read the body puts it into the request's
+/// extensions, for policies that need it ([`Policy::reads_bodies`]). The request's own body does
+/// not change.
 ///
 /// Never put a part of a body here: the rest of it may change the meaning of the part.
 ///

@@ -2,9 +2,9 @@
 //!
 //! Charges a request when it arrives, or when its response is known if its rules say so. Refuses
 //! with 429 and problem details. Writes the status of the limits into every response. Refunds
-//! responses whose status is free. Holds and renews permits of concurrency limits until the last
-//! byte of the response is sent or the client disconnects. Reserves costs that the response reports,
-//! and settles them when it ends.
+//! responses with a free status. Holds and renews permits of concurrency limits until the last byte
+//! of the response is sent or the client disconnects. Reserves costs that the response reports, and
+//! settles them when it ends.
 
 mod admitted;
 mod body;

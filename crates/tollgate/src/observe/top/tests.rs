@@ -1,4 +1,4 @@
-//! Subjects by their weight, in time.
+//! Tests of rankings by weight, over time.
 
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::policy::{LimitBinding, MatchMode};
@@ -26,7 +26,7 @@ fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> PlannedCharge {
     PlannedCharge::new(Arc::clone(limit), subject, Cost::new(cost).unwrap())
 }
 
-/// An evaluation over `planned` in which each limit fits as said.
+/// Returns an evaluation over `planned` in which each limit fits as given.
 fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     let statuses = planned.iter().map(|(planned, admission)| {
         let reading = Reading { admission: *admission, ..Reading::default() };
@@ -37,7 +37,7 @@ fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     top.evaluated(&planned, &evaluation);
 }
 
-/// Each limit, and its subjects with their units and errors.
+/// Returns each limit, and its subjects with their units and errors.
 type Told = Vec<(String, Vec<(String, u64, u64)>)>;
 
 fn ranked(top: &Top, by: RankBy, now: Timestamp) -> Told {
@@ -81,7 +81,7 @@ fn what_is_reported_covers_the_running_period_and_the_one_before() {
     let later = next.after(TOP_PERIOD);
     assert_eq!(ranked(&top, RankBy::Charged, later)[0].1, [("user=a".to_owned(), 2, 0)]);
     assert!(top.since(later) > START && top.since(later) <= next);
-    // Who looks again after long finds nobody.
+    // After a long time without decisions the ranking is empty.
     let long_after = later.after(TOP_PERIOD).after(TOP_PERIOD);
     assert!(ranked(&top, RankBy::Charged, long_after).is_empty());
 }

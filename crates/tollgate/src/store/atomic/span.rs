@@ -68,7 +68,7 @@ fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Par
 }
 
 impl Part<'_> {
-    /// Whether this partition made its charges.
+    /// Returns whether this partition admitted all its charges.
     fn admitted(&self, readings: &Readings) -> bool {
         let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
             charge.operation.as_charge().is_some() && reading.admission != Admission::Now

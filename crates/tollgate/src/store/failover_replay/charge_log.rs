@@ -97,7 +97,7 @@ impl ChargeLog {
         self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
     }
 
-    /// Combines such entries into cells.
+    /// Combines the matching entries into one cell for each limit and subject, the newest last.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = HashMap::<(u128, Subject), KnownState>::new();

@@ -18,7 +18,7 @@ pub(super) const BATCH: usize = 64;
 /// The state that remains to be joined in an epoch.
 #[derive(Debug)]
 pub(super) struct ReplayPass {
-    /// The newest entries last; they are joined first.
+    /// The newest entry last: it is joined first.
     left: Vec<KnownState>,
     /// The time since which callers wait for the replay; none if the store cannot be reached.
     since: Option<Instant>,

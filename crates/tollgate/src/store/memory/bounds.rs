@@ -27,8 +27,8 @@ impl Default for Bounds {
     }
 }
 
-/// A shard is not made for fewer entries, since chance spreads few entries unevenly, nor for fewer
-/// bytes.
+/// The least entries and bytes of a shard. Chance spreads few entries unevenly, so a store with
+/// fewer gets fewer shards.
 const SHARD_ENTRIES: usize = 2_048;
 const SHARD_BYTES: usize = 64 * 1024;
 
@@ -42,12 +42,13 @@ pub const OVERFLOW_COUNTERS: usize = 512;
 /// newcomer that finds no room is refused.
 pub const MAX_LIMITS: usize = 255;
 
-/// Of `max_bytes`, one part in so many is for states larger than 4 KiB and the cells of overflow
-/// counters, and one for the counters themselves; what is left is for entries.
+/// The divisors of `max_bytes`: one part in `POOL_OF` is for states larger than 4 KiB and the cells
+/// of overflow counters, and one in `COUNTERS_OF` for the counters themselves; the rest is for
+/// entries.
 const POOL_OF: usize = 4;
 const COUNTERS_OF: usize = 8;
 
-/// If bytes are few, there are fewer counters, so that at least this many limits have some.
+/// The fewest limits with counters: if bytes are few, each limit has fewer counters.
 const LEAST_LIMITS: usize = 16;
 
 /// The largest state of one subject that a store of this size is sure to hold, alone, is one part in

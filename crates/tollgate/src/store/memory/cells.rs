@@ -282,7 +282,7 @@ fn grow<T>(list: &mut Vec<T>) {
     }
 }
 
-/// How many items a full list grows by: a half, so that growing costs little per item.
+/// The number of items by which a full list grows: a half, so growing costs little per item.
 fn step<T>(list: &[T]) -> usize {
     (list.len() / 2).max(1)
 }

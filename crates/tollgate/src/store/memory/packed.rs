@@ -63,7 +63,7 @@ const REFUNDED: NonZeroU64 = tag(4);
 const PINNED: NonZeroU64 = tag(5);
 const TAG: u64 = !0 << TAG_SHIFT;
 
-/// No tag is zero, so that no head is.
+/// No tag is zero, and therefore no head is.
 const fn tag(number: u64) -> NonZeroU64 {
     NonZeroU64::new(number << TAG_SHIFT).unwrap()
 }
@@ -165,7 +165,8 @@ impl Packed {
         Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }
 
-    /// What is added to the moment in the tail: only a token bucket has any of these bits set.
+    /// Returns the time to add to the end in the tail: only a token bucket has any of these bits
+    /// set.
     fn lifetime(self) -> Millis {
         let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);
         lifetime::decode(low | (self.tail & !SHARE) >> NUMBER_BITS << SPARE_BITS)

@@ -1,4 +1,4 @@
-//! Bytes for states larger than [`LARGE`]: one budget for the whole store, so that a state may grow
+//! Bytes for states larger than [`LARGE`]: one budget for the whole store, so a state may grow
 //! beyond its shard's part.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -219,7 +219,7 @@ impl Shard {
         Room::for_growth(self.cells.heap(index), self.cells.growth(index))
     }
 
-    /// Executes the operation of `target` in room that was reserved before.
+    /// Executes the operation of `target`. Room for its additions must have been reserved.
     pub(super) fn execute(
         &mut self,
         now: Timestamp,
@@ -462,8 +462,7 @@ fn plain_retention(
 }
 
 /// Returns the retention of a state after an operation of `cost`: pinned while units are in flight
-/// or held, else by whether one more unit fits. `fits_again` reports that only for a cost of one
-/// unit.
+/// or held, else by whether one more unit fits. `fits_again` is valid only if `cost` is one unit.
 pub(super) fn retention(
     cell: Option<&Cell>,
     limit: &Limit,

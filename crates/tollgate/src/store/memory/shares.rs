@@ -23,7 +23,7 @@ pub(super) struct Places {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) entries: usize,
-    /// Bytes of states beside the table.
+    /// Bytes of states outside the table.
     pub(super) bytes: usize,
 }
 
