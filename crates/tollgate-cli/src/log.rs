@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use clap::ValueEnum;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::output;
+
 /// How a line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
@@ -42,7 +44,7 @@ pub(crate) fn info(line: &dyn Display) {
     if is_for_programs() {
         tracing::info!("{line}");
     } else {
-        eprintln!("{line}");
+        output::note(&format!("{line}\n"));
     }
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn warn(text: &dyn Display) {
     if is_for_programs() {
         tracing::warn!("{text}");
     } else {
-        eprintln!("{text}\n");
+        output::note(&format!("{text}\n\n"));
     }
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn fail(reason: &dyn Display) {
     if is_for_programs() {
         tracing::error!("{reason}");
     } else {
-        eprintln!("{reason}");
+        output::note(&format!("{reason}\n"));
     }
 }
 

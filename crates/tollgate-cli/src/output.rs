@@ -13,10 +13,16 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Prints on standard output. Whoever stops reading early, such as `head`, has what it wanted.
+/// Prints on standard output. A reader that closes the pipe early, such as `head`, is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Prints on standard error, without failing if nothing reads it.
+pub(crate) fn note(text: &str) {
+    // Nothing is left to report to.
+    let _ = io::stderr().write_all(text.as_bytes());
 }

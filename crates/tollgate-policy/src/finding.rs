@@ -98,6 +98,18 @@ impl PolicyErrors {
         &self.found
     }
 
+    /// Returns the number of mistakes and the file in one line, such as `2 mistakes in shop.yaml`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let (count, file) = (self.count(), &self.file);
+        let things = if count == 1 { "mistake" } else { "mistakes" };
+        let shown = match self.unshown {
+            0 => String::new(),
+            _ => format!(", the first {} shown", self.found.len()),
+        };
+        format!("{count} {things} in {file}{shown}")
+    }
+
     /// How many there are, also those that are not kept.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -110,14 +122,7 @@ impl fmt::Display for PolicyErrors {
         for finding in &self.found {
             writeln!(f, "{finding}\n")?;
         }
-        match self.count() {
-            1 => write!(f, "1 mistake in {}", self.file)?,
-            count => write!(f, "{count} mistakes in {}", self.file)?,
-        }
-        if self.unshown > 0 {
-            write!(f, ", the first {} shown", self.found.len())?;
-        }
-        Ok(())
+        f.write_str(&self.summary())
     }
 }
 

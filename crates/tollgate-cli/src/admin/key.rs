@@ -28,8 +28,9 @@ pub(crate) async fn reset(
 }
 
 fn path(limits: &[String], subject: &Subject) -> String {
-    let limits: Vec<_> = limits.iter().map(|name| format!("limit={}", encoded(name))).collect();
-    format!("/v1/standing?{}{}", limits.join("&"), subject.parameters("subject"))
+    let limits: Vec<_> = limits.iter().map(|name| format!("&limit={}", encoded(name))).collect();
+    let query = limits.concat() + &subject.parameters("subject");
+    format!("/v1/standing?{}", query.trim_start_matches('&'))
 }
 
 /// Prints what [`show`] and [`reset`] told.

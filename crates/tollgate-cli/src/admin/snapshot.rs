@@ -21,7 +21,8 @@ pub(crate) struct Snapshot {
     pub(super) decisions: BTreeMap<String, Decisions>,
 }
 
-/// Decisions that asked one limit, since the node began.
+/// What one limit decided since the node began: how many decisions it admitted, those included that
+/// another limit refused, and how many it refused itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     pub(super) admitted: u64,
@@ -44,33 +45,36 @@ impl Snapshot {
     }
 }
 
-/// Reads the counters of decisions on a page for Prometheus.
+/// Reads the counters of limits on a page for Prometheus.
+///
+/// `tollgate_decisions_total` counts the decision of the whole request at each of its limits, so
+/// its refusals may be those of another limit. `tollgate_refusals_total` names the limit that
+/// refused.
 fn decisions(page: &str) -> BTreeMap<String, Decisions> {
     let mut found: BTreeMap<String, Decisions> = BTreeMap::new();
-    for line in page.lines() {
-        let Some((limit, verdict, count)) = sample(line) else { continue };
-        // Most limits of a large policy are asked by nobody.
-        if count == 0 {
-            continue;
+    for (limit, evaluated) in page.lines().filter_map(|line| sample(line, "decisions")) {
+        // Most limits of a large policy decide nothing.
+        if evaluated > 0 {
+            found.entry(limit.to_owned()).or_default().admitted += evaluated;
         }
-        let counts = found.entry(limit.to_owned()).or_default();
-        match verdict {
-            "admitted" => counts.admitted += count,
-            _ => counts.refused += count,
+    }
+    for (limit, refused) in page.lines().filter_map(|line| sample(line, "refusals")) {
+        if let Some(counts) = found.get_mut(limit) {
+            counts.refused += refused;
+            counts.admitted = counts.admitted.saturating_sub(refused);
         }
     }
     found
 }
 
-/// `tollgate_decisions_total{limit="core",decision="admitted",source="store"} 12`: names of limits need no
-/// escaping.
-fn sample(line: &str) -> Option<(&str, &str, u64)> {
-    let (labels, count) = line.strip_prefix("tollgate_decisions_total{")?.split_once("} ")?;
-    let label = |name: &str| {
-        let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(found, _)| *found == name).map(|(_, value)| value.trim_matches('"'))
-    };
-    Some((label("limit")?, label("decision")?, count.parse().ok()?))
+/// The limit and the value of `tollgate_decisions_total{limit="core",decision="admitted",source="store"} 12`.
+/// Names of limits need no escaping.
+fn sample<'p>(line: &'p str, counter: &str) -> Option<(&'p str, u64)> {
+    let labelled = line.strip_prefix("tollgate_")?.strip_prefix(counter)?;
+    let (labels, count) = labelled.strip_prefix("_total{")?.split_once("} ")?;
+    let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+    let (_, limit) = pairs.find(|(name, _)| *name == "limit")?;
+    Some((limit.trim_matches('"'), count.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -78,14 +82,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decisions_are_added_up_over_who_decided() {
+    fn refusals_belong_to_the_limit_that_refused() {
         let page = "# HELP tollgate_decisions_total text\n\
             tollgate_decisions_total{limit=\"core\",decision=\"admitted\",source=\"store\"} 3\n\
             tollgate_decisions_total{limit=\"core\",decision=\"admitted\",source=\"fallback\"} 2\n\
-            tollgate_decisions_total{limit=\"core\",decision=\"refused\",source=\"store\"} 1\n\
+            tollgate_decisions_total{limit=\"core\",decision=\"refused\",source=\"store\"} 3\n\
+            tollgate_decisions_total{limit=\"daily\",decision=\"refused\",source=\"store\"} 3\n\
+            tollgate_refusals_total{limit=\"core\",source=\"store\"} 2\n\
+            tollgate_refusals_total{limit=\"core\",source=\"fallback\"} 1\n\
+            tollgate_refusals_total{limit=\"daily\",source=\"store\"} 0\n\
             tollgate_decisions_total{limit=\"idle\",decision=\"refused\",source=\"store\"} 0\n\
             tollgate_requests_total{decision=\"refused\",source=\"store\"} 9\n";
-        let expected = Decisions { admitted: 5, refused: 1 };
-        assert_eq!(decisions(page), BTreeMap::from([("core".to_owned(), expected)]));
+        let core = ("core".to_owned(), Decisions { admitted: 5, refused: 3 });
+        let daily = ("daily".to_owned(), Decisions { admitted: 3, refused: 0 });
+        assert_eq!(decisions(page), BTreeMap::from([core, daily]));
     }
 }

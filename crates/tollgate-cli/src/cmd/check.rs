@@ -4,19 +4,29 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::{Value, json};
 use tollgate::HashKey;
 use tollgate::core::{Headers, RequestAttributes};
-use tollgate_policy::{explain, trace};
+use tollgate_policy::{Finding, LoadError, LoadedPolicy, explain, trace};
 
 use crate::failure::Failure;
-use crate::limiter;
+use crate::output;
 
-/// Validate a policy, explain it, and show what a request would meet
+/// Validate a policy, explain it, and show which limits a request would be charged on
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
-    #[arg(long, value_name = "FILE")]
-    policy: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "policy")]
+    file: Option<PathBuf>,
+    /// The policy file, as a flag
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    policy: Option<PathBuf>,
+    /// Fail if there are warnings
+    #[arg(long)]
+    strict: bool,
+    /// Print errors and warnings as JSON, and no explanation
+    #[arg(long)]
+    json: bool,
     /// Follow a request of this method; GET if another part of a request is given
     #[arg(long, value_name = "METHOD", help_heading = "A request")]
     method: Option<String>,
@@ -69,10 +79,60 @@ impl Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
-    let loaded = limiter::load(&flags.policy)?;
+    // clap requires one of them.
+    let path = flags.file.as_ref().or(flags.policy.as_ref()).ok_or("no policy file is given")?;
+    let loaded = match tollgate_policy::load(path) {
+        Ok(loaded) => loaded,
+        Err(LoadError::Invalid(errors)) => {
+            if flags.json {
+                output::print(&format!("{:#}\n", as_json(errors.findings(), &[])))?;
+            } else {
+                output::note(&marked("error", errors.findings()));
+            }
+            return Err(errors.summary().into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if flags.json {
+        output::print(&format!("{:#}\n", as_json(&[], &loaded.warnings)))?;
+    } else {
+        output::note(&marked("warning", &loaded.warnings));
+        output::print(&explanation(flags, &loaded))?;
+    }
+    match loaded.warnings.len() {
+        count if flags.strict && count > 0 => {
+            let things = if count == 1 { "warning" } else { "warnings" };
+            Err(format!("{count} {things} in {}, and --strict is set", path.display()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The findings, each marked with its severity.
+fn marked(severity: &str, findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("{severity}: {finding}\n\n")).collect()
+}
+
+fn as_json(errors: &[Finding], warnings: &[Finding]) -> Value {
+    let list = |findings: &[Finding]| -> Vec<Value> {
+        let one = |finding: &Finding| {
+            json!({
+                "file": finding.file(),
+                "line": finding.line(),
+                "column": finding.column(),
+                "message": finding.message(),
+                "hint": finding.hint(),
+            })
+        };
+        findings.iter().map(one).collect()
+    };
+    json!({ "valid": errors.is_empty(), "errors": list(errors), "warnings": list(warnings) })
+}
+
+/// The policy in words, or what a request meets in it.
+fn explanation(flags: &Flags, loaded: &LoadedPolicy) -> String {
     if !flags.names_a_request() {
-        print!("{}", explain(&loaded));
-        return Ok(());
+        return explain(loaded).to_string();
     }
     let target = flags.path.as_deref().unwrap_or("/");
     let path = target.split_once('?').map_or(target, |(path, _)| path);
@@ -85,6 +145,5 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         peer: flags.from,
         headers: &fields,
     };
-    print!("{}", trace(&loaded.policy, &facts, &HashKey::random()));
-    Ok(())
+    trace(&loaded.policy, &facts, &HashKey::random()).to_string()
 }

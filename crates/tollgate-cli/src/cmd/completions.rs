@@ -1,11 +1,10 @@
 //! `tollgate completions`: what a shell has to know to complete the flags.
 
-use std::io::{self, Write};
-
 use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Print the completions of a shell
 #[derive(Debug, Args)]
@@ -18,8 +17,5 @@ pub(crate) struct Flags {
 pub(crate) fn run(flags: &Flags, mut program: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(flags.shell, &mut program, "tollgate", &mut script);
-    io::stdout()
-        .write_all(&script)
-        .map_err(|error| format!("cannot print the completions: {error}"))?;
-    Ok(())
+    output::print(&String::from_utf8(script)?)
 }

@@ -1,5 +1,6 @@
 //! `tollgate demo`: limiting at work on this machine, with a real log and real sockets.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +38,14 @@ pub(crate) struct Flags {
     /// Ends when the log was replayed, instead of staying up until Ctrl-C
     #[arg(long)]
     once: bool,
+}
+
+/// Prints a line. A reader that closes the pipe early ends nothing.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        // An error is a closed pipe or a full disk: the replay itself still means something.
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
 }
 
 const POLICY: &str = include_str!("../../../../policies/github.yaml");
@@ -89,23 +98,24 @@ async fn demonstrate(
     if flags.once {
         return Ok(());
     }
-    println!("\nThe proxy stays up; Ctrl-C ends it. The clock is today's again.");
+    say!("\nThe proxy stays up; Ctrl-C ends it. The clock is today's again.");
     proxy.await??;
     Ok(())
 }
 
 fn print_stream_result(shown: &TokenLimitStatus) {
     let TokenLimitStatus { writing, settled } = shown;
-    println!("\nA model behind policies/llm-tokens.yaml, its tokens a minute for each key:");
-    println!(
+    say!("\nA model behind policies/llm-tokens.yaml, its tokens a minute for each key:");
+    say!(
         "  it may write {} tokens: {} are held, {} are left",
         stream::MAX_TOKENS,
         writing.held,
         writing.remaining
     );
-    println!(
+    say!(
         "  it wrote, with the prompt, {}: settled at the end of its stream, {} are left",
-        settled.used, settled.remaining
+        settled.used,
+        settled.remaining
     );
 }
 
@@ -138,10 +148,10 @@ fn replayed(entry: &Entry) -> Option<ReplayedRequest> {
 }
 
 fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
-    println!("Tollgate stands at http://{address} with GitHub's limits (policies/github.yaml):");
-    println!("60 requests an hour for each address, 5,000 for each token, a 304 is free.\n");
+    say!("Tollgate stands at http://{address} with GitHub's limits (policies/github.yaml):");
+    say!("60 requests an hour for each address, 5,000 for each token, a 304 is free.\n");
     let tag = upstream::entity_tag("/hello");
-    println!("Try it in another terminal:");
+    say!("Try it in another terminal:");
     for (command, remark) in [
         (format!("curl -i http://{address}/hello"), "how a stranger stands"),
         (
@@ -157,10 +167,10 @@ fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
             "into the limit",
         ),
     ] {
-        println!("  # {remark}\n  {command}");
+        say!("  # {remark}\n  {command}");
     }
-    println!();
-    println!(
+    say!("");
+    say!(
         "{requests} requests of a real log now pass through it in about {seconds} s; its days pass as fast."
     );
 }
@@ -190,15 +200,15 @@ impl LiveCounts {
         self.bar.set_message(format!("{}  {}", day_and_hour(at), summary(counts)));
         self.bar.set_position(counts.sent);
         if !self.is_terminal && counts.sent.is_multiple_of(self.requests.div_ceil(10)) {
-            println!("{:>6}/{}  {}", counts.sent, self.requests, summary(counts));
+            say!("{:>6}/{}  {}", counts.sent, self.requests, summary(counts));
         }
     }
 
     fn finish(&self, counts: &Counts) {
         self.bar.finish_and_clear();
-        println!("Replayed {}: {}.", counts.sent, summary(counts));
+        say!("Replayed {}: {}.", counts.sent, summary(counts));
         for (client, refused) in &counts.refused_by_client {
-            println!("  {client} was refused {refused} times");
+            say!("  {client} was refused {refused} times");
         }
     }
 }

@@ -9,6 +9,7 @@ use tollgate_policy::MAX_FILE_BYTES;
 use tollgate_policy::import::{self, Conversion, Imported, SourceFile};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Write a policy from the configuration of another rate limiter
 #[derive(Debug, Args)]
@@ -62,7 +63,7 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
     let imported = import::envoy_ratelimit(&sources, counting)?;
     print_notes(&imported);
     match &flags.output {
-        None => print!("{}", imported.policy),
+        None => output::print(&imported.policy)?,
         Some(output) => {
             if flags.files.contains(output) {
                 return Err(format!("{} is one of the files to import", output.display()).into());
@@ -76,20 +77,16 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
 
 /// Says on stderr what became of what the files say.
 fn print_notes(imported: &Imported) {
-    for note in &imported.notes {
-        eprintln!("{note}");
-    }
-    for warning in &imported.warnings {
-        eprintln!("{warning}");
-    }
+    let lines = imported.notes.iter().map(|note| format!("{note}\n"));
+    let warnings = imported.warnings.iter().map(|warning| format!("{warning}\n"));
+    let mut text: String = lines.chain(warnings).collect();
     let count = |conversion: Conversion| {
         imported.notes.iter().filter(|note| note.conversion == conversion).count()
     };
     let (kept, near) = (count(Conversion::Kept), count(Conversion::Approximated));
-    eprintln!(
-        "{kept} kept, {near} approximated, {} not supported",
-        count(Conversion::NotSupported)
-    );
+    let not = count(Conversion::NotSupported);
+    text += &format!("{kept} kept, {near} approximated, {not} not supported\n");
+    output::note(&text);
 }
 
 /// The text of a file that is no larger than a policy may be.

@@ -16,7 +16,7 @@ pub(crate) struct Flags {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Show how limits stand for a subject, and which overrides it has
-    Show(KeyFlags),
+    Show(ShowFlags),
     /// List the subjects of a limit that reveals them
     List(SubjectsFlags),
     /// Forget what a subject used
@@ -33,6 +33,20 @@ struct KeyFlags {
     listener: AdminClient,
     /// The name of a limit; several may be asked
     #[arg(long = "limit", value_name = "NAME", required = true)]
+    limits: Vec<String>,
+    #[command(flatten)]
+    subject: Subject,
+    #[command(flatten)]
+    shown: OutputFlags,
+}
+
+#[derive(Debug, Args)]
+struct ShowFlags {
+    #[command(flatten)]
+    listener: AdminClient,
+    /// The name of a limit, may be given more than once; all limits that count by the subject if
+    /// none is given
+    #[arg(long = "limit", value_name = "NAME")]
     limits: Vec<String>,
     #[command(flatten)]
     subject: Subject,

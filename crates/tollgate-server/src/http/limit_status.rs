@@ -1,8 +1,8 @@
 //! `/v1/standing?limit=core&subject[token]=abc`: `GET` tells how it stands, `DELETE` forgets it.
 
 use serde_json::{Value, json};
-use tollgate::core::policy::{NameError, Named, NamedPlan, PlannedCharge};
-use tollgate::core::{Cost, Policy, Store, Timestamp};
+use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan, PlannedCharge};
+use tollgate::core::{Cost, Limit, Policy, Store, Timestamp, Visibility};
 
 use super::answer::source_of;
 use super::app::App;
@@ -23,10 +23,15 @@ struct StatusQuery {
 }
 
 impl<S: Store> App<S> {
-    /// How limits stand; nothing is charged.
+    /// Returns the status of limits for a subject and charges nothing. Without a `limit` in the
+    /// query these are all limits that count by nothing but the given subject.
     pub(super) async fn limit_status(&self, query: &str, caller: Caller) -> Answer {
         let policy = self.limiter.policy();
-        let NamedPlan { planned, .. } = self.named_by(&policy, &StatusQuery::read(query)?)?;
+        let mut wanted = StatusQuery::read(query)?;
+        if wanted.limits.is_empty() {
+            wanted.limits = limits_of(&policy, &wanted, caller)?;
+        }
+        let NamedPlan { planned, .. } = self.named_by(&policy, &wanted)?;
         let now = self.limiter.now();
         let (evaluation, source) = self.limiter.look_at(now, &planned).await?;
         let ((source, _), policy) = (source_of(source), &**policy.version());
@@ -53,7 +58,11 @@ impl<S: Store> App<S> {
     /// in clear where the limit reveals its subjects, else by keyed hashes.
     pub(super) async fn forget(&self, query: &str, actor: &Actor) -> Answer {
         let policy = self.limiter.policy();
-        let NamedPlan { planned, .. } = self.named_by(&policy, &StatusQuery::read(query)?)?;
+        let wanted = StatusQuery::read(query)?;
+        if wanted.limits.is_empty() {
+            return Err(invalid(format!("name 1 to {MAX_LIMITS} limits: `limit=NAME`")));
+        }
+        let NamedPlan { planned, .. } = self.named_by(&policy, &wanted)?;
         let evaluation = self.limiter.forget_at(self.limiter.now(), &planned).await?;
         for PlannedCharge { limit, subject, .. } in &planned {
             let shown =
@@ -100,6 +109,33 @@ impl<S: Store> App<S> {
     }
 }
 
+/// The names of the limits that count by the given subject and nothing else. Hidden limits are for
+/// administrators.
+fn limits_of(
+    policy: &Policy,
+    wanted: &StatusQuery,
+    caller: Caller,
+) -> Result<Vec<String>, Problem> {
+    let is_given = |index: &usize| {
+        let dimension = policy.dimensions().get(*index);
+        dimension.is_some_and(|one| wanted.subject.iter().any(|(name, _)| *name == *one.name))
+    };
+    let is_shown = |limit: &Limit| {
+        limit.visibility() == Visibility::Visible || matches!(caller, Caller::Admin)
+    };
+    let counts = |binding: &&LimitBinding| {
+        !binding.per.is_empty() && binding.per.iter().all(is_given) && is_shown(&binding.limit)
+    };
+    let found = policy.limits().iter().filter(counts).take(MAX_LIMITS);
+    let names: Vec<String> = found.map(|binding| binding.limit.name().to_owned()).collect();
+    if names.is_empty() {
+        let detail = "no limit counts by exactly this subject: give `subject[NAME]=VALUE` for each \
+                      name in a limit's `per`, or name limits: `limit=NAME`";
+        return Err(invalid(detail));
+    }
+    Ok(names)
+}
+
 impl StatusQuery {
     fn read(query: &str) -> Result<Self, Problem> {
         let mut wanted = Self { limits: Vec::new(), subject: Vec::new() };
@@ -114,8 +150,8 @@ impl StatusQuery {
                 }
             }
         }
-        if !(1..=MAX_LIMITS).contains(&wanted.limits.len()) {
-            return Err(invalid(format!("name 1 to {MAX_LIMITS} limits: `limit=NAME`")));
+        if wanted.limits.len() > MAX_LIMITS {
+            return Err(invalid(format!("name at most {MAX_LIMITS} limits: `limit=NAME`")));
         }
         let repeated = |index: usize| {
             let (name, _) = &wanted.subject[index];

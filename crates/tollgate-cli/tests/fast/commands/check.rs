@@ -1,5 +1,7 @@
 //! `tollgate check`.
 
+use serde_json::{Value, json};
+
 use crate::support::world::{policy, tollgate};
 
 fn check(arguments: &[&str]) -> String {
@@ -50,5 +52,74 @@ fn mistakes_are_shown_with_their_place_all_at_once() {
     for words in ["wrong.yaml:5:", "1 hour", "wrong.yaml:9:", "did you mean \"anonymous\"?", "^^^"]
     {
         assert!(response.contains(words), "{words:?} is not in\n{response}");
+    }
+    assert_eq!(response.matches("error: ").count(), 2, "{response}");
+    assert!(response.ends_with(&format!("\n2 mistakes in {}\n", path.display())), "{response}");
+
+    let output = tollgate(&["check", "--json", &path.display().to_string()]);
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["valid"], &told["errors"][1]["line"]), (&json!(false), &json!(9)));
+    assert_eq!(told["errors"][1]["hint"], "did you mean \"anonymous\"?");
+}
+
+#[test]
+fn warnings_are_marked_and_fail_a_strict_check() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("unused.yaml");
+    let text = "subjects: { address: { client_address: {} } }\n\
+                limits:\n  core: { quota: 60, window: 1h, per: address }\n  \
+                unused: { quota: 60, window: 1h, per: address }\nrules: [{ limits: core }]\n";
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    let plain = tollgate(&["check", &path]);
+    assert!(plain.status.success());
+    let warning = String::from_utf8(plain.stderr).unwrap();
+    assert!(warning.starts_with("warning: "), "{warning}");
+    let strict = tollgate(&["check", "--strict", &path]);
+    assert_eq!(strict.status.code(), Some(1));
+    let error = String::from_utf8(strict.stderr).unwrap();
+    assert_eq!(error, format!("{warning}1 warning in {path}, and --strict is set\n"));
+    let told: Value =
+        serde_json::from_slice(&tollgate(&["check", "--json", &path]).stdout).unwrap();
+    assert_eq!((&told["valid"], told["warnings"].as_array().unwrap().len()), (&json!(true), 1));
+}
+
+/// The commands whose output other programs read from a pipe, which they may close early.
+#[test]
+fn a_closed_pipe_ends_no_command_with_a_panic() {
+    let policy = policy("github.yaml").display().to_string();
+    let folder = tempfile::TempDir::new().unwrap();
+    let envoy = folder.path().join("envoy.yaml");
+    let text = "domain: edge\ndescriptors: [{ key: a, rate_limit: { unit: minute, \
+                requests_per_unit: 1 } }]\n";
+    std::fs::write(&envoy, text).unwrap();
+    let envoy = envoy.display().to_string();
+    for arguments in [
+        &["check", &policy][..],
+        &["check", &policy, "--path", "/"],
+        &["import", "envoy-ratelimit", &envoy],
+        &["completions", "bash"],
+        &["demo", "--once", "--seconds", "0", "--listen", "127.0.0.1:0"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(arguments)
+            .stdout(writer.try_clone().unwrap())
+            .stderr(std::process::Stdio::piped())
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        assert!(!error.contains("panicked"), "{arguments:?}: {error}");
+        // Also the notes on standard error, if both are closed.
+        let status = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(arguments)
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{arguments:?}");
     }
 }

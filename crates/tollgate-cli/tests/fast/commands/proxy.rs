@@ -36,7 +36,7 @@ fn an_anonymous_client_has_sixty_requests_an_hour_and_one_reset() {
     assert_eq!(refused.field("x-ratelimit-remaining"), "0");
     let wait: u64 = refused.field("retry-after").parse().unwrap();
     assert!((1..=3_600).contains(&wait), "{wait}");
-    assert_eq!(refused.field("content-type"), "application/problem+json; charset=utf-8");
+    assert_eq!(refused.field("content-type"), "application/json; charset=utf-8");
     let problem: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(problem["violated-policies"], serde_json::json!(["anonymous"]));
     assert_eq!(problem["status"], 429);

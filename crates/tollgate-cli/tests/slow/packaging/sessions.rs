@@ -64,9 +64,9 @@ sessions! {
         .in_sections(&["Write a policy", "Try a policy on yesterday's traffic"]).with(BUILT);
     the_readme_shares_limits: Session::of("README.md", &["8080", "9000", "7101", "7102", "7201", "7202"])
         .in_sections(&["Share limits between nodes"]).with(BUILT);
-    the_readme_asks_from_any_stack: Session::of("README.md", &["6380", "8181", "8182"])
+    the_readme_asks_from_any_stack: Session::of("README.md", &["6380", "8181", "8183"])
         .in_sections(&["Query it from any stack"]).with(BUILT);
-    the_readme_looks_inside: Session::of("README.md", &["8181", "8183"])
+    the_readme_looks_inside: Session::of("README.md", &["8181", "8182"])
         .in_sections(&["Look inside"]).with(BUILT);
     the_http_door_answers: Session::of("docs/http.md", &["18080", "18182", "18183"]);
     the_redis_protocol_is_spoken: Session::of("docs/redis-protocol.md", &["6380"]);

@@ -65,7 +65,7 @@ fn who_may_pass_is_reported_so_and_who_may_not_gets_a_whole_answer() {
         assert_eq!(refused.status, 429);
         assert_eq!(refused.field("tollgate-receipt"), "", "nothing was charged");
         assert!((1..=3_600).contains(&number(&refused, "retry-after")));
-        assert_eq!(refused.field("content-type"), "application/problem+json; charset=utf-8");
+        assert_eq!(refused.field("content-type"), "application/json; charset=utf-8");
         let problem: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
         assert_eq!(problem["violated-policies"], serde_json::json!(["few"]));
         let other = [proxy, &["x-other: 1"]].concat().join("\n").replace(".7", ".8");

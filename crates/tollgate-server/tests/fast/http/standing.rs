@@ -33,6 +33,25 @@ async fn limits_take_of_a_subject_what_they_count_by() {
 }
 
 #[tokio::test]
+async fn without_a_limit_all_limits_of_the_subject_are_reported() {
+    let world = World::new();
+    let charge = json!({ "limits": [{ "name": "core", "cost": 2, "subject": { "token": "a" } }] });
+    world.post("/v1/check", charge.to_string()).await.ok();
+    let all = world.get("/v1/standing?subject[token]=a").await.ok();
+    let core = world.get("/v1/standing?limit=core&subject[token]=a").await.ok();
+    let statuses = all["statuses"].as_array().unwrap();
+    assert!(statuses.contains(&core["statuses"][0]), "{all}");
+    assert!(statuses.iter().all(|status| status["name"] != "anonymous"), "{all}");
+    let nothing = world.get("/v1/standing?subject[nothing]=a").await;
+    assert_eq!(nothing.problem(400), "invalid-query");
+    let admin = Some(Access::Open);
+    let world = World::over(Memory::default(), HttpOptions { admin, ..HttpOptions::default() });
+    // To forget more than was named would be a surprise.
+    let forget = Request::delete("/v1/standing?subject[token]=a").body(Body::empty()).unwrap();
+    assert_eq!(world.ask(forget).await.problem(400), "invalid-query");
+}
+
+#[tokio::test]
 async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false).finish();
