@@ -109,7 +109,7 @@ impl LimitStatus {
     fn is_tighter_than(&self, other: &Self) -> bool {
         let share =
             |one: &Self, of: &Self| u128::from(one.remaining) * u128::from(of.limit.capacity());
-        (share(self, other), self.remaining) < (share(other, self), other.remaining)
+        (self.remaining, share(self, other)) < (other.remaining, share(other, self))
     }
 }
 
@@ -165,20 +165,26 @@ impl Evaluation {
     }
 
     /// Returns the limit to report if a client receives only one: the refusing limit with the
-    /// longest wait, or, if none refused, the limit with the smallest share left. Hidden limits are
-    /// skipped.
+    /// longest wait, or, if none refused, the limit with the fewest units remaining (of equal ones,
+    /// the one with the smallest share of its capacity). Hidden limits are skipped.
     ///
     /// `None` if only hidden limits refused: no other status explains the refusal.
     #[must_use]
     pub fn tightest(&self) -> Option<&LimitStatus> {
-        let visible = |status: &&LimitStatus| status.is_visible();
         if self.is_admitted() {
-            return self.statuses.iter().filter(visible).reduce(|tightest, other| {
-                if other.is_tighter_than(tightest) { other } else { tightest }
-            });
+            return self.tightest_visible();
         }
-        self.refusals().filter(visible).reduce(|longest, other| {
+        self.refusals().filter(|status| status.is_visible()).reduce(|longest, other| {
             if other.resets_at > longest.resets_at { other } else { longest }
+        })
+    }
+
+    /// Returns the visible limit with the fewest units remaining, whether or not the charge was
+    /// admitted.
+    #[must_use]
+    pub fn tightest_visible(&self) -> Option<&LimitStatus> {
+        self.statuses.iter().filter(|status| status.is_visible()).reduce(|tightest, other| {
+            if other.is_tighter_than(tightest) { other } else { tightest }
         })
     }
 

@@ -10,9 +10,9 @@ use crate::shed::{ShedCause, ShedDecision};
 /// The media type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
-/// The same media type for clients of GitHub's API. Octokit reads problem details only if the media
-/// type declares text, and it recognizes secondary limits by the message in the body.
-pub const GITHUB_CONTENT_TYPE: &str = "application/problem+json; charset=utf-8";
+/// The media type for clients of GitHub's API. Octokit parses a body only if its media type is this
+/// one, and it recognizes secondary limits by the message in the body.
+pub const GITHUB_CONTENT_TYPE: &str = "application/json; charset=utf-8";
 
 const TYPES: &str = "https://iana.org/assignments/http-problem-types";
 

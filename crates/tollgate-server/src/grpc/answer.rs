@@ -2,9 +2,7 @@
 
 use prost_types::Duration;
 use tollgate::core::policy::ResponseSettings;
-use tollgate::core::policy::descriptors::{
-    DescriptorOutcome, NodeMode, PlannedDescriptor, TimeUnit,
-};
+use tollgate::core::policy::descriptors::{DescriptorOutcome, PlannedDescriptor, TimeUnit};
 use tollgate::core::{Limit, LimitStatus, Millis, Timestamp};
 use tollgate::headers::{self, FieldValue, Fields};
 use tollgate::problem;
@@ -52,16 +50,16 @@ fn status(
         DescriptorOutcome::Unmatched | DescriptorOutcome::CasOutcome => status,
         DescriptorOutcome::Unlimited => DescriptorStatus { limit_remaining: u32::MAX, ..status },
         DescriptorOutcome::Blocked => {
-            let nothing = || RateLimit { name: name(descriptor), ..RateLimit::default() };
-            let current_limit = (descriptor.mode != NodeMode::Shadow).then(nothing);
-            DescriptorStatus { current_limit, ..status }
+            let nothing = RateLimit { name: name(descriptor), ..RateLimit::default() };
+            DescriptorStatus { current_limit: Some(nothing), ..status }
         }
         DescriptorOutcome::Limited(_) => {
             let Some(limit_status) = limit_status else { return status };
-            // Envoy tells clients of the limits that it hears of.
-            let is_told = limit_status.is_visible() && descriptor.mode != NodeMode::Shadow;
+            // Envoy shows its clients every limit that it receives. Those of shadow descriptors are
+            // sent, as envoyproxy/ratelimit does.
+            let limit = || limit(name(descriptor), &limit_status.limit);
             DescriptorStatus {
-                current_limit: is_told.then(|| limit(name(descriptor), &limit_status.limit)),
+                current_limit: limit_status.is_visible().then(limit),
                 limit_remaining: saturated(limit_status.remaining),
                 duration_until_reset: Some(duration(limit_status.resets_at.since(now))),
                 ..status
@@ -92,10 +90,11 @@ fn saturated(units: u64) -> u32 {
     u32::try_from(units).unwrap_or(u32::MAX)
 }
 
+/// Whole seconds, rounded up: Envoy prints the seconds alone, and a client that waits for them must
+/// be admitted.
 fn duration(millis: Millis) -> Duration {
-    let (seconds, rest) = (millis.get() / 1000, millis.get() % 1000);
-    // Neither is ever near its end: 2^53 ms, and 999 ms.
-    Duration { seconds: seconds as i64, nanos: rest as i32 * 1_000_000 }
+    // At most 2^53 ms.
+    Duration { seconds: millis.as_secs_ceil() as i64, nanos: 0 }
 }
 
 /// Header fields for the client's answer, and the body of a refusal.
@@ -113,8 +112,10 @@ fn header_fields(
     headers::write(&answers.headers, evaluation, &mut fields);
     let mut body = Vec::new();
     if is_refused {
-        body = problem::quota_exceeded(evaluation, answers.refuse_status).into_bytes();
-        fields.set("content-type", FieldValue::Text(problem::CONTENT_TYPE.to_owned()));
+        let (content_type, text) =
+            problem::refusal(&answers.headers, evaluation, answers.refuse_status);
+        body = text.into_bytes();
+        fields.set("content-type", FieldValue::Text(content_type.to_owned()));
     }
     (fields.0, body)
 }

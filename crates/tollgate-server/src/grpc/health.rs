@@ -14,6 +14,13 @@ use crate::shutdown::{Phase, Shutdown};
 /// becomes of requests is the policy's word, and another node would ask the same store.
 pub(super) struct Health(pub(super) Shutdown);
 
+/// The name under which envoyproxy/ratelimit reports its health.
+const ENVOY_RATELIMIT: &str = "ratelimit";
+
+fn is_known(service: &str) -> bool {
+    matches!(service, "" | SERVICE_NAME | ENVOY_RATELIMIT)
+}
+
 impl Health {
     fn now(&self) -> HealthCheckResponse {
         let status = match self.0.phase() {
@@ -31,7 +38,7 @@ impl health_server::Health for Health {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         match request.get_ref().service.as_str() {
-            "" | SERVICE_NAME => Ok(Response::new(self.now())),
+            name if is_known(name) => Ok(Response::new(self.now())),
             other => Err(Status::not_found(format!(
                 "there is no service {other:?}; ask for {SERVICE_NAME:?}"
             ))),
@@ -44,7 +51,7 @@ impl health_server::Health for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let is_known = matches!(request.get_ref().service.as_str(), "" | SERVICE_NAME);
+        let is_known = is_known(&request.get_ref().service);
         let unknown = HealthCheckResponse { status: ServingStatus::ServiceUnknown.into() };
         let first = if is_known { self.now() } else { unknown };
         let mut shutdown = self.0.clone();

@@ -104,6 +104,8 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/audit", &[(Method::GET, Route::Audit)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
+    // The path of envoyproxy/ratelimit's probe.
+    ("/healthcheck", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::SharedBlob)]),
 ];
 

@@ -11,10 +11,13 @@ pub(super) enum CommandKind {
     Client,
     Command,
     CrabThrottle,
+    Discard,
     Echo,
+    Exec,
     Extend,
     Hello,
     Info,
+    Multi,
     Peek,
     Ping,
     Quit,
@@ -42,7 +45,7 @@ pub(super) struct Command {
 }
 
 /// The most frequent first.
-static COMMANDS: [Command; 20] = [
+static COMMANDS: [Command; 23] = [
     Command {
         key: 1,
         ..command(
@@ -111,9 +114,12 @@ static COMMANDS: [Command; 20] = [
     command("auth", CommandKind::Auth, -2, "Shows a token"),
     command("client", CommandKind::Client, -2, "Names and describes the connection"),
     command("command", CommandKind::Command, -1, "Lists the commands"),
+    command("discard", CommandKind::Discard, 1, "Drops the queued commands"),
     command("echo", CommandKind::Echo, 2, "Replies what was sent"),
+    command("exec", CommandKind::Exec, 1, "Executes the queued commands"),
     command("hello", CommandKind::Hello, -1, "Chooses the version of the protocol"),
     command("info", CommandKind::Info, -1, "Describes the server"),
+    command("multi", CommandKind::Multi, 1, "Starts to queue commands"),
     command("ping", CommandKind::Ping, -1, "Replies"),
     command("quit", CommandKind::Quit, -1, "Ends the connection"),
     command("reset", CommandKind::Reset, 1, "Forgets everything of the connection"),
@@ -136,7 +142,9 @@ impl Command {
     /// The text of the reply.
     #[inline]
     pub(super) fn find(args: &[&[u8]]) -> Result<&'static Self, String> {
-        let Some(command) = named(args[0]) else { return Err(unknown(args)) };
+        let Some(command) = named(args[0]) else {
+            return Err(if is_script(args[0]) { NO_SCRIPTS.to_owned() } else { unknown(args) });
+        };
         if command.takes(args.len()) {
             return Ok(command);
         }
@@ -203,6 +211,15 @@ fn named(word: &[u8]) -> Option<&'static Command> {
     COMMANDS
         .iter()
         .find(|command| is_it(command.name) || command.aliases.iter().any(|alias| is_it(alias)))
+}
+
+/// The reply to a script: some users of redis-cell call it from one.
+const NO_SCRIPTS: &str = "ERR scripts are not supported: send CL.THROTTLE as a command of its own, \
+                          or several of them between MULTI and EXEC";
+
+fn is_script(name: &[u8]) -> bool {
+    let names = ["eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "script"];
+    names.iter().any(|script| name.eq_ignore_ascii_case(script.as_bytes()))
 }
 
 /// What Redis says of a command that it does not know.

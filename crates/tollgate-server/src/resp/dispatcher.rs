@@ -19,6 +19,7 @@ use super::reply::Replies;
 use super::session::{self, Next, Session};
 use super::tg_commands;
 use super::throttle::{Bucket, Dialect, Throttle};
+use super::transaction::{self, Transaction};
 use crate::Access;
 use tollgate::observe::Histogram;
 
@@ -50,6 +51,8 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
     limiter: &'d Limiter<S>,
     decide: D,
     session: Session<'d>,
+    /// The commands since `MULTI`.
+    transaction: Option<Transaction>,
     buckets: BucketCache,
     in_flight: InFlight<'d, F, Reply>,
     now: Option<Timestamp>,
@@ -73,6 +76,7 @@ where
             limiter,
             decide,
             session: Session::new(access),
+            transaction: None,
             buckets: BucketCache::default(),
             in_flight: InFlight::new(latency),
             now: None,
@@ -118,14 +122,72 @@ where
     }
 
     async fn command(&mut self, args: &Args<'_>) -> Next {
-        let command = match Command::find(args) {
-            Ok(command) => command,
-            Err(_) if self.session.sender() == ClientAuth::Unauthenticated => return self.refuse(),
-            Err(error) => return self.reply_error(error).await,
-        };
-        if self.session.sender() == ClientAuth::Unauthenticated && !command.is_open() {
+        let found = Command::find(args);
+        let is_open = found.as_ref().is_ok_and(|command| command.is_open());
+        if self.session.sender() == ClientAuth::Unauthenticated && !is_open {
             return self.refuse();
         }
+        match found {
+            Err(error) => {
+                self.abort_transaction();
+                self.reply_error(error).await
+            }
+            Ok(command) if self.transaction.is_some() => self.queue(command, args).await,
+            Ok(command) => self.execute(command, args).await,
+        }
+    }
+
+    /// Queues a command of a transaction, or ends the transaction.
+    async fn queue(&mut self, command: &Command, args: &Args<'_>) -> Next {
+        match command.kind {
+            // Apart: it is rare, and would make every other command's future larger.
+            CommandKind::Exec => return Box::pin(self.exec()).await,
+            CommandKind::Discard => {
+                self.transaction = None;
+                self.replies.status("OK");
+                return Next::Command;
+            }
+            CommandKind::Quit => return self.session_command(CommandKind::Quit, args),
+            CommandKind::Reset => {
+                self.transaction = None;
+                return self.session_command(CommandKind::Reset, args);
+            }
+            _ => {}
+        }
+        let Some(transaction) = &mut self.transaction else { return Next::Command };
+        match transaction.queue(command, args) {
+            Ok(()) => self.replies.status("QUEUED"),
+            Err(error) => self.replies.error(error),
+        }
+        Next::Command
+    }
+
+    /// Executes what is queued, in order, and replies with one array.
+    async fn exec(&mut self) -> Next {
+        let Some(transaction) = self.transaction.take() else { return Next::Command };
+        if transaction.is_aborted() {
+            self.replies.error(transaction::ABORTED);
+            return Next::Command;
+        }
+        self.replies.array(transaction.len());
+        for index in 0..transaction.len() {
+            let args = transaction.command(index);
+            // It was found when it was queued.
+            if let Ok(command) = Command::find(&args) {
+                self.execute(command, &args).await;
+            }
+        }
+        self.finish().await;
+        Next::Command
+    }
+
+    fn abort_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.abort();
+        }
+    }
+
+    async fn execute(&mut self, command: &Command, args: &Args<'_>) -> Next {
         match command.kind {
             CommandKind::CellThrottle => self.throttle(Dialect::Cell, args).await,
             CommandKind::CrabThrottle => self.throttle(Dialect::Crab, args).await,
@@ -160,6 +222,12 @@ where
             CommandKind::Ping => session::ping(args, replies),
             CommandKind::Reset => session.reset(replies),
             CommandKind::Select => session::select(args[0], replies),
+            CommandKind::Multi => {
+                self.transaction = Some(Transaction::default());
+                replies.status("OK");
+            }
+            CommandKind::Exec => replies.error("ERR EXEC without MULTI"),
+            CommandKind::Discard => replies.error("ERR DISCARD without MULTI"),
             _ => {
                 replies.status("OK");
                 return Next::End;
@@ -264,6 +332,7 @@ where
 
     /// Nothing is under way for a stranger.
     fn refuse(&mut self) -> Next {
+        self.abort_transaction();
         Session::refuse(&mut self.replies);
         Next::Command
     }

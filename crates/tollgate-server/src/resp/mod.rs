@@ -11,6 +11,7 @@
 //! | bytes of a command, and of one that is a line | [`MAX_COMMAND`], [`MAX_INLINE`] |
 //! | decisions of a connection at the same time | [`MAX_IN_FLIGHT`] |
 //! | limits that one command names | [`MAX_LIMITS`] |
+//! | commands and bytes of a transaction | [`MAX_QUEUED`], [`MAX_QUEUED_BYTES`] |
 //! | wrong tokens that a connection may show | [`MAX_WRONG_TOKENS`] |
 //! | time to finish a command, to take replies, and between commands | [`ConnectionLimits`] |
 
@@ -26,6 +27,7 @@ mod reply;
 mod session;
 mod tg_commands;
 mod throttle;
+mod transaction;
 mod wire;
 
 use std::fmt;
@@ -40,6 +42,7 @@ pub use frame::{MAX_BULK, MAX_COMMAND, MAX_INLINE, MAX_UNAUTHENTICATED_BULK};
 pub use in_flight::MAX_IN_FLIGHT;
 pub use session::MAX_WRONG_TOKENS;
 pub use tg_commands::MAX_LIMITS;
+pub use transaction::{MAX_QUEUED, MAX_QUEUED_BYTES};
 
 use dispatcher::{Dispatcher, Progress};
 use wire::{PartialCommand, Received, Wire, shrink_buffer};

@@ -6,10 +6,26 @@ use super::FieldValue::{Number, Text};
 use super::Fields;
 
 pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
-    let Some(status) = evaluation.tightest() else { return };
+    let explaining = evaluation.tightest();
+    let Some(status) = explaining.or_else(|| evaluation.tightest_visible()) else { return };
     fields.set("x-ratelimit-limit", Number(status.limit.capacity()));
-    fields.set("x-ratelimit-remaining", Number(status.remaining));
-    fields.set("x-ratelimit-used", Number(status.used));
+    // If only hidden limits refused, the units that a visible limit has left would contradict it.
+    if explaining.is_some() {
+        fields.set("x-ratelimit-remaining", Number(status.remaining));
+        fields.set("x-ratelimit-used", Number(status.used));
+    }
     fields.set("x-ratelimit-reset", Number(status.resets_at.as_secs_ceil()));
     fields.set("x-ratelimit-resource", Text(status.limit.resource().to_owned()));
+}
+
+/// Whether `x-ratelimit-reset` already tells when to retry, in the form that clients of GitHub's API
+/// recognize as a primary rate limit: nothing remains, and no hidden limit refused.
+///
+/// GitHub sends `retry-after` for secondary limits only; githubkit takes every refusal that has it
+/// for one of those.
+pub(super) fn reports_the_wait(evaluation: &Evaluation) -> bool {
+    let Some(status) = evaluation.tightest() else { return false };
+    let reset = status.resets_at.as_secs_ceil();
+    let retry = evaluation.retry_after().map(|wait| evaluation.now.after(wait).as_secs_ceil());
+    status.remaining == 0 && retry == Some(reset)
 }

@@ -17,7 +17,8 @@ pub use fields::{FieldValue, Fields};
 ///
 /// A field with one value replaces the upstream's; a list (`ratelimit`, `ratelimit-policy`) keeps
 /// the upstream's items, since an upstream's own limits are equally valid. A refusal shows no
-/// status that would contradict it. `retry-after` is on refusals only, at least 1.
+/// status that would contradict it. `retry-after` is on refusals only, at least 1; GitHub's profile
+/// alone leaves it out if `x-ratelimit-reset` reports the same time, as GitHub does.
 pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut impl Fields) {
     for profile in profiles {
         match profile {
@@ -26,6 +27,9 @@ pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut i
             HeaderProfile::Draft03 => draft_03::write(evaluation, fields),
             HeaderProfile::ThreeFields => three_fields::write(evaluation, fields),
         }
+    }
+    if profiles == [HeaderProfile::GitHub] && github::reports_the_wait(evaluation) {
+        return;
     }
     if let Some(seconds) = retry_after_seconds(evaluation) {
         fields.set("retry-after", FieldValue::Number(seconds));

@@ -113,12 +113,51 @@ fn what_never_fits_has_no_retry_after() {
 fn a_hidden_limit_that_refuses_is_not_contradicted() {
     let hidden = burst().with_visibility(Visibility::Hidden);
     let refused = status(hidden, 10, Admission::At(NOW.after(Millis::new(500))), 2_000);
-    let all = [HeaderProfile::GitHub, HeaderProfile::ThreeFields, HeaderProfile::Draft03];
-    for profile in all {
-        let statuses = vec![status(core(), 1, Admission::Now, 60_000), refused.clone()];
-        let fields = written(&[profile], statuses);
+    let statuses = vec![status(core(), 1, Admission::Now, 60_000), refused];
+    for profile in [HeaderProfile::ThreeFields, HeaderProfile::Draft03] {
+        let fields = written(&[profile], statuses.clone());
         let names: Vec<_> = fields.keys().map(http::HeaderName::as_str).collect();
         assert_eq!(names, ["retry-after"], "{profile:?}");
+    }
+    // Every refusal of GitHub has its fields. Without units, none of them contradicts the refusal.
+    let fields = written(&[HeaderProfile::GitHub], statuses);
+    let mut names: Vec<_> = fields.keys().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    let expected =
+        ["retry-after", "x-ratelimit-limit", "x-ratelimit-reset", "x-ratelimit-resource"];
+    assert_eq!(names, expected);
+    assert_eq!(number(&fields, "x-ratelimit-limit"), core().capacity());
+}
+
+#[test]
+fn githubs_profile_alone_has_no_retry_after_on_a_primary_refusal() {
+    let ready_at = NOW.after(Millis::new(1_001));
+    let refused = || status(burst(), 10, Admission::At(ready_at), 1_001);
+    let alone = written(&[HeaderProfile::GitHub], vec![refused()]);
+    assert!(!alone.contains_key("retry-after"));
+    assert_eq!(number(&alone, "x-ratelimit-remaining"), 0);
+    assert_eq!(number(&alone, "x-ratelimit-reset"), ready_at.as_secs_ceil());
+    let both = [HeaderProfile::GitHub, HeaderProfile::Ietf];
+    assert_eq!(number(&written(&both, vec![refused()]), "retry-after"), 2);
+
+    // A hidden limit that refuses as well may make the client wait longer.
+    let hidden = burst().with_visibility(Visibility::Hidden);
+    let later = status(hidden, 10, Admission::At(NOW.after(Millis::new(9_000))), 9_000);
+    let fields = written(&[HeaderProfile::GitHub], vec![refused(), later]);
+    assert_eq!(number(&fields, "retry-after"), 9);
+}
+
+#[test]
+fn the_limit_with_the_fewest_units_remaining_is_reported() {
+    // 4,996 of 5,000 used beside 5 of 10: the smaller number is reported, not the smaller share.
+    let statuses = vec![
+        status(core(), 4_994, Admission::Now, 3_599_100),
+        status(burst(), 5, Admission::Now, 2_000),
+    ];
+    for order in [statuses.clone(), statuses.into_iter().rev().collect()] {
+        let fields = written(&[HeaderProfile::GitHub], order);
+        assert_eq!(number(&fields, "x-ratelimit-remaining"), 5);
+        assert_eq!(number(&fields, "x-ratelimit-limit"), 10);
     }
 }
 

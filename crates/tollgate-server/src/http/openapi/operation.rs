@@ -129,6 +129,20 @@ const REFUND: Operation = Operation {
     problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
 };
 
+const READY: Operation = Operation {
+    path: "/readyz",
+    method: "get",
+    id: "ready",
+    summary: "Whether this node can take traffic",
+    description: "For load balancers and readiness probes. Needs no token.",
+    body: None,
+    parameters: Vec::new,
+    answer: Holds::Text,
+    told: "It can.",
+    refusal: None,
+    problems: &[Kind::NotReady],
+};
+
 /// What those ask who are limited, and those who watch them.
 pub(super) const OPERATIONS: &[Operation] = &[
     AUTHORIZE,
@@ -160,18 +174,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         refusal: None,
         problems: &[Kind::NotFound],
     },
+    READY,
     Operation {
-        path: "/readyz",
-        method: "get",
-        id: "ready",
-        summary: "Whether this node can take traffic",
-        description: "For who would send it elsewhere otherwise. Asks for no token.",
-        body: None,
-        parameters: Vec::new,
-        answer: Holds::Text,
-        told: "It can.",
-        refusal: None,
-        problems: &[Kind::NotReady],
+        path: "/healthcheck",
+        id: "healthcheck",
+        description: "The same as `/readyz`, under the path of envoyproxy/ratelimit's probe. Needs \
+            no token.",
+        ..READY
     },
     CHECK,
     Operation {
@@ -220,6 +229,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "Forget what a subject used",
         description: "The next charge on these limits starts afresh. Receipts of what was \
             forgotten are void. Asks for an administrator's token; the log keeps who was forgotten.",
+        parameters: limits_and_subject,
         told: "How they stand now.",
         ..STANDING
     },
@@ -230,10 +240,11 @@ const STANDING: Operation = Operation {
     method: "get",
     id: "subjectStatus",
     summary: "How limits stand",
-    description: "For subjects that are no secret: a target is written to many logs. For \
-        credentials use `/v1/peek`.",
+    description: "Without `limit`: every limit that counts by nothing but the given subject. For \
+        subjects that are no secret: a target is written to many logs. For credentials use \
+        `/v1/peek`.",
     body: None,
-    parameters: limits_and_subject,
+    parameters: limits_or_all_and_subject,
     answer: Holds::Json(of::<SubjectStatusResponse<'_>>),
     told: "How they stand.",
     refusal: None,
@@ -313,6 +324,14 @@ fn preference() -> Value {
         "schema": { "type": "string" },
         "example": "return=minimal",
     })
+}
+
+fn limits_or_all_and_subject() -> Vec<Value> {
+    let mut parameters = limits_and_subject();
+    parameters[0]["required"] = json!(false);
+    parameters[0]["description"] =
+        json!("The names of limits; all of the subject if none is given.");
+    parameters
 }
 
 fn limits_and_subject() -> Vec<Value> {

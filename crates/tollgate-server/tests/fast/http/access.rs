@@ -115,7 +115,7 @@ async fn proxies_show_theirs_in_a_field_of_its_own() {
 #[tokio::test]
 async fn health_and_the_document_need_none() {
     let world = world();
-    for path in ["/healthz", "/readyz", "/openapi.json"] {
+    for path in ["/healthz", "/readyz", "/healthcheck", "/openapi.json"] {
         assert_eq!(world.get(path).await.status, 200, "{path}");
     }
 }

@@ -8,3 +8,4 @@ mod order;
 mod reservations;
 mod session;
 mod throttle;
+mod transactions;

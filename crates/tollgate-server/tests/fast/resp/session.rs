@@ -29,7 +29,7 @@ fn small_talk() {
         ),
         ("CLIENT SETNAME", "-ERR wrong number of arguments for 'client|setname' command|"),
         ("CLIENT KILL 1", "-ERR unknown subcommand 'KILL'. Try CLIENT HELP.|"),
-        ("COMMAND COUNT", ":20|"),
+        ("COMMAND COUNT", ":23|"),
         ("COMMAND INFO nonsense", "*1|*-1|"),
         ("COMMAND DOCS nonsense", "*0|"),
         ("COMMAND GETKEYS a", "-ERR unknown subcommand 'GETKEYS'. Try COMMAND HELP.|"),

@@ -69,12 +69,10 @@ pub(super) const ROWS: &[Row] = &[
         printed: "-ERR unknown command 'SUBSCRIBE', with args beginning with: 'a' |+PONG|",
         described: &[b"SUBSCRIBE a\r\n"],
     },
+    Row { printed: "+OK|+QUEUED|", described: &[b"MULTI\r\n"] },
     Row {
-        printed: "-ERR unknown command 'MULTI', with args beginning with: |+PONG|",
-        described: &[b"MULTI\r\n"],
-    },
-    Row {
-        printed: "-ERR unknown command 'EVAL', with args beginning with: 'return 1' '0' |+PONG|",
+        printed: "-ERR scripts are not supported: send CL.THROTTLE as a command of its own, or \
+                  several of them between MULTI and EXEC|+PONG|",
         described: &[b"EVAL \"return 1\" 0\r\n"],
     },
     Row {
