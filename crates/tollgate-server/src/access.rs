@@ -1,4 +1,4 @@
-//! Who may enter a listener.
+//! Access control of listeners by tokens.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,48 +8,50 @@ use subtle::{Choice, ConstantTimeEq};
 
 use crate::listen::Listen;
 
-/// The most tokens of one listener: each is compared for every request.
+/// The most tokens of one listener. Each request is compared with all of them.
 pub const MAX_TOKENS: usize = 64;
 
-/// Bytes of the shortest token: fewer can be guessed.
+/// The length of the shortest token, in bytes. A shorter one could be guessed.
 pub const SHORTEST_TOKEN: usize = 16;
 
-/// Who may enter a listener.
+/// The access control of a listener.
 #[derive(Clone, Debug, Default)]
 pub enum Access {
-    /// Everybody who reaches it: for loopback and unix domain sockets.
+    /// No token is required: for loopback addresses and unix domain sockets.
     #[default]
     Open,
-    /// Who knows one of these.
+    /// One of these tokens is required.
     Tokens(Tokens),
 }
 
-/// What opens a listener, several at once so that one can be replaced. No output shows them.
+/// The tokens of a listener. There can be several, to replace one after the other. No output
+/// contains them.
 ///
-/// Clones are one: what replaces the tokens of one replaces those of all.
+/// Clones share their tokens: replacing the tokens of one replaces those of all.
 #[derive(Clone)]
 pub struct Tokens(Arc<Shared>);
 
 struct Shared {
     tokens: RwLock<Vec<Box<[u8]>>>,
-    /// How often they were replaced.
+    /// How often the tokens were replaced.
     version: AtomicU64,
 }
 
 impl Tokens {
-    /// The tokens in `text`, one a line; empty lines and those that begin with `#` are none.
+    /// Parses tokens from `text`, one a line. Empty lines and lines that start with `#` are
+    /// ignored.
     ///
     /// # Errors
-    /// [`AccessError`] if there is none, one is too short, or there are too many.
+    /// [`AccessError`] if there is no token, one is too short, or there are too many.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
         let shared = Shared { tokens: RwLock::new(read(text)?), version: AtomicU64::new(0) };
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Puts the tokens in `text` in the place of these, from the next request on.
+    /// Replaces the tokens by those in `text`, from the next request on.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); the tokens in force then stay so.
+    /// As for [`parse`](Self::parse). The current tokens then stay in force.
     pub fn replace(&self, text: &str) -> Result<(), AccessError> {
         let tokens = read(text)?;
         *self.0.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
@@ -57,12 +59,14 @@ impl Tokens {
         Ok(())
     }
 
-    /// How often these were replaced: who was let in before may have to show a token again.
+    /// Returns how often the tokens were replaced. After a replacement, connections that were
+    /// admitted have to send a valid token again.
     pub(crate) fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
 
-    /// Whether `given` is one of them. Takes as long whichever it is, and whichever byte is wrong.
+    /// Returns whether `given` is one of the tokens. The time does not depend on which token
+    /// matches, nor on which byte differs.
     #[must_use]
     pub fn contain(&self, given: &[u8]) -> bool {
         let is_same = |token: &[u8]| token.ct_eq(given);
@@ -93,7 +97,7 @@ impl fmt::Debug for Tokens {
 }
 
 impl Access {
-    /// Whether who shows `token` may enter.
+    /// Returns whether a client with `token` is admitted.
     #[must_use]
     pub fn admits(&self, token: Option<&[u8]>) -> bool {
         match self {
@@ -102,10 +106,11 @@ impl Access {
         }
     }
 
-    /// Checks that not everybody on a network may enter.
+    /// Checks that a listener without tokens is not reachable from other machines.
     ///
     /// # Errors
-    /// [`AccessError::Exposed`] if `listen` is reached from other machines and no token is asked.
+    /// [`AccessError::Exposed`] if `listen` is reachable from other machines and no token is
+    /// required.
     pub fn check(&self, listen: &Listen) -> Result<(), AccessError> {
         match self {
             Self::Open if !listen.is_local() => Err(AccessError::Exposed(listen.to_string())),
@@ -114,17 +119,17 @@ impl Access {
     }
 }
 
-/// Why a listener stays shut.
+/// The reason why a listener is not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// There is no token in what should hold some.
+    /// The text contains no token.
     NoToken,
-    /// There are so many tokens.
+    /// There are more tokens than [`MAX_TOKENS`]: this many.
     TooManyTokens(usize),
-    /// A token has so few bytes.
+    /// A token is shorter than [`SHORTEST_TOKEN`]: it has this many bytes.
     ShortToken(usize),
-    /// Everybody could enter at this address.
+    /// This address would be open to every client.
     Exposed(String),
 }
 

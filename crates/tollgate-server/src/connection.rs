@@ -1,4 +1,4 @@
-//! One client's connection, and what doors do with it.
+//! A client's connection, and the trait of listeners that serve it.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -8,39 +8,40 @@ use crate::listen::Stream;
 use crate::places::Place;
 use crate::shutdown::Shutdown;
 
-/// What listens behind a door.
+/// The protocol of a listener: what serves its connections.
 pub trait Door: Clone + Send + Sync + 'static {
-    /// Serves one client until it leaves, or until its last answer has gone out in
-    /// [`Phase::Draining`](crate::Phase::Draining). In [`Phase::Cut`](crate::Phase::Cut) the
-    /// future is dropped.
+    /// Serves one client until it disconnects, or until its last response is sent in
+    /// [`Phase::Draining`](crate::Phase::Draining). In [`Phase::Cut`](crate::Phase::Cut) the future
+    /// is dropped.
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send;
 }
 
-/// One client's connection. It holds a place among all until it is dropped.
+/// A client's connection. It occupies a slot of its listener until it is dropped.
 #[derive(Debug)]
 pub struct Connection {
-    /// Its bytes.
+    /// The byte stream.
     pub stream: Stream,
-    /// Who is at its other end; nobody knows of a unix domain socket.
+    /// The address of the client. `None` on a unix domain socket.
     pub peer: Option<SocketAddr>,
-    /// When to end.
+    /// The phase of the shutdown.
     pub shutdown: Shutdown,
     pub(crate) place: Place,
 }
 
-/// The bounds of what the connections of one door hold.
+/// The limits of a listener's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// How many there are at once; one more waits in the system's backlog.
+    /// The most connections at once. Further ones wait in the system's backlog.
     pub at_once: u32,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
-    /// How long a client may take to say its first byte.
+    /// How long a client may take to send its first byte.
     pub first_byte: Duration,
     /// How long a request's head, or a command, may take from its first byte to its last.
     pub request: Duration,
-    /// How long a connection may be silent between requests: where places are short those leave
-    /// sooner that have been silent for longest, but not before [`LEAST_IDLE`](crate::LEAST_IDLE).
+    /// How long a connection may be idle between requests. If no slot is free, the connections that
+    /// have been idle for the longest time are closed earlier, but not before
+    /// [`LEAST_IDLE`](crate::LEAST_IDLE).
     pub idle: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! HTTP on a connection: what every door that speaks it has in common.
+//! HTTP on a connection: the parts that all HTTP listeners share.
 
 mod at_once;
 mod pulse;
@@ -30,72 +30,75 @@ use at_once::AtOnce;
 use pulse::{Beating, Heard, Parting, Pulse, Silence};
 use turn::{Gathered, Turn};
 
-/// The largest head of a request, in bytes.
+/// The largest head of a request that is accepted, in bytes.
 pub const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// The most header fields of a request over HTTP/1.1.
 pub const MAX_HEADER_FIELDS: usize = 100;
 
-/// The most requests that one HTTP/2 connection has open at once.
+/// The most concurrent streams of an HTTP/2 connection.
 pub const MAX_STREAMS: u32 = 256;
 
-/// How long an HTTP/2 client may take nothing of an answer that is ready for it: its window says how
-/// much it takes.
+/// How long an HTTP/2 client may read nothing of a response that is ready, which is when its flow
+/// control window has no room.
 pub const LONGEST_UNTAKEN: Duration = Duration::from_secs(20);
 
-/// How long a client that speaks HTTP/1.1, or has not spoken yet, may still ask after the process
-/// was told to end. It may have asked already, and its request be on the way: to close at once would
-/// lose that. The answer tells the client to come back elsewhere, as HTTP/2 does by itself.
+/// How long an HTTP/1.1 client, or a client that has not sent anything yet, may still send a
+/// request after the process has started to drain. The request may already be in transit, and
+/// closing the connection at once would lose it. The response then carries `connection: close`;
+/// HTTP/2 has `GOAWAY` for this.
 pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
-/// A door behind which `S` answers requests: HTTP/1.1 and HTTP/2, told apart by the first bytes.
+/// A listener that serves requests with the service `S`, over HTTP/1.1 and HTTP/2. The first bytes
+/// of a connection decide which.
 ///
-/// How long an answer may take, and how large a body may be, is the business of `S`.
+/// `S` limits the time of a response and the size of a body.
 #[derive(Clone, Debug)]
 pub struct HyperDoor<S> {
     service: S,
     holding: Holding,
 }
 
-/// Who asked, as an extension of a request; nobody knows of a unix domain socket.
+/// The address of the client, as an extension of a request. `None` on a unix domain socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub Option<SocketAddr>);
 
-/// How long connections are held, and what for.
+/// The versions and time limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Which versions of HTTP are spoken.
+    /// The HTTP versions that are accepted.
     pub versions: HttpVersions,
-    /// How long a client may take to say its first byte.
+    /// How long a client may take to send its first byte.
     pub first_byte: Duration,
     /// How long a request's head may take from its first byte to its last.
     pub head: Duration,
-    /// How long a connection may be without a request.
+    /// How long a connection may be idle, which means without a request.
     pub idle: Duration,
-    /// How long an HTTP/2 client may be silent until it is asked for a sign of life, and how long
-    /// it then has to give one.
+    /// How long an HTTP/2 connection may be silent before a keep-alive ping is sent, and the time
+    /// limit for the reply to it.
     pub sign_of_life: Duration,
-    /// How long an HTTP/2 client may take nothing of an answer that is ready, which is no longer than
-    /// it may be without a request: its stream is reset then.
+    /// How long an HTTP/2 client may read nothing of a response that is ready. Then its stream is
+    /// reset. At most `idle`.
     pub untaken: Duration,
-    /// How old a connection may be until its client is told to open another, up to a tenth more so
-    /// that not all come back at once. Balancers that see connections, not requests, spread load by it.
+    /// The age at which a client is asked to open a new connection, plus up to a tenth at random so
+    /// clients do not all reconnect at once. Load balancers that balance connections instead of
+    /// requests need this to spread the load.
     pub age: Option<Duration>,
-    /// How long the last answers may take on a connection that has grown too old.
+    /// How long responses may still take on a connection that has reached its `age`.
     pub farewell: Duration,
 }
 
-/// Which versions of HTTP are spoken.
+/// The HTTP versions that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersions {
     /// HTTP/1.1 and HTTP/2.
     Any,
-    /// HTTP/2 only, as gRPC is.
+    /// HTTP/2 only, for gRPC.
     Http2,
 }
 
 impl Holding {
-    /// Connections within `limits`, however old.
+    /// Uses the time limits of `limits`, and no maximum age.
     #[must_use]
     pub const fn new(versions: HttpVersions, limits: ConnectionLimits) -> Self {
         Self {
@@ -112,7 +115,7 @@ impl Holding {
 }
 
 impl<S> HyperDoor<S> {
-    /// `service`, on connections that are held as `holding` says.
+    /// Serves `service` on connections that are limited by `holding`.
     pub const fn new(service: S, holding: Holding) -> Self {
         Self { service, holding }
     }
@@ -136,7 +139,7 @@ where
         let service = Asked { service: self.service, pulse: Arc::clone(&pulse) };
         let builder = self.holding.builder();
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        // What a client does wrong on its connection is its own affair: it is closed.
+        // Errors are not logged: a client's protocol error only closes its own connection.
         let end = tokio::select! {
             biased;
             _ = turn.of(served.as_mut()) => return,
@@ -153,7 +156,8 @@ where
                     }
                 }
                 served.as_mut().graceful_shutdown();
-                // As long as the process has: the future is dropped at its end.
+                // No time limit is needed: the future is dropped when the time limit for draining
+                // is over.
                 let _ = turn.of(served).await;
             }
             End::Old => {
@@ -164,24 +168,26 @@ where
     }
 }
 
-/// Why a connection is ended from here.
+/// The reason why the listener ends a connection.
 enum End {
-    /// The process is.
+    /// The process drains.
     Drained,
-    /// It has been there, or idle, for long enough, or idle where others have no place.
+    /// The connection has reached its maximum age or idle time, or its slot is needed for another
+    /// client.
     Old,
-    /// Its client said nothing, or began to and did not go on.
+    /// The client sent no byte in time, or no complete request head.
     Unasked,
 }
 
 impl Holding {
     fn builder(&self) -> auto::Builder<AtOnce> {
         let mut builder = auto::Builder::new(AtOnce { untaken: self.untaken.min(self.idle) });
-        // The pulse watches over heads of both versions.
+        // `Pulse` measures the time of request heads for both versions.
         builder
             .http1()
             .header_read_timeout(None)
-            // Answers are small: to copy one behind its head costs less than a list of two pieces.
+            // Responses are small: copying the body behind the head costs less than a vectored
+            // write.
             .writev(false)
             .max_buf_size(MAX_HEAD_BYTES)
             .max_headers(MAX_HEADER_FIELDS);
@@ -198,9 +204,9 @@ impl Holding {
         }
     }
 
-    /// Resolves when the connection should end: its place is `wanted` by others, or what `pulse`
-    /// tells of has lasted for too long. Polled after each turn of the connection, which is how it
-    /// hears of what has changed.
+    /// Resolves when the connection should end: its slot is `wanted` for another client, or a
+    /// silence that `pulse` reports has lasted for too long. It is polled after each turn of the
+    /// connection, so it detects changes of `pulse` without a waker.
     async fn end(
         &self,
         pulse: &Pulse,
@@ -221,7 +227,8 @@ impl Holding {
             loop {
                 let silence = pulse.silence();
                 let due = self.due(silence);
-                // A deadline that has moved away is left until it rings: most never do.
+                // A deadline that moved into the future is only adjusted when the timer fires,
+                // because most connections become busy before that.
                 if let Some(due) = due
                     && due < alarm.get_ref().deadline()
                 {
@@ -245,7 +252,7 @@ impl Holding {
         .await
     }
 
-    /// When a silence has lasted for too long; `None` while there is none.
+    /// Returns when a silence will have lasted for too long, or `None` if the connection is busy.
     fn due(&self, silence: Silence) -> Option<Instant> {
         match silence {
             Silence::Speechless(since) => Some(since + self.first_byte.min(self.idle)),
@@ -259,13 +266,14 @@ impl Holding {
         const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
         const PARTS: u32 = 1 << 16;
         let Some(age) = self.age else { return FOR_EVER };
-        // Which part of a tenth is by chance: hashers begin with random keys.
+        // The part of the tenth is random: the keys of `RandomState` are.
         let chance = RandomState::new().build_hasher().finish() as u32 % PARTS;
         age + age / 10 * chance / PARTS
     }
 }
 
-/// Calls the service, and tells the pulse from the request's head to the last byte of its answer.
+/// Calls the service, and marks the connection as busy from the request's head to the last byte of
+/// its response.
 struct Asked<S> {
     service: S,
     pulse: Arc<Pulse>,
@@ -281,7 +289,7 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let beat = self.pulse.begin();
-        // Over HTTP/2 a frame of its own says that the process ends.
+        // HTTP/2 announces the end of the process in a frame of its own (`GOAWAY`).
         let parting =
             if request.version() < Version::HTTP_2 { Parting::Told } else { Parting::Known };
         pulse::Answering::new(self.service.call(request), beat, parting)

@@ -1,8 +1,10 @@
-//! The listeners through which other programs ask Tollgate: HTTP, Envoy's gRPC and the Redis protocol.
+//! The listeners through which other programs call Tollgate: HTTP, Envoy's gRPC and the Redis
+//! protocol.
 //!
-//! A listener makes charges of what comes over the wire, asks the limiter, and tells what it said. What
-//! all listeners share stands beside them: where they [listen](Listen), who may enter ([`Access`]), how
-//! many at once ([`ConnectionLimits`]), and how they [shut down](serve()) without a failed request.
+//! A listener converts requests to charges, calls the limiter, and returns the decision. This crate
+//! also contains the parts that all listeners share: [addresses](Listen), access control
+//! ([`Access`]), connection limits ([`ConnectionLimits`]), and a [shutdown](serve()) without failed
+//! requests.
 
 mod access;
 mod connection;

@@ -1,4 +1,4 @@
-//! Futures that are seldom ready, beside one that often is.
+//! Futures that are rarely ready, polled in the same task as one that often is.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use futures_util::task::AtomicWaker;
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// A future that is polled when it was woken, and not whenever its task runs.
+    /// A future that is polled only after it was woken, instead of whenever its task runs.
     ///
-    /// A connection's task runs for every request, and waits all the time for the end of the
-    /// process and for deadlines that hardly ever come. To ask each of them every time took a
-    /// thirtieth of a decision over HTTP.
+    /// A connection's task runs for every request, and always waits for the shutdown and for
+    /// deadlines that rarely expire. Polling each of them every time took 1/30 of the time of a
+    /// decision over HTTP.
     #[derive(Debug)]
     pub(crate) struct OnWake<F> {
         #[pin]
@@ -25,7 +25,7 @@ pin_project! {
     }
 }
 
-/// Whether the future was woken, and whom to tell.
+/// Whether the future was woken, and the waker of its task.
 #[derive(Debug)]
 struct Bell {
     has_rung: AtomicBool,
@@ -44,19 +44,19 @@ impl Wake for Bell {
 }
 
 impl<F: Future> OnWake<F> {
-    /// `future`, which is polled for the first time when this is.
+    /// Wraps `future`. The first poll of the wrapper always polls it.
     pub(crate) fn new(future: F) -> Self {
         let bell = Arc::new(Bell { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
         let ringer = Waker::from(Arc::clone(&bell));
         Self { future, bell, ringer, task: None }
     }
 
-    /// The future as it stands.
+    /// Returns a reference to the future.
     pub(crate) const fn get_ref(&self) -> &F {
         &self.future
     }
 
-    /// Changes the future, which is polled after that, woken or not.
+    /// Changes the future. The next poll polls it, whether it was woken or not.
     pub(crate) fn change(self: Pin<&mut Self>, change: impl FnOnce(Pin<&mut F>)) {
         let this = self.project();
         this.bell.has_rung.store(true, Ordering::Relaxed);
@@ -70,13 +70,15 @@ impl<F: Future> Future for OnWake<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let is_known = this.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
-        // Whatever rings takes the task's waker with it.
+        // A wake-up consumes the registered waker.
         if !is_known || this.bell.has_rung.load(Ordering::Acquire) {
-            // Before the bell is silenced: it rings for this task from now on, or has rung.
+            // Register before the flag is cleared: a wake-up from now on wakes this task, and an
+            // earlier one has set the flag.
             this.bell.task.register(cx.waker());
             *this.task = Some(cx.waker().clone());
         }
-        // Silenced before the future is asked: what rings meanwhile rings for the next time.
+        // Clear the flag before the future is polled: a wake-up during the poll counts for the next
+        // one.
         let has_rung = &this.bell.has_rung;
         if !has_rung.load(Ordering::Relaxed) || !has_rung.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
@@ -116,7 +118,7 @@ mod tests {
         assert_eq!(polls.get(), 3);
     }
 
-    /// A deadline that was moved rings for the second time when it is really over.
+    /// A deadline that was moved wakes the task a second time, when it has really passed.
     #[tokio::test]
     async fn it_wakes_its_task_every_time_that_it_rings() {
         const RINGS: usize = 3;
@@ -135,7 +137,7 @@ mod tests {
                 // The other task runs in between.
                 tokio::task::yield_now().await;
             }
-            // Kept, for the end of the channel would ring, too.
+            // Keep the sender: the end of the channel would wake the task, too.
             std::future::pending::<()>().await;
         });
         tokio::time::timeout(Duration::from_secs(30), seldom).await.unwrap();

@@ -1,8 +1,8 @@
-//! Spans on their way to a collector, by OTLP over HTTP.
+//! The export of spans to a collector, by OTLP over HTTP.
 //!
-//! [`Exporter::start`] takes the [`Spans`](tollgate::trace::SpanReceiver) of a tracer and posts them in
-//! batches, as protobuf, to `ENDPOINT/v1/traces`. Requests never wait for it: what the collector does not
-//! take in time is counted and gone.
+//! [`Exporter::start`] takes the [`Spans`](tollgate::trace::SpanReceiver) of a tracer and posts
+//! them in batches, as protobuf, to `ENDPOINT/v1/traces`. Requests never wait for the export: spans
+//! that the collector does not accept in time are counted and dropped.
 
 mod connector;
 mod endpoint;

@@ -1,4 +1,5 @@
-//! The places of a door: how many clients it serves, and who leaves when there is none left.
+//! The connection slots of a listener: how many clients it serves, and which connections are closed
+//! when no slot is free.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,43 +12,44 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-/// How long a connection has been without a request, at least, when it is asked to leave because
-/// others have no place.
+/// The shortest time without a request after which a connection may be closed to free its slot for
+/// another client.
 pub const LEAST_IDLE: Duration = Duration::from_secs(1);
 
-/// What part of a door's places is asked for at once where none is free: to find out who has been
-/// idle for longest looks at all of them.
+/// The divisor for connections closed at once when no slot is free (one of 128 slots, at least
+/// one). Closing several at once saves scans, because finding the connections that are idle for
+/// longest reads all of them.
 const PART_AT_ONCE: usize = 128;
 
-/// How often a door without a place looks for idle connections.
+/// How often a listener without a free slot looks for idle connections.
 const LOOKED_EVERY: Duration = Duration::from_millis(250);
 
-/// How often it is told, at most, that a door is full.
+/// The shortest time between two log lines which report that a listener is full.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
 
-/// What a place says while a request is on its way.
+/// The value of `idle_since` while a request is being served.
 const AT_WORK: u64 = u64::MAX;
 
-/// How many clients a door serves, and may serve.
+/// The number of clients that a listener serves, and its maximum.
 ///
-/// Where all places are taken the connections are asked to leave that have been without a request
-/// for longest, so that who opens many and leaves them idle keeps nobody else out.
+/// If no slot is free, the connections that have been without a request for the longest time are
+/// closed. A client that opens many connections and leaves them idle cannot keep other clients out.
 #[derive(Clone)]
 pub struct Places {
-    /// The door's name.
+    /// The name of the listener.
     pub door: &'static str,
-    /// How many connections there may be at once.
+    /// The most connections at the same time.
     pub at_once: u32,
     free: Arc<Semaphore>,
     taken: Arc<Taken>,
 }
 
-/// What is known of the places that are taken.
+/// The state of the slots that are in use.
 #[derive(Debug)]
 struct Taken {
-    /// When the door began: times are counted from it.
+    /// The start of the listener. Times are measured from here.
     began: Instant,
-    /// How many, to be read without the lock.
+    /// The number of connections, readable without the lock.
     count: AtomicU32,
     seats: Mutex<Seats>,
 }
@@ -59,10 +61,11 @@ struct Seats {
     full_told: Option<Instant>,
 }
 
-/// What one connection and its door tell each other.
+/// The state that a connection shares with its listener.
 #[derive(Debug)]
 struct Seat {
-    /// Microseconds from the door's beginning to when it came to rest; [`AT_WORK`] if it did not.
+    /// When the connection became idle, in microseconds since `began`, or [`AT_WORK`] while it
+    /// serves a request.
     idle_since: AtomicU64,
     is_wanted: Notify,
 }
@@ -75,13 +78,13 @@ impl Places {
         Self { door, at_once, free, taken: Arc::new(taken) }
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.taken.count.load(Ordering::Relaxed)
     }
 
-    /// Waits for a place, and meanwhile asks idle connections for theirs.
+    /// Waits for a free slot. While none is free, it asks idle connections to close.
     pub(crate) async fn vacancy(&self) -> Vacancy {
         loop {
             if self.free.available_permits() == 0 {
@@ -89,26 +92,26 @@ impl Places {
                 self.taken.ask_idle(Instant::now(), self.at_once as usize);
             }
             let free = Arc::clone(&self.free).acquire_owned();
-            // Never closed, so there is no error.
+            // The semaphore is never closed, so there is no error.
             if let Ok(Ok(permit)) = timeout(LOOKED_EVERY, free).await {
                 return Vacancy { permit, taken: Arc::clone(&self.taken) };
             }
         }
     }
 
-    /// Waits until no place is taken.
+    /// Waits until no slot is in use.
     pub(crate) async fn all_free(&self) {
-        // Never closed, so there is no error.
+        // The semaphore is never closed, so there is no error.
         let _ = self.free.acquire_many(self.at_once).await;
     }
 
-    /// How many are taken, with the one that the door is ready to give.
+    /// Returns the number of slots in use, including one that is reserved for the next client.
     pub(crate) fn taken(&self) -> u32 {
         let free = u32::try_from(self.free.available_permits()).unwrap_or(self.at_once);
         self.at_once.saturating_sub(free)
     }
 
-    /// Says that the door is full, once in [`FULL_TOLD_EVERY`].
+    /// Logs that the listener is full, at most once in [`FULL_TOLD_EVERY`].
     fn tell_full(&self) {
         let told = &mut self.taken.seats.lock().full_told;
         if told.is_some_and(|told| told.elapsed() < FULL_TOLD_EVERY) {
@@ -126,7 +129,8 @@ impl Places {
 }
 
 impl Taken {
-    /// Asks those to leave that have been idle for longest at `now`: one, or more of `at_once` many.
+    /// Asks the connections that have been idle for the longest time at `now` to close: one, or one
+    /// of [`PART_AT_ONCE`] if `at_once` is larger than that.
     fn ask_idle(&self, now: Instant, at_once: usize) {
         let Some(latest) = now.checked_sub(LEAST_IDLE) else { return };
         let latest = self.since_began(latest);
@@ -142,7 +146,8 @@ impl Taken {
             idle.select_nth_unstable_by_key(asked, |(since, _)| *since);
         }
         for (since, seat) in idle.drain(..asked) {
-            // Whoever was asked is not idle any more, and whoever began to work is not asked.
+            // A connection that was asked counts as busy, so it is not asked again. One that has
+            // received a request since then is skipped.
             let leaves = seat.idle_since.compare_exchange(
                 since,
                 AT_WORK,
@@ -173,7 +178,7 @@ impl fmt::Debug for Places {
     }
 }
 
-/// A place that is free, and kept for the next client.
+/// A free slot that is reserved for the next client.
 #[derive(Debug)]
 pub(crate) struct Vacancy {
     permit: OwnedSemaphorePermit,
@@ -181,7 +186,8 @@ pub(crate) struct Vacancy {
 }
 
 impl Vacancy {
-    /// Gives the place to a connection, which is at work until it says otherwise.
+    /// Assigns the slot to a connection. The connection counts as busy until it calls
+    /// [`Place::rest`].
     pub(crate) fn take(self) -> Place {
         let Self { permit, taken } = self;
         let seat = Seat { idle_since: AtomicU64::new(AT_WORK), is_wanted: Notify::new() };
@@ -196,7 +202,7 @@ impl Vacancy {
     }
 }
 
-/// A place among all of a door's, which is taken until this is dropped.
+/// A slot in use. It is free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     seat: Arc<Seat>,
@@ -206,17 +212,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A request is on its way.
+    /// Marks the connection as busy: a request is being served.
     pub(crate) fn work(&self) {
         self.seat.idle_since.store(AT_WORK, Ordering::Relaxed);
     }
 
-    /// None is, since then.
+    /// Marks the connection as idle since `since`.
     pub(crate) fn rest(&self, since: Instant) {
         self.seat.idle_since.store(self.taken.since_began(since), Ordering::Relaxed);
     }
 
-    /// Resolves when others need the place more: the connection was idle for longest.
+    /// Resolves when the slot is needed for another client, because this connection has been idle
+    /// for the longest time.
     pub(crate) fn wanted(&self) -> impl Future<Output = ()> + Send + use<> {
         let seat = Arc::clone(&self.seat);
         async move { seat.is_wanted.notified().await }

@@ -1,4 +1,4 @@
-//! Many doors, one process, one end.
+//! Several listeners in one process, with a common shutdown.
 
 use std::fmt;
 use std::future::Future;
@@ -14,7 +14,7 @@ use crate::on_wake::OnWake;
 use crate::places::{Place, Places, Vacancy};
 use crate::shutdown::{Phase, Shutdown};
 
-/// A door and where it listens.
+/// A listening socket and the protocol that it serves.
 pub struct Served {
     name: &'static str,
     places: Places,
@@ -24,7 +24,7 @@ pub struct Served {
 type Listening = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Served {
-    /// `door` at `listener`, called `name` where it is spoken of.
+    /// Serves `door` at `listener`. `name` is used in logs and metrics.
     pub fn new<D: Door>(
         name: &'static str,
         listener: Listener,
@@ -40,7 +40,7 @@ impl Served {
         }
     }
 
-    /// How many clients it serves, to be looked at while it does.
+    /// Returns the connection slots, to read while it serves.
     #[must_use]
     pub fn places(&self) -> Places {
         self.places.clone()
@@ -53,13 +53,13 @@ impl fmt::Debug for Served {
     }
 }
 
-/// Serves through all `doors` until `shutdown` resolves, then drains: no more clients are accepted,
-/// every request that came is answered, and its connection closed after it.
+/// Serves all `doors` until `shutdown` resolves, then drains: no more clients are accepted, every
+/// request that has arrived is answered, and its connection is closed after that.
 ///
-/// Dropping the future cuts every connection off.
+/// Dropping the future closes all connections at once.
 ///
 /// # Errors
-/// [`DrainTimeout`] if clients were still served after `drain`; they are cut off.
+/// [`DrainTimeout`] if clients were still being served after `drain`. Their connections are closed.
 pub async fn serve(
     doors: Vec<Served>,
     drain: Duration,
@@ -78,7 +78,8 @@ pub async fn serve(
     ended
 }
 
-/// Waits until nobody is accepted any more, and then for every place of every door to be free.
+/// Waits until all sockets have stopped accepting, and then until every slot of every listener is
+/// free.
 async fn end(
     phase: &watch::Sender<Phase>,
     mut listening: tokio::task::JoinSet<()>,
@@ -87,7 +88,8 @@ async fn end(
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
     let all_free = async {
-        // Places may be free in the middle of that, and be taken by the next in the backlog.
+        // All slots may be free for a moment before the next client of the backlog is accepted, so
+        // wait for the accept loops first.
         while listening.join_next().await.is_some() {}
         for places in taken {
             places.all_free().await;
@@ -104,7 +106,7 @@ async fn end(
     Err(DrainTimeout { left, waited: drain })
 }
 
-/// Gives each client of `listener` that finds a place to `door`.
+/// Passes each client of `listener` that gets a slot to `door`.
 async fn listen<D: Door>(
     listener: Listener,
     limits: ConnectionLimits,
@@ -113,7 +115,8 @@ async fn listen<D: Door>(
     places: Places,
 ) {
     let mut ended = shutdown.clone();
-    // A place first: a client that has none waits in the backlog, and costs nothing here.
+    // The slot comes first: a client without one waits in the backlog, where it costs this process
+    // nothing.
     let next = async || (places.vacancy().await, listener.accept().await);
     let begin = |(vacancy, accepted): (Vacancy, Accepted)| {
         let place = vacancy.take();
@@ -126,8 +129,8 @@ async fn listen<D: Door>(
             next = next() => begin(next),
         }
     }
-    // Who has come already is served: the end of the socket would cut it off. No more than that,
-    // or a busy door would never shut.
+    // Clients in the backlog are still served, because closing the socket would reset them. The
+    // number is bounded by the backlog, or a busy listener would never stop.
     for _ in 0..BACKLOG {
         let Ok(next) = timeout(Duration::ZERO, next()).await else { return };
         begin(next);
@@ -156,12 +159,12 @@ async fn serve_one<D: Door>(
     }
 }
 
-/// Clients were still served when the time to end was over.
+/// The error that clients were still being served at the end of the drain time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainTimeout {
-    /// How many at which door.
+    /// The number of connections that were left, for each listener.
     pub left: Vec<(&'static str, u32)>,
-    /// How long they had.
+    /// The drain time.
     pub waited: Duration,
 }
 

@@ -1,20 +1,21 @@
-//! How far a process is on its way to its end.
+//! The phases in which a process shuts down.
 
 use tokio::sync::watch;
 
-/// How far it is.
+/// A phase of the shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Whoever comes is served.
+    /// New connections and requests are served.
     #[default]
     Serving,
-    /// Nobody new is accepted; what was asked is answered, and its connection closed after it.
+    /// No connections are accepted. Requests that have arrived are answered, and their connections
+    /// are closed after that.
     Draining,
-    /// Time is up.
+    /// The time limit for draining is over.
     Cut,
 }
 
-/// What a connection knows of the process's end.
+/// A connection's view of the shutdown.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<Phase>);
 
@@ -24,15 +25,15 @@ impl Shutdown {
         (sender, Self(receiver))
     }
 
-    /// How far it is now.
+    /// Returns the current phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
     }
 
-    /// Resolves once it is as far as `phase`.
+    /// Resolves when `phase` is reached.
     pub async fn reached(&mut self, phase: Phase) {
-        // Without a sender the process has ended otherwise.
+        // An error means that the sender was dropped, so the process is ending already.
         let _ = self.0.wait_for(|now| *now >= phase).await;
     }
 }

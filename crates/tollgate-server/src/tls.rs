@@ -1,4 +1,4 @@
-//! The certificate that a listener shows, and whose certificates it wants to see.
+//! The certificate that a listener presents, and the authorities of its clients' certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// The certificates of a listener, which can be read anew while it is open.
+/// The certificates of a listener. They can be reloaded while it is open.
 #[derive(Clone)]
 pub struct ServerTls {
     files: Arc<Files>,
@@ -27,12 +27,12 @@ struct Files {
 }
 
 impl ServerTls {
-    /// A certificate and its key in PEM files, for listeners that speak one of `protocols` (ALPN), in
-    /// the order of preference. With `clients`, a PEM file of authorities, only clients enter that
-    /// show a certificate which one of them signed. Reads files: not for an async thread.
+    /// Reads a certificate and its key from PEM files, for listeners that offer `protocols` (ALPN,
+    /// in order of preference). With `clients`, a PEM file of authorities, clients have to present
+    /// a certificate that one of them signed. Reads files, so do not call it from an async thread.
     ///
     /// # Errors
-    /// [`TlsError`] says which file is wrong.
+    /// [`TlsError`] with the file that cannot be used.
     pub fn read(
         certificate: &Path,
         key: &Path,
@@ -49,23 +49,24 @@ impl ServerTls {
         Ok(Self { files: Arc::new(files), config })
     }
 
-    /// Reads the files again; who is connected already stays so. Not for an async thread.
+    /// Reads the files again. Open connections are not affected. Do not call it from an async
+    /// thread.
     ///
     /// # Errors
-    /// [`TlsError`] says which file is wrong; the certificates in force stay so.
+    /// [`TlsError`] with the file that cannot be used. The current certificates then stay in force.
     pub fn reload(&self) -> Result<(), TlsError> {
         let config = Arc::new(self.files.config()?);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
     }
 
-    /// The files that it was read from.
+    /// Returns the files that it was read from.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let Files { certificate, key, clients, .. } = &*self.files;
         [certificate, key].into_iter().chain(clients).map(PathBuf::as_path)
     }
 
-    /// Whether clients have to show a certificate.
+    /// Returns whether clients have to present a certificate.
     #[must_use]
     pub fn requires_client_certificates(&self) -> bool {
         self.files.clients.is_some()
@@ -88,7 +89,8 @@ impl Files {
         let chain = certificates(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| TlsError::new(&self.key, error))?;
-        // Named, not the process's default: another library's choice must not change this one's.
+        // The provider is named explicitly: another library's choice of the process-wide default
+        // must not change this one.
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()

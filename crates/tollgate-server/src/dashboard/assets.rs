@@ -1,10 +1,10 @@
-//! The files of the dashboard, as they stand in `assets/`.
+//! The files of the dashboard, from the folder `assets/`.
 
 use super::Asset;
 
 macro_rules! assets {
     ($($path:literal as $media_type:literal,)*) => {
-        /// Each with its path below `/dashboard/`; the page itself has none.
+        /// The files with their paths below `/dashboard/`. The page itself has an empty path.
         pub(super) static ASSETS: &[Asset] = &[
             Asset {
                 path: "",
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// The names of the files below `folder`, from there.
+    /// Collects the names of the files below `folder`, relative to it.
     fn files(folder: &Path, before: &str, found: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
@@ -91,7 +91,7 @@ mod tests {
             for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval("] {
                 assert!(!text.contains(word), "{word} in {}", asset.path);
             }
-            // The name of SVG's elements is an address that nobody asks.
+            // The XML namespace of SVG is a URL that is never fetched.
             let own = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!own.contains("http:") && !own.contains("https:"), "{}", asset.path);
         }

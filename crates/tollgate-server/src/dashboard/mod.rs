@@ -1,7 +1,8 @@
-//! The dashboard: a page for those who run a node, which asks the same paths as any other client.
+//! The dashboard: a web page for operators, which uses the same HTTP API as other clients.
 //!
-//! It is HTML, CSS and JavaScript as they stand in `assets/`: nothing is built, and nothing is
-//! fetched from elsewhere. It holds no data; whoever opens it shows a token with each question.
+//! It consists of the HTML, CSS and JavaScript files in `assets/`, without a build step, and loads
+//! nothing from other hosts. The page contains no data. The browser sends the operator's token with
+//! each request.
 
 mod assets;
 
@@ -10,12 +11,12 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 
 use assets::ASSETS;
 
-/// Whether a listener has the dashboard.
+/// Whether a listener serves the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dashboard {
-    /// Below `/dashboard/`.
+    /// It serves the dashboard below `/dashboard/`.
     Enabled,
-    /// Nothing is there.
+    /// It does not.
     #[default]
     Disabled,
 }
@@ -28,37 +29,38 @@ pub(crate) struct Asset {
     bytes: &'static [u8],
 }
 
-/// What a path below the dashboard's leads to.
+/// The result of looking up a path of the dashboard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AssetLookup {
     /// A file.
     Asset(&'static Asset),
-    /// The place to ask instead.
+    /// A redirect to this path.
     Redirect(&'static str),
-    /// Nothing.
+    /// There is no such file.
     Missing,
 }
 
-/// Where the dashboard is.
+/// The path of the dashboard.
 const ROOT: &str = "/dashboard";
 
-/// Only what this listener serves runs, and it asks nobody else; what it writes into the page is text.
+/// Only scripts of this listener run, and they connect only to it. Trusted types are required, so
+/// the scripts can only insert text into the page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// The fields of each of its answers.
+/// The header fields of every response of the dashboard.
 const FIELDS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
-    // Another version of the process has other files under these names.
+    // Another version of Tollgate has other files under the same names.
     (header::CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// What `path` leads to; none if it is not the dashboard's.
+/// Looks up `path`, or returns `None` if it is not a path of the dashboard.
 pub(crate) fn find(path: &str) -> Option<AssetLookup> {
     let rest = path.strip_prefix(ROOT)?;
     let Some(name) = rest.strip_prefix('/') else {
@@ -68,7 +70,7 @@ pub(crate) fn find(path: &str) -> Option<AssetLookup> {
     Some(asset.map_or(AssetLookup::Missing, AssetLookup::Asset))
 }
 
-/// An answer: a file, or the way to one.
+/// Returns the response for a file or a redirect.
 pub(crate) fn answer<B: From<Bytes> + Default>(found: AssetLookup) -> axum::http::Response<B> {
     let mut response = axum::http::Response::new(B::default());
     match found {

@@ -1,4 +1,4 @@
-//! What Envoy is told.
+//! The response to a request of Envoy's rate limit service.
 
 use prost_types::Duration;
 use tollgate::core::policy::ResponseSettings;
@@ -13,7 +13,7 @@ use super::proto::{
     Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitRequest, RateLimitResponse, Unit,
 };
 
-/// The answer to `request`, of which became what `judged` says.
+/// Returns the response to `request` with the result of `evaluation`.
 pub(super) fn answer(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,
@@ -72,7 +72,8 @@ fn name(descriptor: &PlannedDescriptor<'_>) -> String {
     descriptor.name().unwrap_or_default().to_owned()
 }
 
-/// A limit as the protocol has them. A window that is none of its units is told by name only.
+/// Converts a limit to the protocol's form. A window that is none of the protocol's units is sent
+/// as `UNKNOWN`: only its name describes it.
 fn limit(name: String, limit: &Limit) -> RateLimit {
     let unit = TimeUnit::of(limit.window()).map_or(Unit::Unknown, |unit| match unit {
         TimeUnit::Second => Unit::Second,
@@ -97,14 +98,15 @@ fn duration(millis: Millis) -> Duration {
     Duration { seconds: millis.as_secs_ceil() as i64, nanos: 0 }
 }
 
-/// Header fields for the client's answer, and the body of a refusal.
+/// Returns the header fields for the client's response, and the body of a refusal.
 fn header_fields(
     evaluation: &DescriptorEvaluation<'_>,
     answers: &ResponseSettings,
 ) -> (Vec<HeaderValue>, Vec<u8>) {
     let is_refused = evaluation.overall == OverallResult::OverLimit;
     let evaluation = &evaluation.evaluation;
-    // What refused has no limit_status: whatever stands otherwise would contradict it.
+    // A refusal by a blocked descriptor has no limit status: the remaining statuses would
+    // contradict it.
     if is_refused == evaluation.is_admitted() {
         return (Vec::new(), Vec::new());
     }
@@ -120,7 +122,7 @@ fn header_fields(
     (fields.0, body)
 }
 
-/// Header fields as the protocol lists them.
+/// Header fields in the protocol's list form.
 struct FieldList(Vec<HeaderValue>);
 
 impl Fields for FieldList {

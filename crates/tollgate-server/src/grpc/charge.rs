@@ -21,14 +21,14 @@ pub(super) struct Part {
     action: PartAction,
 }
 
-/// What a refusal of some descriptors means.
+/// The effect of a refusal of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The request is refused.
     Enforced,
-    /// Their group is over; the request is refused if all groups are.
+    /// The group is over its limit. The request is refused if all groups are.
     Quota(QuotaGroup),
-    /// Nothing: they are only counted.
+    /// None: the part is only counted.
     Shadow,
 }
 
@@ -36,14 +36,14 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartAction {
     Charge,
-    /// It is refused whatever its limits say. They are only looked at.
+    /// The part is refused regardless of its limits. They are only read.
     Refuse,
 }
 
 /// The outcome of a part.
 pub(super) struct PartResult {
     pub(super) mode: Mode,
-    /// For each descriptor of the request the index of its status in `evaluation`, if it has one.
+    /// For each descriptor of the request: the index of its status in `evaluation`, if it has one.
     pub(super) of: Vec<Option<usize>>,
     /// Empty if neither the store nor a fallback answered.
     pub(super) evaluation: Evaluation,
@@ -56,11 +56,11 @@ pub(super) struct PartResult {
 pub(super) enum PartOutcome {
     Passed,
     Refused,
-    /// The store did not answer, and the domain denies then.
+    /// The store did not answer, and the domain's `on_failure` denies.
     Failed(StoreError),
 }
 
-/// Charges the descriptors of `asked` at `now`, as `plan` of `policy` says.
+/// Charges the descriptors of `parsed` at `now`, as `plan` of `policy` says.
 pub(super) async fn charge<S: Store>(
     limiter: &Limiter<S>,
     policy: &Arc<Revision>,
@@ -112,7 +112,7 @@ fn parts(counting: Counting, plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'
     parts
 }
 
-/// Whether no limit can admit what the descriptor at `index` charges.
+/// Returns whether the descriptor at `index` charges more than any limit can admit.
 fn exceeds_capacity(plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'_>, index: usize) -> bool {
     matches!(parsed.hits(index), Hits::Charge(_))
         && match plan.descriptors[index].outcome {
@@ -145,7 +145,7 @@ struct Charger<'l, S> {
 impl<S: Store> Charger<'_, S> {
     /// Charges every part on its own.
     async fn all(&self, parts: Vec<Part>) -> Vec<PartResult> {
-        // Usually there is one, which waits for no other.
+        // Usually there is only one part, so nothing has to be joined.
         match <[Part; 1]>::try_from(parts) {
             Ok([only]) => vec![self.one(only).await],
             Err(parts) => join_all(parts.into_iter().map(|part| self.one(part))).await,
@@ -187,7 +187,8 @@ impl<S: Store> Charger<'_, S> {
     async fn one(&self, Part { mode, charges, action }: Part) -> PartResult {
         let DescriptorCharges { planned, of } = charges;
         if planned.is_empty() || action == PartAction::Refuse {
-            // Reports the statuses if they are known; they decide nothing.
+            // Reads the statuses for the response. They have no influence on the outcome, so an
+            // error is ignored.
             let looked = match planned.is_empty() {
                 true => None,
                 false => self.limiter.look_at(self.now, &planned).await.ok(),

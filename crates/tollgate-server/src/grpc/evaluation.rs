@@ -1,4 +1,4 @@
-//! What became of a request, all of its parts together.
+//! The result of a request: the results of all its parts, combined.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ use super::charge::{Mode, PartOutcome, PartResult, charge};
 use super::refund::refund_hits;
 use super::request::{ParsedRequest, Size};
 
-/// What became of a request.
+/// The result of a request.
 pub(super) struct DescriptorEvaluation<'p> {
     pub(super) now: Timestamp,
     pub(super) plan: DescriptorPlan<'p>,
-    /// For each descriptor how it stands, where that is known.
+    /// For each descriptor its status, if it is known.
     pub(super) statuses: Vec<Option<LimitStatus>>,
     /// For each descriptor whether it is over its limit.
     pub(super) is_over: Vec<bool>,
     /// Whether the request may pass.
     pub(super) overall: OverallResult,
-    /// How what decided stands, each limit once. Without standings if nothing had an answer.
+    /// The statuses of the limits that decided, each limit once. It has no statuses if neither the
+    /// store nor a fallback answered.
     pub(super) evaluation: Evaluation,
 }
 
@@ -33,10 +34,10 @@ pub(super) enum OverallResult {
 }
 
 impl<'p> DescriptorEvaluation<'p> {
-    /// Counts what is asked by `policy`, and gives back what is given back.
+    /// Charges the descriptors of `parsed` as `policy` says, and refunds those with negative hits.
     ///
     /// # Errors
-    /// [`StoreError`] if the store had no answer, and the domain denies then.
+    /// [`StoreError`] if the store did not answer, and the domain's `on_failure` denies.
     pub(super) async fn evaluate<S: Store>(
         limiter: &Limiter<S>,
         policy: &'p Arc<Revision>,
@@ -67,7 +68,7 @@ impl<'p> DescriptorEvaluation<'p> {
     }
 }
 
-/// The descriptors that give something back.
+/// Returns the descriptors that request a refund (negative hits).
 fn refunds<'d>(plan: &'d DescriptorPlan<'_>) -> impl Iterator<Item = (usize, &'d Limited, Cost)> {
     plan.descriptors.iter().enumerate().filter_map(|(index, descriptor)| {
         match &descriptor.outcome {
@@ -80,7 +81,8 @@ fn refunds<'d>(plan: &'d DescriptorPlan<'_>) -> impl Iterator<Item = (usize, &'d
     })
 }
 
-/// Over if anything enforced is, or all groups of quotas are, each by any of its parts.
+/// Returns `OverLimit` if an enforced part is refused, or if all quota groups are over their
+/// limits. A group is over its limit if any of its parts is refused.
 fn overall(results: &[PartResult]) -> Result<OverallResult, StoreError> {
     for one in results {
         if let PartOutcome::Failed(error) = one.outcome {
@@ -127,8 +129,8 @@ fn is_over(
         }
 }
 
-/// How what decided stands. Of a request that passes, groups of quotas that are over are left out:
-/// what another one admits was not refused.
+/// Returns the statuses of the limits that decided. If the request passes, quota groups that are
+/// over their limits are left out, because another group admitted the request.
 fn deciding_statuses(
     now: Timestamp,
     results: Vec<PartResult>,

@@ -1,4 +1,4 @@
-//! Whether the listener is open, in the words of `grpc.health.v1`.
+//! The health of the listener, as `grpc.health.v1` reports it.
 
 use std::pin::Pin;
 
@@ -10,8 +10,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 use super::proto::SERVICE_NAME;
 use crate::shutdown::{Phase, Shutdown};
 
-/// Serving, until the process begins to end. A store that has no answer changes nothing: what then
-/// becomes of requests is the policy's word, and another node would ask the same store.
+/// Reports `SERVING` until the process starts to drain. A store that does not answer changes
+/// nothing: the policy decides then about requests, and another node would use the same store.
 pub(super) struct Health(pub(super) Shutdown);
 
 /// The name under which envoyproxy/ratelimit reports its health.

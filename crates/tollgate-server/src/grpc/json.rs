@@ -1,4 +1,4 @@
-//! The same service in JSON, for who speaks no gRPC: `POST /json`, as the reference server has it.
+//! The same service in JSON, for callers without gRPC: `POST /json`, as in the reference server.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,11 +17,12 @@ use tonic::Code;
 use super::proto::{self, FILES, RateLimitRequest, RateLimitResponse};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 
-/// `POST /json`: a `RateLimitRequest` in the JSON form of protocol buffers, answered by a
-/// `RateLimitResponse` with status 200 if it may pass and 429 if it is over its limit. 400 tells of a
-/// request that makes no sense, and 503 of a store without an answer where the domain denies then.
+/// Returns the route `POST /json`. It reads a `RateLimitRequest` in the JSON form of protocol
+/// buffers and answers with a `RateLimitResponse`: status 200 if the request may pass, 429 if it is
+/// over its limit. Status 400 means an invalid request, and 503 that the store did not answer and
+/// the domain's `on_failure` denies.
 ///
-/// Who may ask is the business of the router that it is merged into, whatever state that has.
+/// The router that this is merged into checks the access, whatever its state type is.
 pub fn json_route<S, T>(limiter: Arc<Limiter<S>>) -> axum::Router<T>
 where
     S: Store + 'static,
@@ -72,7 +73,7 @@ fn error_response(status: StatusCode, detail: &str) -> Response {
     (status, [(CONTENT_TYPE, problem::CONTENT_TYPE)], body.to_string()).into_response()
 }
 
-/// The two messages, as their JSON form needs to know them.
+/// The descriptors of the two messages, which their JSON form requires.
 struct Messages {
     request: MessageDescriptor,
     response: MessageDescriptor,

@@ -1,4 +1,4 @@
-//! The listener itself.
+//! The gRPC listener.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::connection::{Connection, ConnectionLimits, Door};
 use crate::hyper_door::{Holding, HttpVersions, HyperDoor};
 use tollgate::observe::Histogram;
 
-/// How old a connection grows unless the listener is told otherwise. Envoy opens few and keeps them:
-/// without an end a node that was just started would never be asked.
+/// The default age after which a connection is closed. Envoy opens few connections and keeps them:
+/// without a maximum age, a node that was just started would not receive any calls.
 pub const DEFAULT_CONNECTION_AGE: Duration = Duration::from_secs(30 * 60);
 
-/// The listener that Envoy knocks at: its rate limit service over a limiter, with health
-/// (`grpc.health.v1`, open to everybody) and reflection.
+/// The listener for Envoy: the rate limit service over a limiter, with health (`grpc.health.v1`,
+/// without a token) and reflection.
 ///
-/// Callers show a token as `authorization: Bearer TOKEN`, where one is asked. TLS is the business
-/// of the [`Listener`](crate::Listener), whose certificate offers `h2`.
+/// If the listener requires a token, callers send it as `authorization: Bearer TOKEN`. TLS is
+/// handled by the [`Listener`](crate::Listener), whose certificate offers `h2`.
 pub struct GrpcListener<S> {
     shared: Arc<Shared<S>>,
     holding: Holding,
 }
 
 impl<S: Store + 'static> GrpcListener<S> {
-    /// A listener to `limiter` for whom `access` admits.
+    /// Creates a listener that serves decisions of `limiter` to the callers that `access` admits.
     #[must_use]
     pub fn new(limiter: Arc<Limiter<S>>, access: Access, limits: ConnectionLimits) -> Self {
         let shared = Arc::new(Shared::new(limiter, access, limits.request));
@@ -39,13 +39,13 @@ impl<S: Store + 'static> GrpcListener<S> {
         Self { shared, holding }
     }
 
-    /// How long charges took that came in through this listener, and those of its clones.
+    /// Returns the durations of the charges that came through this listener and its clones.
     #[must_use]
     pub fn latency(&self) -> Arc<Histogram> {
         Arc::clone(&self.shared.latency)
     }
 
-    /// Sets how old connections grow before their clients are told to open others.
+    /// Sets the age after which clients are asked (by `GOAWAY`) to open a new connection.
     #[must_use]
     pub fn with_connection_age(mut self, age: Duration) -> Self {
         self.holding.age = Some(age);

@@ -1,4 +1,4 @@
-//! What Envoy's other filters and its access log can read of an answer.
+//! The dynamic metadata of a response, for Envoy's other filters and its access log.
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
@@ -12,9 +12,10 @@ use super::proto::{Entry, RateLimitDescriptor, RateLimitRequest};
 const BACKEND: &str = "backend_name";
 const MODEL: &str = "model_name_override";
 
-/// The request, what the policy hands on of the descriptors that are not over, and which backends
-/// have quota left: the form of the reference server. `None` where the policy has nothing to say,
-/// for all else Envoy knows.
+/// Returns the metadata of a response, in the form of the reference server: the request, the
+/// metadata that the policy sets for the descriptors that are not over their limits, and the
+/// backends with quota left. Returns `None` if the policy sets no metadata and has no quota groups,
+/// because Envoy already has all the rest.
 pub(super) fn metadata(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,
@@ -45,7 +46,7 @@ pub(super) fn metadata(
     Some(fields)
 }
 
-/// The descriptors that are not over, nor in a group that is.
+/// Returns the indices of the descriptors that are not over their limits, and whose group is not.
 fn available(evaluation: &DescriptorEvaluation<'_>) -> impl Iterator<Item = usize> {
     let descriptors = &evaluation.plan.descriptors;
     let over = |group: Option<QuotaGroup>| {
@@ -57,7 +58,8 @@ fn available(evaluation: &DescriptorEvaluation<'_>) -> impl Iterator<Item = usiz
         .filter(move |index| !evaluation.is_over[*index] && !over(descriptors[*index].group))
 }
 
-/// The metadata of `available` descriptors, joined; of two values in one place the first stands.
+/// Merges the metadata of the `available` descriptors. If two descriptors set the same field, the
+/// first one wins.
 fn request_metadata(evaluation: &DescriptorEvaluation<'_>, available: &[usize]) -> Struct {
     let mut joined = Struct::default();
     for index in available {
@@ -85,7 +87,7 @@ fn join(joined: &mut Struct, own: Struct) {
     }
 }
 
-/// The backends and models with quota left, each once.
+/// Returns the backends and models with quota left, each once.
 fn backends(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,
@@ -109,7 +111,7 @@ fn backends(
     backends
 }
 
-/// The last value of that key, unless it is empty.
+/// Returns the last value of that key, unless it is empty.
 fn last<'e>(entries: &'e [Entry], key: &str) -> Option<&'e [u8]> {
     let last = entries.iter().rfind(|entry| entry.key == key)?;
     Some(&*last.value).filter(|value| !value.is_empty())
@@ -126,13 +128,13 @@ fn descriptor(descriptor: &RateLimitDescriptor) -> Value {
         fields.put("limit", text(&rate_text));
     }
     if let Some(units) = descriptor.hits_addend {
-        // Numbers of JSON: exact up to 2^53.
+        // JSON numbers are exact up to 2^53.
         fields.put("hitsAddend", number(units as f64));
     }
     value(Kind::StructValue(fields))
 }
 
-/// A policy's metadata as the protocol has it.
+/// Converts a policy's metadata to the protocol's form.
 fn written(metadata: &Metadata) -> Value {
     match metadata {
         Metadata::Null => value(Kind::NullValue(0)),
@@ -155,7 +157,7 @@ fn text(text: &str) -> Value {
     value(Kind::StringValue(text.to_owned()))
 }
 
-/// A caller's value, for people: what is no text in it is marked as such.
+/// Returns a caller's value in readable form: bytes that are not UTF-8 are replaced by U+FFFD.
 fn shown(value: &[u8]) -> Value {
     text(&String::from_utf8_lossy(value))
 }

@@ -1,9 +1,9 @@
-//! Envoy's messages, and a client of its service.
+//! Envoy's messages, and a client for its service.
 
 #![allow(missing_docs, missing_debug_implementations, unreachable_pub, unused_qualifications)]
 #![allow(clippy::all)]
 
-/// What the service is asked and answers.
+/// The requests and responses of the service.
 pub mod envoy {
     pub mod service {
         pub mod ratelimit {
@@ -52,5 +52,5 @@ pub use envoy::service::ratelimit::v3::rate_limit_service_server::{
 pub use envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 pub use envoy::r#type::v3::RateLimitUnit;
 
-/// The files of the protocol, compiled, as reflection hands them out.
+/// The compiled files of the protocol, as the reflection service serves them.
 pub const FILES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,4 +1,4 @@
-//! Giving back what no receipt proves: Envoy says how much, not when it was taken.
+//! Refunds without a receipt: Envoy sends how much to refund, but not when it was charged.
 
 use tollgate::Limiter;
 use tollgate::core::policy::descriptors::Limited;
@@ -7,12 +7,12 @@ use tollgate::core::{
     Store, StoreError, Subject, Timestamp,
 };
 
-/// Gives `cost` back to the window in force, at most what was taken of it, and tells how the limit
-/// then stands. Where nothing is counted nothing is stored; where an override says that nothing is,
-/// nothing is refunded, and there is no status.
+/// Refunds `cost` to the current window, at most the units that were charged in it, and returns the
+/// limit's status after that. A window without charges is left unchanged. If an override lifts the
+/// limit, nothing is refunded, and there is no status.
 ///
-/// Of a sliding window it is the newest block that is given back to. What a concurrency limit or a
-/// log holds belongs to single requests: without their receipts it stays.
+/// In a sliding window, the newest block is refunded. Nothing is refunded to a concurrency limit or
+/// a sliding log: their units belong to single requests, whose receipts are not known here.
 pub(super) async fn refund_hits<S: Store>(
     limiter: &Limiter<S>,
     now: Timestamp,
@@ -27,7 +27,7 @@ pub(super) async fn refund_hits<S: Store>(
     let mut reading = look;
     if cost != Cost::PEEK {
         reading = ask(refund(cost, look.position)).await?;
-        // The look may have been of a copy that lags; the refund itself never is.
+        // The peek may have read a replica that lags. The refund always goes to the primary.
         if reading.refunded == 0 && reading.position != look.position {
             reading = ask(refund(cost, reading.position)).await?;
         }

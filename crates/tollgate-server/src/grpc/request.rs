@@ -1,4 +1,4 @@
-//! What is asked, checked before anything is charged.
+//! Requests of the service, validated before anything is charged.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,16 +9,17 @@ use tonic::Status;
 
 use super::proto::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitUnit};
 
-/// The most descriptors of a request.
+/// The most descriptors of a request that is accepted.
 pub const MAX_DESCRIPTORS: usize = 64;
 
-/// The most entries of a descriptor.
+/// The most entries of a descriptor that is accepted.
 pub const MAX_ENTRIES: usize = MAX_DEPTH;
 
-/// The longest key of an entry, in bytes. Values may be as long as a message: they are hashed.
+/// The longest key of an entry, in bytes. Values are limited only by the message size, because they
+/// are hashed.
 pub const MAX_KEY_BYTES: usize = 256;
 
-/// A request that makes sense.
+/// A valid request.
 #[derive(Debug)]
 pub(super) struct ParsedRequest<'r> {
     pub(super) domain: &'r str,
@@ -33,24 +34,24 @@ struct ParsedDescriptor {
     rate: Option<Rate>,
 }
 
-/// What a descriptor counts.
+/// The units that a descriptor charges or refunds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
     hits: Hits,
     size: Size,
 }
 
-/// Whether a descriptor counts more than there are numbers for.
+/// Whether the number of units is within the largest cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
-    /// It does not.
+    /// It is within.
     Countable,
-    /// It does: no limit ever admits it.
+    /// It is larger: no limit ever admits it.
     Excessive,
 }
 
 impl<'r> ParsedRequest<'r> {
-    /// Reads `request`.
+    /// Reads and validates `request`.
     pub(super) fn read(request: &'r RateLimitRequest) -> Result<Self, InvalidRequest> {
         if request.domain.is_empty() {
             return Err(InvalidRequest::NoDomain);
@@ -77,7 +78,7 @@ impl<'r> ParsedRequest<'r> {
         Ok(Self { domain: &request.domain, entries, descriptors })
     }
 
-    /// The descriptors, in their order.
+    /// Returns the descriptors in the order of the request.
     pub(super) fn descriptors(&self) -> Vec<Descriptor<'_, &'r [u8]>> {
         let descriptor = |one: &ParsedDescriptor| Descriptor {
             entries: &self.entries[one.entries.clone()],
@@ -87,20 +88,21 @@ impl<'r> ParsedRequest<'r> {
         self.descriptors.iter().map(descriptor).collect()
     }
 
-    /// What the descriptor at `index` counts.
+    /// Returns the units that the descriptor at `index` charges or refunds.
     pub(super) fn hits(&self, index: usize) -> Hits {
         self.descriptors[index].count.hits
     }
 
-    /// Whether the descriptor at `index` counts more than there are numbers for.
+    /// Returns whether the units of the descriptor at `index` are within the largest cost.
     pub(super) fn size(&self, index: usize) -> Size {
         self.descriptors[index].count.size
     }
 }
 
 impl Count {
-    /// What `descriptor` counts in a request whose own word is `otherwise`. A number beyond all
-    /// limits is taken as the largest there is, so that a refund of it gives back whatever was taken.
+    /// Returns the units of `descriptor` in a request with `hits_addend` of `otherwise`. A number
+    /// above the largest cost is replaced by the largest cost, so a refund of it returns all
+    /// charged units.
     fn new(descriptor: &RateLimitDescriptor, otherwise: u32) -> Self {
         let units = descriptor.hits_addend.unwrap_or_else(|| otherwise.max(1).into());
         let cost = Cost::new(units);
@@ -146,17 +148,18 @@ fn rate(limit: &RateLimitOverride) -> Result<Rate, InvalidDescriptor> {
     Ok(Rate { requests: limit.requests_per_unit, unit })
 }
 
-/// Why a request makes no sense. Nothing was charged.
+/// The reason why a request is invalid. Nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidRequest {
     NoDomain,
     NoDescriptors,
     ManyDescriptors(usize),
-    /// The descriptor of this index.
+    /// The descriptor at this index is invalid.
     At(usize, InvalidDescriptor),
 }
 
-/// Why a descriptor makes no sense; entries by their indices.
+/// The reason why a descriptor is invalid. Numbers are indices of entries, counts, and lengths in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidDescriptor {
     NoEntries,

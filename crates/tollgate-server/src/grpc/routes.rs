@@ -1,4 +1,4 @@
-//! Which service a call is for, and whether its caller may enter.
+//! Routes calls to the services, and checks the caller's token.
 
 mod draining_body;
 
@@ -38,20 +38,20 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const IDENTITY: &str = "identity";
 
-/// The services behind the listener, on one connection.
+/// The services of the listener, for one connection.
 pub(super) struct Routes<S> {
     shared: Arc<Shared<S>>,
     shutdown: Shutdown,
 }
 
-/// The services behind the listener.
+/// The services of the listener, for all connections.
 pub(super) struct Shared<S> {
     rate_limits: RateLimits<S>,
     reflection: Option<[Reflection; 2]>,
     access: Access,
-    /// How long a call's message may take, and its answer with it.
+    /// How long a call may take, from its head to its response.
     deadline: Duration,
-    /// How long charges took.
+    /// The durations of charges.
     pub(super) latency: Arc<Histogram>,
 }
 
@@ -69,7 +69,7 @@ impl<S: Store + 'static> Shared<S> {
     }
 
     async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<UnaryBody> {
-        // Most calls are of one method.
+        // Nearly all calls are of this method, so it takes the short path.
         if request.uri().path() != SHOULD_RATE_LIMIT {
             let mut answer = Box::pin(self.answer_other(request, shutdown)).await;
             set_resource_exhausted(&mut answer);
@@ -112,7 +112,8 @@ impl<S: Store + 'static> Shared<S> {
     async fn answer_other(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         if service == HEALTH {
-            // Whoever balances load need not be who may ask.
+            // No token is needed here: a load balancer that checks the health need not be allowed
+            // to charge.
             let mut health =
                 HealthServer::new(Health(shutdown)).max_decoding_message_size(MAX_MESSAGE_BYTES);
             return known(health.call(request).await);
@@ -127,7 +128,7 @@ impl<S: Store + 'static> Shared<S> {
             other => return unknown(other).into_http(),
         };
         let Some(reflection) = &self.reflection else { return unknown(service).into_http() };
-        // A caller that stays for ever must not keep the process from ending.
+        // A caller that keeps its stream open must not delay the end of the process.
         let request = request.map(|body| DrainingBody::new(body, shutdown));
         known(reflection[version].clone().oneshot(request).await)
     }
@@ -142,7 +143,7 @@ impl<S: Store + 'static> Shared<S> {
     }
 }
 
-/// What callers can ask about the services themselves, in both versions of the asking.
+/// Creates the reflection services, for both versions of the protocol.
 fn reflection() -> Result<[Reflection; 2], tonic_reflection::server::Error> {
     let files = || {
         tonic_reflection::server::Builder::configure()
@@ -175,7 +176,7 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
         let Self { shared, shutdown } = self.clone();
         Box::pin(async move {
             let deadline = shared.deadline;
-            // Pinned here: the timeout's own would be moved into it, and is large.
+            // Pinned here, because `timeout` would move the large future into its own.
             let answer = pin!(shared.answer(request, shutdown));
             Ok(timeout(deadline, answer).await.unwrap_or_else(|_| {
                 let within = deadline.as_secs();
@@ -191,7 +192,8 @@ fn known(answer: Result<Response<Body>, Infallible>) -> Response<Body> {
     answer
 }
 
-/// Gives a message that is too large the protocol's own code, which tonic knows otherwise.
+/// Replaces tonic's code for a message that is too large (`OUT_OF_RANGE`) by the protocol's own,
+/// `RESOURCE_EXHAUSTED`.
 fn set_resource_exhausted(answer: &mut Response<Body>) {
     if let Some(code) = answer.headers_mut().get_mut(GRPC_STATUS)
         && Code::from_bytes(code.as_bytes()) == Code::OutOfRange
@@ -208,7 +210,8 @@ fn unknown(service: &str) -> Status {
     Status::unimplemented(format!("there is no service {service:?}; ask for {RATE_LIMIT:?}"))
 }
 
-/// The caller's token. Of several, none: which one a proxy before it checked is not known.
+/// Returns the caller's token. Returns `None` if there are several, because it is unknown which of
+/// them a proxy in front has checked.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let (Some(only), None) = (all.next(), all.next()) else { return None };

@@ -1,4 +1,4 @@
-//! The service: from a request's message to its answer's.
+//! The rate limit service: from a request message to a response message.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use super::evaluation::DescriptorEvaluation;
 use super::proto::{RateLimitRequest, RateLimitResponse};
 use super::request::ParsedRequest;
 
-/// The largest message that is read, in bytes.
+/// The largest message that is accepted, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// The rate limit service over a limiter.
 pub(super) struct RateLimits<S>(pub(super) Arc<Limiter<S>>);
 
 impl<S: Store> RateLimits<S> {
-    /// The answer to `request`.
+    /// Returns the response to `request`.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a request that makes no sense, and `UNAVAILABLE` where the store had
-    /// no answer and the domain denies then: what Envoy makes of errors is its configuration's.
+    /// `INVALID_ARGUMENT` for an invalid request, and `UNAVAILABLE` if the store did not answer and
+    /// the domain's `on_failure` denies. Envoy's configuration decides what happens on errors.
     pub(super) async fn answer(
         &self,
         request: &RateLimitRequest,

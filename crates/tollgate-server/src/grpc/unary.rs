@@ -1,4 +1,4 @@
-//! Calls of one message that are answered by one.
+//! Unary calls: one request message, one response message.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,19 +12,19 @@ use tonic::Status;
 
 use super::service::MAX_MESSAGE_BYTES;
 
-/// What stands before a message: whether it is compressed, and its length.
+/// The length of a message's prefix: a compression flag of 1 byte, and the length of the message.
 const HEAD: usize = 1 + size_of::<u32>();
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const OK: HeaderValue = HeaderValue::from_static("0");
 
-/// The message of a call. Whatever follows it is read, so that the caller may end its half first,
-/// and not looked at.
+/// Reads the message of a call. Bytes after the message are read and ignored, so the caller can end
+/// its half of the stream first.
 ///
 /// # Errors
-/// `RESOURCE_EXHAUSTED` for what is longer than [`MAX_MESSAGE_BYTES`], and `INTERNAL` for what is
-/// no message of this kind, as the protocol wants it.
+/// `RESOURCE_EXHAUSTED` for a message longer than [`MAX_MESSAGE_BYTES`], and `INTERNAL` for bytes
+/// that do not decode as this message, as the gRPC specification requires.
 pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<M, Status> {
     let mut bytes = Bytes::new();
     while let Some(frame) = body.frame().await {
@@ -33,7 +33,7 @@ pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<
         if bytes.len() + data.len() > 2 * (HEAD + MAX_MESSAGE_BYTES) {
             return Err(too_long(bytes.len() + data.len()));
         }
-        // Nearly always all of it comes at once.
+        // Nearly always the whole message comes in one frame.
         bytes = if bytes.is_empty() { data } else { joined(bytes, &data) };
         framed(&bytes)?;
     }
@@ -46,14 +46,14 @@ pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<
     }
 }
 
-/// `bytes` and those that came next, in place if there is room.
+/// Appends `next` to `bytes`, in place if there is room.
 fn joined(bytes: Bytes, next: &[u8]) -> Bytes {
     let mut joined = bytes.try_into_mut().unwrap_or_else(|shared| (&*shared).into());
     joined.extend_from_slice(next);
     joined.freeze()
 }
 
-/// The message at the start of `bytes`, if all of it is there.
+/// Returns the message at the start of `bytes`, if it is complete.
 fn framed(bytes: &[u8]) -> Result<Option<&[u8]>, Status> {
     let Some((&[compression, length @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
         return Ok(None);
@@ -76,12 +76,13 @@ fn too_long(length: usize) -> Status {
     Status::resource_exhausted(wrong)
 }
 
-/// The answer to a call that went well.
+/// Returns the response to a call that succeeded.
 pub(super) fn answered(message: &impl Message) -> Response<UnaryBody> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(HEAD + length);
     bytes.push(0);
-    // What this listener answers is far from 4 GiB: it holds as much as it was asked for.
+    // A response is far below 4 GiB: it has one status for each descriptor of the request, and a
+    // request has at most `MAX_MESSAGE_BYTES`.
     bytes.extend_from_slice(&(length as u32).to_be_bytes());
     message.encode_raw(&mut bytes);
     let mut answer = Response::new(UnaryBody::Message(bytes.into()));
@@ -89,16 +90,16 @@ pub(super) fn answered(message: &impl Message) -> Response<UnaryBody> {
     answer
 }
 
-/// What a call is answered.
+/// The body of a response.
 #[derive(Debug)]
 pub(super) enum UnaryBody {
-    /// A message, which is followed by the status that all is well.
+    /// The message. The trailers with status 0 (OK) follow.
     Message(Bytes),
-    /// That status is all that is left.
+    /// Only the trailers with status 0 (OK) are left.
     Status,
-    /// Nothing more.
+    /// The end of the body.
     End,
-    /// What another service says.
+    /// The body of another service (health, reflection, or an error).
     Other(tonic::body::Body),
 }
 

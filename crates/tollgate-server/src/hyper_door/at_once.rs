@@ -1,4 +1,4 @@
-//! Where the answers of an HTTP/2 connection are made.
+//! The executor for the responses of an HTTP/2 connection.
 
 use std::future::Future;
 use std::task::{Context, Waker};
@@ -8,13 +8,13 @@ use hyper::rt::Executor;
 
 use super::taking::WhileTaken;
 
-/// Makes an answer in the turn of its connection, and in a task of its own where it has to wait.
+/// Polls a response in the turn of its connection, and spawns a task only if it is pending.
 ///
-/// An answer that needs nothing from outside costs less than a task does. How many there are in one
-/// turn is bounded by the streams that a client may have open.
+/// A response that does not wait for anything costs less this way than as a task. The number of
+/// responses in one turn is bounded by the concurrent streams of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtOnce {
-    /// How long a client may take nothing of an answer.
+    /// How long a client may read nothing of a response.
     pub(super) untaken: Duration,
 }
 
@@ -24,7 +24,7 @@ where
 {
     fn execute(&self, answer: F) {
         let mut answer = Box::pin(WhileTaken::new(answer, self.untaken));
-        // What has to wait is polled again by its task, which leaves a waker of its own.
+        // A pending future is polled again by its new task, which registers its own waker.
         if answer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             tokio::spawn(answer);
         }

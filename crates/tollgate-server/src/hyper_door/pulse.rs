@@ -1,4 +1,4 @@
-//! What a connection is doing: whether anything is being answered, asked, or neither.
+//! The activity of a connection: serving requests, receiving one, or idle.
 
 use std::future::Future;
 use std::io;
@@ -16,13 +16,14 @@ use super::taking;
 use crate::places::Place;
 use crate::shutdown::{Phase, Shutdown};
 
-/// With what an HTTP/2 connection begins, as no other request does.
+/// The first bytes of an HTTP/2 connection. No HTTP/1.1 request starts with them.
 const HTTP_2: &[u8; 3] = b"PRI";
 
-/// The bytes with which an HTTP/2 client introduces itself: the preface, and its first frame's head.
+/// The length of the start of an HTTP/2 connection, in bytes: the preface, and the head of its
+/// first frame.
 const INTRODUCTION: u64 = 24 + 9;
 
-/// What a connection is doing. Its place hears of it.
+/// The activity of a connection. Reports changes to the connection's slot.
 #[derive(Debug)]
 pub(super) struct Pulse {
     state: Mutex<State>,
@@ -38,16 +39,16 @@ struct State {
     silence: Silence,
 }
 
-/// What a connection does while nothing is answered on it.
+/// The state of a connection while no request is being served.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Silence {
-    /// Something is.
+    /// At least one request is being served.
     Busy,
-    /// Nothing, since then: its client has not said a byte.
+    /// Silent since this time: the client has not sent a byte.
     Speechless(Instant),
-    /// Nothing, since then.
+    /// Idle since this time.
     Idle(Instant),
-    /// A request, or an introduction, has begun then, and its head has not ended.
+    /// A request head, or an HTTP/2 preface, started at this time and is not complete.
     HalfSaid(Instant),
 }
 
@@ -64,18 +65,19 @@ impl Pulse {
         self.state().silence
     }
 
-    /// Whether the client has said that it speaks HTTP/2.
+    /// Returns whether the client has started HTTP/2.
     pub(super) fn speaks_http_2(&self) -> bool {
         self.state().first == *HTTP_2
     }
 
-    /// Whether nothing is being answered to a client that speaks HTTP/1.1, or has not spoken yet.
+    /// Returns whether no request is being served for a client that uses HTTP/1.1, or has not sent
+    /// anything yet.
     pub(super) fn is_silent(&self) -> bool {
         let state = self.state();
         state.first != *HTTP_2 && !matches!(state.silence, Silence::Busy)
     }
 
-    /// A request's head has come. It is being answered until what this returns is dropped.
+    /// Marks the connection as busy after a request's head, until the returned guard is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Beat {
         let mut state = self.state();
         state.in_flight += 1;
@@ -91,7 +93,7 @@ impl Pulse {
             *place = *byte;
         }
         state.heard += bytes.len() as u64;
-        // An introduced HTTP/2 client says much that is no request.
+        // After the preface, an HTTP/2 client also sends frames that are not requests.
         let is_introduced = state.first == *HTTP_2 && state.heard >= INTRODUCTION;
         state.silence = match state.silence {
             Silence::Speechless(_) | Silence::Idle(_) if !is_introduced => {
@@ -121,12 +123,12 @@ impl Pulse {
     }
 }
 
-/// One request that is being answered.
+/// A guard for one request that is being served.
 #[derive(Debug)]
 pub(super) struct Beat(Arc<Pulse>);
 
 impl Beat {
-    /// Whether the process ends.
+    /// Returns whether the process is shutting down.
     fn is_parting(&self) -> bool {
         self.0.shutdown.phase() > Phase::Serving
     }
@@ -138,17 +140,18 @@ impl Drop for Beat {
     }
 }
 
-/// How a client hears that the process ends, and no more is answered on its connection.
+/// How a client is informed that the process drains, and that no further request is served on its
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// Its answer tells it.
+    /// By a header field of its response (HTTP/1.1).
     Told,
-    /// Its connection does.
+    /// By the connection itself (HTTP/2).
     Known,
 }
 
 pin_project! {
-    /// An answer on its way.
+    /// A response that is being produced.
     pub(super) struct Answering<F> {
         #[pin]
         answer: F,
@@ -181,7 +184,7 @@ where
 }
 
 pin_project! {
-    /// An answer's body, with which the request ends.
+    /// A response body. The request ends when it is dropped.
     #[derive(Debug)]
     pub(crate) struct Beating<B> {
         #[pin]
@@ -213,7 +216,7 @@ impl<B: Body> Body for Beating<B> {
 }
 
 pin_project! {
-    /// A stream that tells the pulse what it hears.
+    /// A stream that reports received bytes to [`Pulse`].
     pub(super) struct Heard<T> {
         #[pin]
         stream: T,

@@ -1,8 +1,9 @@
-//! Whether clients of HTTP/2 take the answers that are ready for them.
+//! Detection of HTTP/2 clients that do not read the responses that are ready for them.
 //!
-//! A client's window says how much of an answer it takes, and one that leaves no room in it may
-//! answer pings for ever. A body is asked for its next frame when there is room for more, so one that
-//! gave a frame and is not asked again waits for its client; one that has none ready does not.
+//! A client's flow control window limits how much of a response is sent. A client that leaves no
+//! room in it can still answer pings without end. hyper polls a body for its next frame when the
+//! window has room. A body that returned a frame and is not polled again is therefore waiting for
+//! its client; a body that returned `Pending` is not.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-/// What an answer's body did last in the turn of whoever sends it.
+/// The result of the last poll of a body within its sender's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     NotAsked,
@@ -22,18 +23,19 @@ enum Body {
 }
 
 thread_local! {
-    // A body does not know who sends it, but is polled within its turn.
+    // A body has no reference to its sender, but is polled within the sender's turn on the same
+    // thread.
     static LAST: Cell<Body> = const { Cell::new(Body::NotAsked) };
 }
 
-/// Notes how the body of an answer was polled.
+/// Records how the body of a response was polled.
 pub(super) fn note<T>(polled: &Poll<T>) {
     LAST.set(if polled.is_ready() { Body::Gave } else { Body::HasNone });
 }
 
 pin_project! {
-    /// An answer on its way, until it has gone or its client took nothing of it for too long. To drop
-    /// it resets its stream, and lets go of all that the request held.
+    /// A response that is being sent, until it is complete or its client has read nothing of it for
+    /// `longest`. Dropping it resets the stream and releases everything that the request owns.
     pub(super) struct WhileTaken<F> {
         #[pin]
         sending: F,

@@ -1,7 +1,7 @@
-//! One write for all answers of an HTTP/2 connection's turn.
+//! One write for all responses of an HTTP/2 connection's turn.
 //!
-//! Requests that came in one read are answered one after the other, and after each the connection
-//! would write. What it writes waits instead until it has nothing more to answer.
+//! hyper handles the requests of one read one after the other, and would write after each. The
+//! writes are delayed until the connection has no more requests to handle.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,29 +16,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::HttpVersions;
 use super::pulse::Pulse;
 
-/// Writes go out.
+/// Writes are passed on.
 const OPEN: u8 = 0;
-/// They would wait, but there is none yet.
+/// Writes are delayed, but there was none yet.
 const HOLDING: u8 = 1;
-/// They wait.
+/// At least one write is delayed.
 const HELD: u8 = 2;
 
-/// Whether what a connection writes waits for the end of its turn.
+/// Delays the writes of a connection to the end of its turn.
 #[derive(Debug)]
 pub(super) struct Turn {
     versions: HttpVersions,
     pulse: Arc<Pulse>,
-    // One task has both ends of it: nothing else is ordered by it.
+    // One task reads and writes it, and nothing else is synchronized by it, so relaxed ordering is
+    // enough.
     writes: AtomicU8,
 }
 
 impl Turn {
-    /// Those of a connection that speaks one of `versions`: `pulse` hears which.
+    /// Creates the turns of a connection that accepts `versions`. `pulse` reports which version the
+    /// client uses.
     pub(super) const fn new(versions: HttpVersions, pulse: Arc<Pulse>) -> Self {
         Self { versions, pulse, writes: AtomicU8::new(OPEN) }
     }
 
-    /// Lets `connection` have its turns, and what it writes in each go out at the end of it.
+    /// Polls `connection`, and writes the output of each poll at its end.
     pub(super) async fn of<F: Future>(&self, mut connection: Pin<&mut F>) -> F::Output {
         poll_fn(|cx| {
             if self.is_http_2() {
@@ -46,7 +48,7 @@ impl Turn {
             }
             let polled = connection.as_mut().poll(cx);
             let is_held = self.writes.swap(OPEN, Ordering::Relaxed) == HELD;
-            // Whoever was held left no waker: this is when it hears that it may go on.
+            // A delayed write registered no waker: this second poll executes it.
             if is_held && polled.is_pending() { connection.as_mut().poll(cx) } else { polled }
         })
         .await
@@ -56,7 +58,7 @@ impl Turn {
         self.versions == HttpVersions::Http2 || self.pulse.speaks_http_2()
     }
 
-    /// Whether a write has to wait.
+    /// Returns whether a write has to wait.
     fn holds(&self) -> bool {
         let is_open = self.writes.load(Ordering::Relaxed) == OPEN;
         if !is_open {
@@ -67,7 +69,7 @@ impl Turn {
 }
 
 pin_project! {
-    /// A stream that is written to at the end of a turn.
+    /// A stream whose writes are delayed to the end of a turn.
     pub(super) struct Gathered<T> {
         #[pin]
         stream: T,
@@ -110,8 +112,8 @@ impl<T: AsyncWrite> AsyncWrite for Gathered<T> {
         if this.turn.holds() { Poll::Pending } else { this.stream.poll_write_vectored(cx, slices) }
     }
 
-    /// Not over HTTP/2: there, whoever writes vectors lets no frame follow a message of more than
-    /// 256 bytes before that is written. Otherwise it copies up to 1 KiB, and goes on.
+    /// Returns `false` for HTTP/2: with vectored writes, h2 flushes after each message of more than
+    /// 256 bytes before it adds another frame. Without them, it copies up to 1 KiB and continues.
     fn is_write_vectored(&self) -> bool {
         !self.turn.is_http_2() && self.stream.is_write_vectored()
     }
@@ -131,7 +133,7 @@ mod tests {
     use crate::places::Places;
     use crate::shutdown::Shutdown;
 
-    /// A stream that remembers what each write brought.
+    /// A stream that records each write.
     #[derive(Default)]
     struct Writes(Vec<Vec<u8>>);
 
@@ -154,7 +156,8 @@ mod tests {
         }
     }
 
-    /// Makes each of `answers` and tries to write after it, as a connection does; the writes.
+    /// Queues each of `answers` and tries to write after it, as a connection does. Returns the
+    /// writes.
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
         let (_phase, shutdown) = Shutdown::new();
         let pulse = Pulse::new(Places::new("test", 1).vacancy().await.take(), shutdown);

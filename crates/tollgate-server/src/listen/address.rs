@@ -1,4 +1,4 @@
-//! Where a listener listens, as people write it.
+//! The address of a listener, as text.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use super::ListenError;
 
-/// Where a listener listens: `127.0.0.1:8080`, `unix:/run/tollgate.sock`, or `systemd:NAME` for the
-/// socket that the service manager opened under that name.
+/// The address of a listener: `127.0.0.1:8080`, `unix:/run/tollgate.sock`, or `systemd:NAME` for
+/// the socket that the service manager opened under that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// A TCP port.
@@ -20,7 +20,8 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// Whether only this machine reaches it. Of a socket that somebody else opened nobody knows.
+    /// Returns whether only this machine can reach it. An inherited socket counts as reachable from
+    /// other machines, because its address is unknown here.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -36,7 +37,7 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
         if let Some(path) = text.strip_prefix("unix:") {
-            // Both unix:/path and unix:///path are in use.
+            // Both `unix:/path` and `unix:///path` are in use.
             let path = path.strip_prefix("//").unwrap_or(path);
             return match path.starts_with('/') {
                 true => Ok(Self::Unix(path.into())),

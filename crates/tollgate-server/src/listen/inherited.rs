@@ -1,4 +1,5 @@
-//! Sockets that the service manager opened: they outlive a restart, and clients wait meanwhile.
+//! Sockets that the service manager opened. They stay open while this process restarts, and new
+//! clients wait in their backlog.
 
 use std::env;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -8,18 +9,18 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::{ListenError, OpenSocket};
 
-/// What this process was given. It is read once: reading takes it out of the environment, so that
-/// no child believes that the sockets are for it.
+/// The sockets that this process inherited. They are read once, and their variables are removed
+/// from the environment, so no child process uses the sockets.
 static GIVEN: LazyLock<Mutex<InheritedSockets>> =
     LazyLock::new(|| Mutex::new(InheritedSockets::read()));
 
 struct InheritedSockets {
     sockets: ListenFd,
-    /// The names of all, those that were taken as well.
+    /// The names of all inherited sockets, including those that are in use already.
     names: Vec<String>,
 }
 
-/// The socket that was given as `name`, which `LISTEN_FDNAMES` says, or as the number `name`.
+/// Takes the socket with the name `name` in `LISTEN_FDNAMES`, or with the number `name`.
 pub(super) fn take(name: &str) -> Result<OpenSocket, ListenError> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = |error| ListenError::Open { listen: format!("systemd:{name}"), error };

@@ -1,4 +1,5 @@
-//! Sockets: opened here, left by the process before, or opened by the service manager.
+//! Listening sockets: opened here, shared with the previous process, or opened by the service
+//! manager.
 
 mod address;
 mod inherited;
@@ -20,10 +21,10 @@ pub(crate) use stream::Accepted;
 
 use crate::tls::ServerTls;
 
-/// How many clients wait for this process to accept them, at most.
+/// The most clients that wait in the system's backlog until this process accepts them.
 pub(crate) const BACKLOG: i32 = 1_024;
 
-/// An open socket, and the certificate that is shown to who comes.
+/// An open socket, with the certificate that it presents to clients.
 #[derive(Debug)]
 pub struct Listener {
     socket: OpenSocket,
@@ -39,20 +40,20 @@ enum OpenSocket {
 /// Whether another process may listen on the same port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Port {
-    /// No: a second process is told that the port is taken.
+    /// No: opening the port in a second process fails.
     #[default]
     Exclusive,
-    /// One of the same user may, that says so as well (`SO_REUSEPORT`): on a restart the new one
-    /// serves before the old one ends.
+    /// Yes, if it runs as the same user and opens the port with the same option (`SO_REUSEPORT`).
+    /// On a restart, the new process serves before the old one ends.
     Shared,
 }
 
 impl Listener {
-    /// Opens `listen`. Needs a tokio runtime. A unix domain socket that nobody listens to any more
-    /// is replaced.
+    /// Opens `listen`. Needs a tokio runtime. A stale unix domain socket, which no process listens
+    /// to, is replaced.
     ///
     /// # Errors
-    /// [`ListenError`] says why it cannot be opened.
+    /// [`ListenError`] with the reason why it cannot be opened.
     pub fn open(listen: &Listen, port: Port) -> Result<Self, ListenError> {
         let failed = |error| ListenError::Open { listen: listen.to_string(), error };
         let socket = match listen {
@@ -63,16 +64,17 @@ impl Listener {
         Ok(Self { socket, tls: None })
     }
 
-    /// The same socket, where clients speak TLS.
+    /// Returns the same socket, with TLS.
     #[must_use]
     pub fn with_tls(self, tls: ServerTls) -> Self {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Where it listens: with the port that the system chose, if it was to choose.
+    /// Returns the address that it listens at. If the port was 0, this contains the port that the
+    /// system chose.
     ///
     /// # Errors
-    /// The system does not say.
+    /// Returns the system's error.
     pub fn local_address(&self) -> io::Result<String> {
         Ok(match &self.socket {
             OpenSocket::Tcp(listener) => listener.local_addr()?.to_string(),
@@ -84,8 +86,9 @@ impl Listener {
         })
     }
 
-    /// Waits for the next client. Errors of accepting pass: the client's own leave at once, and
-    /// what the system lacks (descriptors, memory) may come back after a growing pause.
+    /// Waits for the next client. Errors of `accept` are not returned: errors of a single
+    /// connection are skipped at once, and a lack of resources (file descriptors, memory) is
+    /// retried after a growing pause.
     pub(crate) async fn accept(&self) -> Accepted {
         const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -107,7 +110,7 @@ impl Listener {
         Ok(match &self.socket {
             OpenSocket::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // Fails on a connection that is gone already, which serving it will find.
+                // Fails on a connection that is closed already. Serving it detects that.
                 let _ = stream.set_nodelay(true);
                 Accepted { stream: Stream::Tcp(stream), peer: Some(peer), tls }
             }
@@ -131,7 +134,7 @@ fn tcp(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
 
 fn unix(path: &PathBuf) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
-        // Left behind by a process that ended without a goodbye.
+        // A process that was killed left the socket file behind.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale_socket(path) => {
             fs::remove_file(path)?;
             UnixListener::bind(path)
@@ -154,24 +157,24 @@ fn is_client_error(error: &io::Error) -> bool {
     )
 }
 
-/// Why nobody can listen there.
+/// The reason why a listener cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// The text names no place to listen.
+    /// The text is not an address.
     Address(String),
-    /// The system does not open it.
+    /// The system cannot open the address.
     Open {
-        /// Where.
+        /// The address.
         listen: String,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
-    /// The service manager gave no socket of this name.
+    /// The service manager passed no socket of this name.
     NotInherited {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// Those that it gave.
+        /// The names of the sockets that it passed.
         given: Vec<String>,
     },
 }

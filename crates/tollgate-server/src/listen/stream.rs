@@ -1,4 +1,4 @@
-//! The bytes of one connection, whatever carries them.
+//! The byte stream of a connection, over any transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::tls::ServerTls;
 
-/// The bytes of one connection.
+/// The byte stream of a connection.
 #[derive(Debug)]
 pub enum Stream {
     /// Over TCP.
@@ -24,7 +24,7 @@ pub enum Stream {
     TlsUnix(Box<TlsStream<UnixStream>>),
 }
 
-/// A client that has come, and has shown nothing yet.
+/// A connection that was accepted, before the TLS handshake.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(super) stream: Stream,
@@ -33,7 +33,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// Speaks TLS with it, if that is asked.
+    /// Completes the TLS handshake, if the listener uses TLS.
     pub(crate) async fn handshake(self) -> io::Result<Stream> {
         let Some(acceptor) = self.tls.map(|tls| tls.acceptor()) else { return Ok(self.stream) };
         Ok(match self.stream {
@@ -44,7 +44,7 @@ impl Accepted {
     }
 }
 
-/// Calls the same on whatever carries the bytes.
+/// Calls the same method on the stream of any transport.
 macro_rules! carried {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self.get_mut() {

@@ -1,4 +1,4 @@
-//! The text format that Prometheus scrapes.
+//! The text format of Prometheus.
 
 use std::fmt::{Display, Write};
 
@@ -6,36 +6,36 @@ use tollgate::observe::Observed;
 
 /// The media type of an [`Exposition`]: Prometheus's text format, version 0.0.4.
 ///
-/// Every scraper reads it, and it is what `promtool` checks; of OpenMetrics, whose counters have
-/// two names, that is not so.
+/// Every scraper reads it, and `promtool` checks it. That is not true of OpenMetrics, whose
+/// counters have two names.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the samples of one name mean.
+/// A metric family: the samples of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Its name, with its unit.
+    /// The name of the metric, with its unit.
     pub name: &'static str,
-    /// What becomes of its values.
+    /// The type of the metric.
     pub kind: Kind,
-    /// The names of its labels, in the order of their values.
+    /// The names of the labels, in the order of their values.
     pub labels: &'static [&'static str],
-    /// What it tells, in one sentence without its end.
+    /// The help text: one sentence without a full stop.
     pub help: &'static str,
 }
 
-/// What becomes of the values of a family.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They only grow, until the process ends.
+    /// A value that only grows until the process ends.
     Counter,
-    /// They go both ways.
+    /// A value that can grow and shrink.
     Gauge,
-    /// They are counted by how large they are.
+    /// A distribution: values counted by size.
     Histogram,
 }
 
 impl Kind {
-    /// Its word in the format.
+    /// Returns the name of the type in the text format.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,16 +46,16 @@ impl Kind {
     }
 }
 
-/// A page of samples, family by family.
+/// A page of samples, ordered by family.
 #[derive(Debug, Default)]
 pub struct Exposition {
     text: String,
 }
 
 impl Exposition {
-    /// A sample of `family` for each of `samples`: the values of its labels, and its own. Nothing
-    /// is told of a family without samples, nor of a label without a value: to Prometheus an empty
-    /// label is one that is not there.
+    /// Writes a sample of `family` for each of `samples`, which are pairs of label values and a
+    /// value. Writes nothing for a family without samples, and leaves out labels with an empty
+    /// value, because Prometheus treats an empty label as a missing one.
     pub fn family<const N: usize, L: AsRef<str>, V: Display>(
         &mut self,
         family: &Family,
@@ -73,7 +73,7 @@ impl Exposition {
         }
     }
 
-    /// A histogram of durations of `family`, in seconds, for each of `samples`.
+    /// Writes a histogram of durations of `family`, in seconds, for each of `samples`.
     pub fn histogram<const N: usize, L: AsRef<str>>(
         &mut self,
         family: &Family,
@@ -101,7 +101,7 @@ impl Exposition {
         }
     }
 
-    /// The page.
+    /// Returns the page as text.
     #[must_use]
     pub fn into_text(self) -> String {
         self.text
@@ -112,7 +112,7 @@ impl Exposition {
         self.text.push_str("# HELP ");
         self.text.push_str(name);
         self.text.push(' ');
-        // Quotes stand for themselves here.
+        // Quotes are not escaped in help texts.
         for char in help.chars() {
             match char {
                 '\\' => self.text.push_str("\\\\"),
@@ -153,7 +153,7 @@ impl Exposition {
     }
 }
 
-/// For the page alone: nothing is decided by it.
+/// Converts microseconds to seconds, for display only.
 fn seconds(micros: u64) -> f64 {
     std::time::Duration::from_micros(micros).as_secs_f64()
 }

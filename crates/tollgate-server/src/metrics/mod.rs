@@ -1,7 +1,7 @@
-//! Numbers for Prometheus: their text.
+//! Metrics for Prometheus, in its text format.
 //!
-//! All that is told is read when it is asked for, so there is no registry to keep in step with a
-//! policy that changes: a page is [written](Exposition) from whatever counts.
+//! All values are read when the page is requested, so there is no registry that has to follow
+//! policy changes: a page is [written](Exposition) directly from the counters.
 
 mod exposition;
 

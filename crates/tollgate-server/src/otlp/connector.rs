@@ -15,25 +15,25 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::endpoint::Endpoint;
 use crate::tls::{TlsError, certificates};
 
-/// How long a collector has for its answer.
+/// The timeout of a collector's response.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a collector is reached. Over TLS its certificate is always verified.
+/// A connector to a collector. Over TLS, the collector's certificate is always verified.
 #[derive(Clone, Debug)]
 pub struct Connector(HttpsConnector<HttpConnector>);
 
 impl Connector {
-    /// The way to `endpoint`: over TLS if it begins with `https`. Then its certificate has to be signed by one of
-    /// `authorities`, a PEM file, or by one that the machine believes where no file is named. Reads files: not for
-    /// an async thread.
+    /// Creates a connector for `endpoint`, over TLS if its URL starts with `https`. The collector's
+    /// certificate has to be signed by one of `authorities`, a PEM file, or by an authority that
+    /// the system trusts if no file is given. Reads files, so do not call it from an async thread.
     ///
     /// # Errors
-    /// [`ConnectorError`] where nobody's certificate could be verified.
+    /// [`ConnectorError`] if no certificate could be verified.
     pub fn to(endpoint: &Endpoint, authorities: Option<&Path>) -> Result<Self, ConnectorError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(EXPORT_TIMEOUT));
-        // Of a plain one nothing is verified, and no file is asked for.
+        // Without TLS nothing is verified, so no file is read.
         let roots = if endpoint.is_https() {
             named(endpoint)?;
             roots(authorities)?
@@ -54,7 +54,8 @@ fn named(endpoint: &Endpoint) -> Result<(), ConnectorError> {
 }
 
 fn tls(roots: RootCertStore) -> Result<ClientConfig, ConnectorError> {
-    // Named, not the process's default: another library's choice must not change this one's.
+    // The provider is named explicitly: another library's choice of the process-wide default must
+    // not change this one.
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| ConnectorError::Unusable(error.to_string()))?
@@ -66,7 +67,7 @@ fn tls(roots: RootCertStore) -> Result<ClientConfig, ConnectorError> {
 fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectorError> {
     let mut roots = RootCertStore::empty();
     let Some(path) = authorities else {
-        // One unreadable certificate among the machine's many is not a reason to believe none of them.
+        // One unreadable certificate in the system's store is no reason to reject the others.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return if roots.is_empty() { Err(ConnectorError::Nobody) } else { Ok(roots) };
     };
@@ -76,15 +77,15 @@ fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectorError> {
     Ok(roots)
 }
 
-/// Why a collector's certificate cannot be verified.
+/// The reason why a collector's certificate cannot be verified.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectorError {
-    /// The file of authorities is of no use.
+    /// The file of authorities cannot be used.
     File(TlsError),
-    /// The machine believes no authority.
+    /// The system trusts no authority.
     Nobody,
-    /// No certificate can bear this name.
+    /// No certificate can be issued for this host name.
     Name(String),
     /// TLS cannot be set up.
     Unusable(String),

@@ -1,4 +1,4 @@
-//! Where a collector listens.
+//! The URL of a collector.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,27 +6,28 @@ use std::str::FromStr;
 use axum::http::Uri;
 use axum::http::uri::{PathAndQuery, Scheme};
 
-/// Where a collector takes traces, such as `http://127.0.0.1:4318/v1/traces`, plainly or over TLS.
+/// The URL that a collector accepts traces at, such as `http://127.0.0.1:4318/v1/traces`, with or
+/// without TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint(Uri);
 
-/// Why a text is no [`Endpoint`].
+/// The reason why a text is not a valid [`Endpoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// It is no URL of a host.
+    /// The text is not a URL with a host.
     NoUrl,
-    /// It is one of another scheme than `http` and `https`.
+    /// The scheme is neither `http` nor `https`.
     Scheme,
-    /// It has a query, or a user.
+    /// The URL has a query, or user information.
     TooMuch,
 }
 
 impl Endpoint {
-    /// The URL that traces are posted to, as it is given: not the base of several.
+    /// Parses the complete URL that traces are posted to. No path is appended.
     ///
     /// # Errors
-    /// [`EndpointError`] for what is no such URL.
+    /// [`EndpointError`] if `url` is not such a URL.
     pub fn exactly(url: &str) -> Result<Self, EndpointError> {
         let uri: Uri = url.parse().map_err(|_| EndpointError::NoUrl)?;
         let authority = uri.authority().ok_or(EndpointError::NoUrl)?;
@@ -39,13 +40,13 @@ impl Endpoint {
         Ok(Self(uri))
     }
 
-    /// Whether it is reached over TLS.
+    /// Returns whether the collector is reached over TLS.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// The name or address of its host.
+    /// Returns the name or address of the host.
     pub(super) fn host(&self) -> &str {
         let host = self.0.host().unwrap_or_default();
         host.trim_start_matches('[').trim_end_matches(']')
@@ -59,7 +60,7 @@ impl Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointError;
 
-    /// The place for traces behind a base URL, such as `http://127.0.0.1:4318`.
+    /// Parses a base URL, such as `http://127.0.0.1:4318`, and appends the path for traces.
     fn from_str(base: &str) -> Result<Self, EndpointError> {
         let Self(base) = Self::exactly(base)?;
         let path = format!("{}/v1/traces", base.path().trim_end_matches('/'));

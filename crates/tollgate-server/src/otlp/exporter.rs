@@ -22,47 +22,48 @@ use super::connector::{Connector, EXPORT_TIMEOUT};
 use super::endpoint::Endpoint;
 use super::wire::{self, Resource};
 
-/// The most spans of one export.
+/// The most spans in one export.
 pub const MAX_BATCH: usize = 512;
 
-/// How long spans wait for others that go with them.
+/// The longest time that a span waits for others to fill its batch.
 pub const BATCH_WAIT: Duration = Duration::from_secs(1);
 
-/// How often a batch is sent to a collector that says that it is busy, or nothing; then it is gone.
+/// How often a batch is sent to a collector that reports that it is busy, or does not respond. Then
+/// the batch is dropped.
 pub const EXPORT_ATTEMPTS: u32 = 4;
 
-/// How long the last spans have at the end of the process.
+/// The time limit for the last export at the end of the process.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the second attempt waits after the first; each further one twice as long.
+/// The pause before the second attempt. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
-/// The most bytes of an answer that are looked at.
+/// The most bytes of a response that are read.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Which process tells.
+/// The process that exports the spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExporterIdentity {
-    /// The service that the collector files its spans under.
+    /// The name of the service that the collector lists the spans under.
     pub service: String,
     /// The version of the program.
     pub version: String,
-    /// What else there is to tell of it, by keys of the collector's own.
+    /// Further resource attributes, as keys and values of the OpenTelemetry conventions.
     pub attributes: Vec<(String, String)>,
 }
 
-/// What became of spans that came out of the queue.
+/// How many spans were exported and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounts {
-    /// A collector took them.
+    /// Spans that a collector accepted.
     pub exported: u64,
-    /// None did, or it refused them: they are gone.
+    /// Spans that no collector accepted, or that it rejected. They are dropped.
     pub lost: u64,
 }
 
-/// Posts spans to a collector until it is [finished](Self::finish) or dropped.
+/// An exporter that posts spans to a collector until it is [finished](Self::finish) or dropped.
 pub struct Exporter {
     counts: Arc<Counts>,
     end: Option<oneshot::Sender<()>>,
@@ -70,8 +71,8 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Posts what comes out of `spans` to `endpoint` by its `connector`, in the name of `origin`. Needs a
-    /// tokio runtime with a timer and sockets.
+    /// Starts to post the spans from `spans` to `endpoint` through `connector`, with `origin` as
+    /// the resource. Needs a tokio runtime with a timer and sockets.
     #[must_use]
     pub fn start(
         spans: SpanReceiver,
@@ -86,16 +87,17 @@ impl Exporter {
         Self { counts, end: Some(end), task }
     }
 
-    /// What became of spans so far.
+    /// Returns a counter of exported and lost spans.
     #[must_use]
     pub fn counter(&self) -> ExportCounter {
         ExportCounter(Arc::clone(&self.counts))
     }
 
-    /// Posts what is still in the queue, once, within [`FLUSH_TIMEOUT`], and ends.
+    /// Posts the spans that are still in the queue, one attempt for each batch, within
+    /// [`FLUSH_TIMEOUT`], and ends.
     pub async fn finish(mut self) {
         if let Some(end) = self.end.take() {
-            // An end that nobody waits for any more has come.
+            // An error means that the task has ended already.
             let _ = end.send(());
         }
         let _ = timeout(FLUSH_TIMEOUT, &mut self.task).await;
@@ -114,12 +116,12 @@ impl fmt::Debug for Exporter {
     }
 }
 
-/// Says what became of spans, also when the exporter has ended.
+/// A counter of exported and lost spans. It stays valid after the exporter has ended.
 #[derive(Clone, Debug)]
 pub struct ExportCounter(Arc<Counts>);
 
 impl ExportCounter {
-    /// What became of them so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn read(&self) -> ExportCounts {
         self.0.read()
@@ -146,7 +148,7 @@ impl Counts {
     }
 }
 
-/// Whether the last batch arrived: each turn is told once.
+/// Whether the last batch arrived. Only a change is logged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ExportState {
     Healthy,
@@ -198,7 +200,7 @@ impl Post {
                 },
             }
         }
-        // A batch that was under way is sent again: a collector knows spans by their ids.
+        // A batch that was being sent is sent again: a collector recognizes spans by their ids.
         spans.close();
         loop {
             while batch.len() < MAX_BATCH && spans.next(&mut batch, MAX_BATCH).await > 0 {}
@@ -210,7 +212,7 @@ impl Post {
         }
     }
 
-    /// Sends `batch` until a collector takes it, at most so many times.
+    /// Sends `batch` until a collector accepts it, at most `attempts` times.
     async fn deliver(&mut self, batch: &[Span], attempts: u32) {
         let body = Bytes::from(wire::request(&self.resource, batch));
         let all = batch.len() as u64;
@@ -270,7 +272,7 @@ impl Post {
     }
 }
 
-/// Waits for more spans, until there are many or the first has waited long enough.
+/// Waits for more spans, until the batch is full or the first span has waited for [`BATCH_WAIT`].
 async fn gather(spans: &mut SpanReceiver, batch: &mut Vec<Span>) {
     let until = Instant::now() + BATCH_WAIT;
     while batch.len() < MAX_BATCH {
@@ -282,10 +284,10 @@ async fn gather(spans: &mut SpanReceiver, batch: &mut Vec<Span>) {
     }
 }
 
-/// Why a collector took nothing.
+/// The reason why a collector did not accept a batch.
 struct ExportError {
     why: String,
-    /// Whether it will say the same again.
+    /// Whether a further attempt would fail in the same way.
     is_final: bool,
 }
 
@@ -296,7 +298,7 @@ impl ExportError {
         Self { why: format!("{error}{cause}"), is_final: false }
     }
 
-    /// Which answers ask to be tried again, OTLP says.
+    /// Converts a status to an error. OTLP defines which statuses can be retried.
     fn status(status: StatusCode) -> Self {
         let is_final = !matches!(
             status,

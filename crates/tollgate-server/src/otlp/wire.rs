@@ -1,10 +1,10 @@
-//! Spans as OTLP writes them: the messages of `opentelemetry.proto.trace.v1` with the fields that
-//! are used here.
+//! The wire form of spans: the messages of `opentelemetry.proto.trace.v1` with the fields that are
+//! used here.
 
 use prost::{Message, Oneof};
 use tollgate::trace::{AttributeValue, Span, SpanKind, SpanOutcome};
 
-/// The request that brings `spans` of `resource` to a collector.
+/// Encodes the request that exports `spans` of `resource` to a collector.
 pub(super) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     let scope = Scope { name: SCOPE.to_owned(), version: VERSION.to_owned() };
     let spans = spans.iter().map(WireSpan::of).collect();
@@ -15,7 +15,7 @@ pub(super) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans: vec![spans] }.encode_to_vec()
 }
 
-/// How many spans a collector says that it refused, of an answer that is otherwise a success.
+/// Returns how many spans a collector rejected, according to a response with a success status.
 pub(super) fn rejected(answer: &[u8]) -> u64 {
     let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
     let rejected = answer.partial_success.unwrap_or_default().rejected_spans;
@@ -25,7 +25,7 @@ pub(super) fn rejected(answer: &[u8]) -> u64 {
 const SCOPE: &str = "tollgate";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The flags that a span has: the lowest bit says that its trace is recorded.
+/// The flags of a span: the lowest bit means that its trace is sampled.
 const SAMPLED: u32 = 1;
 
 const STATUS_ERROR: i32 = 2;
@@ -56,7 +56,7 @@ struct ResourceSpans {
     scope_spans: Vec<ScopeSpans>,
 }
 
-/// Which process tells.
+/// The process that exports the spans.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]

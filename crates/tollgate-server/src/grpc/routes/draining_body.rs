@@ -1,4 +1,4 @@
-//! Questions that may go on for ever, and end with the process.
+//! Request streams that end when the process drains.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,8 @@ use pin_project_lite::pin_project;
 use crate::shutdown::{Phase, Shutdown};
 
 pin_project! {
-    /// A request's body that is over once the process drains: who answers it has then answered all.
+    /// A request body that ends when the process starts to drain, so the service behind it finishes
+    /// after it has answered all messages.
     pub(super) struct DrainingBody {
         #[pin]
         body: Incoming,
@@ -34,7 +35,7 @@ impl Body for DrainingBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.project();
-        // What was asked is answered first.
+        // Messages that have arrived are answered before the end.
         match this.body.poll_frame(cx) {
             Poll::Pending => this.draining.as_mut().poll(cx).map(|()| None),
             frame => frame,
